@@ -1,0 +1,361 @@
+"""What the recorder must do to JAX's programs (jaxprs): stage, lift their constants, and recognise them again.
+
+*Stage*: a call of a ``custom_jvp`` or ``custom_vjp`` function, or of ``shard_map``, arrives as Python functions that can
+be called once; traced into a jaxpr it becomes data. *Lift*: a function under ``jit`` keeps the arrays that it closes over
+inside its jaxpr, where no gradient could reach them; as further inputs they are values like any other. *Intern*: code that
+makes a new lambda at every call brings a new jaxpr every time; one representative for each structure lets JAX's caches
+and ours see that it is the same program.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+from jax.extend import core
+
+CACHED_STRUCTURES = 4096
+
+_JAXPR_TYPES = tuple({core.Jaxpr, core.ClosedJaxpr})  # one and the same from JAX 0.11 on
+JIT = ("jit", "pjit")
+
+
+def open_jaxpr(jaxpr: Any) -> Any:
+    return jaxpr.jaxpr if hasattr(jaxpr, "jaxpr") else jaxpr
+
+
+def _consts(jaxpr: Any) -> Sequence[Any]:
+    return getattr(jaxpr, "consts", ())
+
+
+def _inner(params: dict[str, Any]) -> Iterator[Any]:
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, _JAXPR_TYPES):
+                yield item
+
+
+def among(params: dict[str, Any]) -> bool:
+    """Whether any of a primitive's parameters is a jaxpr or a tuple of them."""
+    return next(_inner(params), None) is not None
+
+
+def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
+    """How many operands of a ``scan`` are constants, and how many are carried."""
+    if "ft_in" in params:  # from JAX 0.11 on the operands are described by a tree
+        consts, carry, _ = params["ft_in"].unpack()
+        return len(consts), len(carry)
+    return params["num_consts"], params["num_carry"]
+
+
+# ---- constants ------------------------------------------------------------------------------------------------------
+
+_constants: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def constants(jaxpr: Any) -> tuple[Any, ...]:
+    """The arrays (or outer tracers) that `jaxpr` closes over, at any depth, each once."""
+    try:
+        return _constants[jaxpr]
+    except KeyError:
+        found = {id(c): c for c in _consts(jaxpr) if isinstance(c, jax.Array)}
+        for eqn in open_jaxpr(jaxpr).eqns:
+            for inner in _inner(eqn.params):
+                found |= {id(c): c for c in constants(inner)}
+        _constants[jaxpr] = result = tuple(found.values())
+        return result
+
+
+def constants_of(params: dict[str, Any]) -> tuple[Any, ...]:
+    """The arrays that the jaxprs among a primitive's parameters close over."""
+    found: dict[int, Any] = {}
+    for inner in _inner(params):
+        found |= {id(c): c for c in constants(inner)}
+    return tuple(found.values())
+
+
+def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], lifted: dict[int, Any]) -> list[Any]:
+    """Evaluates `jaxpr`, reading each constant found in `lifted` (by identity) from there, at any depth."""
+    jaxpr_open = open_jaxpr(jaxpr)
+    env: dict[Any, Any] = dict(zip(jaxpr_open.constvars, (lifted.get(id(c), c) for c in consts), strict=True))
+    env.update(zip(jaxpr_open.invars, args, strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, core.Literal) else env[atom]
+
+    for eqn in jaxpr_open.eqns:
+        out = _bind_lifted(eqn.primitive, eqn.params, [read(x) for x in eqn.invars], lifted)
+        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+    return [read(x) for x in jaxpr_open.outvars]
+
+
+def _bind_lifted(primitive: Any, params: dict[str, Any], args: Sequence[Any], lifted: dict[int, Any]) -> Any:
+    if constants_of(params) and primitive.name in _REBUILD:
+        return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, _consts(body), xs, lifted))
+    return primitive.bind(*args, **primitive.get_bind_params(params))
+
+
+# Control flow whose bodies close over arrays, written anew with JAX's public functions, which pass closed-over values on
+# as operands: (parameters, operands, evaluate a body) -> results.
+def _scan(p, args, body):
+    consts, carry = scan_counts(p)
+    start, xs = args[consts : consts + carry], args[consts + carry :]
+
+    def step(c, x):
+        out = body(p["jaxpr"], *args[:consts], *c, *x)
+        return out[:carry], out[carry:]
+
+    last, ys = jax.lax.scan(step, list(start), list(xs), p["length"], p["reverse"], p["unroll"])
+    return [*last, *ys]
+
+
+def _while(p, args, body):
+    test, step = p["cond_nconsts"], p["body_nconsts"]
+    return jax.lax.while_loop(
+        lambda c: body(p["cond_jaxpr"], *args[:test], *c)[0],
+        lambda c: body(p["body_jaxpr"], *args[test : test + step], *c),
+        list(args[test + step :]),
+    )
+
+
+def _cond(p, args, body):
+    return jax.lax.switch(args[0], [partial(body, branch) for branch in p["branches"]], *args[1:])
+
+
+def _checkpoint(p, args, body):
+    return jax.checkpoint(partial(body, p["jaxpr"]), prevent_cse=p["prevent_cse"], policy=p["policy"])(*args)
+
+
+_REBUILD: dict[str, Callable] = {
+    "jit": lambda p, args, body: body(p["jaxpr"], *args),
+    "pjit": lambda p, args, body: body(p["jaxpr"], *args),
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+    "checkpoint": _checkpoint,
+    "remat2": _checkpoint,
+}
+
+
+def lift(primitive: Any, params: dict[str, Any], args: Sequence[Any], arrays: Sequence[Any]) -> Any:
+    """``primitive.bind(*args)`` as a closed jaxpr without constants whose first inputs stand for `arrays`."""
+
+    def bind(new: Sequence[Any], args: Sequence[Any]) -> Any:
+        return _bind_lifted(primitive, params, args, {id(old): x for old, x in zip(arrays, new, strict=True)})
+
+    return jax.make_jaxpr(bind)(list(arrays), list(args))
+
+
+_lifted: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def lift_jaxpr(jaxpr: Any, arrays: Sequence[Any]) -> Any:
+    """`jaxpr` as a closed jaxpr without constants whose first inputs stand for `arrays`."""
+    if (known := _lifted.get(jaxpr)) is None:
+
+        def evaluate(new: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+            return _evaluate(jaxpr, _consts(jaxpr), args, {id(c): x for c, x in zip(arrays, new, strict=True)})
+
+        inputs = [_spec(v.aval) for v in open_jaxpr(jaxpr).invars]
+        _lifted[jaxpr] = known = jax.make_jaxpr(evaluate)([_spec(jax.typeof(c)) for c in arrays], inputs)
+    return known
+
+
+def _spec(aval: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+# ---- staging --------------------------------------------------------------------------------------------------------
+
+
+def stage(primitive: Any, subfuns: Sequence[Any], args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Callable]:
+    """Traces ``primitive.bind(*args, subfuns=subfuns, **params)`` into a jaxpr; also how to repack its flat results."""
+    repack: list[Callable] = []
+
+    def bind(*tracers: Any) -> list[Any]:
+        out = primitive.bind(*tracers, subfuns=subfuns, **params)
+        # shard_map answers with JAX's FlatTree, the others with a list
+        repack.append(out.update if hasattr(out, "update") else list)
+        return list(out)
+
+    return jax.make_jaxpr(bind)(*args), repack[0]
+
+
+def rebind(primitive: Any, subfuns: Sequence[Any], params: dict[str, Any]) -> Callable:
+    """What `stage` would have traced, as a function that can be called any number of times."""
+
+    def bind(*args: Any) -> Any:
+        for fun in subfuns:
+            for store in getattr(fun, "stores", ()):
+                if store:
+                    store.reset()
+        return primitive.bind(*args, subfuns=subfuns, **params)
+
+    return bind
+
+
+def stable_key(subfuns: Sequence[Any], args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """A key under which what `stage` gives may be kept, or None where only tracing again can tell that it is the same.
+
+    The functions must be JAX's own or jitted ones, whose behaviour depends on nothing but their arguments.
+    """
+    functions = []
+    for fun in subfuns:
+        f = getattr(fun, "f", None)
+        if not (hasattr(f, "lower") or getattr(f, "__module__", "").startswith("jax.")):
+            return None
+        functions.append((f, *(_wrapped(fun)[1:3])))
+    return (*functions, tuple(sorted(params.items())), tuple(map(jax.typeof, args)))
+
+
+def function_name(fun: Any) -> str | None:
+    """The name of the user's function in one of JAX's function wrappers."""
+    info = getattr(fun, "debug_info", None)
+    return info.func_name if info is not None else getattr(fun, "__name__", None)
+
+
+# ---- interning ------------------------------------------------------------------------------------------------------
+
+_representatives: OrderedDict[Any, Any] = OrderedDict()
+_known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def intern(value: Any) -> Any:
+    """The first jaxpr seen with the structure of `value` (a jaxpr, or a tuple of them); other values as they are."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(intern, value)) if any(isinstance(v, _JAXPR_TYPES) for v in value) else value
+    if not isinstance(value, _JAXPR_TYPES) or constants(value):
+        return value
+    known = _known.get(value)
+    if known is not None and (first := known()) is not None:
+        return first
+    key = (type(value), _structure(value))
+    first = _representatives.setdefault(key, value)
+    _representatives.move_to_end(key)
+    if len(_representatives) > CACHED_STRUCTURES:
+        _representatives.popitem(last=False)
+    _known[value] = weakref.ref(first)
+    return first
+
+
+class _Same:
+    """Stands for an object that cannot be hashed, or has no structure we know: equal to itself only."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
+def _structure(jaxpr: Any) -> Any:
+    number: dict[Any, int] = {}
+
+    def atom(a: Any) -> Any:
+        # by repr: 0.0 and -0.0 are equal but not the same, and nan is not equal to itself
+        return (repr(a.val), a.aval) if isinstance(a, core.Literal) else number.setdefault(a, len(number))
+
+    jaxpr_open = open_jaxpr(jaxpr)
+    binders = [*jaxpr_open.constvars, *jaxpr_open.invars]
+    return (
+        tuple((atom(v), v.aval) for v in binders),
+        tuple(
+            (
+                eqn.primitive,
+                _parameters(eqn.primitive, eqn.params),
+                tuple(map(atom, eqn.invars)),
+                tuple((atom(v), v.aval) for v in eqn.outvars),
+                getattr(eqn.ctx, "compute_type", None),
+            )
+            for eqn in jaxpr_open.eqns
+        ),
+        tuple(map(atom, jaxpr_open.outvars)),
+        tuple(map(_Same, _consts(jaxpr))),
+    )
+
+
+def _parameters(primitive: Any, params: dict[str, Any]) -> Any:
+    special = _RULES.get(primitive.name)
+    rules = special(params) if special else {}
+    return tuple((name, rules.get(name) or _parameter(params[name])) for name in sorted(params))
+
+
+def _parameter(value: Any) -> Any:
+    if isinstance(value, _JAXPR_TYPES):
+        return _structure(value)
+    if isinstance(value, (tuple, list)):
+        return (type(value), tuple(map(_parameter, value)))
+    try:
+        hash(value)
+    except TypeError:
+        return _Same(value)
+    return (type(value), value)
+
+
+def _custom_jvp_rule(params: dict[str, Any]) -> dict[str, Any]:
+    # The rule is a thunk, new at every call: what tells it apart is the program that it traces to.
+    count = len(params["call_jaxpr"].in_avals) - params["num_consts"]
+    try:
+        jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
+    except Exception:  # the user's rule fails: it will say so when it is asked for
+        return {}
+    return {"jvp_jaxpr_fun": ("jvp", _structure(jaxpr), tuple(map(_Same, consts)), tuple(zeros))}
+
+
+def _custom_vjp_rule(params: dict[str, Any]) -> dict[str, Any]:
+    count = len(params["call_jaxpr"].in_avals) - params["num_consts"]
+    try:
+        jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*[True] * count)
+    except Exception:
+        return {}
+    return {
+        "fwd_jaxpr_thunk": ("fwd", _structure(jaxpr), tuple(map(_Same, consts))),
+        "bwd": ("bwd", _wrapped(params["bwd"])),
+        "out_trees": ("out_trees",),  # decided by fwd
+    }
+
+
+_RULES = {"custom_jvp_call": _custom_jvp_rule, "custom_vjp_call": _custom_vjp_rule}
+
+
+def _wrapped(fun: Any) -> Any:
+    """One of JAX's wrapped functions: the user's function and the static arguments of its transformations."""
+    if not hasattr(fun, "transforms"):
+        return _function(fun)
+    statics = [[_parameter(a) for a in args if not callable(a)] for _, args in fun.transforms]
+    return _function(fun.f), tuple(gen for gen, _ in fun.transforms), tuple(map(tuple, statics)), fun.params
+
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type, types.ModuleType)
+
+
+def _function(fn: Any) -> Any:
+    """A function by its code and what it closes over, where that is all that its behaviour can depend on."""
+    if isinstance(fn, partial):
+        return _function(fn.func), tuple(map(_closed_over, fn.args)), tuple(sorted(fn.keywords.items()))
+    if not isinstance(fn, types.FunctionType):
+        return _Same(fn)
+    try:
+        cells = [_closed_over(cell.cell_contents) for cell in fn.__closure__ or ()]
+    except ValueError:  # an empty cell
+        return _Same(fn)
+    defaults = [_closed_over(value) for value in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())]
+    return fn.__code__, tuple(cells), tuple(defaults)
+
+
+def _closed_over(value: Any) -> Any:
+    if isinstance(value, _PLAIN):
+        return (type(value), repr(value) if isinstance(value, float) else value)
+    if isinstance(value, tuple):
+        return tuple(map(_closed_over, value))
+    return _function(value) if callable(value) else _Same(value)

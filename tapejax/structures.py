@@ -1,0 +1,82 @@
+"""What a user hands to a tape: nested containers, pytrees and variables, taken apart into arrays and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from . import nest
+from .values import Tensor, Variable
+
+
+class Leaf(NamedTuple):
+    """One value of a structure: what the user holds, its array now, and how a result is given back for it."""
+
+    value: Any
+    array: Any
+    wrap: Callable[[Any], Any]
+
+
+def is_variable(value: Any) -> bool:
+    """Whether `value` is a variable: ours, or of a library that makes it an array by ``__jax_array__`` (Keras, Flax)."""
+    return isinstance(value, Variable) or (
+        hasattr(value, "__jax_array__") and not isinstance(value, (Tensor, jax.Array, type))
+    )
+
+
+def leaf_of(value: Any) -> Leaf | None:
+    """`value` as a leaf, or None if it is neither a tensor, an array nor a variable."""
+    if isinstance(value, Tensor):
+        return Leaf(value, value._array, Tensor)
+    if isinstance(value, jax.Array):
+        return Leaf(value, value, _same)
+    if isinstance(value, Variable):
+        return Leaf(value, value._array, Tensor)
+    if is_variable(value):
+        return Leaf(value, value.__jax_array__(), Tensor)
+    return None
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+class Structure:
+    """A user's structure taken apart: lists, tuples, dicts and namedtuples as TensorFlow's ``nest`` does, any other
+    registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None."""
+
+    def __init__(self, structure: Any, refuse: Callable[[Any], Exception]):
+        self._structure = structure
+        self._items: list[tuple[int, Any]] = []
+        self.leaves: list[Leaf] = []
+        for item in nest.flatten(structure):
+            leaf = leaf_of(item)
+            if leaf is not None:
+                self.leaves.append(leaf)
+                self._items.append((-1, None))
+                continue
+            parts, tree = jax.tree.flatten(item, is_leaf=is_variable)
+            if jax.tree_util.treedef_is_leaf(tree) or item is None:
+                raise refuse(item)
+            found = [leaf_of(part) for part in parts]
+            self.leaves.extend(leaf for leaf in found if leaf is not None)
+            self._items.append((len(parts), (tree, [leaf is not None for leaf in found])))
+
+    def pack(self, results: Sequence[Any]) -> Any:
+        """The structure with one result for each leaf, each given back as its leaf wants it."""
+        return self.pack_raw([None if x is None else leaf.wrap(x) for leaf, x in zip(self.leaves, results, strict=True)])
+
+    def pack_raw(self, results: Sequence[Any]) -> Any:
+        """The structure with one result for each leaf, as it is."""
+        wrapped = iter(results)
+        return nest.pack_sequence_as(self._structure, list(self._packed(wrapped)))
+
+    def _packed(self, results: Iterator[Any]) -> Iterator[Any]:
+        for count, pytree in self._items:
+            if count < 0:
+                yield next(results)
+            else:
+                tree, is_array = pytree
+                yield jax.tree.unflatten(tree, [next(results) if yes else None for yes in is_array])

@@ -1,0 +1,369 @@
+"""`GradientTape`: what the user holds."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from . import derivatives, recorder
+from .errors import InvalidArgumentError
+from .program import extract, is_inexact
+from .structures import Leaf, Structure, is_variable, leaf_of
+from .values import Tensor, Variable, raw
+
+logger = logging.getLogger("tapejax")
+
+
+class UnconnectedGradients(enum.Enum):
+    """What `GradientTape.gradient` gives for a source on which the target does not depend.
+
+    >>> UnconnectedGradients("zero")
+    <UnconnectedGradients.ZERO: 'zero'>
+    """
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class GradientTape:
+    """Records what JAX computes inside a ``with`` block, so that it can be differentiated afterwards.
+
+    Whatever JAX executes in the block is recorded, by whoever it was written. Values that are *watched* carry gradient,
+    and so does all that is computed from them: trainable variables from when they are read, other values from when they
+    are passed to `watch`.
+
+    Args:
+      persistent: whether `gradient` may be called more than once.
+      watch_accessed_variables: whether trainable variables are watched of their own accord when they are read.
+
+    >>> import jax.numpy as jnp
+    >>> import tapejax as tf
+    >>> x = jnp.array(3.0)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = jnp.sin(x) * x
+    >>> print(tape.gradient(y, x))
+    -2.8288574
+
+    After ``tf.GradientTape`` of TensorFlow, whose rules it keeps; the derivatives are `jax.vjp`'s.
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
+        self._persistent = persistent
+        self._watch_accessed_variables = watch_accessed_variables
+        self._recording: recorder.Recording | None = None
+        self._trace: Any = None  # where it is recording; None while it is not
+        self._watched: tuple[Any, ...] = ()
+
+    # ---- recording ----
+
+    def __enter__(self) -> GradientTape:
+        self._start()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._trace is not None:
+            self._stop()
+
+    def _start(self) -> None:
+        if self._trace is not None:
+            raise ValueError(
+                "Tape is still recording: this tape was entered already and not left. Use a tape of its own for the inner block."
+            )
+        if self._recording is None:
+            self._recording = recorder.Recording(self._watch_accessed_variables)
+        self._trace = recorder.start(self._recording)
+
+    def _stop(self) -> None:
+        if self._trace is None or self._recording is None:
+            raise ValueError("Tape is not recording: call this inside the tape's `with` block.")
+        trace, self._trace = self._trace, None
+        recorder.stop(self._recording, trace)
+
+    def watch(self, tensor: Any) -> None:
+        """Makes `tensor` carry gradient from here on.
+
+        Args:
+          tensor: a tensor, array or variable, or any structure of these (lists, dicts, pytrees), of a float or complex
+            dtype; of another dtype it is reported (logged) and left alone.
+
+        Raises:
+          ValueError: `tensor` holds something else, for instance a NumPy array.
+          AttributeError: the tape was never entered, or is used up.
+        """
+        leaves = Structure(tensor, _cannot_watch).leaves
+        if self._recording is None:
+            raise AttributeError("watch() needs a tape that was entered: call it inside the tape's `with` block.")
+        for leaf in leaves:
+            if not is_inexact(leaf.array):
+                logger.warning(
+                    "The dtype of the watched tensor must be floating (e.g. tf.float32), got tf.%s", leaf.array.dtype
+                )
+            elif self._trace is None:
+                continue  # a watch outside the block has no effect, as in TensorFlow
+            elif is_variable(leaf.value):
+                self._recording.watch_variable(leaf.value, leaf.array)
+            else:
+                self._recording.watch(leaf.array)
+
+    def watched_variables(self) -> tuple[Any, ...]:
+        """The variables that the tape watches, in the order in which they were created."""
+        if self._recording is None:
+            return self._watched
+        found = (variable for variable, _ in self._recording.variables.values())
+        return tuple(sorted(found, key=lambda variable: getattr(variable, "_created", 0)))
+
+    @contextlib.contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """Suspends recording inside a ``with`` block: what is computed there is a constant to the tape.
+
+        Raises:
+          RuntimeError: the tape was never entered.
+          ValueError: the tape is not recording.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(2.0)
+        >>> with tf.GradientTape() as tape:
+        ...     with tape.stop_recording():
+        ...         factor = x * x
+        ...     y = factor * x
+        >>> print(tape.gradient(y, x).numpy())
+        4.0
+        """
+        if self._recording is None:
+            raise RuntimeError("Trying to stop recording a tape which is not recording: enter it first.")
+        self._stop()
+        try:
+            yield
+        finally:
+            self._start()
+
+    def reset(self) -> None:
+        """Forgets all that was recorded and watched so far, inside the tape's block.
+
+        Raises:
+          ValueError: the tape is not recording.
+        """
+        self._stop()
+        self._recording = None
+        self._start()
+
+    # ---- derivatives ----
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """The gradient of the sum of all elements of `target` with respect to each of `sources`.
+
+        Args:
+          target: a tensor or array, or a structure of them: all are summed. Integers are left out.
+          sources: a structure of tensors, arrays and variables.
+          output_gradients: the cotangents to start from: one for each target, of its shape and dtype; default ones.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+
+        Returns:
+          The structure of `sources`, with a gradient of each source's shape and dtype, or None. For a ``jax.Array`` a
+          ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          TypeError: `target` or `sources` holds something that is no tensor.
+          ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
+          InvalidArgumentError: an output gradient has another shape or dtype than its target.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     z = tf.reduce_sum(x**2)
+        >>> tape.gradient(z, {"x": x, "y": y})
+        {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
+        """
+        recording = self._usable()
+        targets, wanted = _targets(target), Structure(sources, _no_source)
+        unconnected = _unconnected(unconnected_gradients)
+        cotangents = _cotangents(targets, target, output_gradients)
+        if self._trace is not None:
+            if self._persistent:
+                logger.warning(
+                    "Calling GradientTape.gradient on a persistent tape inside its context is significantly less efficient "
+                    "than calling it outside: it records its own backward pass."
+                )
+            else:
+                self._stop()
+        found = _gradients(recording, targets, wanted, cotangents)
+        if not self._persistent:
+            self._use_up()
+        if unconnected is UnconnectedGradients.ZERO:
+            found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(wanted.leaves, found, strict=True)]
+        return wanted.pack(found)
+
+    def as_function(self, target: Any, sources: Any) -> Any:
+        """The pure function from `sources` to `target` that the tape recorded.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables.
+
+        Returns:
+          A function of one argument, structured as `sources`, that returns arrays structured as `target`. Its
+          `jax.grad` at `sources` is the tape's gradient; what the tape did not see depend on the sources is constant.
+
+        >>> import jax, jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> x = jnp.array(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x**2
+        >>> f = tape.as_function(y, x)
+        >>> print(f(jnp.array(5.0)), jax.grad(f)(x))
+        25.0 6.0
+        """
+        recording = self._usable()
+        ends, starts = Structure(target, _no_target), Structure(sources, _no_source)
+        arrays, owner = _source_arrays(recording, starts.leaves)
+        program, values = extract(
+            recording, [leaf.array for leaf in ends.leaves], arrays, _accessed(recording, starts.leaves), whole=True
+        )
+
+        def function(sources: Any) -> Any:
+            given = [leaf.array for leaf in Structure(sources, _no_source).leaves]
+            if len(given) != len(starts.leaves):
+                raise ValueError(f"sources: {len(starts.leaves)} arrays were expected, as on the tape; got {len(given)}")
+            inputs = []
+            for array, i in zip(arrays, owner, strict=True):
+                first = arrays[owner.index(i)]
+                # a variable that was assigned to between two reads: all that was read moves together
+                inputs.append(given[i] if array is first else array + (given[i] - jax.lax.stop_gradient(first)))
+            out = derivatives.evaluate(program, values, inputs)
+            return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
+
+        return function
+
+    def _usable(self) -> recorder.Recording:
+        if self._recording is None:
+            raise RuntimeError(
+                "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians), after it "
+                "has recorded: use GradientTape(persistent=True) for more."
+            )
+        return self._recording
+
+    def _use_up(self) -> None:
+        self._watched = self.watched_variables()
+        self._recording = None
+
+
+def _gradients(
+    recording: recorder.Recording, targets: Sequence[Leaf], sources: Structure, cotangents: Sequence[Any]
+) -> list[Any]:
+    arrays, owner = _source_arrays(recording, sources.leaves)
+    program, values = extract(recording, [leaf.array for leaf in targets], arrays, _accessed(recording, sources.leaves))
+    # TensorFlow's gradient of a complex function is the conjugate of JAX's.
+    found = derivatives.pull_back(program, values, [_conjugate(x) for x in cotangents])
+    gradients: list[Any] = [None] * len(sources.leaves)
+    for i, x in zip(owner, found, strict=True):
+        if x is not None:
+            x = _conjugate(x)
+            gradients[i] = x if gradients[i] is None else recorder.apply(jnp.add, gradients[i], x)
+    return gradients
+
+
+def _conjugate(x: Any) -> Any:
+    return recorder.apply(jnp.conj, x) if x is not None and jnp.iscomplexobj(x) else x
+
+
+def _source_arrays(recording: recorder.Recording, leaves: Sequence[Leaf]) -> tuple[list[Any], list[int]]:
+    """The arrays to differentiate by, and the leaf each belongs to: all that a variable held when it was read."""
+    arrays, owner = [], []
+    for i, leaf in enumerate(leaves):
+        _, read = recording.variables.get(id(leaf.value), (None, None))
+        for array in read.values() if read else [leaf.array]:
+            arrays.append(array)
+            owner.append(i)
+    return arrays, owner
+
+
+def _accessed(recording: recorder.Recording, leaves: Sequence[Leaf]) -> list[Any]:
+    if not recording.watch_accessed:
+        return []
+    return [
+        leaf.array
+        for leaf in leaves
+        if is_variable(leaf.value) and not isinstance(leaf.value, Variable) and getattr(leaf.value, "trainable", True)
+    ]
+
+
+def _unconnected(value: Any) -> UnconnectedGradients:
+    try:
+        return UnconnectedGradients(value)
+    except ValueError:
+        raise ValueError(
+            f"Unknown value for unconnected_gradients: {value!r}. Expected UnconnectedGradients.NONE or .ZERO, or their "
+            "values 'none' and 'zero'."
+        ) from None
+
+
+def _targets(target: Any) -> list[Leaf]:
+    return Structure(target, _no_target).leaves
+
+
+def _cotangents(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> list[Any]:
+    if output_gradients is None:
+        return [recorder.apply(jnp.ones_like, leaf.array) if is_inexact(leaf.array) else None for leaf in targets]
+    given = [output_gradients] if leaf_of(target) is not None else _flat(output_gradients)
+    if len(given) != len(targets):
+        raise ValueError(f"output_gradients: got {len(given)} for {len(targets)} target(s); one is needed for each.")
+    return [_cotangent(leaf, x, i) for i, (leaf, x) in enumerate(zip(targets, given, strict=True))]
+
+
+def _flat(output_gradients: Any) -> list[Any]:
+    from . import nest
+
+    return nest.flatten(output_gradients)
+
+
+def _cotangent(leaf: Leaf, given: Any, position: int) -> Any:
+    if given is None:
+        raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {leaf.array.shape} is needed.")
+    if not is_inexact(leaf.array):
+        return None
+    array = raw(given, dtype_hint=leaf.array.dtype)
+    if array.shape != leaf.array.shape or array.dtype != leaf.array.dtype:
+        raise InvalidArgumentError(
+            f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "
+            f"{tuple(leaf.array.shape)} and dtype {leaf.array.dtype}."
+        )
+    return array
+
+
+def _cannot_watch(value: Any) -> Exception:
+    hint = " Make it a tensor first: tf.constant(x)." if hasattr(value, "dtype") else ""
+    return ValueError(
+        f"Passed in object {value!r} of type {type(value).__name__!r}, not a Tensor, jax.Array, Variable or a structure "
+        f"of them.{hint}"
+    )
+
+
+def _no_target(value: Any) -> Exception:
+    return _no_tensor("target", value)
+
+
+def _no_source(value: Any) -> Exception:
+    return _no_tensor("sources", value)
+
+
+def _no_tensor(argument: str, value: Any) -> Exception:
+    return TypeError(
+        f"Argument `{argument}` should be a Tensor, jax.Array or Variable, or a structure of them, but holds {value!r} of "
+        f"type {type(value).__name__!r}."
+    )
