@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from . import recorder
+from . import jaxprs, recorder
 from .program import Program
 from .recorder import Op
 
@@ -61,31 +61,203 @@ def pullback(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op:
         split = len(inputs_and_cotangents) - len(present)
         inputs, cotangents = inputs_and_cotangents[:split], inputs_and_cotangents[split:]
 
-        def at(*xs: Any) -> list[Any]:
-            full = list(inputs)
-            for i, x in zip(wanted, xs, strict=True):
-                full[i] = x
-            outputs = jax.tree.leaves(op.fn(*full))
-            return [outputs[j] for j in present]
-
+        at = _restricted(op, inputs, wanted, present)
         try:
             return jax.vjp(at, *(inputs[i] for i in wanted))[1](list(cotangents))
         except (NotImplementedError, ValueError) as error:
-            if "ifferentiation" in str(error) or "JVP" in str(error):
-                raise LookupError(_no_gradient(op, error)) from error
-            raise
+            raise _explained(op, error) from error
 
     name = f"{op.name}_pullback"
     key = (op, wanted, present)
     return Op(name, pull, pull, key, eager=True) if op.eager else Op(name, pull, key=key)
 
 
-def _no_gradient(op: Op, error: Exception) -> str:
+def _restricted(op: Op, inputs: Sequence[Any], wanted: Sequence[int], present: Sequence[int]) -> Any:
+    """`op` as a function of its `wanted` inputs, giving its `present` outputs."""
+
+    def at(*xs: Any) -> list[Any]:
+        full = list(inputs)
+        for i, x in zip(wanted, xs, strict=True):
+            full[i] = x
+        outputs = jax.tree.leaves(op.fn(*full))
+        return [outputs[j] for j in present]
+
+    return at
+
+
+def _explained(op: Op, error: Exception) -> Exception:
+    if "ifferentiation" not in str(error) and "JVP" not in str(error):
+        return error
     reason = str(error).split(". ")[0]
-    return (
+    return LookupError(
         f"gradient registry has no entry for: {op.name}. JAX cannot differentiate it ({reason}). Write it with operations "
         "that have a gradient, or give it one (tapejax.custom_gradient, tapejax.RegisterGradient)."
     )
+
+
+# ---- the forward sweep ----------------------------------------------------------------------------------------------
+
+
+def push(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """Pushes the sources' tangents (None for zero) forward to the targets, each step by `jax.jvp` at its recorded inputs."""
+    tangent: dict[int, Any] = {}
+
+    def add(slot: int, x: Any) -> None:
+        tangent[slot] = recorder.apply(_add, tangent[slot], x) if slot in tangent else x
+
+    for slot, x in zip(program.sources, tangents, strict=True):
+        if slot is not None and x is not None:
+            add(slot, x)
+    for step in program.steps:
+        wanted = tuple(i for i in step.wanted if step.ins[i] in tangent)
+        if not wanted:
+            continue
+        inputs = [values[slot] for slot in step.ins]
+        forward = pushforward(step.op, wanted, step.present)
+        out = recorder.run(forward, (*inputs, *(tangent[step.ins[i]] for i in wanted)))
+        for j, x in zip(step.present, out, strict=True):
+            add(step.outs[j], x)
+    return [None if slot is None else tangent.get(slot) for slot in program.targets]
+
+
+@functools.lru_cache(CACHED_PULLBACKS)
+def pushforward(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op:
+    """The operation (inputs of `op`, tangents of its `wanted` inputs) -> tangents of its `present` outputs."""
+
+    def forward(*inputs_and_tangents: Any) -> list[Any]:
+        split = len(inputs_and_tangents) - len(wanted)
+        inputs, tangents = inputs_and_tangents[:split], inputs_and_tangents[split:]
+        at = _restricted(op, inputs, wanted, present)
+        primals = [inputs[i] for i in wanted]
+        try:
+            if _pulls_only(at, primals):
+                # The pullback of a custom_vjp is all that is known; it is linear, and its transpose is the pushforward.
+                outputs, pull = jax.vjp(at, *primals)
+                return jax.vjp(pull, jax.tree.map(jax.numpy.zeros_like, outputs))[1](tuple(tangents))[0]
+            return jax.jvp(at, primals, list(tangents))[1]
+        except (NotImplementedError, ValueError) as error:
+            raise _explained(op, error) from error
+
+    name = f"{op.name}_pushforward"
+    key = ("push", op, wanted, present)
+    return Op(name, forward, forward, key, eager=True) if op.eager else Op(name, forward, key=key)
+
+
+def _pulls_only(at: Any, primals: Sequence[Any]) -> bool:
+    """Whether a ``custom_vjp`` stands in the way of forward mode."""
+    traced = jax.make_jaxpr(lambda *xs: jax.jvp(at, xs, xs)[1])(*primals)
+    return jaxprs.contains(traced, "custom_lin")
+
+
+# ---- Jacobians ------------------------------------------------------------------------------------------------------
+
+# Columns (or rows) of a Jacobian are computed together as far as what they need fits into this, or into half the result.
+CHUNK_BYTES = 32 << 20
+
+
+def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -> list[Any]:
+    """For each source the derivative of every element of the one target: an array of shape ``target.shape + source.shape``.
+
+    Reverse mode (as `jax.jacrev`: the pullback under `vmap`) takes a pass for each element of the target, forward mode
+    (as `jax.jacfwd`: the pushforward under `vmap`) one for each element of the sources; the fewer passes win.
+    """
+    target = values[program.targets[0]] if program.targets[0] is not None else None
+    connected = [slot for slot in program.sources if slot is not None]
+    if target is None or not connected:
+        return [None] * len(program.sources)
+    if mode is None:
+        passes = sum(values[slot].size for slot in dict.fromkeys(connected))
+        inexact_complex = any(jax.numpy.iscomplexobj(x) for x in values)
+        mode = "forward" if passes < target.size and not inexact_complex else "reverse"
+    modes = {"reverse": (_reverse_rows, "forward"), "forward": (_forward_columns, "reverse")}
+    rows, other = modes[mode]
+    try:
+        found = _run_whole(("jacobian", mode), program, values, rows)
+    except (LookupError, TypeError, ValueError, NotImplementedError):
+        # a while_loop goes forward only, a custom_vjp backward only
+        found = _run_whole(("jacobian", other), program, values, modes[other][0])
+    back = iter(found)
+    return [None if slot is None else next(back) for slot in program.sources]
+
+
+def batch_jacobian(program: Program, values: Sequence[Any]) -> list[Any]:
+    """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
+    if program.targets[0] is None:
+        return [None] * len(program.sources)
+    found = iter(_run_whole(("batch_jacobian",), program, values, _batch_rows))
+    return [None if slot is None else next(found) for slot in program.sources]
+
+
+def _run_whole(name: tuple, program: Program, values: Sequence[Any], rows: Any) -> list[Any]:
+    if any(step.op.eager for step in program.steps) or len(program.steps) > COMPILE_AT_MOST * 8:
+        return rows(program, values)
+    return recorder.run(_whole_rows(name, program, rows), values)
+
+
+@functools.lru_cache(CACHED_SWEEPS)
+def _whole_rows(name: tuple, program: Program, rows: Any) -> Op:
+    return Op(name[0], lambda *values: rows(program, values), key=(*name, program))
+
+
+def _one_hot(index: Any, like: Any) -> Any:
+    return jax.nn.one_hot(index, like.size, dtype=like.dtype).reshape(like.shape)
+
+
+def _reverse_rows(program: Program, values: Sequence[Any]) -> list[Any]:
+    target = values[program.targets[0]]
+    sources = [values[slot] for slot in program.sources if slot is not None]
+
+    def row(index: Any) -> list[Any]:
+        return [x for x in sweep(program, values, [_one_hot(index, target)]) if x is not None]
+
+    found = _map_chunks(row, target.size, program, values, target.size * sum(x.nbytes for x in sources))
+    return [x.reshape(target.shape + source.shape) for x, source in zip(found, sources, strict=True)]
+
+
+def _forward_columns(program: Program, values: Sequence[Any]) -> list[Any]:
+    target = values[program.targets[0]]
+    found = []
+    for position, slot in enumerate(program.sources):
+        if slot is None:
+            continue
+        source = values[slot]
+
+        def column(index: Any, position: int = position, source: Any = source) -> Any:
+            tangents: list[Any] = [None] * len(program.sources)
+            tangents[position] = _one_hot(index, source)
+            (out,) = push(program, values, tangents)
+            return jax.numpy.zeros_like(target) if out is None else out
+
+        columns = _map_chunks(column, source.size, program, values, source.size * target.nbytes)
+        found.append(jax.numpy.moveaxis(columns, 0, -1).reshape(target.shape + source.shape))
+    return found
+
+
+def _batch_rows(program: Program, values: Sequence[Any]) -> list[Any]:
+    target = values[program.targets[0]]
+    sources = [values[slot] for slot in program.sources if slot is not None]
+    batch, outs = target.shape[0], target[0]
+
+    def row(index: Any) -> list[Any]:
+        cotangent = jax.numpy.broadcast_to(_one_hot(index, outs), target.shape)
+        return [x for x in sweep(program, values, [cotangent]) if x is not None]
+
+    found = _map_chunks(row, outs.size, program, values, outs.size * sum(x.nbytes for x in sources))
+    return [
+        jax.numpy.moveaxis(x, 0, 1).reshape((batch, *outs.shape, *source.shape[1:]))
+        for x, source in zip(found, sources, strict=True)
+    ]
+
+
+def _map_chunks(row: Any, count: int, program: Program, values: Sequence[Any], result_bytes: int) -> Any:
+    """`row` of every index below `count`, stacked: all at once under `vmap`, or chunk after chunk where memory asks for it."""
+    carried = {slot for step in program.steps for slot in (*(step.ins[i] for i in step.wanted), *step.outs)}
+    each = max(1, sum(values[slot].nbytes for slot in carried if isinstance(values[slot], jax.Array)))
+    chunk = max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
+    indices = jax.numpy.arange(count)
+    if chunk >= count:
+        return jax.vmap(row)(indices)
+    return jax.lax.map(row, indices, batch_size=chunk)
 
 
 # ---- how to run it --------------------------------------------------------------------------------------------------
@@ -115,6 +287,15 @@ def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any]
     ends = [x for slot, x in zip(program.targets, cotangents, strict=True) if slot is not None]
     back = iter(recorder.run(_whole(program), (*values, *ends)))
     return [None if slot is None else next(back) for slot in program.sources]
+
+
+def push_forward(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """The targets' tangents (None where not connected), run as `pull_back` runs the reverse sweep."""
+    if not _compile_whole(program, values):
+        return push(program, values, tangents)
+    starts = [x for slot, x in zip(program.sources, tangents, strict=True) if slot is not None]
+    out = iter(recorder.run(_whole_push(program), (*values, *starts)))
+    return [None if slot is None else next(out) for slot in program.targets]
 
 
 def _compile_whole(program: Program, values: Sequence[Any]) -> bool:
@@ -163,6 +344,17 @@ def _whole(program: Program) -> Op:
         return [x for x in sweep(program, flat[:split], cotangents) if x is not None]
 
     return Op("gradient", whole, key=("sweep", program))
+
+
+@functools.lru_cache(CACHED_SWEEPS)
+def _whole_push(program: Program) -> Op:
+    def whole(*flat: Any) -> list[Any]:
+        split = len(flat) - sum(slot is not None for slot in program.sources)
+        starts = iter(flat[split:])
+        tangents = [None if slot is None else next(starts) for slot in program.sources]
+        return [x for x in push(program, flat[:split], tangents) if x is not None]
+
+    return Op("jvp", whole, key=("push", program))
 
 
 # ---- as a function --------------------------------------------------------------------------------------------------

@@ -45,6 +45,14 @@ def among(params: dict[str, Any]) -> bool:
     return next(_inner(params), None) is not None
 
 
+def contains(jaxpr: Any, name: str) -> bool:
+    """Whether a primitive of that name occurs in `jaxpr`, at any depth."""
+    return any(
+        eqn.primitive.name == name or any(contains(inner, name) for inner in _inner(eqn.params))
+        for eqn in open_jaxpr(jaxpr).eqns
+    )
+
+
 def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
     """How many operands of a ``scan`` are constants, and how many are carried."""
     if "ft_in" in params:  # from JAX 0.11 on the operands are described by a tree

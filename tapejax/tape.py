@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import enum
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from . import derivatives, recorder
+from . import derivatives, nest, recorder
 from .errors import InvalidArgumentError
-from .program import extract, is_inexact
+from .program import Program, extract, is_inexact
 from .structures import Leaf, Structure, is_variable, leaf_of
 from .values import Tensor, Variable, raw
 
@@ -193,20 +193,120 @@ class GradientTape:
         targets, wanted = _targets(target), Structure(sources, _no_source)
         unconnected = _unconnected(unconnected_gradients)
         cotangents = _cotangents(targets, target, output_gradients)
-        if self._trace is not None:
-            if self._persistent:
-                logger.warning(
-                    "Calling GradientTape.gradient on a persistent tape inside its context is significantly less efficient "
-                    "than calling it outside: it records its own backward pass."
-                )
-            else:
-                self._stop()
+        self._before_derivative("gradient")
         found = _gradients(recording, targets, wanted, cotangents)
         if not self._persistent:
             self._use_up()
         if unconnected is UnconnectedGradients.ZERO:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(wanted.leaves, found, strict=True)]
         return wanted.pack(found)
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The derivative of every element of `target` with respect to every element of each of `sources`.
+
+        Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
+        of them together would not fit in memory.
+
+        Args:
+          target: one tensor or array, of any rank.
+          sources: a structure of tensors, arrays and variables, of any rank.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+          parallel_iterations: taken for TensorFlow's sake; the chunks are chosen by memory.
+          experimental_use_pfor: likewise; the passes are always vectorised.
+
+        Returns:
+          The structure of `sources`, with an array of shape ``target.shape + source.shape`` for each, or None.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          TypeError: `target` is not one tensor, or `sources` holds something that is none.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable([1.0, 2.0, 3.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(tape.jacobian(y, x).numpy())
+        [[2. 0. 0.]
+         [0. 4. 0.]
+         [0. 0. 6.]]
+        """
+        recording = self._usable()
+        end, wanted = _one_target(target), Structure(sources, _no_source)
+        unconnected = _unconnected(unconnected_gradients)
+        self._before_derivative("jacobian")
+        found = _derivatives(recording, [end], wanted, derivatives.jacobian)
+        if not self._persistent:
+            self._use_up()
+        if unconnected is UnconnectedGradients.ZERO:
+            shape = end.array.shape
+            found = [
+                jnp.zeros(shape + leaf.array.shape, leaf.array.dtype) if x is None else x
+                for leaf, x in zip(wanted.leaves, found, strict=True)
+            ]
+        return wanted.pack(found)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
+
+        Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` by
+        ``source[b, j]``, as in TensorFlow.
+
+        Args:
+          target: a tensor of shape ``(batch, *outs)``.
+          source: a tensor of shape ``(batch, *ins)``.
+          unconnected_gradients: a source that is not connected gives zeros either way, as in TensorFlow.
+          parallel_iterations: taken for TensorFlow's sake.
+          experimental_use_pfor: likewise.
+
+        Returns:
+          A tensor of shape ``(batch, *outs, *ins)``.
+
+        Raises:
+          ValueError: the rank of one of them is below 2, or the first dimensions differ.
+          RuntimeError, TypeError, LookupError: as for `jacobian`.
+
+        >>> import tapejax as tf
+        >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> print(tape.batch_jacobian(y, x).numpy().tolist())
+        [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
+        """
+        recording = self._usable()
+        end = _one_target(target)
+        structure = Structure(source, _no_source)
+        start = structure.leaves[0] if len(structure.leaves) == 1 else _one_target(source)
+        _unconnected(unconnected_gradients)
+        for name, leaf in (("target", end), ("source", start)):
+            if leaf.array.ndim < 2:
+                raise ValueError(f"`{name}` must have rank at least 2, a batch of vectors or more; got shape {leaf.array.shape}.")
+        if end.array.shape[0] != start.array.shape[0]:
+            raise ValueError(
+                f"Need first dimension of target shape ({end.array.shape}) and source shape ({start.array.shape}) to match."
+            )
+        self._before_derivative("batch_jacobian")
+        found = _derivatives(recording, [end], structure, derivatives.batch_jacobian)
+        if not self._persistent:
+            self._use_up()
+        shape = end.array.shape + start.array.shape[1:]
+        return structure.pack([jnp.zeros(shape, start.array.dtype) if x is None else x for x in found])
 
     def as_function(self, target: Any, sources: Any) -> Any:
         """The pure function from `sources` to `target` that the tape recorded.
@@ -250,6 +350,18 @@ class GradientTape:
 
         return function
 
+    def _before_derivative(self, name: str) -> None:
+        if self._trace is None:
+            return
+        if not self._persistent:
+            self._stop()
+            return
+        logger.warning(
+            "Calling GradientTape.%s on a persistent tape inside its context is significantly less efficient than calling "
+            "it outside: it records its own backward pass.",
+            name,
+        )
+
     def _usable(self) -> recorder.Recording:
         if self._recording is None:
             raise RuntimeError(
@@ -266,16 +378,25 @@ class GradientTape:
 def _gradients(
     recording: recorder.Recording, targets: Sequence[Leaf], sources: Structure, cotangents: Sequence[Any]
 ) -> list[Any]:
+    def pull_back(program: Program, values: Sequence[Any]) -> list[Any]:
+        return derivatives.pull_back(program, values, [_conjugate(x) for x in cotangents])
+
+    return _derivatives(recording, targets, sources, pull_back)
+
+
+def _derivatives(
+    recording: recorder.Recording, targets: Sequence[Leaf], sources: Structure, take: Callable[..., list[Any]]
+) -> list[Any]:
+    """What `take(program, values)` gives for each source; a variable's is the sum over all that it held when it was read."""
     arrays, owner = _source_arrays(recording, sources.leaves)
     program, values = extract(recording, [leaf.array for leaf in targets], arrays, _accessed(recording, sources.leaves))
-    # TensorFlow's gradient of a complex function is the conjugate of JAX's.
-    found = derivatives.pull_back(program, values, [_conjugate(x) for x in cotangents])
-    gradients: list[Any] = [None] * len(sources.leaves)
-    for i, x in zip(owner, found, strict=True):
+    found: list[Any] = [None] * len(sources.leaves)
+    for i, x in zip(owner, take(program, values), strict=True):
         if x is not None:
+            # TensorFlow's gradient of a complex function is the conjugate of JAX's.
             x = _conjugate(x)
-            gradients[i] = x if gradients[i] is None else recorder.apply(jnp.add, gradients[i], x)
-    return gradients
+            found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
+    return found
 
 
 def _conjugate(x: Any) -> Any:
@@ -317,6 +438,13 @@ def _targets(target: Any) -> list[Leaf]:
     return Structure(target, _no_target).leaves
 
 
+def _one_target(target: Any) -> Leaf:
+    leaf = leaf_of(target)
+    if leaf is None:
+        raise TypeError(f"Argument `target` should be one Tensor, jax.Array or Variable, but is {target!r}.")
+    return leaf
+
+
 def _cotangents(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> list[Any]:
     if output_gradients is None:
         return [recorder.apply(jnp.ones_like, leaf.array) if is_inexact(leaf.array) else None for leaf in targets]
@@ -327,8 +455,6 @@ def _cotangents(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> 
 
 
 def _flat(output_gradients: Any) -> list[Any]:
-    from . import nest
-
     return nest.flatten(output_gradients)
 
 

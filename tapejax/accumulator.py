@@ -1,0 +1,106 @@
+"""`ForwardAccumulator`: derivatives in the direction of a tangent, computed forward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from . import derivatives, nest, recorder
+from .program import extract, is_inexact
+from .structures import Structure, is_variable
+from .tape import UnconnectedGradients, _accessed, _no_source, _no_target, _source_arrays, _unconnected
+from .values import raw
+
+
+class ForwardAccumulator:
+    """Computes Jacobian-vector products of what JAX computes inside a ``with`` block.
+
+    Forward mode takes one pass per direction and keeps nothing for a way back: it pays where there are few inputs and many
+    outputs, while a `GradientTape` pays where there are many inputs and few outputs.
+
+    Args:
+      primals: a tensor, array or variable, or a structure of them: where the derivative is taken.
+      tangents: the direction, structured as `primals`, each of its primal's shape and dtype.
+
+    Raises:
+      ValueError: `tangents` has another structure than `primals`, or one another shape or dtype.
+
+    >>> import tapejax as tf
+    >>> x = tf.constant([2.0, 3.0])
+    >>> with tf.autodiff.ForwardAccumulator(x, tf.constant([1.0, 0.0])) as acc:
+    ...     y = x * x
+    >>> print(acc.jvp(y).numpy())
+    [4. 0.]
+
+    After ``tf.autodiff.ForwardAccumulator``; the derivative is `jax.jvp`'s.
+    """
+
+    def __init__(self, primals: Any, tangents: Any):
+        nest.assert_same_structure(primals, tangents)
+        self._sources = Structure(primals, _no_source)
+        self._tangents = [
+            _tangent(leaf.array, x, i)
+            for i, (leaf, x) in enumerate(zip(self._sources.leaves, nest.flatten(tangents), strict=True))
+        ]
+        self._recording = recorder.Recording(watch_accessed=False)
+        self._trace: Any = None
+        for leaf in self._sources.leaves:
+            if not is_inexact(leaf.array):
+                continue
+            if is_variable(leaf.value):
+                self._recording.watch_variable(leaf.value, leaf.array)
+            else:
+                self._recording.watch(leaf.array)
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._trace is not None:
+            raise ValueError("Accumulator is already recording: it was entered already and not left.")
+        self._trace = recorder.start(self._recording)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        trace, self._trace = self._trace, None
+        recorder.stop(self._recording, trace)
+
+    def jvp(self, primals: Any, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE) -> Any:
+        """The derivative of `primals`, computed in the block, in the direction of the tangents.
+
+        Args:
+          primals: a tensor or array, or a structure of them.
+          unconnected_gradients: what stands for one that does not depend on the accumulator's primals: None or zeros.
+
+        Returns:
+          The structure of `primals`, with a tangent of each one's shape and dtype.
+
+        Raises:
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+        """
+        unconnected = _unconnected(unconnected_gradients)
+        ends = Structure(primals, _no_target)
+        arrays, owner = _source_arrays(self._recording, self._sources.leaves)
+        program, values = extract(
+            self._recording, [leaf.array for leaf in ends.leaves], arrays, _accessed(self._recording, self._sources.leaves)
+        )
+        inside = self._trace is not None
+        if inside:  # its own products are not its business, as in TensorFlow
+            recorder.stop(self._recording, self._trace)
+        try:
+            found = derivatives.push_forward(program, values, [self._tangents[i] for i in owner])
+        finally:
+            if inside:
+                self._trace = recorder.start(self._recording)
+        if unconnected is UnconnectedGradients.ZERO:
+            found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
+        return ends.pack(found)
+
+
+def _tangent(primal: Any, given: Any, position: int) -> Any:
+    array = raw(given, dtype_hint=primal.dtype)
+    if array.shape != primal.shape or array.dtype != primal.dtype:
+        raise ValueError(
+            f"tangents[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its primal has shape "
+            f"{tuple(primal.shape)} and dtype {primal.dtype}."
+        )
+    return array

@@ -1,0 +1,140 @@
+"""Errors with TensorFlow's names (``tf.errors``), so that a porter's ``except`` clauses go on working."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+
+class OpError(Exception):
+    """An operation that could not run; the base of the others.
+
+    TensorFlow's constructor, ``OpError(node_def, op, message, error_code)``, is understood; tapejax itself raises
+    ``InvalidArgumentError(message)``.
+
+    >>> InvalidArgumentError(None, None, "shapes differ").message
+    'shapes differ'
+    """
+
+    error_code = 2
+
+    def __init__(self, *args: Any):
+        # One argument is the message; TensorFlow puts a node and an operation before it.
+        self.node_def, self.op, message, *code = args if len(args) >= 3 else (None, None, *(args or ("",)))
+        self.message = message
+        if code:
+            self.error_code = code[0]
+        super().__init__(message)
+
+
+class CancelledError(OpError):
+    """The operation was cancelled."""
+
+    error_code = 1
+
+
+class UnknownError(OpError):
+    """The cause is not known."""
+
+    error_code = 2
+
+
+class InvalidArgumentError(OpError):
+    """An argument does not suit the operation: shapes that do not fit, dtypes that do not mix."""
+
+    error_code = 3
+
+
+class DeadlineExceededError(OpError):
+    """The time allowed ran out."""
+
+    error_code = 4
+
+
+class NotFoundError(OpError):
+    """Something asked for, a file for instance, is not there."""
+
+    error_code = 5
+
+
+class AlreadyExistsError(OpError):
+    """Something to be created is there already."""
+
+    error_code = 6
+
+
+class PermissionDeniedError(OpError):
+    """The caller may not do this."""
+
+    error_code = 7
+
+
+class ResourceExhaustedError(OpError):
+    """Memory, or another resource, ran out."""
+
+    error_code = 8
+
+
+class FailedPreconditionError(OpError):
+    """The system is not in the state that the operation needs."""
+
+    error_code = 9
+
+
+class AbortedError(OpError):
+    """The operation was given up, usually for another one that ran beside it."""
+
+    error_code = 10
+
+
+class OutOfRangeError(OpError):
+    """A read went past the end."""
+
+    error_code = 11
+
+
+class UnimplementedError(OpError):
+    """The operation does not exist for these arguments."""
+
+    error_code = 12
+
+
+class InternalError(OpError):
+    """An invariant is broken."""
+
+    error_code = 13
+
+
+class UnavailableError(OpError):
+    """The service cannot be reached now."""
+
+    error_code = 14
+
+
+class DataLossError(OpError):
+    """Data are lost or corrupt."""
+
+    error_code = 15
+
+
+class UnauthenticatedError(OpError):
+    """The caller is not known."""
+
+    error_code = 16
+
+
+class NarrowingWarning(UserWarning):
+    """A 64-bit type became a 32-bit type because ``jax_enable_x64`` is off."""
+
+
+# JAX says TypeError or ValueError for shapes that do not fit; TensorFlow has a class of its own for them.
+_ABOUT_SHAPES = ("shape", "broadcast", "dimension")
+
+
+def about_shapes(error: Exception) -> bool:
+    """Whether `error`, raised by JAX, complains about shapes that do not fit."""
+    if isinstance(error, (jax.errors.JAXTypeError, OpError)):
+        return False
+    message = str(error).lower()
+    return any(word in message for word in _ABOUT_SHAPES)
