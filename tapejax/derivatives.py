@@ -251,8 +251,8 @@ def _batch_rows(program: Program, values: Sequence[Any]) -> list[Any]:
 
 def _map_chunks(row: Any, count: int, program: Program, values: Sequence[Any], result_bytes: int) -> Any:
     """`row` of every index below `count`, stacked: all at once under `vmap`, or chunk after chunk where memory asks for it."""
-    carried = {slot for step in program.steps for slot in (*(step.ins[i] for i in step.wanted), *step.outs)}
-    each = max(1, sum(values[slot].nbytes for slot in carried if isinstance(values[slot], jax.Array)))
+    carried = {step.ins[i] for step in program.steps for i in step.wanted}
+    each = max(1, sum(values[slot].nbytes for slot in carried))
     chunk = max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
     indices = jax.numpy.arange(count)
     if chunk >= count:
@@ -362,7 +362,7 @@ def _whole_push(program: Program) -> Op:
 
 def evaluate(program: Program, values: Sequence[Any], sources: Sequence[Any]) -> list[Any]:
     """Runs the program forward from other values of its sources; what does not depend on them keeps its recorded value."""
-    env = dict(enumerate(values))
+    env: dict[int, Any] = dict(enumerate(values))
     given = {slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None}
     env.update(given)
     for step in program.steps:

@@ -36,6 +36,20 @@ class Program(NamedTuple):
     sources: tuple[int | None, ...]
 
 
+class Listing(NamedTuple):
+    """A recording as data: values are numbers in the order in which they turn up, and know no more than their dtype.
+
+    `watched` are pairs (entries before the watch began, value). Equal listings have equal programs.
+    """
+
+    entries: tuple[tuple[Op, tuple[int, ...], tuple[int, ...]], ...]
+    dtypes: tuple[Any, ...]
+    watched: tuple[tuple[int, int], ...]
+    targets: tuple[int, ...]
+    sources: tuple[int, ...]
+    whole: bool
+
+
 def extract(
     recording: Recording,
     targets: Sequence[Any],
@@ -44,75 +58,129 @@ def extract(
     *,
     whole: bool = False,
 ) -> tuple[Program, list[Any]]:
-    """The program from the arrays `sources` to the arrays `targets`, and the recorded value of every slot.
+    """The program from the arrays `sources` to the arrays `targets`, and the recorded value of every slot that is read.
 
     A value counts if it is watched, or was computed from one that counts, at the time when it is used. `accessed` are
     arrays of other libraries' variables, watched from the start. The program holds what carries gradient; the `whole`
     one also what depends on the sources through integers, comparisons or `stop_gradient`.
     """
-    carried = list(_carrying(recording, {id(x) for x in sources}, accessed, whole))
-    needed = {id(x) for x in targets if whole or is_inexact(x)}
-    kept = []
-    for entry, op, wanted, linked in reversed(carried):
-        present = tuple(j for j in linked if id(entry.outputs[j]) in needed)
-        if present:
-            wanted = tuple(i for i in wanted if any(i in linked[j] for j in present))
-            needed.update(id(entry.inputs[i]) for i in wanted)
-            kept.append((entry, op, wanted, present))
-    return _number(kept[::-1], targets, sources, needed)
+    listing, arrays = list_entries(recording, targets, sources, accessed, whole)
+    known = _programs.get(listing)
+    if known is None:
+        if len(_programs) >= _PROGRAMS_KEPT:
+            _programs.clear()
+        known = _programs[listing] = _cut(listing, recording.entries)
+    program, read = known
+    return program, [arrays[number] for number in read]
 
 
-def _carrying(
-    recording: Recording, sources: set[int], accessed: Sequence[Any], whole: bool
-) -> Iterator[tuple[Entry, Op, tuple[int, ...], dict[int, frozenset[int]]]]:
-    """The entries through which a source reaches a value, with the inputs it comes in by and the outputs it reaches."""
-    tracked = {id(x) for x in accessed}
-    watched = [(begin, key) for key, (_, begin) in recording.watched.items()][::-1]
-    live = set(sources)
-    for position, entry in enumerate(recording.entries):
-        while watched and watched[-1][0] <= position:
-            tracked.add(watched.pop()[1])
-        inputs = [i for i, x in enumerate(entry.inputs) if id(x) in tracked]
-        if not inputs:
-            continue
-        tracked.update(id(x) for x in entry.outputs if whole or is_inexact(x))
-        wanted = [i for i in inputs if id(entry.inputs[i]) in live]
-        if not wanted:
-            continue
-        op = entry.op.settled()
-        linked = {}
-        for j, reached_by in enumerate([frozenset(wanted)] * len(entry.outputs) if whole else links(op, entry)):
-            if not reached_by.isdisjoint(wanted):
-                linked[j] = reached_by
-                live.add(id(entry.outputs[j]))
-        if linked:
-            yield entry, op, tuple(wanted), linked
+_PROGRAMS_KEPT = 512
+_programs: dict[Listing, tuple[Program, tuple[int, ...]]] = {}
+_SCALARS = frozenset((float, int, bool, complex))
 
 
-def _number(kept: Sequence[Any], targets: Sequence[Any], sources: Sequence[Any], needed: set[int]) -> tuple[Program, list]:
-    slots: dict[int, int] = {}
+def list_entries(
+    recording: Recording, targets: Sequence[Any], sources: Sequence[Any], accessed: Sequence[Any] = (), whole: bool = False
+) -> tuple[Listing, list[Any]]:
+    """A recording as data, and the value behind each number."""
+    numbers: dict[int, int] = {}
     values: list[Any] = []
 
-    def slot(x: Any) -> int:
-        # a constant may be a Python scalar, whose identity means nothing
-        key = id(x) if isinstance(x, jax.Array) else -1 - len(values)
-        if (number := slots.get(key)) is None:
-            slots[key] = number = len(values)
+    def number(x: Any) -> int:
+        key = id(x)
+        found = numbers.get(key)
+        if found is None or type(x) in _SCALARS:  # the identity of a Python number means nothing
+            found = numbers[key] = len(values)
             values.append(x)
-        return number
+        return found
 
-    steps = tuple(
-        Step(op, tuple(map(slot, entry.inputs)), tuple(map(slot, entry.outputs)), wanted, present)
-        for entry, op, wanted, present in kept
+    entries = tuple(
+        [
+            (op if op.staged is None else op.settled(), tuple(map(number, inputs)), tuple(map(number, outputs)))
+            for op, inputs, outputs, *_ in recording.entries
+        ]
     )
-    ends = tuple(slot(x) if isinstance(x, jax.Array) and id(x) in needed else None for x in targets)
-    starts = tuple(slot(x) if id(x) in needed and (id(x) in slots) else None for x in sources)
-    return Program(steps, ends, starts), values
+    ends, starts = tuple(map(number, targets)), tuple(map(number, sources))
+    watched = [(0, number(x)) for x in accessed]
+    watched += [(begin, numbers[key]) for key, (_, begin) in recording.watched.items() if key in numbers]
+    dtypes = tuple([x.dtype if hasattr(x, "dtype") else type(x) for x in values])
+    return Listing(entries, dtypes, tuple(watched), ends, starts, whole), values
+
+
+class Link(NamedTuple):
+    """How gradient passes an entry: its position, the inputs by which it comes, and for each output reached by which."""
+
+    position: int
+    wanted: tuple[int, ...]
+    linked: dict[int, frozenset[int]]
+
+
+def carrying(listing: Listing, entries: Sequence[Entry]) -> Iterator[Link]:
+    """The entries through which a source reaches a value, in order."""
+    inexact = [_inexact_dtype(dtype) for dtype in listing.dtypes]
+    tracked: set[int] = set()
+    watched = sorted(listing.watched, reverse=True)
+    live = set(listing.sources)
+    for position, (op, ins, outs) in enumerate(listing.entries):
+        while watched and watched[-1][0] <= position:
+            tracked.add(watched.pop()[1])
+        inputs = [i for i, x in enumerate(ins) if x in tracked]
+        if not inputs:
+            continue
+        tracked.update(x for x in outs if listing.whole or inexact[x])
+        wanted = tuple([i for i in inputs if ins[i] in live])
+        if not wanted:
+            continue
+        if listing.whole:
+            linked = dict.fromkeys(range(len(outs)), frozenset(wanted))
+        else:
+            kinds = tuple([listing.dtypes[x] for x in ins])
+            reached = enumerate(links(op, kinds, entries[position]))
+            linked = {j: by for j, by in reached if not by.isdisjoint(wanted)}
+        if linked:
+            live.update(outs[j] for j in linked)
+            yield Link(position, wanted, linked)
+
+
+def _cut(listing: Listing, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
+    """The program in a listing, and the number of the value in each slot that is read."""
+    needed = {x for x in listing.targets if listing.whole or _inexact_dtype(listing.dtypes[x])}
+    kept = []
+    used: set[int] = set()
+    for position, wanted, linked in reversed(list(carrying(listing, entries))):
+        op, ins, outs = listing.entries[position]
+        present = tuple([j for j in linked if outs[j] in needed])
+        if present:
+            wanted = tuple([i for i in wanted if any(i in linked[j] for j in present)])
+            needed.update(ins[i] for i in wanted)
+            used.update(ins)
+            kept.append((op, ins, outs, wanted, present))
+    kept.reverse()
+    ends = [x if x in needed else None for x in listing.targets]
+    starts = [x if x in needed and (x in used or x in ends) else None for x in listing.sources]
+    slots: dict[int, int] = {}
+    read = [x for _, ins, *_ in kept for x in ins] + [x for x in (*ends, *starts) if x is not None]
+    for x in read:
+        slots.setdefault(x, len(slots))
+    read = list(slots)  # slots beyond these are only written
+
+    def slot(x: int) -> int:
+        return slots.setdefault(x, len(slots))
+
+    steps = [
+        Step(op, tuple(map(slot, ins)), tuple(map(slot, outs)), wanted, present) for op, ins, outs, wanted, present in kept
+    ]
+    program = Program(
+        tuple(steps),
+        tuple(None if x is None else slots[x] for x in ends),
+        tuple(None if x is None else slots[x] for x in starts),
+    )
+    return program, tuple(read)
 
 
 @functools.cache
 def _inexact_dtype(dtype: Any) -> bool:
-    return bool(jnp.issubdtype(dtype, jnp.inexact))
+    return dtype not in _SCALARS and bool(jnp.issubdtype(dtype, jnp.inexact))
 
 
 def is_inexact(x: Any) -> bool:
@@ -124,13 +192,12 @@ def is_inexact(x: Any) -> bool:
 _LINKS_KEPT = 8192
 
 
-def links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
-    """For each output of `entry`, the inputs on which its derivative depends.
+def links(op: Op, kinds: tuple[Any, ...], entry: Entry) -> tuple[frozenset[int], ...]:
+    """For each output of `entry`, an `op` on inputs of these `kinds` (dtypes), the inputs on which its derivative depends.
 
     JAX knows: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
     ``stop_gradient``..., is a symbolic zero.
     """
-    kinds = tuple(x.dtype if isinstance(x, jax.Array) else type(x) for x in entry.inputs)
     known = _links.get((op, kinds))
     if known is None:
         if len(_links) >= _LINKS_KEPT:
