@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from . import jaxprs, recorder
-from .program import Program
+from .program import Program, Step
 from .recorder import Op
+from .registry import differentiable, forget_on_registration
 
 CACHED_PULLBACKS = 4096
 CACHED_SWEEPS = 256
@@ -27,6 +29,18 @@ def sweep(program: Program, values: Sequence[Any], cotangents: Sequence[Any]) ->
     one program, from which XLA drops what was computed forward already.
     """
     ct: dict[int, Any] = {}
+    for _ in sweep_steps(program, values, cotangents, ct):
+        pass
+    return [None if slot is None else ct.get(slot) for slot in program.sources]
+
+
+def sweep_steps(
+    program: Program, values: Sequence[Any], cotangents: Sequence[Any], ct: dict[int, Any]
+) -> Iterator[tuple[int, Sequence[Any]]]:
+    """The reverse sweep, a step at a time: yields the step's position and what it sends back to its `wanted` inputs.
+
+    `ct` is filled with the cotangent of each slot: complete for the step's outputs, still growing for its inputs.
+    """
 
     def add(slot: int, x: Any) -> None:
         ct[slot] = recorder.apply(_add, ct[slot], x) if slot in ct else x
@@ -34,26 +48,53 @@ def sweep(program: Program, values: Sequence[Any], cotangents: Sequence[Any]) ->
     for slot, x in zip(program.targets, cotangents, strict=True):
         if slot is not None:
             add(slot, x)
-    for step in reversed(program.steps):
+    for position in reversed(range(len(program.steps))):
+        step = program.steps[position]
         outs = [step.outs[j] for j in step.present]
         if not all(slot in ct for slot in outs):  # nothing came back to some of them
             outs = [slot for slot in outs if slot in ct]
         if not outs:
             continue
-        present = tuple(j for j in step.present if step.outs[j] in ct)
-        pull = pullback(step.op, step.wanted, present)
-        inputs = [values[slot] for slot in step.ins]
-        back = recorder.run(pull, (*inputs, *(ct[slot] for slot in outs)))
+        if step.op.pull is not None:
+            back = _pull_own(step, values, ct)
+        else:
+            present = tuple(j for j in step.present if step.outs[j] in ct)
+            pull = pullback(step.op, step.wanted, present)
+            inputs = [values[slot] for slot in step.ins]
+            back = recorder.run(pull, (*inputs, *(ct[slot] for slot in outs)))
         for i, x in zip(step.wanted, back, strict=True):
-            add(step.ins[i], x)
-    return [None if slot is None else ct.get(slot) for slot in program.sources]
+            if x is not None:
+                add(step.ins[i], x)
+        yield position, back
+
+
+def _pull_own(step: Step, values: Sequence[Any], ct: dict[int, Any]) -> list[Any]:
+    # The user's Python runs under the current trace: what it computes is recorded by outer tapes like anything else.
+    assert step.op.pull is not None
+    results = [values[slot] for slot in step.ins[: len(step.outs)]]  # what the outputs are copies of
+    zeros = functools.partial(recorder.apply, jnp.zeros_like)
+    cotangents = [ct[slot] if slot in ct else zeros(x) for slot, x in zip(step.outs, results, strict=True)]
+    back = step.op.pull(cotangents)
+    return [back[i] for i in step.wanted]
 
 
 def _add(x: Any, y: Any) -> Any:
     return x + y
 
 
-@functools.lru_cache(CACHED_PULLBACKS)
+def _cached_by_op(make: Any) -> Any:
+    """Keeps what `make(op, ...)` gives, but for an eager op: that is one call's own, with the arrays it closes over."""
+    kept = functools.lru_cache(CACHED_PULLBACKS)(make)
+
+    @functools.wraps(make)
+    def cached(op: Op, *args: Any) -> Op:
+        return make(op, *args) if op.eager else kept(op, *args)
+
+    forget_on_registration(kept.cache_clear)
+    return cached
+
+
+@_cached_by_op
 def pullback(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op:
     """The operation (inputs of `op`, cotangents of its `present` outputs) -> cotangents of its `wanted` inputs."""
 
@@ -74,12 +115,13 @@ def pullback(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op:
 
 def _restricted(op: Op, inputs: Sequence[Any], wanted: Sequence[int], present: Sequence[int]) -> Any:
     """`op` as a function of its `wanted` inputs, giving its `present` outputs."""
+    fn = differentiable(op)
 
     def at(*xs: Any) -> list[Any]:
         full = list(inputs)
         for i, x in zip(wanted, xs, strict=True):
             full[i] = x
-        outputs = jax.tree.leaves(op.fn(*full))
+        outputs = jax.tree.leaves(fn(*full))
         return [outputs[j] for j in present]
 
     return at
@@ -120,7 +162,7 @@ def push(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> li
     return [None if slot is None else tangent.get(slot) for slot in program.targets]
 
 
-@functools.lru_cache(CACHED_PULLBACKS)
+@_cached_by_op
 def pushforward(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op:
     """The operation (inputs of `op`, tangents of its `wanted` inputs) -> tangents of its `present` outputs."""
 
@@ -133,7 +175,7 @@ def pushforward(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op
             if _pulls_only(at, primals):
                 # The pullback of a custom_vjp is all that is known; it is linear, and its transpose is the pushforward.
                 outputs, pull = jax.vjp(at, *primals)
-                return jax.vjp(pull, jax.tree.map(jax.numpy.zeros_like, outputs))[1](tuple(tangents))[0]
+                return jax.vjp(pull, jax.tree.map(jnp.zeros_like, outputs))[1](tuple(tangents))[0]
             return jax.jvp(at, primals, list(tangents))[1]
         except (NotImplementedError, ValueError) as error:
             raise _explained(op, error) from error
@@ -167,7 +209,7 @@ def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -
         return [None] * len(program.sources)
     if mode is None:
         passes = sum(values[slot].size for slot in dict.fromkeys(connected))
-        inexact_complex = any(jax.numpy.iscomplexobj(x) for x in values)
+        inexact_complex = any(jnp.iscomplexobj(x) for x in values)
         mode = "forward" if passes < target.size and not inexact_complex else "reverse"
     modes = {"reverse": (_reverse_rows, "forward"), "forward": (_forward_columns, "reverse")}
     rows, other = modes[mode]
@@ -226,10 +268,10 @@ def _forward_columns(program: Program, values: Sequence[Any]) -> list[Any]:
             tangents: list[Any] = [None] * len(program.sources)
             tangents[position] = _one_hot(index, source)
             (out,) = push(program, values, tangents)
-            return jax.numpy.zeros_like(target) if out is None else out
+            return jnp.zeros_like(target) if out is None else out
 
         columns = _map_chunks(column, source.size, program, values, source.size * target.nbytes)
-        found.append(jax.numpy.moveaxis(columns, 0, -1).reshape(target.shape + source.shape))
+        found.append(jnp.moveaxis(columns, 0, -1).reshape(target.shape + source.shape))
     return found
 
 
@@ -239,12 +281,12 @@ def _batch_rows(program: Program, values: Sequence[Any]) -> list[Any]:
     batch, outs = target.shape[0], target[0]
 
     def row(index: Any) -> list[Any]:
-        cotangent = jax.numpy.broadcast_to(_one_hot(index, outs), target.shape)
+        cotangent = jnp.broadcast_to(_one_hot(index, outs), target.shape)
         return [x for x in sweep(program, values, [cotangent]) if x is not None]
 
     found = _map_chunks(row, outs.size, program, values, outs.size * sum(x.nbytes for x in sources))
     return [
-        jax.numpy.moveaxis(x, 0, 1).reshape((batch, *outs.shape, *source.shape[1:]))
+        jnp.moveaxis(x, 0, 1).reshape((batch, *outs.shape, *source.shape[1:]))
         for x, source in zip(found, sources, strict=True)
     ]
 
@@ -254,7 +296,7 @@ def _map_chunks(row: Any, count: int, program: Program, values: Sequence[Any], r
     carried = {step.ins[i] for step in program.steps for i in step.wanted}
     each = max(1, sum(values[slot].nbytes for slot in carried))
     chunk = max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
-    indices = jax.numpy.arange(count)
+    indices = jnp.arange(count)
     if chunk >= count:
         return jax.vmap(row)(indices)
     return jax.lax.map(row, indices, batch_size=chunk)
@@ -355,6 +397,10 @@ def _whole_push(program: Program) -> Op:
         return [x for x in push(program, flat[:split], tangents) if x is not None]
 
     return Op("jvp", whole, key=("push", program))
+
+
+for _cache in (_whole, _whole_push, _whole_rows):
+    forget_on_registration(_cache.cache_clear)
 
 
 # ---- as a function --------------------------------------------------------------------------------------------------

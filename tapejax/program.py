@@ -16,6 +16,7 @@ from jax.extend import core
 
 from . import jaxprs, recorder
 from .recorder import Entry, Op, Recording
+from .registry import differentiable, forget_on_registration
 
 
 class Step(NamedTuple):
@@ -65,12 +66,15 @@ def extract(
     one also what depends on the sources through integers, comparisons or `stop_gradient`.
     """
     listing, arrays = list_entries(recording, targets, sources, accessed, whole)
-    known = _programs.get(listing)
-    if known is None:
-        if len(_programs) >= _PROGRAMS_KEPT:
-            _programs.clear()
-        known = _programs[listing] = _cut(listing, recording.entries)
-    program, read = known
+    if any([op.eager for op, _, _ in listing.entries]):  # such a call is itself only: keeping it would keep its arrays
+        program, read = _cut(listing, recording.entries)
+    else:
+        known = _programs.get(listing)
+        if known is None:
+            if len(_programs) >= _PROGRAMS_KEPT:
+                _programs.clear()
+            known = _programs[listing] = _cut(listing, recording.entries)
+        program, read = known
     return program, [arrays[number] for number in read]
 
 
@@ -142,20 +146,26 @@ def carrying(listing: Listing, entries: Sequence[Entry]) -> Iterator[Link]:
             yield Link(position, wanted, linked)
 
 
-def _cut(listing: Listing, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
-    """The program in a listing, and the number of the value in each slot that is read."""
+def leading(listing: Listing, entries: Sequence[Entry]) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
+    """The entries that lead from a source to a target: their positions, inputs wanted and outputs present. And all values
+    that a target depends on through them."""
     needed = {x for x in listing.targets if listing.whole or _inexact_dtype(listing.dtypes[x])}
-    kept = []
-    used: set[int] = set()
+    found = []
     for position, wanted, linked in reversed(list(carrying(listing, entries))):
-        op, ins, outs = listing.entries[position]
+        _, ins, outs = listing.entries[position]
         present = tuple([j for j in linked if outs[j] in needed])
         if present:
             wanted = tuple([i for i in wanted if any(i in linked[j] for j in present)])
             needed.update(ins[i] for i in wanted)
-            used.update(ins)
-            kept.append((op, ins, outs, wanted, present))
-    kept.reverse()
+            found.append((position, wanted, present))
+    return found[::-1], needed
+
+
+def _cut(listing: Listing, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
+    """The program in a listing, and the number of the value in each slot that is read."""
+    found, needed = leading(listing, entries)
+    kept = [(*listing.entries[position], wanted, present) for position, wanted, present in found]
+    used = {x for _, ins, *_ in kept for x in ins}
     ends = [x if x in needed else None for x in listing.targets]
     starts = [x if x in needed and (x in used or x in ends) else None for x in listing.sources]
     slots: dict[int, int] = {}
@@ -198,6 +208,8 @@ def links(op: Op, kinds: tuple[Any, ...], entry: Entry) -> tuple[frozenset[int],
     JAX knows: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
     ``stop_gradient``..., is a symbolic zero.
     """
+    if op.eager:
+        return _eager_links(op, entry)
     known = _links.get((op, kinds))
     if known is None:
         if len(_links) >= _LINKS_KEPT:
@@ -209,11 +221,23 @@ def links(op: Op, kinds: tuple[Any, ...], entry: Entry) -> tuple[frozenset[int],
 _links: dict[Any, tuple[frozenset[int], ...]] = {}
 
 
+forget_on_registration(_links.clear)
+forget_on_registration(_programs.clear)
+
+
+def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
+    # One with its own pullback gets its results among its inputs, and no gradient goes back to those.
+    first = len(entry.outputs) if op.pull is not None else 0
+    inexact = frozenset(i for i, x in enumerate(entry.inputs) if i >= first and is_inexact(x))
+    return tuple(inexact if is_inexact(x) else frozenset() for x in entry.outputs)
+
+
 def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
     inexact = [i for i, x in enumerate(entry.inputs) if is_inexact(x)]
     outputs = [is_inexact(x) for x in entry.outputs]
     everything = tuple(frozenset(inexact) if out else frozenset() for out in outputs)
-    if op.eager or op.fn in recorder.zero_gradients:
+    fn = differentiable(op)
+    if getattr(op.fn, "func", op.fn) in recorder.zero_gradients:
         return everything
 
     def tangents_out(primals: list[Any], tangents: list[Any]) -> list[Any]:
@@ -221,7 +245,7 @@ def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
             full = list(primals)
             for i, x in zip(inexact, xs, strict=True):
                 full[i] = x
-            return [y for y, out in zip(jax.tree.leaves(op.fn(*full)), outputs, strict=True) if out]
+            return [y for y, out in zip(jax.tree.leaves(fn(*full)), outputs, strict=True) if out]
 
         return jax.jvp(on_inexact, [primals[i] for i in inexact], tangents)[1]
 

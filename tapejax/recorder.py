@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import sys
+import sysconfig
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -32,14 +35,16 @@ class Op:
 
     `fn(*arrays)` returns an array or a pytree of arrays and may be traced; `call` does the same at full speed.
     Two Ops are equal when their `key` is, so that programs made of them can be compared and cached. An `eager` one runs
-    Python that looks at values: its derivative is taken on the recorded arrays, never compiled.
+    Python that looks at values: its derivative is taken on the recorded arrays, never compiled. One with a `pull` brings
+    its own: the function from the cotangents of all outputs to those of the inputs (None: none), for this one call.
     """
 
-    __slots__ = ("name", "fn", "call", "key", "eager", "staged", "_hash", "__weakref__")
+    __slots__ = ("name", "fn", "call", "key", "eager", "pull", "staged", "_hash", "__weakref__")
 
-    def __init__(self, name, fn, call=None, key=None, *, eager=False, staged=None):
+    def __init__(self, name, fn, call=None, key=None, *, eager=False, pull=None, staged=None):
         self.name: str = name
         self.eager: bool = eager
+        self.pull: Callable[[Sequence[Any]], Sequence[Any]] | None = pull
         self.staged: Any = staged
         self.fn: Callable = fn
         self.call: Callable = call or jax.jit(fn)
@@ -73,12 +78,27 @@ class Entry(NamedTuple):
     op: Op
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
+    where: Any = None  # what `caller` said: the line of the user's code that ran it
+
+    def __repr__(self) -> str:
+        from . import listing  # shown seldom, recorded often
+
+        return listing.describe(self)
+
+
+class Mark(NamedTuple):
+    """Something that happened to the tape, not to a value: `kind`, how many entries there were before, and the line."""
+
+    kind: str
+    position: int
+    where: Any
+    about: Any = None
 
 
 class Recording:
     """What one tape has seen: its entries in order, what it watches since when, and the variables read."""
 
-    __slots__ = ("entries", "watched", "variables", "watch_accessed")
+    __slots__ = ("entries", "watched", "variables", "watch_accessed", "marks", "forgotten")
 
     def __init__(self, watch_accessed: bool = True):
         self.watch_accessed = watch_accessed
@@ -87,6 +107,19 @@ class Recording:
         self.watched: dict[int, tuple[Any, int]] = {}
         # id of a watched variable -> (the variable, the arrays that it held when it was read)
         self.variables: dict[int, tuple[Any, dict[int, Any]]] = {}
+        # For `explain`: what happened to the tape, and what a recording that was reset knew (and is alive still).
+        self.marks: list[Mark] = []
+        self.forgotten: Any = ()
+
+    def mark(self, kind: str, about: Any = None) -> None:
+        """Notes something that happens to the tape, for `explain`."""
+        self.marks.append(Mark(kind, len(self.entries), caller(), about))
+
+    def forget(self, former: Recording) -> None:
+        """Takes the place of `former`, of which it knows only which values that are still alive were in it."""
+        seen = [x for entry in former.entries for x in entry.outputs] + [x for x, _ in former.watched.values()]
+        self.forgotten = {id(x): weakref.ref(x) for x in seen if not isinstance(x, jax.core.Tracer)}
+        self.forgotten |= {key: ref for key, ref in dict(former.forgotten).items() if ref() is not None}
 
     def watch(self, array: Any) -> None:
         self.watched.setdefault(id(array), (array, len(self.entries)))
@@ -101,6 +134,32 @@ class Recording:
     def read(self, variable: Any, array: Any) -> None:
         if (self.watch_accessed and variable.trainable) or id(variable) in self.variables:
             self.watch_variable(variable, array)
+
+
+# ---- where in the user's code ---------------------------------------------------------------------------------------
+
+_PATHS = sysconfig.get_paths()
+# Code that serves the user's: no line of it is where an operation was asked for.
+_INSTALLED = tuple(_PATHS[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_OWN = (os.path.dirname(__file__) + os.sep, os.path.dirname(jax.__file__) + os.sep)
+_serves: dict[str, bool] = {}
+
+
+def caller() -> Any:
+    """The user's code that is running, and the instruction in it: ``(code, f_lasti)``, from which `listing` tells the line.
+
+    Frames are walked, not kept: they would keep all their variables alive. Where all code is installed code, None.
+    """
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        serves = _serves.get(code.co_filename)
+        if serves is None:
+            serves = _serves[code.co_filename] = code.co_filename.startswith((*_INSTALLED, *_OWN, "<frozen "))
+        if not serves:
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None
 
 
 _staged: dict[Any, Any] = {}
@@ -131,17 +190,22 @@ class RecorderTrace(jax.core.Trace):
             return outputs
         outputs = _distinct(outputs, inputs)
         flat = (outputs,) if type(outputs) not in _SEQUENCES else tuple(jax.tree.leaves(outputs))
-        entry = Entry(op, tuple(inputs), flat)
+        entry = Entry(op, tuple(inputs), flat, caller())
         for recording in recordings:
             recording.entries.append(entry)
         return outputs
 
-    def _run(self, op: Op, inputs: Sequence[Any]) -> Any:
-        with core.set_current_trace(self.outer):
+    def run(self, op: Op, inputs: Sequence[Any]) -> Any:
+        """Runs `op` under the outer trace and notes it."""
+        before = current_trace()
+        _set_trace(self.outer)
+        try:
             return self.note(op, inputs, op.call(*inputs))
+        finally:
+            _set_trace(before)
 
     def process_primitive(self, primitive, tracers, params, /):
-        return self._run(*_primitive_op(primitive, params, tracers))
+        return self.run(*_primitive_op(primitive, params, tracers))
 
     # The hooks below get wrapped functions that are new at every call and can be called once only.
 
@@ -162,7 +226,7 @@ class RecorderTrace(jax.core.Trace):
         if key is not None and (known := _staged.get(key)) is not None:
             op, stores, repack = known
             subfuns[0].populate_stores(stores)
-            return repack(self._run(op, tracers))
+            return repack(self.run(op, tracers))
         name = jaxprs.function_name(subfuns[0]) or primitive.name
         with core.set_current_trace(self.outer):
             try:
@@ -170,7 +234,7 @@ class RecorderTrace(jax.core.Trace):
             except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
                 # Python in there looks at values: run it on the values, now and again in the backward pass.
                 fn = jaxprs.rebind(primitive, subfuns, params)
-                return self._run(Op(name, fn, fn, eager=True), tracers)
+                return self.run(Op(name, fn, fn, eager=True), tracers)
             arrays = jaxprs.constants(staged)
             lifted = jaxprs.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
@@ -180,7 +244,7 @@ class RecorderTrace(jax.core.Trace):
             if len(_staged) >= CACHED_OPS:
                 _staged.clear()
             _staged[key] = op, subfuns[0].stores, repack
-        return repack(self._run(op, (*arrays, *tracers)))
+        return repack(self.run(op, (*arrays, *tracers)))
 
     def stage_value(self, val):
         with core.set_current_trace(self.outer):
@@ -199,7 +263,10 @@ def _distinct(outputs: Any, inputs: Sequence[Any]) -> Any:
     # JAX forwards an input that comes out unchanged (`stop_gradient`, a reshape to the same shape) as the same object;
     # a value's identity is its history, so the output needs one of its own.
     if type(outputs) not in _SEQUENCES:
-        return _copy(outputs) if any(outputs is x for x in inputs) else outputs
+        for x in inputs:
+            if x is outputs:
+                return _copy(outputs)
+        return outputs
     seen = {id(x) for x in inputs}
     fresh = []
     for x in jax.tree.leaves(outputs):
@@ -219,9 +286,24 @@ class _Recordings:
         self.active: list[Recording] = []
 
 
-def current_trace() -> Any:
-    with core.take_current_trace() as trace:
-        return trace
+try:  # one attribute of JAX's context instead of a context manager: a microsecond for every operation
+    from jax._src.core import trace_ctx as _context
+
+    def current_trace() -> Any:
+        """The trace that JAX hands operations to."""
+        return _context.trace
+
+    _set_trace = _context.set_trace
+
+except (ImportError, AttributeError):
+
+    def current_trace() -> Any:
+        """The trace that JAX hands operations to."""
+        with core.take_current_trace() as trace:
+            return trace
+
+    def _set_trace(trace: Any) -> None:
+        core.set_current_trace(trace).__enter__()
 
 
 def _is_eager(trace: Any) -> bool:
@@ -239,7 +321,7 @@ def start(recording: Recording) -> RecorderTrace:
             if _eager is None or _eager.outer is not trace:
                 _eager = RecorderTrace(trace, _eager_recordings)
             trace = _eager
-        core.set_current_trace(trace).__enter__()
+        _set_trace(trace)
     trace.recordings.append(recording)
     return trace
 
@@ -249,7 +331,7 @@ def stop(recording: Recording, trace: RecorderTrace) -> None:
     active = trace.recordings
     active[:] = [r for r in active if r is not recording]
     if not active and current_trace() is trace:
-        core.set_current_trace(trace.outer).__enter__()
+        _set_trace(trace.outer)
 
 
 @contextlib.contextmanager
@@ -261,6 +343,29 @@ def outside() -> Iterator[None]:
             yield
     else:
         yield
+
+
+@contextlib.contextmanager
+def also(recording: Recording) -> Iterator[None]:
+    """Runs the body with one more recording active."""
+    trace = start(recording)
+    try:
+        yield
+    finally:
+        stop(recording, trace)
+
+
+@contextlib.contextmanager
+def alone(recording: Recording) -> Iterator[None]:
+    """Runs the body with no other recording active than this one."""
+    with also(recording):
+        active = current_trace().recordings
+        before = list(active)
+        active[:] = [recording]
+        try:
+            yield
+        finally:
+            active[:] = before
 
 
 def active_recordings() -> Sequence[Recording]:
@@ -332,7 +437,7 @@ def run(op: Op, inputs: Sequence[Any]) -> Any:
     trace = current_trace()
     if type(trace) is not RecorderTrace:
         return op.call(*inputs)
-    return trace._run(op, inputs)
+    return trace.run(op, inputs)
 
 
 zero_gradients: weakref.WeakSet = weakref.WeakSet()

@@ -64,26 +64,28 @@ class GradientTape:
     # ---- recording ----
 
     def __enter__(self) -> GradientTape:
-        self._start()
+        self._start("enter")
         return self
 
     def __exit__(self, *exception: Any) -> None:
         if self._trace is not None:
-            self._stop()
+            self._stop("exit")
 
-    def _start(self) -> None:
+    def _start(self, mark: str) -> None:
         if self._trace is not None:
             raise ValueError(
                 "Tape is still recording: this tape was entered already and not left. Use a tape of its own for the inner block."
             )
         if self._recording is None:
             self._recording = recorder.Recording(self._watch_accessed_variables)
+        self._recording.mark(mark)
         self._trace = recorder.start(self._recording)
 
-    def _stop(self) -> None:
+    def _stop(self, mark: str = "exit") -> None:
         if self._trace is None or self._recording is None:
             raise ValueError("Tape is not recording: call this inside the tape's `with` block.")
         trace, self._trace = self._trace, None
+        self._recording.mark(mark)
         recorder.stop(self._recording, trace)
 
     def watch(self, tensor: Any) -> None:
@@ -111,6 +113,7 @@ class GradientTape:
                 self._recording.watch_variable(leaf.value, leaf.array)
             else:
                 self._recording.watch(leaf.array)
+                self._recording.mark("watch", leaf.array)
 
     def watched_variables(self) -> tuple[Any, ...]:
         """The variables that the tape watches, in the order in which they were created."""
@@ -138,11 +141,11 @@ class GradientTape:
         """
         if self._recording is None:
             raise RuntimeError("Trying to stop recording a tape which is not recording: enter it first.")
-        self._stop()
+        self._stop("stop")
         try:
             yield
         finally:
-            self._start()
+            self._start("start")
 
     def reset(self) -> None:
         """Forgets all that was recorded and watched so far, inside the tape's block.
@@ -151,8 +154,9 @@ class GradientTape:
           ValueError: the tape is not recording.
         """
         self._stop()
-        self._recording = None
-        self._start()
+        recording, self._recording = self._recording, None
+        self._start("reset")
+        self._recording.forget(recording)
 
     # ---- derivatives ----
 

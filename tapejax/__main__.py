@@ -1,0 +1,64 @@
+"""The command line: ``python -m tapejax COMMAND``."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from collections.abc import Callable
+from importlib import metadata
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    argv, passed_on = _split(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser("python -m tapejax", description="TensorFlow's GradientTape for JAX.")
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add in COMMANDS:
+        add(commands)
+    options = parser.parse_args(argv)
+    return options.command(options, passed_on)
+
+
+def _split(argv: list[str]) -> tuple[list[str], list[str]]:
+    # What follows the program is the program's, to the letter: argparse would take a first "--" for itself.
+    if argv[:1] == ["run"] and len(argv) > 1 and not argv[1].startswith("-"):
+        return argv[:2], argv[2:]
+    return argv, []
+
+
+def _add_run(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run a program that says `import tensorflow` on JAX",
+        description="Run a program that says `import tensorflow` on JAX, unmodified.",
+        usage="python -m tapejax run PROGRAM.py [ARGUMENT ...]",
+    )
+    parser.add_argument("program", metavar="PROGRAM.py", help="the program")
+    parser.epilog = "The arguments that follow PROGRAM.py are passed on to it."
+
+    def command(options: argparse.Namespace, arguments: list[str]) -> int:
+        from tapejax import runner
+
+        return runner.run(options.program, arguments)
+
+    parser.set_defaults(command=command)
+
+
+# One entry a command: a function that adds its parser, whose default `command` does the work.
+COMMANDS: tuple[Callable[[argparse._SubParsersAction], None], ...] = (_add_run,)
+
+
+def _version() -> str:
+    def version(package: str) -> str:
+        try:
+            return f"{package} {metadata.version(package)}"
+        except metadata.PackageNotFoundError:
+            return f"{package} (not installed)"
+
+    return f"{version('tapejax')}, {version('jax')}, Python {platform.python_version()}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
