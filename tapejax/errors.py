@@ -46,6 +46,10 @@ class InvalidArgumentError(OpError):
     error_code = 3
 
 
+class DTypeError(InvalidArgumentError, TypeError):
+    """Dtypes that do not mix. TensorFlow raises one of the two bases, now one, now the other: either catches this."""
+
+
 class DeadlineExceededError(OpError):
     """The time allowed ran out."""
 

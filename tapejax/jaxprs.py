@@ -17,11 +17,12 @@ from functools import partial
 from typing import Any
 
 import jax
-from jax.extend import core
+
+from .jaxcore import ClosedJaxpr, Jaxpr, Literal
 
 CACHED_STRUCTURES = 4096
 
-_JAXPR_TYPES = tuple({core.Jaxpr, core.ClosedJaxpr})  # one and the same from JAX 0.11 on
+_JAXPR_TYPES = tuple({Jaxpr, ClosedJaxpr})
 JIT = ("jit", "pjit")
 
 
@@ -94,7 +95,7 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], lifted: di
     env.update(zip(jaxpr_open.invars, args, strict=True))
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, core.Literal) else env[atom]
+        return atom.val if isinstance(atom, Literal) else env[atom]
 
     for eqn in jaxpr_open.eqns:
         out = _bind_lifted(eqn.primitive, eqn.params, [read(x) for x in eqn.invars], lifted)
@@ -271,7 +272,7 @@ def _structure(jaxpr: Any) -> Any:
 
     def atom(a: Any) -> Any:
         # by repr: 0.0 and -0.0 are equal but not the same, and nan is not equal to itself
-        return (repr(a.val), a.aval) if isinstance(a, core.Literal) else number.setdefault(a, len(number))
+        return (repr(a.val), a.aval) if isinstance(a, Literal) else number.setdefault(a, len(number))
 
     jaxpr_open = open_jaxpr(jaxpr)
     binders = [*jaxpr_open.constvars, *jaxpr_open.invars]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend import core
 
 from . import jaxprs, recorder
+from .jaxcore import Literal
 from .recorder import Entry, Op, Recording
 from .registry import differentiable, forget_on_registration
 
@@ -267,7 +267,7 @@ def _propagate(jaxpr: Any, masks: Sequence[int]) -> list[int]:
     env: dict[Any, int] = dict(zip(jaxpr.invars, masks, strict=True))
 
     def read(atom: Any) -> int:
-        return 0 if isinstance(atom, core.Literal) else env.get(atom, 0)
+        return 0 if isinstance(atom, Literal) else env.get(atom, 0)
 
     for eqn in jaxpr.eqns:
         ins = [read(x) for x in eqn.invars]

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend import core
 
 from . import jaxprs
+from .jaxcore import current_trace, jaxpr_as_fun, set_current_trace, set_trace
 
 # Operations remembered by `_op` and `_primitive_op`: each holds a compiled function or a jaxpr, never an array.
 CACHED_OPS = 4096
@@ -80,8 +80,15 @@ class Entry(NamedTuple):
     outputs: tuple[Any, ...]
     where: Any = None  # what `caller` said: the line of the user's code that ran it
 
+    @property
+    def line(self) -> Any:
+        """The line of the user's code that ran it: a `listing.Line`, or None."""
+        from . import listing  # looked at seldom, recorded often
+
+        return listing.line_of(self.where)
+
     def __repr__(self) -> str:
-        from . import listing  # shown seldom, recorded often
+        from . import listing
 
         return listing.describe(self)
 
@@ -153,13 +160,18 @@ def caller() -> Any:
     frame = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
-        serves = _serves.get(code.co_filename)
-        if serves is None:
-            serves = _serves[code.co_filename] = code.co_filename.startswith((*_INSTALLED, *_OWN, "<frozen "))
-        if not serves:
+        known = _serves.get(code.co_filename)
+        if not (serves(code.co_filename) if known is None else known):
             return code, frame.f_lasti
         frame = frame.f_back
     return None
+
+
+def serves(file: str) -> bool:
+    """Whether `file` is code that serves the user's, not his own."""
+    if (known := _serves.get(file)) is None:
+        known = _serves[file] = file.startswith((*_INSTALLED, *_OWN, "<frozen "))
+    return known
 
 
 _staged: dict[Any, Any] = {}
@@ -198,11 +210,11 @@ class RecorderTrace(jax.core.Trace):
     def run(self, op: Op, inputs: Sequence[Any]) -> Any:
         """Runs `op` under the outer trace and notes it."""
         before = current_trace()
-        _set_trace(self.outer)
+        set_trace(self.outer)
         try:
             return self.note(op, inputs, op.call(*inputs))
         finally:
-            _set_trace(before)
+            set_trace(before)
 
     def process_primitive(self, primitive, tracers, params, /):
         return self.run(*_primitive_op(primitive, params, tracers))
@@ -228,7 +240,7 @@ class RecorderTrace(jax.core.Trace):
             subfuns[0].populate_stores(stores)
             return repack(self.run(op, tracers))
         name = jaxprs.function_name(subfuns[0]) or primitive.name
-        with core.set_current_trace(self.outer):
+        with set_current_trace(self.outer):
             try:
                 staged, repack = jaxprs.stage(primitive, subfuns, tracers, params)
             except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
@@ -239,7 +251,7 @@ class RecorderTrace(jax.core.Trace):
             lifted = jaxprs.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
             call = functools.partial(jax.core.eval_jaxpr, lifted.jaxpr, ()) if key is None else None
-            op = Op(name, core.jaxpr_as_fun(lifted), call, staged=lifted)
+            op = Op(name, jaxpr_as_fun(lifted), call, staged=lifted)
         if key is not None and not arrays:
             if len(_staged) >= CACHED_OPS:
                 _staged.clear()
@@ -247,11 +259,11 @@ class RecorderTrace(jax.core.Trace):
         return repack(self.run(op, (*arrays, *tracers)))
 
     def stage_value(self, val):
-        with core.set_current_trace(self.outer):
+        with set_current_trace(self.outer):
             return self.outer.stage_value(val)
 
     def cur_qdd(self, x):  # JAX 0.10 only
-        with core.set_current_trace(self.outer):
+        with set_current_trace(self.outer):
             return self.outer.cur_qdd(x)
 
 
@@ -286,26 +298,6 @@ class _Recordings:
         self.active: list[Recording] = []
 
 
-try:  # one attribute of JAX's context instead of a context manager: a microsecond for every operation
-    from jax._src.core import trace_ctx as _context
-
-    def current_trace() -> Any:
-        """The trace that JAX hands operations to."""
-        return _context.trace
-
-    _set_trace = _context.set_trace
-
-except (ImportError, AttributeError):
-
-    def current_trace() -> Any:
-        """The trace that JAX hands operations to."""
-        with core.take_current_trace() as trace:
-            return trace
-
-    def _set_trace(trace: Any) -> None:
-        core.set_current_trace(trace).__enter__()
-
-
 def _is_eager(trace: Any) -> bool:
     return type(trace).__name__ == "EvalTrace"
 
@@ -321,7 +313,7 @@ def start(recording: Recording) -> RecorderTrace:
             if _eager is None or _eager.outer is not trace:
                 _eager = RecorderTrace(trace, _eager_recordings)
             trace = _eager
-        _set_trace(trace)
+        set_trace(trace)
     trace.recordings.append(recording)
     return trace
 
@@ -331,7 +323,7 @@ def stop(recording: Recording, trace: RecorderTrace) -> None:
     active = trace.recordings
     active[:] = [r for r in active if r is not recording]
     if not active and current_trace() is trace:
-        _set_trace(trace.outer)
+        set_trace(trace.outer)
 
 
 @contextlib.contextmanager
@@ -339,7 +331,7 @@ def outside() -> Iterator[None]:
     """Runs the body under the outer trace: values are the same, nothing is noted."""
     trace = current_trace()
     if type(trace) is RecorderTrace:
-        with core.set_current_trace(trace.outer):
+        with set_current_trace(trace.outer):
             yield
     else:
         yield
@@ -368,6 +360,14 @@ def alone(recording: Recording) -> Iterator[None]:
             active[:] = before
 
 
+def leaves(kind: str, *arrays: Any, into: Any = None) -> None:
+    """Notes, for `explain`, that values leave the tapes' sight: for Python, or as a variable's state (the array `into`)."""
+    trace = current_trace()
+    if type(trace) is RecorderTrace:
+        for recording in trace.recordings:
+            recording.mark(kind, tuple([None if x is None else weakref.ref(x) for x in (into, *arrays)]))
+
+
 def active_recordings() -> Sequence[Recording]:
     trace = current_trace()
     return trace.recordings if type(trace) is RecorderTrace else ()
@@ -394,13 +394,33 @@ def _stages(trace: Any) -> bool:
     return "DynamicJaxpr" in type(trace).__name__
 
 
+class _Capturing(threading.local):
+    # The `staging.Capture` of the `function` that this thread traces: it makes variables inputs of the function's program.
+    capture: Any = None
+
+
+capturing = _Capturing()
+
+
+def held(variable: Any) -> Any:
+    """The array that `variable` holds; while a `function` is traced, what stands for it there."""
+    capture = capturing.capture
+    return variable._array if capture is None else capture.adopt(variable)
+
+
+def access(variable: Any) -> None:
+    """Notes that a variable is looked at or assigned to: trainable ones count as watched from here on, as in TensorFlow."""
+    for recording in active_recordings():
+        recording.read(variable, held(variable))
+
+
 def read(variable: Any) -> Any:
     """Notes that `variable` is read, on every tape that records here, and returns the array that it holds.
 
     Raises:
       RuntimeError: under a plain ``jax.jit``, which would bake the variable's present value into the program.
     """
-    array = variable._array
+    array = held(variable)
     trace = current_trace()
     if type(trace) is RecorderTrace:
         for recording in trace.recordings:
@@ -482,5 +502,5 @@ def _jaxpr_op(closed: Any, name: str) -> Op:
 
 @functools.lru_cache(CACHED_OPS)
 def _cached_jaxpr_op(closed: Any, name: str) -> Op:
-    fn = core.jaxpr_as_fun(closed)
+    fn = jaxpr_as_fun(closed)
     return Op(name, fn, key=(closed, name))

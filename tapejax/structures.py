@@ -57,6 +57,8 @@ class Structure:
                 self.leaves.append(leaf)
                 self._items.append((-1, None))
                 continue
+            if isinstance(item, Iterator):
+                raise refuse(item)
             parts, tree = jax.tree.flatten(item, is_leaf=is_variable)
             if jax.tree_util.treedef_is_leaf(tree) or item is None:
                 raise refuse(item)

@@ -60,6 +60,7 @@ class GradientTape:
         self._recording: recorder.Recording | None = None
         self._trace: Any = None  # where it is recording; None while it is not
         self._watched: tuple[Any, ...] = ()
+        self._used: Any = None  # where it was used up
 
     # ---- recording ----
 
@@ -376,7 +377,90 @@ class GradientTape:
 
     def _use_up(self) -> None:
         self._watched = self.watched_variables()
+        self._used = recorder.caller() or ()
         self._recording = None
+
+    # ---- seeing the tape ----
+    # Each of these loads what it needs when it is called, and leaves the tape as it is.
+
+    def __str__(self) -> str:
+        from . import listing
+
+        return listing.text_table(self, self._recording, listing.namespaces())
+
+    def __repr__(self) -> str:
+        from . import listing
+
+        return f"<{listing.heading(self, self._recording)}>"
+
+    def _repr_html_(self) -> str:
+        from . import listing
+
+        return listing.html_table(self, self._recording, listing.namespaces())
+
+    def __bool__(self) -> bool:
+        return True  # also with nothing recorded: having a length must not make a tape false
+
+    def __len__(self) -> int:
+        """How many operations were recorded."""
+        return 0 if self._recording is None else len(self._recording.entries)
+
+    def __iter__(self) -> Iterator[recorder.Entry]:
+        return iter([] if self._recording is None else list(self._recording.entries))
+
+    def __getitem__(self, index: Any) -> Any:
+        """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
+        return ([] if self._recording is None else self._recording.entries)[index]
+
+    def steps(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
+        """The backward pass of `gradient`, one operation at a time, from the target to the sources.
+
+        Args:
+          target, sources, output_gradients: as for `gradient`.
+
+        Returns:
+          A `Backward`: iterate for its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
+          cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up.
+
+        Raises:
+          RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.sin(x) * 2.0
+        >>> for step in tape.steps(y, x):
+        ...     print(step.operation, [name for name, _ in step.outgoing])
+        multiply ['t0']
+        sin ['x']
+        """
+        from . import listing, steps
+
+        return steps.Backward(self, target, sources, output_gradients, listing.namespaces())
+
+    def check_numerics(self, target: Any, sources: Any, output_gradients: Any = None) -> None:
+        """Looks for the first operation, forward or backward, whose value or cotangent is NaN or infinite.
+
+        Forward it looks at all that `target` was computed from, in the order in which it ran; then at the cotangents, in
+        the order of the backward pass. The tape is not used up.
+
+        Raises:
+          NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The message
+            names the operation and the line that ran it; ``error.entry``, ``error.line``, ``error.direction`` and
+            ``error.value`` are for programs.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable([0.0, 4.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.where(x > 0.0, tf.sqrt(x), 0.0)
+        >>> tape.check_numerics(y, x)
+        Traceback (most recent call last):
+        tapejax.steps.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
+        """
+        from . import listing, steps
+
+        walk = steps.Backward(self, target, sources, output_gradients, listing.namespaces())
+        steps.check_numerics(walk, [leaf.array for leaf in _targets(target)])
 
 
 def _gradients(
@@ -452,14 +536,12 @@ def _one_target(target: Any) -> Leaf:
 def _cotangents(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> list[Any]:
     if output_gradients is None:
         return [recorder.apply(jnp.ones_like, leaf.array) if is_inexact(leaf.array) else None for leaf in targets]
-    given = [output_gradients] if leaf_of(target) is not None else _flat(output_gradients)
+    given = [output_gradients] if leaf_of(target) is not None else nest.flatten(output_gradients)
+    if isinstance(output_gradients, (list, tuple)) and len(output_gradients) == 1 and leaf_of(output_gradients[0]) is not None:
+        given = list(output_gradients)  # a list of one for a single target
     if len(given) != len(targets):
         raise ValueError(f"output_gradients: got {len(given)} for {len(targets)} target(s); one is needed for each.")
     return [_cotangent(leaf, x, i) for i, (leaf, x) in enumerate(zip(targets, given, strict=True))]
-
-
-def _flat(output_gradients: Any) -> list[Any]:
-    return nest.flatten(output_gradients)
 
 
 def _cotangent(leaf: Leaf, given: Any, position: int) -> Any:
@@ -467,7 +549,7 @@ def _cotangent(leaf: Leaf, given: Any, position: int) -> Any:
         raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {leaf.array.shape} is needed.")
     if not is_inexact(leaf.array):
         return None
-    array = raw(given, dtype_hint=leaf.array.dtype)
+    array = raw(given)
     if array.shape != leaf.array.shape or array.dtype != leaf.array.dtype:
         raise InvalidArgumentError(
             f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "

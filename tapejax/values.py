@@ -18,7 +18,7 @@ import numpy as np
 
 from . import recorder
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
-from .errors import InvalidArgumentError, about_shapes
+from .errors import DTypeError, InvalidArgumentError, about_shapes
 
 Tracer = jax.core.Tracer
 
@@ -130,7 +130,7 @@ def _require_range(found: np.ndarray, dtype: np.dtype) -> None:
     limits = np.iinfo(dtype)
     for extreme in (found.min(), found.max()):
         if not limits.min <= extreme <= limits.max:
-            raise OverflowError(
+            raise ValueError(
                 f"the integer {extreme} does not fit {dtype}: turn jax_enable_x64 on for 64-bit integers"
             )
 
@@ -156,7 +156,7 @@ def _as_numpy(value: Any) -> np.ndarray:
         if kind is int or isinstance(value, (Sequence, range)):
             found = _as_python_numbers(found, value)
     if found.dtype.kind in "SU":
-        raise TypeError(
+        raise DTypeError(
             f"strings cannot be converted to a tensor, JAX's arrays hold numbers only: {_short(value)}"
         )
     if found.dtype.kind in "OMmV" and not jnp.issubdtype(found.dtype, np.number):
@@ -273,6 +273,8 @@ def convert_to_tensor(
     <tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>
     """
     array = raw(value, dtype, dtype_hint)
+    if isinstance(value, Variable):
+        return value.read_value()
     return value if type(value) is Tensor else Tensor(array)
 
 
@@ -404,7 +406,7 @@ def _fitting(number: Any, dtype: np.dtype) -> Any:
     kind: Any = type(number)  # to mypy a class is not hashable
     if not _admits(dtype, kind):
         better = "complex64" if type(number) is complex else "float32" if type(number) is float else "int32"
-        raise TypeError(
+        raise DTypeError(
             f"{number!r} does not fit dtype {dtype} of the tensor beside it: convert one of them, for instance "
             f"tf.cast(x, tf.{better})"
         )
@@ -436,8 +438,8 @@ def _agreeing(args: Sequence, arrays: Sequence) -> list:
     return out
 
 
-def _mixed(one: Any, other: Any, where: str) -> InvalidArgumentError:
-    return InvalidArgumentError(
+def _mixed(one: Any, other: Any, where: str) -> DTypeError:
+    return DTypeError(
         f"{where} was given a {one} tensor and a {other} tensor: dtypes do not mix. "
         f"Convert one, for instance tf.cast(x, tf.{one})"
     )
@@ -464,6 +466,10 @@ class _Value:
     _array: Any
 
     def _read(self) -> Any:
+        return self._array
+
+    def _seen(self) -> Any:
+        """The array, for what looks at the value without computing with it."""
         return self._array
 
     @property
@@ -499,35 +505,41 @@ class _Value:
         Raises:
           NotImplementedError: under a JAX transformation (jit, grad, vmap ...), where there is no value yet.
         """
-        array = self._array
+        array = self._seen()
         if isinstance(array, Tracer):
             raise NotImplementedError(
                 f"numpy() of a tensor of shape {array.shape} that JAX is tracing: its value is only known inside the "
                 "compiled program. Compute with tf or jnp functions, or print it with jax.debug.print"
             )
+        recorder.leaves("python", array)
         return np.array(array)[()]
 
     def __jax_array__(self) -> Any:
         return self._read()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = np.asarray(self._array)  # under a trace JAX's error says which and why
+        array = np.asarray(self._seen())  # under a trace JAX's error says which and why
+        recorder.leaves("python", self._array)
         if copy is False and dtype is not None and array.dtype != dtype:
             raise ValueError(f"copy=False, but the dtype changes from {array.dtype} to {np.dtype(dtype)}")
         return array.astype(dtype or array.dtype, copy=bool(copy))
 
     def __bool__(self) -> bool:
         # TensorFlow takes an empty tensor for false; JAX refuses it.
-        return bool(self._array) if self._array.size else False
+        recorder.leaves("python", self._array)
+        return bool(self._seen()) if self._array.size else False
 
     def __float__(self) -> float:
-        return float(self._array)
+        recorder.leaves("python", self._array)
+        return float(self._seen())
 
     def __int__(self) -> int:
-        return int(self._array)
+        recorder.leaves("python", self._array)
+        return int(self._seen())
 
     def __complex__(self) -> complex:
-        return complex(self._array)
+        recorder.leaves("python", self._array)
+        return complex(self._seen())
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:
@@ -539,6 +551,11 @@ class _Value:
         raise TypeError(
             f"{kind} is unhashable, since == compares elements: use {kind.lower()}.ref() as the key"
         )
+
+    def _repr_html_(self) -> str:
+        from . import listing
+
+        return listing.value_html(self)
 
 
 class Reference:
@@ -729,7 +746,7 @@ class Variable(_Value):
             raise ValueError(
                 "initial_value must be given: a tensor, an array, a number, or a function that returns one"
             )
-        self._name = "Variable" if name is None else str(name)
+        self._name = scoped("Variable" if name is None else str(name))
         self._trainable = True if trainable is None else bool(trainable)
         self.constraint = constraint
         array = _own_array(initial_value() if callable(initial_value) else initial_value, dtype)
@@ -742,6 +759,8 @@ class Variable(_Value):
                 )
         self._array = array
         self._created = next(_creations)
+        if recorder.capturing.capture is not None:
+            recorder.capturing.capture.create(self)
 
     @property
     def name(self) -> str:
@@ -773,6 +792,10 @@ class Variable(_Value):
 
     def _read(self) -> Any:
         return recorder.read(self)
+
+    def _seen(self) -> Any:
+        recorder.access(self)
+        return recorder.held(self)
 
     def __getitem__(self, index: Any) -> VariableSlice:
         part = Tensor(recorder.read(self))[index]  # type: ignore[index]  # ops attaches Tensor.__getitem__
@@ -807,22 +830,28 @@ class Variable(_Value):
         return self._update("subtract", delta, read_value)
 
     def _update(self, name: str, delta: Any, read_value: bool) -> Variable | None:
-        held = self._array
+        held = recorder.held(self)
         array = raw(delta, held.dtype)
         if array.shape != held.shape:
             raise InvalidArgumentError(
                 f"Variable {self.name!r} has shape {held.shape}: it cannot be updated by a value of shape {array.shape}"
             )
         with recorder.outside():
-            return self._store(_updates[name](held, array), read_value)
+            new = _updates[name](held, array)
+        recorder.leaves("state", held, array, into=new)
+        return self._store(new, read_value)
 
     def _store(self, array: Any, read_value: bool = True) -> Variable | None:
-        if isinstance(array, Tracer) and not isinstance(self._array, Tracer):
+        if recorder.capturing.capture is not None:
+            recorder.held(self)
+            recorder.capturing.capture.check(self, array)
+        elif isinstance(array, Tracer) and not isinstance(self._array, Tracer):
             raise RuntimeError(
                 f"Variable {self.name!r} was assigned to while JAX traces a function (jax.jit, jax.grad, scan ...): "
                 "the value would leak out of the trace. Decorate the function with tapejax.function, which threads "
                 "Variables through, or return the new value and assign it outside"
             )
+        recorder.access(self)
         self._array = array
         return self if read_value else None
 
@@ -830,14 +859,16 @@ class Variable(_Value):
     # `values`, `indices`).
 
     def _scatter(self, how: str, index: Any, value: Any, read_value: bool = True) -> Variable | None:
-        held = self._array
+        held = recorder.held(self)
         update = raw(value, held.dtype)
         with recorder.outside():
             try:
-                return self._store(getattr(held.at[_plain_index(index)], how)(update), read_value)
+                new = getattr(held.at[_plain_index(index)], how)(update)
             except (TypeError, ValueError) as error:
                 _refuse_shapes(error, self._scatter, (held, update))
                 raise
+        recorder.leaves("state", held, update, into=new)
+        return self._store(new, read_value)
 
     def scatter_update(
         self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
@@ -873,10 +904,30 @@ class Variable(_Value):
         return self  # TensorFlow's shallow copy shares the state, too
 
     def __repr__(self) -> str:
-        array = self._array
+        array = self._seen()
         if not isinstance(array, jax.Array):
             return f"<tf.Variable {self.name!r} {array!r}>"
         return f"<tf.Variable {self.name!r} shape={self.shape} dtype={array.dtype}, {_numpy_text(array)}>"
+
+
+def _refuses(operator: str, instead: str) -> Callable:
+    def refuse(self: Variable, other: Any) -> Any:
+        raise RuntimeError(
+            f"Variable {operator} value is not supported: it would put a tensor in the variable's place. Use {instead} to "
+            f"change the variable, or `v = v {operator[:-1]} value` for a tensor"
+        )
+
+    return refuse
+
+
+for _operator, _method, _instead in (
+    ("+=", "__iadd__", "v.assign_add(value)"),
+    ("-=", "__isub__", "v.assign_sub(value)"),
+    ("*=", "__imul__", "v.assign(v * value)"),
+    ("/=", "__itruediv__", "v.assign(v / value)"),
+    ("**=", "__ipow__", "v.assign(v ** value)"),
+):
+    setattr(Variable, _method, _refuses(_operator, _instead))
 
 
 def _own_array(value: Any, dtype: Any) -> Any:
@@ -886,7 +937,9 @@ def _own_array(value: Any, dtype: Any) -> Any:
         return _constant(value, dtype)
     array = raw(value if array is None else array, dtype)
     with recorder.outside():
-        return _copy(array)
+        own = _copy(array)
+    recorder.leaves("state", array, into=own)
+    return own
 
 
 def _plain_index(index: Any) -> Any:

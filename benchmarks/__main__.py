@@ -1,0 +1,163 @@
+"""``python -m benchmarks [NAME ...]``: the same lines under tapejax, TensorFlow and plain JAX.
+
+Every pair of workload and system is timed in a process of its own, on the CPU. The ratios of one run are worth
+comparing; milliseconds depend on the machine and on what else it does. Exit status 1 says that tapejax missed a
+target or that its loss is not that of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from benchmarks.worker import SYSTEMS
+from benchmarks.workloads import WORKLOADS
+
+IMPORT = "import"
+IMPORT_LIMIT = 100.0  # milliseconds that tapejax may take over jax.numpy
+ROOT = Path(__file__).resolve().parents[1]
+
+Times = dict[str, float]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Time what is asked for, print tables, and return the exit status."""
+    options = _options(argv)
+    results, passed = {}, True
+    for name in options.names or [*WORKLOADS, IMPORT]:
+        if name == IMPORT:
+            results[name] = _import_times(options.systems, repeats=1 if options.quick else 5)
+        else:
+            systems = [system for system in options.systems if system not in WORKLOADS[name].without]
+            results[name] = _step_times(name, systems, *((1, 0.3) if options.quick else (2, 1.5)))
+        passed &= _show(name, results[name])
+    if options.json:
+        options.json.write_text(json.dumps({"versions": _versions(), "results": results}, indent=2) + "\n")
+    return 0 if passed else 1
+
+
+def _options(argv: list[str] | None) -> argparse.Namespace:
+    names = [*WORKLOADS, IMPORT]
+    parser = argparse.ArgumentParser("python -m benchmarks", description=(__doc__ or "").split("\n\n")[1])
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"which ones (default: all): {', '.join(names)}"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE, too")
+    parser.add_argument("--quick", action="store_true", help="fewer repeats: rough numbers in less time")
+    parser.add_argument(
+        "--systems",
+        type=lambda text: text.split(","),
+        default=list(SYSTEMS),
+        metavar="A,B",
+        help=f"only these systems (default: {','.join(SYSTEMS)})",
+    )
+    options = parser.parse_args(argv)
+    for given, known in [(options.names, names), (options.systems, list(SYSTEMS))]:
+        if unknown := set(given) - set(known):
+            parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
+    return options
+
+
+def _worker(*arguments: str) -> Times | str:
+    """Run one measurement; returns its numbers, or the last line of the error that ended it."""
+    env = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"} | os.environ
+    command = [sys.executable, "-m", "benchmarks.worker", *arguments]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def _step_times(name: str, systems: list[str], rounds: int, seconds: float) -> dict[str, Times | str]:
+    """Time the systems in turn, several rounds: what else the machine does then disturbs all of them, not one."""
+    runs = [{system: _worker(name, system, str(seconds)) for system in systems} for _ in range(rounds)]
+    return {system: _best([run[system] for run in runs]) for system in systems}
+
+
+def _best(runs: list[Times | str]) -> Times | str:
+    """One row out of several: disturbances only add, so the least is nearest to the truth; the slowest step stays."""
+    good = [run for run in runs if not isinstance(run, str)]
+    if len(good) < len(runs):
+        return next(run for run in runs if isinstance(run, str))
+    return {key: (max if key == "slowest" else min)(run[key] for run in good) for key in good[0]}
+
+
+def _import_times(systems: list[str], repeats: int) -> dict[str, Times | str]:
+    times: dict[str, Times | str] = {}
+    for module in ["jax.numpy", *(name for name in ("tapejax", "tensorflow") if name in systems)]:
+        _worker(IMPORT, module)  # the first import reads the files from disk
+        times[module] = _best([_worker(IMPORT, module) for _ in range(repeats)])
+    return times
+
+
+# ---- the tables
+
+
+def _show(name: str, times: dict[str, Times | str]) -> bool:
+    """Print one workload's table; returns whether tapejax met its targets."""
+    title = (
+        "import: tapejax is what it adds to jax.numpy"
+        if name == IMPORT
+        else f"{name}: {WORKLOADS[name].title}"
+    )
+    print(f"\n{title}\n  {'system':<12}{'ms a step':>11}{'first':>11}{'slowest':>11}{'tapejax takes':>16}")
+    passed = True
+    ours = times.get("tapejax")
+    for system, row in times.items():
+        if isinstance(row, str):
+            print(f"  {system:<12}  failed: {row}")
+            passed &= system != "tapejax"
+            continue
+        cells = "".join(f"{_milliseconds(row.get(key)):>11}" for key in ("median", "first", "slowest"))
+        ratio, verdict = "", ""
+        if isinstance(ours, dict):
+            ratio = f"{ours['median'] / row['median']:.3g} x" if system != "tapejax" else ""
+            verdict, good = _verdict(name, system, ours, row)
+            passed &= good
+        print(f"  {system:<12}{cells}{ratio:>16}  {verdict}".rstrip(), flush=True)
+    return passed
+
+
+def _verdict(name: str, system: str, ours: Times, theirs: Times) -> tuple[str, bool]:
+    """What the row of ``system`` says of tapejax: its target, if there is one, and that the losses agree."""
+    checks: list[tuple[str, bool]] = []
+    if name == IMPORT:
+        if system == "tapejax":
+            checks.append((f"at most {IMPORT_LIMIT:g} ms", ours["median"] <= IMPORT_LIMIT))
+    else:
+        workload = WORKLOADS[name]
+        for target in workload.targets:
+            if target.system == system:
+                limit = target.limit * theirs["median"]
+                checks.append((f"at most {target.limit:.3g} x", ours["median"] <= limit))
+        if system == "tapejax" and workload.slowest_step is not None:
+            limit = workload.slowest_step
+            checks.append((f"no step over {limit:g} s", ours["slowest"] <= 1e3 * limit))
+        if abs(ours["loss"] - theirs["loss"]) > 1e-3 * abs(theirs["loss"]):
+            checks.append((f"same loss ({ours['loss']:.6g}, {theirs['loss']:.6g})", False))
+    text = ", ".join(f"{what}: {'pass' if good else 'FAIL'}" for what, good in checks)
+    return text, all(good for _, good in checks)
+
+
+def _milliseconds(value: float | None) -> str:
+    return "" if value is None else f"{value:,.3f}" if value < 10 else f"{value:,.1f}"
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version(), "cpus": str(os.cpu_count())}
+    for package in ("tapejax", "jax", "tensorflow", "tensorflow-cpu"):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+if __name__ == "__main__":
+    sys.exit(main())

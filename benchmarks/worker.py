@@ -1,0 +1,113 @@
+"""One measurement, in a process of its own: ``python -m benchmarks.worker WORKLOAD SYSTEM SECONDS``.
+
+Prints one line of JSON: the loss of the first step, and in milliseconds the first step, the median of the steps once
+warm, and the slowest of all. ``python -m benchmarks.worker import SYSTEM`` times the import alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.workloads import WORKLOADS, Step, Workload
+
+
+def measure(workload: Workload, system: str, seconds: float) -> dict[str, float]:
+    """Time ``workload`` under ``system``, for about ``seconds`` once it is warm."""
+    step, wait = SYSTEMS[system](workload)
+    numbers = itertools.count()
+
+    def timed() -> tuple[Any, float]:
+        started = time.perf_counter()
+        loss, gradients = step(next(numbers))
+        wait(loss, gradients)
+        return loss, 1e3 * (time.perf_counter() - started)
+
+    def repeat(seconds: float, least: int, most: int) -> list[float]:
+        end, times = time.perf_counter() + seconds, list[float]()
+        while len(times) < least or (len(times) < most and time.perf_counter() < end):
+            times.append(timed()[1])
+        return times
+
+    loss, first = timed()
+    warm_up = repeat(seconds / 2, least=3, most=50)
+    times = repeat(seconds, least=5, most=2000)
+    return {
+        "loss": float(loss),
+        "first": first,
+        "median": statistics.median(times),
+        "slowest": max(first, *warm_up, *times),
+        "repeats": len(times),
+    }
+
+
+def import_time(system: str) -> dict[str, float]:
+    """Import ``system``; for tapejax what it takes beyond ``jax.numpy``, on which it stands."""
+    if system == "tapejax":
+        importlib.import_module("jax.numpy")
+    started = time.perf_counter()
+    importlib.import_module(system)
+    return {"median": 1e3 * (time.perf_counter() - started)}
+
+
+# ---- how each system builds a step, and waits for its results
+
+Wait = Callable[[Any, Any], Any]
+
+
+def _tapejax(workload: Workload) -> tuple[Step, Wait]:
+    import jax
+
+    import tapejax
+
+    return (workload.tapejax or workload.taped)(tapejax), lambda *results: jax.block_until_ready(results)
+
+
+def _tensorflow(workload: Workload) -> tuple[Step, Wait]:
+    import tensorflow as tf
+
+    # On a CPU an eager operation has ended when it returns; numpy() makes sure without copying large gradients.
+    return workload.taped(tf), lambda loss, gradients: (loss.numpy(), gradients[-1].numpy())
+
+
+def _tf_function(workload: Workload) -> tuple[Step, Wait]:
+    import tensorflow as tf
+
+    step, wait = _tensorflow(workload)
+    compiled = tf.function(step)
+    return lambda i: compiled(0), wait  # a new Python number would be a new trace
+
+
+def _jax_grad(workload: Workload) -> tuple[Step, Wait]:
+    import jax
+
+    return workload.functional(lambda f: f), lambda *results: jax.block_until_ready(results)
+
+
+def _jax_jit(workload: Workload) -> tuple[Step, Wait]:
+    import jax
+
+    return workload.functional(jax.jit), lambda *results: jax.block_until_ready(results)
+
+
+SYSTEMS: dict[str, Callable[[Workload], tuple[Step, Wait]]] = {
+    "tapejax": _tapejax,
+    "tensorflow": _tensorflow,
+    "tf.function": _tf_function,
+    "jax.grad": _jax_grad,
+    "jax.jit": _jax_jit,
+}
+
+
+if __name__ == "__main__":
+    name, system, *seconds = sys.argv[1:]
+    if name == "import":
+        print(json.dumps(import_time(system)))
+    else:
+        print(json.dumps(measure(WORKLOADS[name], system, float(seconds[0]))))

@@ -1,0 +1,349 @@
+"""What is timed.
+
+A workload has two faces. ``taped(tf)`` is a program in TensorFlow's spelling; the same lines run under TensorFlow and
+under tapejax. ``functional(jit)`` is what a JAX user would write by hand, compiled or (``jit`` does nothing) not. Both
+return a function ``step(i)`` that does step number ``i`` forward and backward and returns the loss and the gradients.
+All systems start from the same numbers, drawn by NumPy, and must return the same loss.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Step = Callable[[int], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """``tapejax`` may take at most ``limit`` times what ``system`` takes."""
+
+    system: str
+    limit: float
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A named pair of programs; ``tapejax`` is what tapejax runs if not ``taped``."""
+
+    title: str
+    taped: Callable[[Any], Step]
+    functional: Callable[[Callable], Step]
+    tapejax: Callable[[Any], Step] | None = None
+    targets: tuple[Target, ...] = ()
+    slowest_step: float | None = None  # seconds that no step of tapejax may exceed, the first included
+    without: frozenset[str] = field(default=frozenset())  # systems for which it means nothing
+
+
+# ---- a multilayer perceptron
+
+
+def mlp_data(batch: int, width: int, layers: int = 4):
+    rng = np.random.default_rng(0)
+
+    def draw(*shape: int):
+        return rng.normal(0, 1 / np.sqrt(shape[0]), shape).astype("float32")
+
+    x, y = draw(batch, width), draw(batch, width)
+    return x, y, [(draw(width, width), np.zeros(width, "float32")) for _ in range(layers)]
+
+
+def taped_mlp(batch: int, width: int, update: bool = False) -> Callable[[Any], Step]:
+    """The loss and its gradients; with ``update`` a whole training step."""
+
+    def build(tf):
+        x, y, parameters = mlp_data(batch, width)
+        x, y = tf.constant(x), tf.constant(y)
+        layers = [(tf.Variable(w), tf.Variable(b)) for w, b in parameters]
+        variables = [variable for layer in layers for variable in layer]
+
+        def step(i):
+            with tf.GradientTape() as tape:
+                h = x
+                for w, b in layers[:-1]:
+                    h = tf.nn.relu(tf.matmul(h, w) + b)
+                w, b = layers[-1]
+                loss = tf.reduce_mean(tf.square(tf.matmul(h, w) + b - y))
+            gradients = tape.gradient(loss, variables)
+            if update:
+                for variable, gradient in zip(variables, gradients, strict=True):
+                    variable.assign_sub(0.01 * gradient)
+            return loss, gradients
+
+        return step
+
+    return build
+
+
+def mlp_loss(parameters, x, y):
+    import jax
+    import jax.numpy as jnp
+
+    h = x
+    for w, b in parameters[:-1]:
+        h = jax.nn.relu(h @ w + b)
+    w, b = parameters[-1]
+    return jnp.mean(jnp.square(h @ w + b - y))
+
+
+def functional_mlp(batch: int, width: int) -> Callable[[Callable], Step]:
+    def build(jit):
+        import jax
+
+        x, y, parameters = jax.tree.map(jax.numpy.asarray, mlp_data(batch, width))
+        value_and_grad = jit(jax.value_and_grad(mlp_loss))
+        return lambda i: value_and_grad(parameters, x, y)
+
+    return build
+
+
+def jnp_mlp_in_a_tape(batch: int, width: int) -> Callable[[Any], Step]:
+    """The hand-written JAX loss, as it is, under tapejax's tape."""
+
+    def build(tapejax):
+        import jax
+
+        x, y, parameters = jax.tree.map(jax.numpy.asarray, mlp_data(batch, width))
+
+        def step(i):
+            with tapejax.GradientTape() as tape:
+                tape.watch(parameters)
+                loss = mlp_loss(parameters, x, y)
+            return loss, tape.gradient(loss, parameters)
+
+        return step
+
+    return build
+
+
+# ---- the same with its update
+
+
+def functional_training(batch: int, width: int) -> Callable[[Callable], Step]:
+    def build(jit):
+        import jax
+
+        x, y, parameters = jax.tree.map(jax.numpy.asarray, mlp_data(batch, width))
+
+        def update(parameters, x, y):
+            loss, gradients = jax.value_and_grad(mlp_loss)(parameters, x, y)
+            return loss, jax.tree.map(lambda p, g: p - 0.01 * g, parameters, gradients)
+
+        update = jit(update)
+
+        def step(i):
+            nonlocal parameters
+            loss, parameters = update(parameters, x, y)
+            return loss, parameters
+
+        return step
+
+    return build
+
+
+# ---- a chain of scalar operations
+
+
+def taped_chain(operations: int) -> Callable[[Any], Step]:
+    def build(tf):
+        x = tf.Variable(0.5)
+
+        def step(i):
+            with tf.GradientTape() as tape:
+                y = x
+                for _ in range(operations // 2):
+                    y = tf.sin(y) * 1.01
+            return y, [tape.gradient(y, x)]
+
+        return step
+
+    return build
+
+
+def functional_chain(operations: int) -> Callable[[Callable], Step]:
+    def build(jit):
+        import jax
+        import jax.numpy as jnp
+
+        def f(x):
+            for _ in range(operations // 2):
+                x = jnp.sin(x) * 1.01
+            return x
+
+        value_and_grad, x = jit(jax.value_and_grad(f)), jnp.float32(0.5)
+        return lambda i: value_and_grad(x)
+
+    return build
+
+
+# ---- a program that is another one at each step
+
+
+def words(i: int) -> list[str]:
+    """The operations of step ``i``: 20 to 30 of a vocabulary of eight, drawn at random but always the same."""
+    rng = random.Random(i)
+    return rng.choices(
+        ["matmul", "tanh", "sin", "relu", "add", "multiply", "transpose", "mean"], k=rng.randint(20, 30)
+    )
+
+
+def changing_data():
+    rng = np.random.default_rng(0)
+    return rng.normal(0, 1, (32, 32)).astype("float32"), rng.normal(0, 0.2, (32, 32)).astype("float32")
+
+
+def taped_changing(tf) -> Step:
+    x, w = changing_data()
+    x, w = tf.constant(x), tf.Variable(w)
+    vocabulary = {
+        "matmul": lambda h: tf.matmul(h, w),
+        "tanh": tf.tanh,
+        "sin": tf.sin,
+        "relu": tf.nn.relu,
+        "add": lambda h: h + w,
+        "multiply": lambda h: h * w,
+        "transpose": tf.transpose,
+        "mean": lambda h: h - tf.reduce_mean(h, axis=0),
+    }
+
+    def step(i):
+        with tf.GradientTape() as tape:
+            h = x
+            for word in words(i):
+                h = vocabulary[word](h)
+            loss = tf.reduce_sum(h + w)
+        return loss, [tape.gradient(loss, w)]
+
+    return step
+
+
+def functional_changing(jit) -> Step:
+    import jax
+    import jax.numpy as jnp
+
+    x, w = map(jnp.asarray, changing_data())
+    vocabulary = {
+        "matmul": lambda h, w: h @ w,
+        "tanh": lambda h, w: jnp.tanh(h),
+        "sin": lambda h, w: jnp.sin(h),
+        "relu": lambda h, w: jax.nn.relu(h),
+        "add": lambda h, w: h + w,
+        "multiply": lambda h, w: h * w,
+        "transpose": lambda h, w: h.T,
+        "mean": lambda h, w: h - h.mean(axis=0),
+    }
+
+    def step(i):
+        def loss(w):
+            h = x
+            for word in words(i):
+                h = vocabulary[word](h, w)
+            return jnp.sum(h + w)
+
+        return jit(jax.value_and_grad(loss))(w)
+
+    return step
+
+
+# ---- an unrolled recurrent network
+
+
+def rnn_data(steps: int, batch: int = 8, width: int = 32):
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(0, 1, (steps, batch, width)).astype("float32")
+    u, v = rng.normal(0, 0.5 / np.sqrt(width), (2, width, width)).astype("float32")
+    return inputs, u, v, np.zeros(width, "float32"), np.zeros((batch, width), "float32")
+
+
+def taped_rnn(steps: int) -> Callable[[Any], Step]:
+    def build(tf):
+        inputs, u, v, b, start = rnn_data(steps)
+        inputs, start = [tf.constant(x) for x in inputs], tf.constant(start)
+        u, v, b = tf.Variable(u), tf.Variable(v), tf.Variable(b)
+
+        def step(i):
+            with tf.GradientTape() as tape:
+                state = start
+                for x in inputs:
+                    state = tf.tanh(tf.matmul(x, u) + tf.matmul(state, v) + b)
+                loss = tf.reduce_mean(tf.square(state))
+            return loss, tape.gradient(loss, [u, v, b])
+
+        return step
+
+    return build
+
+
+def functional_rnn(steps: int) -> Callable[[Callable], Step]:
+    def build(jit):
+        import jax
+        import jax.numpy as jnp
+
+        inputs, u, v, b, start = map(jnp.asarray, rnn_data(steps))
+        inputs = list(inputs)
+
+        def loss(parameters, inputs, state):
+            u, v, b = parameters
+            for x in inputs:
+                state = jnp.tanh(x @ u + state @ v + b)
+            return jnp.mean(jnp.square(state))
+
+        value_and_grad = jit(jax.value_and_grad(loss))
+        return lambda i: value_and_grad((u, v, b), inputs, start)
+
+    return build
+
+
+SMALL, LARGE = (32, 64), (256, 1024)
+
+WORKLOADS = {
+    "small-mlp": Workload(
+        "4-layer MLP, batch 32, width 64",
+        taped_mlp(*SMALL),
+        functional_mlp(*SMALL),
+        targets=(Target("tensorflow", 1 / 6),),
+    ),
+    "jnp-mlp": Workload(
+        "the same MLP in plain jnp inside a tape",
+        taped_mlp(*SMALL),
+        functional_mlp(*SMALL),
+        tapejax=jnp_mlp_in_a_tape(*SMALL),
+        targets=(Target("tensorflow", 1 / 2),),
+    ),
+    "train-mlp": Workload(
+        "the same MLP with its update: a training step",
+        taped_mlp(*SMALL, update=True),
+        functional_training(*SMALL),
+    ),
+    "large-mlp": Workload(
+        "4-layer MLP, batch 256, width 1024",
+        taped_mlp(*LARGE),
+        functional_mlp(*LARGE),
+        targets=(Target("jax.jit", 1.2),),
+    ),
+    "chain": Workload(
+        "chain of 400 scalar operations",
+        taped_chain(400),
+        functional_chain(400),
+    ),
+    "changing": Workload(
+        "a structure that changes every step",
+        taped_changing,
+        functional_changing,
+        targets=(Target("tensorflow", 1 / 3),),
+        without=frozenset(
+            {"tf.function"}
+        ),  # it would have to retrace and compile at every step, like jax.jit
+    ),
+    "rnn": Workload(
+        "RNN, 300 steps unrolled",
+        taped_rnn(300),
+        functional_rnn(300),
+        targets=(Target("tensorflow", 1 / 6),),
+        slowest_step=5.0,
+    ),
+}

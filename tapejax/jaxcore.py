@@ -1,0 +1,39 @@
+"""What tapejax needs of JAX's core beyond ``jax.core``. All of it is public as ``jax.extend.core``, but for the context.
+
+It is taken from where that module takes it: importing ``jax.extend`` loads Pallas as well, a third of tapejax's import time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from jax._src import core
+except ImportError:
+    from jax.extend import core  # type: ignore[no-redef]
+
+Jaxpr: Any = core.Jaxpr
+ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
+Literal: Any = core.Literal
+Primitive: Any = core.Primitive
+jaxpr_as_fun = core.jaxpr_as_fun
+set_current_trace = core.set_current_trace
+
+if hasattr(core, "trace_ctx"):  # one attribute instead of a context manager: a microsecond for every operation
+    _context = core.trace_ctx
+    set_trace = _context.set_trace
+
+    def current_trace() -> Any:
+        """The trace that JAX hands operations to."""
+        return _context.trace
+
+else:
+
+    def current_trace() -> Any:
+        """The trace that JAX hands operations to."""
+        with core.take_current_trace() as trace:
+            return trace
+
+    def set_trace(trace: Any) -> None:
+        """Makes `trace` the one that JAX hands operations to, until further notice."""
+        set_current_trace(trace).__enter__()

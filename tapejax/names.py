@@ -1,0 +1,60 @@
+"""``tf.name_scope``: a prefix for the names of the variables created inside it."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+
+_VALID = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+
+
+class _Scope(threading.local):
+    path = ""
+
+
+_current = _Scope()
+
+
+def scoped(name: str) -> str:
+    """`name` with the scopes before it that are open in this thread."""
+    return _current.path + name
+
+
+class name_scope:
+    """A context in which the names of new variables begin with `name` and a slash.
+
+    A name that ends in a slash is taken as a whole: the scopes around it do not count. An empty name leaves all scopes.
+
+    Raises:
+      TypeError: `name` is no string.
+      ValueError: `name` holds characters that TensorFlow does not allow in a name.
+
+    >>> import tapejax as tf
+    >>> with tf.name_scope("layer") as scope:
+    ...     print(scope, tf.Variable(1.0, name="w").name)
+    layer/ layer/w:0
+    """
+
+    def __init__(self, name: Any):
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a string, got {name!r} of type {type(name).__name__}")
+        if name and not _VALID.match(name):
+            raise ValueError(f"{name!r} is not a valid scope name: it must match {_VALID.pattern}")
+        self._name = name
+        self._outer: list[str] = []
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def __enter__(self) -> str:
+        self._outer.append(_current.path)
+        if self._name.endswith("/"):
+            _current.path = self._name
+        else:
+            _current.path = f"{_current.path}{self._name}/" if self._name else ""
+        return _current.path
+
+    def __exit__(self, *exception: Any) -> None:
+        _current.path = self._outer.pop()

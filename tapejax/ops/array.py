@@ -1,0 +1,1203 @@
+"""Making, shaping, cutting, joining and looking up tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
+from ..errors import InvalidArgumentError
+from ..values import Tensor, op, operands, raw
+from .table import (
+    TensorLike,
+    axes_of,
+    axis_of,
+    host,
+    kind_of,
+    known,
+    operation,
+    renamed,
+    require_kind,
+    shape_of,
+    static,
+    wide,
+)
+
+newaxis = None
+
+# ---- Making ------------------------------------------------------------------------------------------------
+
+
+def _full(value, shape, dtype):
+    return jnp.broadcast_to(jnp.asarray(value, dtype), shape)
+
+
+renamed("fill", _full)
+
+
+def zeros(shape: Any, dtype: Any = "float32", name: str | None = None, layout: Any = None) -> Tensor:
+    """A tensor of zeros.
+
+    >>> import tapejax as tf
+    >>> tf.zeros([2])
+    <tf.Tensor: shape=(2,), dtype=float32, numpy=array([0., 0.], dtype=float32)>
+    """
+    return op(_full, 0, shape=shape_of(shape), dtype=requested(dtype))
+
+
+def ones(shape: Any, dtype: Any = "float32", name: str | None = None, layout: Any = None) -> Tensor:
+    """A tensor of ones."""
+    return op(_full, 1, shape=shape_of(shape), dtype=requested(dtype))
+
+
+def _like(value: float) -> Any:
+    def like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
+        array = raw(input)
+        return op(_full, value, shape=array.shape, dtype=array.dtype if dtype is None else requested(dtype))
+
+    return like
+
+
+zeros_like, ones_like = renamed("zeros_like", _like(0)), renamed("ones_like", _like(1))
+zeros_like.__doc__ = "Zeros of the shape of `input`, and of its dtype unless another is given."
+ones_like.__doc__ = "Ones of the shape of `input`, and of its dtype unless another is given."
+
+
+def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = None) -> Tensor:
+    """A tensor of shape `dims` with the scalar `value` everywhere; the gradient reaches `value`."""
+    value = raw(value)
+    if value.ndim:
+        raise InvalidArgumentError(f"fill: value must be a scalar, got shape {value.shape}")
+    return op(_full, value, shape=shape_of(dims, "dims"), dtype=value.dtype)
+
+
+def eye(
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = "float32",
+    name: str | None = None,
+) -> Tensor:
+    """An identity matrix, or a batch of them."""
+    rows = int(static(num_rows, "num_rows"))
+    columns = rows if num_columns is None else int(static(num_columns, "num_columns"))
+    batch = () if batch_shape is None else shape_of(batch_shape, "batch_shape")
+    return op(_eye, shape=(*batch, rows, columns), dtype=requested(dtype))
+
+
+def _eye(shape, dtype):
+    return jnp.broadcast_to(jnp.eye(*shape[-2:], dtype=dtype), shape)
+
+
+renamed("eye", _eye)
+
+
+def range(
+    start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dtype: Any = None, name: str = "range"
+) -> Tensor:
+    """The numbers from `start` up to, not including, `limit` in steps of `delta`.
+
+    ``range(limit)`` begins with 0. The dtype is the widest of the arguments'.
+
+    Raises:
+      InvalidArgumentError: `delta` is 0, or leads away from `limit`.
+    """
+    if limit is None:
+        start, limit = 0, start
+    values = [
+        host(value, argument) for value, argument in ((start, "start"), (limit, "limit"), (delta, "delta"))
+    ]
+    if dtype is None:
+        found = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
+    else:
+        found = as_dtype(dtype).dtype
+    begin, end, step = (value.astype(found).item() for value in values)
+    if step == 0:
+        raise InvalidArgumentError("range: delta must not be 0")
+    if (begin > end) if step > 0 else (begin < end):
+        raise InvalidArgumentError(f"range: start={begin} and limit={end} do not suit delta={step}")
+    return Tensor(
+        raw(np.arange(begin, end, step).astype(narrowed(found) if dtype is None else requested(dtype)))
+    )
+
+
+def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+    """`num` evenly spaced values from `start` to `stop`, both included, along a new axis.
+
+    Integers give float64 (float32 while ``jax_enable_x64`` is off).
+    """
+    first, last = operands(start, stop)
+    first, last = raw(first), raw(last, first.dtype)
+    dtype = first.dtype if kind_of(first.dtype) in "fc" else wide("float64")
+    return op(_linspace, first, last, num=int(static(num, "num")), axis=int(static(axis)), dtype=dtype)
+
+
+def _linspace(start, stop, num, axis, dtype):
+    return jnp.linspace(start, stop, num, axis=axis, dtype=dtype)
+
+
+renamed("linspace", _linspace)
+
+
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
+    """A new tensor with the value of `input`; the gradient passes."""
+    return op(_identity, raw(input))
+
+
+def _identity(x):
+    return jnp.copy(x)
+
+
+renamed("identity", _identity)
+
+
+def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
+    """The value of `input`, without what it was computed from: no gradient passes."""
+    return op(lax.stop_gradient, raw(input))
+
+
+def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
+    """`x` in another dtype; `x` itself where it has that dtype.
+
+    Floats are cut to integers, complex numbers to their real part.
+
+    Raises:
+      TypeError: `dtype` is no dtype.
+
+    >>> import tapejax as tf
+    >>> print(tf.cast([1.8, -1.8], tf.int32))
+    tf.Tensor([ 1 -1], shape=(2,), dtype=int32)
+    """
+    wanted = requested(dtype)
+    array = raw(x)
+    if array.dtype == wanted:
+        return x if type(x) is Tensor else Tensor(array)
+    return op(_cast, array, dtype=wanted)
+
+
+def _cast(x, dtype):
+    if jnp.iscomplexobj(x) and kind_of(dtype) not in "cb":
+        x = jnp.real(x)
+    return x.astype(dtype)
+
+
+renamed("cast", _cast)
+
+
+def saturate_cast(value: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
+    """`value` in another dtype, what lies outside its range moved to the limits."""
+    return op(_saturate_cast, raw(value), dtype=requested(dtype))
+
+
+def _saturate_cast(x, dtype):
+    limits = jnp.iinfo(dtype) if kind_of(dtype) in "iu" else jnp.finfo(dtype)
+    return jnp.clip(x, max(limits.min, _limits(x).min), min(limits.max, _limits(x).max)).astype(dtype)
+
+
+def _limits(x):
+    return jnp.iinfo(x.dtype) if kind_of(x.dtype) in "iu" else jnp.finfo(x.dtype)
+
+
+renamed("saturate_cast", _saturate_cast)
+
+
+def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
+    """A complex tensor of its real and imaginary part, both float32 or both float64.
+
+    Raises:
+      TypeError: the parts are of other or of different dtypes.
+    """
+    parts = raw(real), raw(imag)
+    if parts[0].dtype != parts[1].dtype or kind_of(parts[0].dtype) != "f" or parts[0].dtype.itemsize < 4:
+        raise TypeError(
+            f"real and imag must both be float32 or float64, got {parts[0].dtype} and {parts[1].dtype}: use tf.cast"
+        )
+    return op(lax.complex, *_broadcast(parts))
+
+
+def _broadcast(arrays: Sequence[Any]) -> list:
+    shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    return [
+        array if array.shape == shape else op(_full, array, shape=shape, dtype=array.dtype)
+        for array in arrays
+    ]
+
+
+def one_hot(
+    indices: TensorLike,
+    depth: Any,
+    on_value: TensorLike = None,
+    off_value: TensorLike = None,
+    axis: Any = None,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """`on_value` (1) where the new axis' position equals the index, `off_value` (0) elsewhere.
+
+    Args:
+      indices: integers; one outside of [0, depth) gives a row of `off_value`.
+      depth: the length of the new axis.
+      axis: where the new axis goes; the last by default.
+      dtype: by default that of the values, or float32.
+    """
+    if dtype is not None:
+        wanted = requested(dtype)
+    else:
+        given = next((value for value in (on_value, off_value) if value is not None), None)
+        wanted = np.dtype("float32") if given is None else raw(given).dtype
+    values = [
+        raw(default if value is None else value, wanted) for value, default in ((on_value, 1), (off_value, 0))
+    ]
+    array = raw(indices, dtype_hint="int32")
+    if kind_of(array.dtype) not in "iu":
+        raise TypeError(f"indices must be integers, got {array.dtype}")
+    axis = -1 if axis is None else int(static(axis, "axis"))
+    return op(_one_hot, array, *values, depth=int(static(depth, "depth")), axis=axis)
+
+
+def _one_hot(indices, on, off, depth, axis):
+    axis = axis % (indices.ndim + 1)
+    positions = jnp.arange(depth).reshape([-1 if i == axis else 1 for i in np.arange(indices.ndim + 1)])
+    # TensorFlow gives the values no gradient.
+    on, off = lax.stop_gradient(on), lax.stop_gradient(off)
+    return jnp.where(jnp.expand_dims(indices, axis) == positions, on, off)
+
+
+renamed("one_hot", _one_hot)
+
+
+def sequence_mask(
+    lengths: TensorLike, maxlen: Any = None, dtype: Any = "bool", name: str | None = None
+) -> Tensor:
+    """True for the first ``lengths[i]`` of `maxlen` places (by default the largest length)."""
+    array = raw(lengths)
+    if maxlen is None:
+        values = host(lengths, "lengths")
+        maxlen = max(int(values.max()), 0) if values.size else 0
+    return op(_sequence_mask, array, maxlen=int(static(maxlen, "maxlen")), dtype=requested(dtype))
+
+
+def _sequence_mask(lengths, maxlen, dtype):
+    return (jnp.arange(maxlen) < lengths[..., None]).astype(dtype)
+
+
+renamed("sequence_mask", _sequence_mask)
+
+# ---- What is known of a tensor -----------------------------------------------------------------------------
+
+
+def _constant(value: Any, out_type: Any) -> Tensor:
+    return Tensor(raw(np.asarray(value, requested(out_type))))
+
+
+def shape(input: TensorLike, out_type: Any = None, name: str | None = None) -> Tensor:
+    """The shape as an int32 tensor."""
+    return _constant(raw(input).shape, out_type or "int32")
+
+
+def size(input: TensorLike, out_type: Any = None, name: str | None = None) -> Tensor:
+    """The number of elements as an int32 tensor."""
+    return _constant(raw(input).size, out_type or "int32")
+
+
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
+    """The number of axes as an int32 tensor."""
+    return _constant(raw(input).ndim, "int32")
+
+
+def shape_n(input: Sequence[TensorLike], out_type: Any = "int32", name: str | None = None) -> list[Tensor]:
+    """The shapes of several tensors."""
+    return [shape(one, out_type) for one in input]
+
+
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
+    """The shape to which two shapes broadcast. Raises ValueError if they do not."""
+    return TensorShape(np.broadcast_shapes(tuple(as_shape(shape_x)), tuple(as_shape(shape_y))))
+
+
+def broadcast_dynamic_shape(shape_x: TensorLike, shape_y: TensorLike) -> Tensor:
+    """The shape to which two shapes broadcast, as a tensor."""
+    return _constant(np.broadcast_shapes(shape_of(shape_x), shape_of(shape_y)), "int32")
+
+
+def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+    """`x`, if it has the shape given (None stands for any size). Raises InvalidArgumentError if not."""
+    array = raw(x)
+    if not as_shape(shape).is_compatible_with(array.shape):
+        raise InvalidArgumentError(f"ensure_shape: x has shape {array.shape}, expected {as_shape(shape)}")
+    return op(_identity, array)
+
+
+# ---- Shaping -----------------------------------------------------------------------------------------------
+
+
+def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+    """The same elements in another shape; one size may be -1 and is then computed.
+
+    Raises:
+      InvalidArgumentError: the number of elements differs.
+    """
+    array = raw(tensor)
+    sizes = shape_of(shape)
+    rest = int(np.prod([size for size in sizes if size != -1]))
+    if sizes.count(-1) == 1 and rest:
+        sizes = tuple(array.size // rest if size == -1 else size for size in sizes)
+    if sizes.count(-1) or int(np.prod(sizes)) != array.size:
+        raise InvalidArgumentError(
+            f"reshape: a tensor of shape {array.shape} has {array.size} elements: not {tuple(static(shape))}"
+        )
+    return op(_reshape, array, shape=sizes)
+
+
+def _reshape(x, shape):
+    return lax.reshape(x, shape)
+
+
+renamed("reshape", _reshape)
+
+
+def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
+    """The axes in the order `perm`, by default reversed.
+
+    Raises:
+      InvalidArgumentError: `perm` is no permutation of the axes.
+    """
+    array = raw(a)
+    order = tuple(reversed(np.arange(array.ndim).tolist())) if perm is None else shape_of(perm, "perm")
+    if sorted(axis % array.ndim if array.ndim else axis for axis in order) != list(np.arange(array.ndim)):
+        raise InvalidArgumentError(
+            f"transpose: perm={order} is no permutation of the axes of shape {array.shape}"
+        )
+    return op(_transpose, array, perm=order, conjugate=bool(conjugate))
+
+
+def _transpose(x, perm, conjugate):
+    x = jnp.transpose(x, perm)
+    return jnp.conj(x) if conjugate else x
+
+
+renamed("transpose", _transpose)
+
+
+def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor:
+    """An axis of length 1 put in before `axis`; -1 puts it last."""
+    array = raw(input)
+    return op(_expand_dims, array, axis=axis_of(axis, array.ndim + 1))
+
+
+def _expand_dims(x, axis):
+    return lax.expand_dims(x, (axis,))
+
+
+renamed("expand_dims", _expand_dims)
+
+
+def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
+    """Axes of length 1 left out: those in `axis`, or all.
+
+    Raises:
+      InvalidArgumentError: an axis in `axis` is of another length.
+    """
+    array = raw(input)
+    if axis is None or axis == [] or axis == ():
+        axes = tuple(i for i, length in enumerate(array.shape) if length == 1)
+    else:
+        axes = axes_of(axis, array.ndim)
+    for one in axes:
+        if array.shape[one] != 1:
+            raise InvalidArgumentError(
+                f"squeeze: axis {one} of shape {array.shape} has length {array.shape[one]}, not 1"
+            )
+    return op(_squeeze, array, axes=axes)
+
+
+def _squeeze(x, axes):
+    return lax.squeeze(x, axes)
+
+
+renamed("squeeze", _squeeze)
+
+
+def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+    """`input` repeated to `shape`. Raises InvalidArgumentError if it does not broadcast to that."""
+    array = raw(input)
+    return op(_broadcast_to, array, shape=shape_of(shape))
+
+
+def _broadcast_to(x, shape):
+    return jnp.broadcast_to(x, shape)
+
+
+renamed("broadcast_to", _broadcast_to)
+
+
+def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
+    """`input` repeated ``multiples[i]`` times along axis i."""
+    array = raw(input)
+    counts = static(multiples, "multiples")
+    if not isinstance(counts, tuple) or len(counts) != array.ndim:
+        raise InvalidArgumentError(
+            f"tile: multiples must have one number per axis of shape {array.shape}, got {multiples!r}"
+        )
+    return op(_tile, array, multiples=counts)
+
+
+def _tile(x, multiples):
+    return jnp.tile(x, multiples)
+
+
+renamed("tile", _tile)
+
+
+def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
+    """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
+    array = raw(input)
+    counts = static(repeats, "repeats")
+    if axis is None:
+        array, axis = op(_reshape, array, shape=(array.size,))._array, 0
+    axis = axis_of(axis, array.ndim)
+    if isinstance(counts, tuple):
+        counts = counts * array.shape[axis] if len(counts) == 1 else counts
+        if len(counts) != array.shape[axis]:
+            raise InvalidArgumentError(
+                f"repeat: {len(counts)} repeats for an axis of length {array.shape[axis]}"
+            )
+    return op(_repeat, array, repeats=counts, axis=axis)
+
+
+def _repeat(x, repeats, axis):
+    return jnp.repeat(x, np.asarray(repeats), axis, total_repeat_length=None)
+
+
+renamed("repeat", _repeat)
+
+_PAD_MODES = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
+
+
+def pad(
+    tensor: TensorLike,
+    paddings: Any,
+    mode: str = "CONSTANT",
+    constant_values: TensorLike = 0,
+    name: str | None = None,
+) -> Tensor:
+    """Adds ``paddings[i] = (before, after)`` elements to axis i: `constant_values`, or the mirrored tensor.
+
+    Args:
+      mode: 'CONSTANT', 'REFLECT' (the edge is not repeated) or 'SYMMETRIC' (it is).
+
+    Raises:
+      ValueError: an unknown `mode`.
+      InvalidArgumentError: `paddings` is not of shape (rank, 2).
+    """
+    array = raw(tensor)
+    widths = static(paddings, "paddings")
+    if mode.upper() not in _PAD_MODES:
+        raise ValueError(f"mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}")
+    if np.shape(widths) != (array.ndim, 2) and not array.ndim == 0 == np.size(widths):
+        raise InvalidArgumentError(
+            f"pad: paddings must be of shape ({array.ndim}, 2), got {np.shape(widths)}"
+        )
+    if mode.upper() == "CONSTANT":
+        value = raw(constant_values, dtype_hint=array.dtype)
+        return op(
+            _pad,
+            array,
+            operands(array, value)[1] if value.dtype == array.dtype else cast(value, array.dtype),
+            widths=widths,
+        )
+    return op(_mirror, array, widths=widths, mode=_PAD_MODES[mode.upper()])
+
+
+def _pad(x, value, widths):
+    return lax.pad(x, value, [(before, after, 0) for before, after in widths])
+
+
+def _mirror(x, widths, mode):
+    return jnp.pad(x, widths, mode)
+
+
+renamed("pad", _pad)
+renamed("mirror_pad", _mirror)
+
+
+def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
+    """The order of elements along the axes in `axis` turned round."""
+    array = raw(tensor)
+    return op(_reverse, array, axes=axes_of(axis, array.ndim))
+
+
+def _reverse(x, axes):
+    return lax.rev(x, axes)
+
+
+renamed("reverse", _reverse)
+
+
+def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+    """Elements moved by `shift` places along `axis`; what leaves at one end comes in at the other."""
+    return op(_roll, raw(input), shift=static(shift, "shift"), axis=static(axis, "axis"))
+
+
+def _roll(x, shift, axis):
+    return jnp.roll(x, shift, axis)
+
+
+renamed("roll", _roll)
+
+# ---- Joining and cutting -----------------------------------------------------------------------------------
+
+
+def _list_of(values: Any) -> list:
+    return [raw(array) for array in operands(*values)] if len(values) else []
+
+
+def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+    """Tensors joined along an axis they have.
+
+    Raises:
+      InvalidArgumentError: ranks, other sizes or dtypes differ.
+    """
+    arrays = _list_of(values if isinstance(values, (list, tuple)) else [values])
+    if not arrays:
+        raise InvalidArgumentError("concat: values must hold at least one tensor")
+    return op(_concat, *arrays, axis=axis_of(axis, arrays[0].ndim))
+
+
+def _concat(*arrays, axis):
+    return lax.concatenate(arrays, axis)
+
+
+renamed("concat", _concat)
+
+
+def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
+    """Tensors of one shape joined along a new axis."""
+    arrays = _list_of(values)
+    if not arrays:
+        raise InvalidArgumentError("stack: values must hold at least one tensor")
+    if len({array.shape for array in arrays}) > 1:
+        raise InvalidArgumentError(
+            f"stack: Shapes of all inputs must match, got {[array.shape for array in arrays]}"
+        )
+    return op(_stack, *arrays, axis=axis_of(axis, arrays[0].ndim + 1))
+
+
+def _stack(*arrays, axis):
+    return jnp.stack(arrays, axis)
+
+
+renamed("stack", _stack)
+
+
+def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
+    """Tensors of one shape joined along a new first axis."""
+    return stack(values)
+
+
+def unstack(value: TensorLike, num: Any = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
+    """The parts along an axis, as a list of tensors without that axis.
+
+    Raises:
+      InvalidArgumentError: `num` is not the number of parts.
+    """
+    array = raw(value)
+    axis = axis_of(axis, array.ndim)
+    if num is not None and int(num) != array.shape[axis]:
+        raise InvalidArgumentError(
+            f"unstack: num={num}, but axis {axis} of shape {array.shape} has another length"
+        )
+    return list(op(_unstack, array, axis=axis))
+
+
+def _unstack(x, axis):
+    return (
+        tuple(lax.squeeze(part, (axis,)) for part in lax.split(x, (1,) * x.shape[axis], axis))
+        if x.shape[axis]
+        else ()
+    )
+
+
+renamed("unstack", _unstack)
+
+
+def split(
+    value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split"
+) -> list[Tensor]:
+    """Cuts along an axis into so many equal parts, or into parts of the given sizes, one of which may be -1.
+
+    Raises:
+      InvalidArgumentError: the sizes do not add up to the length of the axis.
+    """
+    array = raw(value)
+    axis = axis_of(axis, array.ndim)
+    length = array.shape[axis]
+    sizes = static(num_or_size_splits, "num_or_size_splits")
+    if not isinstance(sizes, tuple):
+        if sizes < 1 or length % sizes:
+            raise InvalidArgumentError(
+                f"split: an axis of length {length} cannot be split into {sizes} equal parts"
+            )
+        sizes = (length // sizes,) * sizes
+    rest = length - sum(size for size in sizes if size != -1)
+    sizes = tuple(rest if size == -1 else size for size in sizes)
+    if min(sizes, default=0) < 0 or sum(sizes) != length:
+        raise InvalidArgumentError(
+            f"split: sizes {num_or_size_splits} do not add up to the axis' length {length}"
+        )
+    return list(op(_split, array, sizes=sizes, axis=axis))
+
+
+def _split(x, sizes, axis):
+    return tuple(lax.split(x, sizes, axis))
+
+
+renamed("split", _split)
+
+
+def meshgrid(*args: TensorLike, indexing: str = "xy", name: str = "meshgrid") -> list[Tensor]:
+    """Grids of coordinates out of vectors: 'xy' (the second varies along the first axis) or 'ij'."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"indexing must be 'xy' or 'ij', got {indexing!r}")
+    return list(op(_meshgrid, *[raw(arg) for arg in args], indexing=indexing))
+
+
+def _meshgrid(*arrays, indexing):
+    return tuple(jnp.meshgrid(*arrays, indexing=indexing))
+
+
+renamed("meshgrid", _meshgrid)
+
+# ---- Indexing ----------------------------------------------------------------------------------------------
+
+
+def getitem(x: TensorLike, index: Any) -> Tensor:
+    """``x[index]`` for numbers, slices, ``...``, None, scalar integer tensors, and one mask of bools.
+
+    Raises:
+      InvalidArgumentError: an index is out of range, or there are too many.
+      TypeError: an index is of another kind: TensorFlow has `gather` for lists of indices.
+    """
+    array = raw(x)
+    if isinstance(index, (bool, np.bool_)) or (_is_array(index) and index.dtype == bool):
+        return boolean_mask(x, index)
+    # TensorFlow takes a list for a tuple: x[[0, 2]] is x[0, 2].
+    index = tuple(index) if isinstance(index, (tuple, list)) else (index,)
+    plan, starts = _plan(index, array.shape)
+    if plan == ():
+        return op(_identity, array)
+    return op(_getitem, array, *starts, plan=plan)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def _plan(index: tuple, shape: tuple[int, ...]) -> tuple[tuple, list]:
+    """What to do with each axis, as static data, and where each cut begins: numbers that force no new program."""
+    if sum(item is Ellipsis for item in index) > 1:
+        raise InvalidArgumentError(f"Multiple ellipses in an index are not allowed: {index!r}")
+    used = sum(item is not None and item is not Ellipsis for item in index)
+    if used > len(shape):
+        raise InvalidArgumentError(f"Index out of range: {used} indices for a tensor of shape {shape}")
+    if Ellipsis not in [item if item is Ellipsis else 0 for item in index]:
+        index = (*index, Ellipsis)
+    plan: list[tuple] = []
+    starts: list[Any] = []
+    axis = 0
+    for item in index:
+        if item is None:
+            plan.append(("new",))
+        elif item is Ellipsis:
+            plan.extend([("all",)] * (len(shape) - used))
+            axis += len(shape) - used
+        elif isinstance(item, slice):
+            entry, start = _plan_slice(item, shape[axis], axis)
+            plan.append(entry)
+            starts.extend(start)
+            axis += 1
+        else:
+            plan.append(("at",))
+            starts.append(_position(item, shape[axis], axis))
+            axis += 1
+    return (() if all(entry == ("all",) for entry in plan) else tuple(plan)), starts
+
+
+def _plan_slice(item: slice, length: int, axis: int) -> tuple[tuple, list]:
+    bounds = [
+        None if bound is None else int(host(bound, "a slice bound"))
+        for bound in (item.start, item.stop, item.step)
+    ]
+    if bounds[2] == 0:
+        raise InvalidArgumentError(f"strides[{axis}] must be non-zero")
+    start, stop, step = slice(*bounds).indices(length)
+    count = len(np.arange(start, stop, step))
+    if count == length and step == 1:
+        return ("all",), []
+    return ("cut", count, step), [start if step > 0 else start + (count - 1) * step] if count else [0]
+
+
+def _position(item: Any, length: int, axis: int) -> Any:
+    """A number index as a start: checked when its value is known, else wrapped and clamped."""
+    refused = isinstance(item, (bool, np.bool_)) or (_is_array(item) and item.dtype == bool)
+    if refused and not np.ndim(item):
+        raise InvalidArgumentError(f"an index of type bool cannot stand beside others or in a list: {item!r}")
+    scalar = isinstance(item, (int, np.integer)) or (
+        _is_array(item) and not np.ndim(item) and kind_of(static(item.dtype)) in "iu"
+    )
+    if not scalar or refused:
+        raise TypeError(
+            "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`), scalar integer tensors and one mask "
+            f"of bools are valid indices: use tf.gather for lists of indices. Got {item!r}"
+        )
+    if isinstance(item, (int, np.integer)):
+        value = int(item)
+    else:
+        item = raw(item)
+        if isinstance(item, jax.core.Tracer) or known(item) is None:
+            return op(_wrapped, item, length)._array
+        value = int(np.asarray(item))
+    if not -length <= value < length:
+        raise InvalidArgumentError(f"slice index {value} of dimension {axis} out of bounds (length {length})")
+    # Counted from the front here: inside the program it would have to be computed.
+    return value % length
+
+
+def _wrapped(i, length):
+    return jnp.where(i < 0, i + length, i)
+
+
+def _getitem(x, *starts, plan):
+    given = iter(starts)
+    axes = [entry for entry in plan if entry != ("new",)]
+    start, sizes, strides, flipped = [], [], [], []
+    for axis, (entry, length) in enumerate(zip(axes, x.shape, strict=True)):
+        count, step = {"all": (length, 1), "at": (1, 1)}.get(entry[0]) or entry[1:]
+        start.append(0 if entry == ("all",) else next(given))
+        sizes.append((count - 1) * abs(step) + 1 if count else 0)
+        strides.append(abs(step))
+        if step < 0:
+            flipped.append(axis)
+    out = lax.dynamic_slice(x, start, sizes)
+    if any(stride != 1 for stride in strides):
+        out = lax.slice(out, [0] * out.ndim, out.shape, strides)
+    if flipped:
+        out = lax.rev(out, flipped)
+    left = iter(out.shape)
+    shape = []
+    for entry in plan:
+        length = 1 if entry == ("new",) else next(left)
+        if entry != ("at",):
+            shape.append(length)
+    return lax.reshape(out, shape)
+
+
+renamed("getitem", _getitem)
+
+
+def slice_(input_: TensorLike, begin: TensorLike, size: TensorLike, name: str | None = None) -> Tensor:
+    """The part that begins at `begin` and has `size`; a size of -1 reaches to the end.
+
+    Raises:
+      InvalidArgumentError: the part does not lie within the tensor.
+    """
+    array = raw(input_)
+    start, sizes = shape_of(begin, "begin"), shape_of(size, "size")
+    if not len(start) == len(sizes) == array.ndim:
+        raise InvalidArgumentError(
+            f"slice: begin and size must have {array.ndim} elements, got {start} and {sizes}"
+        )
+    sizes = tuple(
+        length - b if s == -1 else s for b, s, length in zip(start, sizes, array.shape, strict=True)
+    )
+    for axis, (b, s, length) in enumerate(zip(start, sizes, array.shape, strict=True)):
+        if not (0 <= b <= length and 0 <= s <= length - b):
+            raise InvalidArgumentError(
+                f"slice: Expected size[{axis}] in [0, {length - b}], but got {s}, at begin {b}"
+            )
+    return getitem(array, tuple(slice(b, b + s) for b, s in zip(start, sizes, strict=True)))
+
+
+slice_.__name__ = slice_.__qualname__ = "slice"
+
+
+def strided_slice(
+    input_: TensorLike,
+    begin: TensorLike,
+    end: TensorLike,
+    strides: TensorLike = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    var: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """``input_[begin[0]:end[0]:strides[0], ...]``; bit i of a mask: entry i is open, None, ``...`` or a number."""
+    start, stop = shape_of(begin, "begin"), shape_of(end, "end")
+    steps = (1,) * len(start) if strides is None else shape_of(strides, "strides")
+
+    def item(i):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            return Ellipsis
+        if new_axis_mask & bit:
+            return None
+        if shrink_axis_mask & bit:
+            return start[i]
+        return slice(None if begin_mask & bit else start[i], None if end_mask & bit else stop[i], steps[i])
+
+    return getitem(input_, tuple(item(i) for i in np.arange(len(start)).tolist()))
+
+
+def boolean_mask(
+    tensor: TensorLike, mask: TensorLike, axis: Any = None, name: str = "boolean_mask"
+) -> Tensor:
+    """The parts of `tensor` where `mask`, which covers the axes from `axis` on, is true.
+
+    Raises:
+      ValueError: the mask is a scalar, or its shape is not that of the axes it covers.
+      TypeError: under jit, where the number of parts is not known.
+    """
+    array = raw(tensor)
+    chosen = host(mask, "mask")
+    if chosen.ndim == 0:
+        raise ValueError("mask cannot be scalar")
+    axis = axis_of(0 if axis is None else axis, array.ndim)
+    covered = array.shape[axis : axis + chosen.ndim]
+    if covered != chosen.shape:
+        raise ValueError(
+            f"Shapes {covered} and {chosen.shape} are incompatible: mask must cover the axes from {axis} on"
+        )
+    if chosen.dtype != bool:
+        raise TypeError(f"mask must be of dtype bool, got {chosen.dtype}")
+    places = raw(np.flatnonzero(chosen).astype(np.int32))
+    return op(_boolean_mask, array, places, axis=axis, covers=chosen.ndim)
+
+
+def _boolean_mask(x, places, axis, covers):
+    x = x.reshape(*x.shape[:axis], -1, *x.shape[axis + covers :])
+    return jnp.take(x, places, axis, mode="clip")
+
+
+renamed("boolean_mask", _boolean_mask)
+
+
+def where(
+    condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None
+) -> Tensor:
+    """x where `condition` is true, else y; with `condition` alone, the indices of its true elements.
+
+    Raises:
+      InvalidArgumentError: `condition` is not of dtype bool, or the shapes do not broadcast.
+      ValueError: one of x and y is missing.
+    """
+    chosen = raw(condition)
+    if x is None and y is None:
+        return Tensor(raw(np.argwhere(host(condition, "condition")).astype(wide("int64"))))
+    if x is None or y is None:
+        raise ValueError("x and y must both be given, or neither")
+    if chosen.dtype != bool:
+        raise InvalidArgumentError(f"where: condition must be a bool tensor, got {chosen.dtype}")
+    return op(_where, chosen, *operands(x, y))
+
+
+def _where(condition, x, y):
+    return jnp.where(condition, x, y)
+
+
+renamed("where", _where)
+
+# ---- Looking up and scattering -----------------------------------------------------------------------------
+
+
+def _require_within(name: str, indices: Any, length: int) -> None:
+    values = known(indices)
+    if values is None or not values.size or (0 <= values.min() and values.max() < length):
+        return
+    place = tuple(np.argwhere((values < 0) | (values >= length))[0].tolist())
+    where = f"indices[{', '.join(map(str, place))}]" if place else "indices"
+    raise InvalidArgumentError(f"{name}: {where} = {values[place]} is not in [0, {length})")
+
+
+def gather(
+    params: TensorLike,
+    indices: TensorLike,
+    validate_indices: Any = None,
+    axis: Any = None,
+    batch_dims: Any = 0,
+    name: str | None = None,
+) -> Tensor:
+    """The parts of `params` along `axis` at `indices`; `batch_dims` leading axes of both go together.
+
+    Where an index is out of range, TensorFlow raises on the CPU and gives zeros on the GPU and under jit: so does this.
+
+    Raises:
+      InvalidArgumentError: an index is negative or too large, or is no integer.
+    """
+    array, places = raw(params), raw(indices, dtype_hint="int32")
+    require_kind("gather", places, "iu")
+    batch_dims = int(static(batch_dims, "batch_dims"))
+    batch_dims += places.ndim if batch_dims < 0 else 0
+    axis = axis_of(batch_dims if axis is None else axis, array.ndim)
+    _require_within("gather", places, array.shape[axis])
+    return op(_gather, array, places, axis=axis, batch_dims=batch_dims)
+
+
+def _gather(params, indices, axis, batch_dims):
+    if batch_dims:
+        return jax.vmap(lambda p, i: _gather(p, i, axis - 1, batch_dims - 1))(params, indices)
+    return jnp.take(params, indices, axis, mode="fill", fill_value=0)
+
+
+renamed("gather", _gather)
+
+
+def _require_nd_within(name: str, indices: Any, shape: tuple[int, ...], policy: str = "") -> None:
+    depth = indices.shape[-1] if indices.ndim else 0
+    if depth > len(shape):
+        raise InvalidArgumentError(
+            f"{name}: the last axis of indices has length {depth}, but there are {len(shape)} axes to index"
+        )
+    values = None if policy == "IGNORE" else known(indices)
+    if values is None or not values.size:
+        return
+    wrong = ((values < 0) | (values >= np.asarray(shape[:depth]))).any(-1)
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise InvalidArgumentError(
+            f"{name}: indices{list(place)} = {values[place].tolist()} does not index into shape {shape}"
+        )
+
+
+def gather_nd(
+    params: TensorLike,
+    indices: TensorLike,
+    batch_dims: Any = 0,
+    name: str | None = None,
+    bad_indices_policy: str = "",
+) -> Tensor:
+    """The parts of `params` at `indices`, whose last axis is an index into the leading axes of `params`."""
+    array, places = raw(params), raw(indices, dtype_hint="int32")
+    require_kind("gather_nd", places, "iu")
+    batch_dims = int(static(batch_dims, "batch_dims"))
+    _require_nd_within("gather_nd", places, array.shape[batch_dims:], bad_indices_policy)
+    return op(_gather_nd, array, places, batch_dims=batch_dims)
+
+
+def _gather_nd(params, indices, batch_dims):
+    if batch_dims:
+        return jax.vmap(lambda p, i: _gather_nd(p, i, batch_dims - 1))(params, indices)
+    return params.at[tuple(jnp.moveaxis(indices, -1, 0))].get(mode="fill", fill_value=0)
+
+
+renamed("gather_nd", _gather_nd)
+
+
+def scatter_nd(
+    indices: TensorLike,
+    updates: TensorLike,
+    shape: Any,
+    bad_indices_policy: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """Zeros of `shape` with `updates` added at `indices`, whose last axis is an index."""
+    places, values, sizes = raw(indices, dtype_hint="int32"), raw(updates), shape_of(shape)
+    _require_nd_within("scatter_nd", places, sizes, bad_indices_policy)
+    return op(_scatter_nd, places, values, shape=sizes)
+
+
+def _scatter_nd(indices, updates, shape):
+    return jnp.zeros(shape, updates.dtype).at[tuple(jnp.moveaxis(indices, -1, 0))].add(updates)
+
+
+renamed("scatter_nd", _scatter_nd)
+
+
+def _tensor_scatter(name: str, how: str, doc: str) -> Any:
+    def kernel(tensor, indices, updates):
+        return getattr(tensor.at[tuple(jnp.moveaxis(indices, -1, 0))], how)(updates)
+
+    renamed(name, kernel)
+
+    def public(
+        tensor: TensorLike,
+        indices: TensorLike,
+        updates: TensorLike,
+        bad_indices_policy: str = "",
+        name: str | None = None,
+    ) -> Tensor:
+        array, values = operands(tensor, updates)
+        array, places = raw(array), raw(indices, dtype_hint="int32")
+        _require_nd_within(public.__name__, places, array.shape, bad_indices_policy)
+        return op(kernel, array, places, values)
+
+    public.__doc__ = f"`tensor` with `updates` {doc} at `indices`, whose last axis is an index into `tensor`."
+    return renamed(name, public)
+
+
+tensor_scatter_nd_update = _tensor_scatter("tensor_scatter_nd_update", "set", "put in")
+tensor_scatter_nd_add = _tensor_scatter("tensor_scatter_nd_add", "add", "added")
+tensor_scatter_nd_sub = _tensor_scatter("tensor_scatter_nd_sub", "subtract", "subtracted")
+tensor_scatter_nd_max = _tensor_scatter("tensor_scatter_nd_max", "max", "taken where larger")
+tensor_scatter_nd_min = _tensor_scatter("tensor_scatter_nd_min", "min", "taken where smaller")
+
+# ---- Order -------------------------------------------------------------------------------------------------
+
+_DIRECTIONS = {"ASCENDING": False, "DESCENDING": True}
+
+
+def _descending(direction: str) -> bool:
+    if direction not in _DIRECTIONS:
+        raise ValueError(f"direction must be one of {', '.join(_DIRECTIONS)}, got {direction!r}")
+    return _DIRECTIONS[direction]
+
+
+def sort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
+    """The elements in order along `axis`."""
+    array = raw(values)
+    return op(_sort, array, axis=axis_of(axis, array.ndim), descending=_descending(direction))
+
+
+def _sort(x, axis, descending):
+    if not descending:
+        return jnp.sort(x, axis)
+    # Of equals the first comes first here too, so that it gets the gradient: jnp.sort would turn them round.
+    return jnp.take_along_axis(x, jnp.argsort(x, axis, descending=True), axis)
+
+
+def argsort(
+    values: TensorLike,
+    axis: Any = -1,
+    direction: str = "ASCENDING",
+    stable: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The int32 indices that would sort `values`; equals stay in their order."""
+    array = raw(values)
+    return op(_argsort, array, axis=axis_of(axis, array.ndim), descending=_descending(direction))
+
+
+def _argsort(x, axis, descending):
+    return jnp.argsort(x, axis, descending=descending).astype(jnp.int32)
+
+
+renamed("sort", _sort)
+renamed("argsort", _argsort)
+
+
+def searchsorted(
+    sorted_sequence: TensorLike,
+    values: TensorLike,
+    side: str = "left",
+    out_type: Any = "int32",
+    name: str | None = None,
+) -> Tensor:
+    """Where `values` would have to be put into the sorted last axis of `sorted_sequence`."""
+    if side not in ("left", "right"):
+        raise ValueError(f"side must be 'left' or 'right', got {side!r}")
+    sequence, wanted = operands(sorted_sequence, values)
+    return op(_searchsorted, raw(sequence), raw(wanted), side=side, dtype=requested(out_type))
+
+
+def _searchsorted(sequence, values, side, dtype):
+    if sequence.ndim > 1:
+        return jax.vmap(lambda s, v: _searchsorted(s, v, side, dtype))(sequence, values)
+    return jnp.searchsorted(sequence, values, side).astype(dtype)
+
+
+renamed("searchsorted", _searchsorted)
+
+
+class Unique(NamedTuple):
+    """What `unique` returns."""
+
+    y: Any
+    idx: Any
+
+
+class UniqueWithCounts(NamedTuple):
+    """What `unique_with_counts` returns."""
+
+    y: Any
+    idx: Any
+    count: Any
+
+
+def _uniques(x: TensorLike, out_idx: Any) -> tuple[Tensor, Tensor, Tensor]:
+    values = host(x, "x")
+    if values.ndim != 1:
+        raise InvalidArgumentError(f"unique expects a 1D vector, got shape {values.shape}")
+    _, first, inverse, count = np.unique(values, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)  # in order of appearance
+    dtype = requested(out_idx)
+    results = np.sort(first), np.argsort(order)[inverse], count[order]
+    places, idx, counts = (Tensor(raw(result.astype(dtype))) for result in results)
+    return gather(x, places), idx, counts
+
+
+def unique(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> Unique:
+    """The different elements of a vector in order of appearance, and where among them each element is."""
+    return Unique(*_uniques(x, out_idx)[:2])
+
+
+def unique_with_counts(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> UniqueWithCounts:
+    """As `unique`, and how often each occurs."""
+    return UniqueWithCounts(*_uniques(x, out_idx))
+
+
+@operation("x")
+def invert_permutation(x):
+    """The permutation that undoes `x`."""
+    return jnp.zeros_like(x).at[x].set(jnp.arange(x.shape[0], dtype=x.dtype))
+
+
+def space_to_depth(
+    input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None
+) -> Tensor:
+    """Blocks of block_size x block_size pixels moved into the channels."""
+    _require_nhwc("space_to_depth", data_format)
+    return op(_space_to_depth, raw(input), n=int(block_size))
+
+
+def depth_to_space(
+    input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None
+) -> Tensor:
+    """Channels moved into blocks of block_size x block_size pixels."""
+    _require_nhwc("depth_to_space", data_format)
+    return op(_depth_to_space, raw(input), n=int(block_size))
+
+
+def _require_nhwc(name: str, data_format: str) -> None:
+    if data_format != "NHWC":
+        raise NotImplementedError(
+            f"{name}: data_format must be 'NHWC', got {data_format!r}: use tf.transpose around it"
+        )
+
+
+def _space_to_depth(x, n):
+    b, h, w, c = x.shape
+    return (
+        x.reshape(b, h // n, n, w // n, n, c)
+        .transpose(0, 1, 3, 2, 4, 5)
+        .reshape(b, h // n, w // n, n * n * c)
+    )
+
+
+def _depth_to_space(x, n):
+    b, h, w, c = x.shape
+    return (
+        x.reshape(b, h, w, n, n, c // (n * n))
+        .transpose(0, 1, 3, 2, 4, 5)
+        .reshape(b, h * n, w * n, c // (n * n))
+    )
+
+
+renamed("space_to_depth", _space_to_depth)
+renamed("depth_to_space", _depth_to_space)

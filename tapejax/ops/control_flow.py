@@ -1,0 +1,377 @@
+"""TensorFlow's control flow: Python where values are known, JAX's ``lax`` where a function is traced.
+
+On values the branches and bodies run as ordinary Python, once for each element or iteration, and the tape records what they
+do. Under ``jax.jit`` and `tapejax.function` they are traced once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from .. import nest, recorder
+from ..errors import InvalidArgumentError
+from ..values import Tensor, convert_to_tensor, is_tensor, raw
+from .array import stack
+
+
+def _traced(*values: Any) -> bool:
+    return any(isinstance(raw(x), jax.core.Tracer) for x in values if is_tensor(x))
+
+
+def _arrays(structure: Any) -> list[Any]:
+    return [raw(x) for x in nest.flatten(structure)]
+
+
+def _tensors(structure: Any, arrays: Sequence[Any]) -> Any:
+    return nest.pack_sequence_as(structure, [Tensor(x) for x in arrays])
+
+
+def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None) -> Any:
+    """`true_fn()` if `pred` is true, else `false_fn()`.
+
+    On a known `pred` one of them runs, as Python, and may return anything. On a traced one both are traced
+    (`jax.lax.cond`), and must return tensors of the same structure, shapes and dtypes.
+
+    Raises:
+      TypeError: a branch is not callable, or traced branches do not agree.
+
+    >>> import tapejax as tf
+    >>> print(tf.cond(tf.constant(1.0) < 2.0, lambda: tf.constant("yes" == "yes"), lambda: tf.constant(False)).numpy())
+    True
+    """
+    for argument, branch in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if not callable(branch):
+            raise TypeError(f"'{argument}' must be callable, got {branch!r}.")
+    assert true_fn is not None and false_fn is not None
+    if not _traced(pred):
+        return true_fn() if bool(pred) else false_fn()
+    return _select(lambda branches: jax.lax.cond(raw(pred), *branches), [true_fn, false_fn])
+
+
+def _select(choose: Callable, branches: Sequence[Callable]) -> Any:
+    structures: list[Any] = []
+
+    def flat(branch: Callable) -> Callable:
+        def traced() -> list[Any]:
+            result = branch()
+            structures.append(result)
+            return _arrays(result)
+
+        return traced
+
+    arrays = choose([flat(branch) for branch in branches])
+    nest.assert_same_structure(structures[0], structures[-1])
+    return _tensors(structures[0], arrays)
+
+
+def switch_case(
+    branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str = "switch_case"
+) -> Any:
+    """The branch of that number; `default`, or else the last one, for a number out of range.
+
+    Args:
+      branch_index: an integer tensor.
+      branch_fns: functions without arguments: a list, or a dict or list of pairs with their numbers.
+      default: the function for any other number.
+
+    >>> import tapejax as tf
+    >>> print(tf.switch_case(tf.constant(1), [lambda: tf.constant(1.0), lambda: tf.constant(2.0)]).numpy())
+    2.0
+    """
+    if isinstance(branch_fns, dict):
+        numbered = dict(branch_fns)
+    else:
+        numbered = dict(x if isinstance(x, tuple) else (i, x) for i, x in enumerate(branch_fns))
+    otherwise = default or numbered[max(numbered)]
+    if not _traced(branch_index):
+        return numbered.get(int(branch_index), otherwise)()
+    count = max(numbered) + 1
+    branches = [numbered.get(i, otherwise) for i in range(count)] + [otherwise]
+    index = raw(branch_index)
+    index = jax.numpy.where((index < 0) | (index > count), count, index)
+    return _select(lambda fns: jax.lax.switch(index, fns), branches)
+
+
+def case(
+    pred_fn_pairs: Any, default: Callable | None = None, exclusive: bool = False, strict: bool = False, name: str = "case"
+) -> Any:
+    """The function of the first true condition, else `default`.
+
+    Raises:
+      InvalidArgumentError: no condition is true and there is no default, or with `exclusive` several are.
+    """
+    pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
+    if not _traced(*(pred for pred, _ in pairs)):
+        chosen = [fn for pred, fn in pairs if bool(pred)]
+        if exclusive and len(chosen) > 1:
+            raise InvalidArgumentError(f"exclusive=True, but {len(chosen)} of the conditions are true")
+        if not chosen and default is None:
+            raise InvalidArgumentError("None of the conditions is true, and there is no default")
+        return chosen[0]() if chosen else default()  # type: ignore[misc]
+    result = default or pairs[-1][1]
+    for pred, fn in reversed(pairs):
+        result = lambda pred=pred, fn=fn, rest=result: cond(pred, fn, rest)  # noqa: E731
+    return result()
+
+
+def while_loop(
+    cond: Callable,
+    body: Callable,
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> Any:
+    """`body` over and over while `cond` holds, as Python on known values; both take the loop variables one by one.
+
+    Traced, it is a ``lax.while_loop``, which goes forward only; with `maximum_iterations` it is a ``lax.scan`` of that
+    length, which can be differentiated backward too.
+
+    Args:
+      cond: takes the loop variables and returns a boolean scalar.
+      body: takes them and returns them anew, in the same structure.
+      loop_vars: a list or tuple of structures of tensors.
+      shape_invariants, parallel_iterations, back_prop, swap_memory: taken for TensorFlow's sake.
+      maximum_iterations: an upper bound.
+
+    Raises:
+      TypeError: `cond` or `body` is not callable.
+      ValueError: there are no loop variables, or `body` returns another structure.
+
+    >>> import tapejax as tf
+    >>> i, x = tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2.0), (tf.constant(0), tf.constant(1.0)))
+    >>> print(i.numpy(), x.numpy())
+    3 8.0
+    """
+    for argument, fn in (("cond", cond), ("body", body)):
+        if not callable(fn):
+            raise TypeError(f"'{argument}' must be callable, got {fn!r}.")
+    if not loop_vars:
+        raise ValueError("'loop_vars' must be provided.")
+    variables = nest.map_structure(convert_to_tensor, loop_vars)
+    single = len(variables) == 1
+
+    def step(current: Any) -> Any:
+        result = body(*current)
+        if single and not (isinstance(result, (list, tuple)) and len(result) == 1):
+            result = [result]
+        result = type(current)(result) if type(current) in (list, tuple) and isinstance(result, (list, tuple)) else result
+        nest.assert_same_structure(current, result)
+        return nest.map_structure(convert_to_tensor, result)
+
+    if not recorder.staging():
+        count = 0
+        while (maximum_iterations is None or count < int(maximum_iterations)) and bool(cond(*variables)):
+            variables = step(variables)
+            count += 1
+        return variables
+
+    def holds(arrays: Sequence[Any]) -> Any:
+        return raw(cond(*_tensors(variables, arrays)))
+
+    def advance(arrays: Sequence[Any]) -> list[Any]:
+        return _arrays(step(_tensors(variables, arrays)))
+
+    start = _arrays(variables)
+    if maximum_iterations is None:
+        return _tensors(variables, jax.lax.while_loop(holds, advance, start))
+
+    def bounded(arrays: Any, _: Any) -> Any:
+        return jax.lax.cond(holds(arrays), advance, list, arrays), None
+
+    last, _ = jax.lax.scan(bounded, start, None, length=int(maximum_iterations))
+    return _tensors(variables, last)
+
+
+def _rows(elems: Any, argument: str = "elems") -> tuple[list[Any], int]:
+    """The tensors in `elems`, and how many rows they have."""
+    arrays = nest.flatten(elems)
+    if not arrays:
+        raise ValueError(f"'{argument}' must hold at least one tensor.")
+    tensors = [convert_to_tensor(x) for x in arrays]
+    for x in tensors:
+        if x._array.ndim == 0:
+            raise ValueError(f"Elements in {argument} must be 1+ dimensional Tensors, not scalars")
+    counts = {x._array.shape[0] for x in tensors}
+    if len(counts) > 1:
+        raise ValueError(f"The tensors in {argument} have different numbers of rows: {sorted(counts)}.")
+    return tensors, counts.pop()
+
+
+def _row(elems: Any, tensors: Sequence[Tensor], i: int) -> Any:
+    return nest.pack_sequence_as(elems, [x[i] for x in tensors])  # type: ignore[index]
+
+
+def _stacked(results: Sequence[Any]) -> Any:
+    columns = zip(*(nest.flatten(result) for result in results), strict=True)
+    return nest.pack_sequence_as(results[0], [stack(list(column)) for column in columns])
+
+
+def map_fn(
+    fn: Callable,
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Any:
+    """`fn` of each row of `elems`, stacked: as Python, row by row, on known values; `jax.lax.map` where traced.
+
+    Args:
+      fn: takes a row (structured as `elems`) and returns a tensor or a structure of them.
+      elems: tensors with the same number of rows, or a structure of them.
+      fn_output_signature (or dtype): needed if `fn` returns another structure or dtype than `elems` has.
+
+    Raises:
+      ValueError: an element is a scalar, or `fn` returns another structure than was announced.
+      InvalidArgumentError: `fn` returns another dtype than was announced.
+
+    >>> import tapejax as tf
+    >>> print(tf.map_fn(lambda x: x * x, tf.constant([1.0, 2.0])).numpy())
+    [1. 4.]
+    """
+    tensors, count = _rows(elems)
+    signature = fn_output_signature if fn_output_signature is not None else dtype
+    expected = nest.map_structure(lambda x: x.dtype, nest.pack_sequence_as(elems, tensors)) if signature is None else signature
+
+    def checked(row: Any) -> Any:
+        result = nest.map_structure(convert_to_tensor, fn(row))
+        if nest.is_nested(expected) or nest.is_nested(result):
+            nest.assert_same_structure(expected, result)
+        for want, x in zip(nest.flatten(expected), nest.flatten(result), strict=True):
+            want = getattr(want, "dtype", want)
+            if x.dtype != want:
+                raise InvalidArgumentError(
+                    f"fn returned dtype {x.dtype.name} where {want} was expected: pass fn_output_signature=tf.{x.dtype.name}."
+                )
+        return result
+
+    if count and not recorder.staging():
+        return _stacked([checked(_row(elems, tensors, i)) for i in range(count)])
+    structures: list[Any] = []
+
+    def flat(arrays: Sequence[Any]) -> list[Any]:
+        result = checked(_tensors(elems, arrays))
+        structures.append(result)
+        return _arrays(result)
+
+    arrays = jax.lax.map(flat, [x._array for x in tensors])
+    return _tensors(structures[0], arrays)
+
+
+def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+    """`fn` of each row of `elems`, all rows at once: `jax.vmap`. `fn` runs once, on tensors whose values are not known.
+
+    >>> import tapejax as tf
+    >>> print(tf.vectorized_map(lambda x: x * tf.reduce_sum(x), tf.ones((3, 2))).numpy().tolist())
+    [[2.0, 2.0], [2.0, 2.0], [2.0, 2.0]]
+    """
+    tensors, _ = _rows(elems)
+    structures: list[Any] = []
+
+    def flat(arrays: Sequence[Any]) -> list[Any]:
+        result = fn(_tensors(elems, arrays))
+        structures.append(result)
+        return _arrays(result)
+
+    return _tensors(structures[0], arrays) if (arrays := jax.vmap(flat)([x._array for x in tensors])) else structures[0]
+
+
+def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bool) -> Any:
+    """The accumulated value: the last one, or with `every` all of them, stacked in the order of the elements."""
+    tensors, count = _rows(elems)
+    order = list(range(count))[:: -1 if reverse else 1]
+    if initializer is not None:
+        value = nest.map_structure(convert_to_tensor, initializer)
+        seen = []
+    elif count:
+        value = _row(elems, tensors, order.pop(0))
+        seen = [value]
+    else:
+        raise ValueError("'elems' has no rows and there is no 'initializer'.")
+    if recorder.staging():
+        return _scanned(fn, elems, tensors, value, seen, order, reverse, every)
+    for i in order:
+        result = nest.map_structure(convert_to_tensor, fn(value, _row(elems, tensors, i)))
+        if initializer is not None or nest.is_nested(result):
+            nest.assert_same_structure(value, result)
+        value = result
+        seen.append(value)
+    return _stacked(seen[::-1] if reverse else seen) if every else value
+
+
+def _scanned(fn, elems, tensors, value, seen, order, reverse, every):
+    def step(carry: Sequence[Any], row: Sequence[Any]) -> Any:
+        result = fn(_tensors(value, carry), _tensors(elems, row))
+        nest.assert_same_structure(value, result)
+        arrays = _arrays(result)
+        return arrays, arrays
+
+    if not order:
+        return _stacked(seen) if every else value
+    rows = [x._array[min(order) : max(order) + 1] for x in tensors]
+    last, all_of_them = jax.lax.scan(step, _arrays(value), rows, reverse=reverse)
+    if not every:
+        return _tensors(value, last)
+    if seen:
+        first = [raw(x)[None] for x in nest.flatten(seen[0])]
+        parts = zip(first, all_of_them, strict=True)
+        all_of_them = [jax.numpy.concatenate([b, a] if reverse else [a, b]) for a, b in parts]
+    return _tensors(value, all_of_them)
+
+
+def scan(
+    fn: Callable,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """``fn(accumulated, row)`` along the rows of `elems`: every accumulated value, stacked.
+
+    Without an `initializer` the first row is the first value. As Python on known values; `jax.lax.scan` where traced.
+
+    >>> import tapejax as tf
+    >>> print(tf.scan(lambda a, x: a + x, tf.constant([1.0, 2.0, 3.0])).numpy())
+    [1. 3. 6.]
+    """
+    return _folded(fn, elems, initializer, reverse, every=True)
+
+
+def foldl(
+    fn: Callable,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """``fn(accumulated, row)`` along the rows of `elems`, from the first: the last value. See `scan`."""
+    return _folded(fn, elems, initializer, reverse=False, every=False)
+
+
+def foldr(
+    fn: Callable,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """``fn(accumulated, row)`` along the rows of `elems`, from the last: the last value. See `scan`."""
+    return _folded(fn, elems, initializer, reverse=True, every=False)

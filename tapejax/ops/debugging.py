@@ -1,0 +1,235 @@
+"""Assertions about tensors. They look at values, so they say nothing about tensors that JAX is tracing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..dtypes import as_dtype
+from ..errors import InvalidArgumentError
+from ..values import Tensor, is_array_like, op, operands, raw
+from .table import TensorLike, kind_of, renamed
+
+
+def _values(*tensors: TensorLike) -> list[np.ndarray] | None:
+    arrays = operands(*tensors) if len(tensors) > 1 else [raw(tensors[0])]
+    if any(isinstance(array, jax.core.Tracer) for array in arrays):
+        return None
+    return [np.asarray(array) for array in arrays]
+
+
+def _fail(message: str | None, what: str) -> None:
+    raise InvalidArgumentError(f"{message}: {what}" if message else what)
+
+
+def _compare(name: str, holds: Callable, sign: str) -> Any:
+    def public(
+        x: TensorLike,
+        y: TensorLike,
+        message: str | None = None,
+        summarize: Any = None,
+        name: str | None = None,
+    ) -> None:
+        values = _values(x, y)
+        if values is None:
+            return
+        try:
+            wrong = np.argwhere(~np.asarray(holds(*values)))
+        except ValueError:
+            wrong = np.zeros((1, 0), int)
+        if len(wrong):
+            _fail(
+                message,
+                f"Condition x {sign} y did not hold at index {wrong[0].tolist()}. x: {values[0]}, y: {values[1]}",
+            )
+
+    public.__doc__ = f"Raises InvalidArgumentError unless ``x {sign} y`` holds for all elements."
+    return renamed(name, public)
+
+
+def _check(name: str, holds: Callable, what: str) -> Any:
+    def public(
+        x: TensorLike, message: str | None = None, summarize: Any = None, name: str | None = None
+    ) -> None:
+        values = _values(x)
+        if values is not None and not np.all(holds(values[0])):
+            _fail(message, f"Condition {what} did not hold element-wise. x: {values[0]}")
+
+    public.__doc__ = f"Raises InvalidArgumentError unless ``{what}`` holds for all elements."
+    return renamed(name, public)
+
+
+assert_equal = _compare("assert_equal", np.equal, "==")
+_none_equal = _compare("assert_none_equal", np.not_equal, "!=")
+assert_less = _compare("assert_less", np.less, "<")
+assert_less_equal = _compare("assert_less_equal", np.less_equal, "<=")
+assert_greater = _compare("assert_greater", np.greater, ">")
+assert_greater_equal = _compare("assert_greater_equal", np.greater_equal, ">=")
+assert_positive = _check("assert_positive", lambda x: x > 0, "x > 0")
+assert_negative = _check("assert_negative", lambda x: x < 0, "x < 0")
+assert_non_negative = _check("assert_non_negative", lambda x: x >= 0, "x >= 0")
+assert_non_positive = _check("assert_non_positive", lambda x: x <= 0, "x <= 0")
+
+
+def assert_none_equal(
+    x: TensorLike, y: TensorLike, summarize: Any = None, message: str | None = None, name: str | None = None
+) -> None:
+    """Raises InvalidArgumentError unless ``x != y`` holds for all elements."""
+    _none_equal(x, y, message)
+
+
+def assert_near(
+    x: TensorLike,
+    y: TensorLike,
+    rtol: Any = None,
+    atol: Any = None,
+    message: str | None = None,
+    summarize: Any = None,
+    name: str | None = None,
+) -> None:
+    """Raises InvalidArgumentError unless ``abs(x - y) <= atol + rtol * abs(y)``. Each is 10 epsilons by default."""
+    values = _values(x, y)
+    if values is None:
+        return
+    epsilon = 10 * float(np.finfo(values[0].dtype).eps)
+    rtol, atol = (epsilon if tolerance is None else float(tolerance) for tolerance in (rtol, atol))
+    if not np.all(np.abs(values[0] - values[1]) < atol + rtol * np.abs(values[1])):
+        _fail(
+            message,
+            f"x and y not equal to tolerance rtol={rtol}, atol={atol}. x: {values[0]}, y: {values[1]}",
+        )
+
+
+def Assert(condition: TensorLike, data: Any, summarize: Any = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError with `data` unless `condition` is true."""
+    values = _values(condition)
+    if values is not None and not np.all(values[0]):
+        raise InvalidArgumentError(f"Expected {condition!r} to be true. Summarized data: {data}")
+
+
+def _named_shape(x: Any) -> tuple[int, ...]:
+    return tuple(x.shape) if is_array_like(x) else np.shape(x)
+
+
+def assert_rank(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
+    """Raises ValueError unless `x` has that many axes."""
+    if len(_named_shape(x)) != int(rank):
+        raise ValueError(f"{message or ''} x must have rank {rank}, got shape {_named_shape(x)}".strip())
+
+
+def assert_rank_at_least(
+    x: TensorLike, rank: Any, message: str | None = None, name: str | None = None
+) -> None:
+    """Raises ValueError unless `x` has at least that many axes."""
+    if len(_named_shape(x)) < int(rank):
+        raise ValueError(
+            f"{message or ''} x must have rank {rank} or more, got shape {_named_shape(x)}".strip()
+        )
+
+
+def assert_rank_in(x: TensorLike, ranks: Any, message: str | None = None, name: str | None = None) -> None:
+    """Raises ValueError unless the number of x's axes is one of `ranks`."""
+    if len(_named_shape(x)) not in [int(rank) for rank in ranks]:
+        raise ValueError(
+            f"{message or ''} x must have one of the ranks {ranks}, got shape {_named_shape(x)}".strip()
+        )
+
+
+def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> TensorLike:
+    """`tensor`, if it is a scalar; else raises ValueError."""
+    if _named_shape(tensor):
+        raise ValueError(f"{message or ''} Expected a scalar, got shape {_named_shape(tensor)}".strip())
+    return tensor
+
+
+def assert_shapes(
+    shapes: Any, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None
+) -> None:
+    """Raises ValueError unless the tensors have the shapes given; equal symbols must stand for equal sizes.
+
+    Args:
+      shapes: a dict or list of pairs of a tensor and its shape, made of sizes and symbols; None stands for any size.
+    """
+    sizes: dict[Any, int] = {}
+    for x, wanted in shapes.items() if isinstance(shapes, dict) else shapes:
+        found = _named_shape(x)
+        symbols = (
+            tuple(wanted) if isinstance(wanted, (tuple, list, str)) else (wanted,) if wanted != () else ()
+        )
+        if symbols[:1] in ((Ellipsis,), ("*",)) and len(symbols) - 1 <= len(found):
+            symbols, found = symbols[1:], found[len(found) - len(symbols) + 1 :]
+        if len(symbols) != len(found):
+            raise ValueError(
+                f"{message or ''} Tensor of shape {_named_shape(x)} must have rank {len(symbols)}".strip()
+            )
+        for axis, (symbol, size) in enumerate(zip(symbols, found, strict=True)):
+            expected = (
+                int(symbol)
+                if isinstance(symbol, int) or str(symbol).isdigit()
+                else sizes.setdefault(symbol, size)
+            )
+            if symbol not in (None, ".") and expected != size:
+                raise ValueError(
+                    f"{message or ''} Tensor of shape {_named_shape(x)}: dimension {axis} ({symbol!r}) must have size "
+                    f"{expected}, received {size}".strip()
+                )
+
+
+def assert_type(
+    tensor: TensorLike, tf_type: Any, message: str | None = None, name: str | None = None
+) -> None:
+    """Raises TypeError unless `tensor` has the dtype `tf_type`."""
+    found = as_dtype(raw(tensor).dtype)
+    if found != as_dtype(tf_type):
+        raise TypeError(
+            f"{message or ''} tensor must be of type {as_dtype(tf_type)!r}, got {found!r}".strip()
+        )
+
+
+def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
+    """The dtype that all `tensors` share, float32 if there are none. Raises ValueError if they share none."""
+    found = {as_dtype(raw(tensor).dtype) for tensor in tensors or ()} | (
+        {as_dtype(dtype)} if dtype is not None else set()
+    )
+    if len(found) > 1 or any(not one.is_floating for one in found):
+        raise ValueError(f"expected one floating point dtype, got {sorted(map(str, found))}")
+    return found.pop() if found else as_dtype("float32")
+
+
+def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
+    """Raises TypeError unless `x` has an integer dtype."""
+    if kind_of(raw(x).dtype) not in "iu":
+        raise TypeError(f"{message or ''} Expected an integer type, got {raw(x).dtype}".strip())
+
+
+def is_numeric_tensor(tensor: Any) -> bool:
+    """Whether `tensor` is a tensor of numbers."""
+    return is_array_like(tensor) and kind_of(raw(tensor).dtype) in "iufc"
+
+
+def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
+    """`tensor`, if it has no NaN and no infinity; else raises InvalidArgumentError."""
+    array = raw(tensor)
+    if kind_of(array.dtype) != "f":
+        raise InvalidArgumentError(f"check_numerics: a floating point tensor is needed, got {array.dtype}")
+    values = _values(array)
+    if values is not None and not np.isfinite(values[0]).all():
+        raise InvalidArgumentError(
+            f"{message} : Tensor had {'NaN' if np.isnan(values[0]).any() else 'Inf'} values"
+        )
+    return op(_checked, array)
+
+
+def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
+    """As `check_numerics`."""
+    return check_numerics(x, message)
+
+
+def _checked(x):
+    return jax.numpy.copy(x)
+
+
+renamed("check_numerics", _checked)

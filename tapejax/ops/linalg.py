@@ -1,0 +1,575 @@
+"""Matrices: products, decompositions, solving, diagonals. All work on the last two axes, and on batches of matrices."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy import linalg as scipy_linalg
+
+from ..dtypes import requested
+from ..errors import InvalidArgumentError
+from ..values import Tensor, op, operands, raw
+from .table import (
+    FIELD,
+    NUMBER,
+    TensorLike,
+    known,
+    operation,
+    renamed,
+    require_kind,
+    static,
+    unary,
+    with_arguments,
+)
+
+# ---- Products ----------------------------------------------------------------------------------------------
+
+
+def matmul(
+    a: TensorLike,
+    b: TensorLike,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    output_type: Any = None,
+    grad_a: bool = False,
+    grad_b: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The matrix product over the last two axes; the others broadcast.
+
+    Args:
+      transpose_a, transpose_b: take the transposed matrix.
+      adjoint_a, adjoint_b: take the transposed and conjugated matrix.
+      output_type: the dtype of the result, where it is to be wider than the matrices'.
+
+    Raises:
+      InvalidArgumentError: a vector was given (see `matvec`), or the inner sizes differ.
+      ValueError: both `transpose_a` and `adjoint_a` (or ``_b``) were asked for.
+
+    >>> import tapejax as tf
+    >>> print(tf.matmul([[1.0, 2.0]], [[3.0, 4.0]], transpose_b=True))
+    tf.Tensor([[11.]], shape=(1, 1), dtype=float32)
+    """
+    x, y = (raw(array) for array in operands(a, b))
+    if x.ndim < 2 or y.ndim < 2:
+        raise InvalidArgumentError(
+            f"matmul: a and b must be matrices, got shapes {x.shape} and {y.shape}. For a vector use tf.linalg.matvec, "
+            "tf.tensordot(a, b, 1) or x[:, None]"
+        )
+    require_kind("matmul", x, NUMBER)
+    if not (transpose_a or transpose_b or adjoint_a or adjoint_b or output_type):
+        return op(_matmul, x, y)
+    if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
+        raise ValueError(
+            "only one of transpose_a and adjoint_a, and of transpose_b and adjoint_b, can be True"
+        )
+    how = tuple(
+        "adjoint" if adjoint else "transpose" if turned else ""
+        for turned, adjoint in ((transpose_a, adjoint_a), (transpose_b, adjoint_b))
+    )
+    return op(_matmul, x, y, how=how, dtype=None if output_type is None else requested(output_type))
+
+
+def _matmul(a, b, how=("", ""), dtype=None):
+    return jnp.matmul(_turned(a, how[0]), _turned(b, how[1]), preferred_element_type=dtype)
+
+
+def _turned(x, how):
+    x = x if not how else jnp.swapaxes(x, -1, -2)
+    return jnp.conj(x) if how == "adjoint" else x
+
+
+renamed("matmul", _matmul)
+
+
+def matvec(
+    a: TensorLike,
+    b: TensorLike,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The product of a matrix and a vector over the last axes; the others broadcast."""
+    x, y = (raw(array) for array in operands(a, b))
+    if x.ndim < 2 or y.ndim < 1:
+        raise InvalidArgumentError(
+            f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}"
+        )
+    return op(_matvec, x, y, how="adjoint" if adjoint_a else "transpose" if transpose_a else "")
+
+
+def _matvec(a, b, how):
+    return jnp.matmul(_turned(a, how), b[..., None])[..., 0]
+
+
+renamed("matvec", _matvec)
+
+
+def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
+    """Sums products over `axes`: a number n (the last n of a, the first n of b) or a pair of lists of axes."""
+    x, y = operands(a, b)
+    return op(_tensordot, raw(x), raw(y), axes=static(axes, "axes"))
+
+
+def _tensordot(a, b, axes):
+    return jnp.tensordot(a, b, axes)
+
+
+renamed("tensordot", _tensordot)
+
+
+def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
+    """Sums of products in Einstein's notation: ``einsum('ij,jk->ik', a, b)``.
+
+    Raises:
+      ValueError, InvalidArgumentError: the equation does not suit the inputs.
+    """
+    if unknown := kwargs.keys() - {"name", "optimize"}:
+        raise TypeError(f"einsum: unknown keyword arguments {sorted(unknown)}")
+    try:
+        return op(_einsum, *[raw(array) for array in operands(*inputs)], equation=equation)
+    except ValueError as error:
+        if "label" not in str(error):
+            raise
+        raise InvalidArgumentError(f"einsum: {error}") from error
+
+
+def _einsum(*arrays, equation):
+    return jnp.einsum(equation, *arrays)
+
+
+renamed("einsum", _einsum)
+
+
+@operation("a b", NUMBER)
+def cross(a, b):
+    """The cross product of vectors of length 3 along the last axis."""
+    return jnp.cross(a, b)
+
+
+# ---- Turning, diagonals ------------------------------------------------------------------------------------
+
+
+def _matrix(name: str, array: Any, square: bool = False) -> Any:
+    if array.ndim < 2:
+        raise InvalidArgumentError(
+            f"{name}: Input must be a matrix or a batch of them, got shape {array.shape}"
+        )
+    if square and array.shape[-1] != array.shape[-2]:
+        raise InvalidArgumentError(f"{name}: Input matrix must be square, got shape {array.shape}")
+    return array
+
+
+def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+    """The last two axes exchanged. Raises ValueError for a vector."""
+    array = raw(a)
+    if array.ndim < 2:
+        raise ValueError(f"a must have two axes or more, got shape {array.shape}")
+    return op(_matrix_transpose, array, how="adjoint" if conjugate else "transpose")
+
+
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
+    """The last two axes exchanged, the elements conjugated."""
+    return op(_matrix_transpose, _matrix("adjoint", raw(matrix)), how="adjoint")
+
+
+def _matrix_transpose(x, how):
+    return _turned(x, how)
+
+
+renamed("matrix_transpose", _matrix_transpose)
+
+trace = unary(
+    "trace",
+    renamed("trace", lambda x: jnp.trace(x, axis1=-2, axis2=-1, dtype=x.dtype)),
+    NUMBER,
+    "The sum of the diagonal.",
+)
+
+
+def diag(
+    diagonal: TensorLike,
+    name: str = "diag",
+    k: Any = 0,
+    num_rows: int = -1,
+    num_cols: int = -1,
+    padding_value: float = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """A matrix with the last axis of `diagonal` on its k-th diagonal and `padding_value` elsewhere."""
+    array = raw(diagonal)
+    offset = _one_diagonal("diag", k)
+    least = array.shape[-1] + abs(offset)
+    rows = (
+        least - max(offset, 0) if num_rows == -1 and num_cols != -1 else least if num_rows == -1 else num_rows
+    )
+    columns = (
+        least + min(offset, 0) if num_cols == -1 and num_rows != -1 else least if num_cols == -1 else num_cols
+    )
+    return op(_diag, array, k=offset, shape=(int(rows), int(columns)), padding=padding_value)
+
+
+def _one_diagonal(name: str, k: Any) -> int:
+    k = static(k, "k")
+    bounds = k if isinstance(k, tuple) else (k, k)
+    if bounds[0] != bounds[-1]:
+        raise NotImplementedError(
+            f"{name}: several diagonals at once, k={k}, are not supported: call it once for each"
+        )
+    return int(bounds[0])
+
+
+def _diag(x, k, shape, padding):
+    rows, columns = np.arange(x.shape[-1]) + max(-k, 0), np.arange(x.shape[-1]) + max(k, 0)
+    return jnp.full((*x.shape[:-1], *shape), padding, x.dtype).at[..., rows, columns].set(x)
+
+
+renamed("diag", _diag)
+
+
+def diag_part(
+    input: TensorLike,
+    name: str = "diag_part",
+    k: Any = 0,
+    padding_value: float = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """The k-th diagonal of the last two axes."""
+    array = _matrix("diag_part", raw(input))
+    return op(_diag_part, array, k=_one_diagonal("diag_part", k))
+
+
+def _diag_part(x, k):
+    return jnp.diagonal(x, k, -2, -1)
+
+
+renamed("diag_part", _diag_part)
+
+
+def set_diag(
+    input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
+) -> Tensor:
+    """`input` with its k-th diagonal replaced."""
+    array, values = operands(input, diagonal)
+    offset = _one_diagonal("set_diag", k)
+    rows, columns = _matrix("set_diag", array).shape[-2:]
+    wanted = (*array.shape[:-2], min(rows + min(offset, 0), columns - max(offset, 0)))
+    if np.shape(values) != wanted:
+        raise InvalidArgumentError(f"set_diag: diagonal must have shape {wanted}, got {np.shape(values)}")
+    return op(_set_diag, array, values, k=offset)
+
+
+def _set_diag(x, diagonal, k):
+    n = diagonal.shape[-1]
+    return x.at[..., np.arange(n) + max(-k, 0), np.arange(n) + max(k, 0)].set(diagonal)
+
+
+renamed("set_diag", _set_diag)
+
+
+def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+    """The matrix with all but so many diagonals below and above the main one set to 0; -1 keeps all on that side."""
+    array = _matrix("band_part", raw(input))
+    return op(_band_part, array, lower=int(static(num_lower)), upper=int(static(num_upper)))
+
+
+def _band_part(x, lower, upper):
+    distance = np.arange(x.shape[-1])[None, :] - np.arange(x.shape[-2])[:, None]
+    keep = ((distance >= -lower) | (lower < 0)) & ((distance <= upper) | (upper < 0))
+    return jnp.where(keep, x, jnp.zeros((), x.dtype))
+
+
+renamed("band_part", _band_part)
+
+
+@operation("diagonal")
+def tensor_diag(diagonal):
+    """A tensor of twice the rank with `diagonal` on its diagonal."""
+    return jnp.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
+
+
+@operation("input")
+def tensor_diag_part(input):
+    """The diagonal of a tensor of even rank whose shape is a shape twice."""
+    half = input.shape[: input.ndim // 2]
+    return jnp.diagonal(input.reshape(int(np.prod(half)), -1)).reshape(half)
+
+
+# ---- Solving and decompositions ----------------------------------------------------------------------------
+
+
+class LogMatrixDeterminant(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Any
+    log_abs_determinant: Any
+
+
+class Qr(NamedTuple):
+    """What `qr` returns."""
+
+    q: Any
+    r: Any
+
+
+class Lu(NamedTuple):
+    """What `lu` returns."""
+
+    lu: Any
+    p: Any
+
+
+def _square(name: str, fn: Any, doc: str, argument: str = "input", result: Any = None) -> Any:
+    """A public function of square matrices."""
+    renamed(name, fn)
+
+    def public(x: TensorLike, name: str | None = None) -> Any:
+        array = raw(x)
+        require_kind(public.__name__, array, FIELD)
+        out = op(fn, _matrix(public.__name__, array, square=True))
+        return out if result is None else result(*out)
+
+    public.__doc__ = doc
+    return renamed(name, with_arguments(public, {"x": argument}))
+
+
+def _slogdet(x):
+    return tuple(jnp.linalg.slogdet(x))
+
+
+def _logdet(x):
+    return 2 * jnp.sum(jnp.log(jnp.real(jnp.diagonal(jnp.linalg.cholesky(x), axis1=-2, axis2=-1))), -1)
+
+
+def _lower(x):
+    # TensorFlow reads the lower triangle only: what lies above it gets no gradient.
+    return jnp.tril(x) + _turned(jnp.tril(x, -1), "adjoint")
+
+
+def _eigh(x):
+    return tuple(jnp.linalg.eigh(_lower(x), symmetrize_input=False))
+
+
+def _eigvalsh(x):
+    return jnp.linalg.eigh(_lower(x), symmetrize_input=False)[0]
+
+
+def _eig(x):
+    return tuple(jnp.linalg.eig(x))
+
+
+det = _square("det", lambda x: jnp.linalg.det(x), "The determinant.")
+slogdet = _square(
+    "slogdet",
+    _slogdet,
+    "The determinant's sign and the logarithm of its absolute value.",
+    result=LogMatrixDeterminant,
+)
+logdet = _square(
+    "logdet", _logdet, "The logarithm of the determinant of a positive definite matrix.", "matrix"
+)
+cholesky = _square(
+    "cholesky",
+    lambda x: jnp.linalg.cholesky(x),
+    "The lower triangular Cholesky factor; NaN where there is none.",
+)
+expm = _square(
+    "expm",
+    lambda x: scipy_linalg.expm(x) if x.ndim == 2 else jax.vmap(scipy_linalg.expm)(x),
+    "The matrix exponential.",
+)
+eigh = _square(
+    "eigh", _eigh, "Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix.", "tensor"
+)
+eigvalsh = _square("eigvalsh", _eigvalsh, "The eigenvalues of a Hermitian matrix.", "tensor")
+eig = _square("eig", _eig, "Eigenvalues and right eigenvectors; on the CPU only.", "tensor")
+eigvals = _square("eigvals", lambda x: jnp.linalg.eigvals(x), "The eigenvalues; on the CPU only.", "tensor")
+
+
+def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """The inverse of square matrices, or of their adjoints.
+
+    Raises:
+      InvalidArgumentError: a matrix is not square; on the CPU also: it has no inverse.
+    """
+    array = raw(input)
+    require_kind("inv", array, FIELD)
+    out = op(_inv, _matrix("inv", array, square=True), adjoint=bool(adjoint))
+    return _require_finite("inv", out, array)
+
+
+def _inv(x, adjoint):
+    return jnp.linalg.inv(_turned(x, "adjoint" if adjoint else ""))
+
+
+renamed("inv", _inv)
+
+
+def _require_finite(name: str, out: Tensor, matrix: Any) -> Tensor:
+    values = known(out._array)
+    if values is not None and not np.isfinite(values).all() and np.isfinite(np.asarray(matrix)).all():
+        raise InvalidArgumentError(f"{name}: Input matrix is not invertible")
+    return out
+
+
+def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """x with ``matrix @ x = rhs``; `rhs` is a matrix, a column for each equation.
+
+    Raises:
+      InvalidArgumentError: the shapes do not fit; on the CPU also: `matrix` is not invertible.
+    """
+    a, b = (raw(array) for array in operands(matrix, rhs))
+    require_kind("solve", a, FIELD)
+    _matrix("solve", a, square=True)
+    _matrix("solve", b)
+    if a.shape[:-1] != b.shape[:-1]:
+        raise InvalidArgumentError(f"solve: Incompatible shapes {a.shape} and {b.shape}")
+    return _require_finite("solve", op(_solve, a, b, adjoint=bool(adjoint)), a)
+
+
+def _solve(a, b, adjoint):
+    return jnp.linalg.solve(_turned(a, "adjoint" if adjoint else ""), b)
+
+
+renamed("solve", _solve)
+
+
+def triangular_solve(
+    matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Tensor:
+    """x with ``matrix @ x = rhs``, where only one triangle of `matrix` is read."""
+    a, b = (raw(array) for array in operands(matrix, rhs))
+    return op(
+        _triangular_solve, _matrix("triangular_solve", a, True), b, lower=bool(lower), adjoint=bool(adjoint)
+    )
+
+
+def _triangular_solve(a, b, lower, adjoint):
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
+    return lax.linalg.triangular_solve(
+        a, b, left_side=True, lower=lower, transpose_a=adjoint, conjugate_a=adjoint
+    )
+
+
+renamed("triangular_solve", _triangular_solve)
+
+
+def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> Tensor:
+    """x with ``A @ x = rhs``, given the Cholesky factor of A."""
+    half = triangular_solve(chol, rhs)
+    return triangular_solve(chol, half, adjoint=True)
+
+
+def lstsq(
+    matrix: TensorLike,
+    rhs: TensorLike,
+    l2_regularizer: float = 0.0,
+    fast: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """The least-squares solution x of ``matrix @ x = rhs``; with fewer rows than columns, the one of least norm."""
+    a, b = (raw(array) for array in operands(matrix, rhs))
+    return op(_lstsq, _matrix("lstsq", a), _matrix("lstsq", b), l2=float(l2_regularizer), fast=bool(fast))
+
+
+def _lstsq(a, b, l2, fast):
+    if not fast:
+        return jnp.matmul(jnp.linalg.pinv(a), b)
+    rows, columns = a.shape[-2:]
+    ah = _turned(a, "adjoint")
+    ridge = l2 * jnp.eye(min(rows, columns), dtype=a.dtype)
+    if rows >= columns:
+        return jnp.linalg.solve(jnp.matmul(ah, a) + ridge, jnp.matmul(ah, b))
+    return jnp.matmul(ah, jnp.linalg.solve(jnp.matmul(a, ah) + ridge, b))
+
+
+renamed("lstsq", _lstsq)
+
+
+def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> Qr:
+    """``input = q @ r`` with orthonormal columns in q and r upper triangular."""
+    array = _matrix("qr", raw(input))
+    require_kind("qr", array, FIELD)
+    return Qr(*op(_qr, array, full=bool(full_matrices)))
+
+
+def _qr(x, full):
+    return tuple(jnp.linalg.qr(x, mode="complete" if full else "reduced"))
+
+
+renamed("qr", _qr)
+
+
+def svd(
+    tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
+) -> Any:
+    """Singular values s and singular vectors: ``tensor = u @ diag(s) @ adjoint(v)``.
+
+    Returns:
+      ``(s, u, v)``, or s alone where `compute_uv` is false. (NumPy returns ``u, s, adjoint(v)``.)
+    """
+    array = _matrix("svd", raw(tensor))
+    require_kind("svd", array, FIELD)
+    return op(_svd, array, full=bool(full_matrices), vectors=bool(compute_uv))
+
+
+def _svd(x, full, vectors):
+    if not vectors:
+        return jnp.linalg.svd(x, compute_uv=False)
+    u, s, vh = jnp.linalg.svd(x, full_matrices=full)
+    return s, u, _turned(vh, "adjoint")
+
+
+renamed("svd", _svd)
+
+
+def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The Moore-Penrose pseudo-inverse."""
+    return op(_pinv, _matrix("pinv", raw(a)), rcond=None if rcond is None else float(static(rcond)))
+
+
+def _pinv(x, rcond):
+    return jnp.linalg.pinv(x) if rcond is None else jnp.linalg.pinv(x, rtol=rcond)
+
+
+renamed("pinv", _pinv)
+
+
+def matrix_rank(
+    a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """The number of singular values above `tol`, int32."""
+    return op(_matrix_rank, _matrix("matrix_rank", raw(a)), tol=None if tol is None else float(static(tol)))
+
+
+def _matrix_rank(x, tol):
+    s = jnp.linalg.svd(x, compute_uv=False)
+    limit = jnp.finfo(x.dtype).eps * max(x.shape[-2:]) * jnp.max(s, -1, keepdims=True) if tol is None else tol
+    return jnp.sum(s > limit, -1, dtype=jnp.int32)
+
+
+renamed("matrix_rank", _matrix_rank)
+
+
+def lu(input: TensorLike, output_idx_type: Any = "int32", name: str | None = None) -> Lu:
+    """The LU decomposition: both triangles in one matrix, and the permutation of the rows."""
+    return Lu(*op(_lu, _matrix("lu", raw(input), square=True), dtype=requested(output_idx_type)))
+
+
+def _lu(x, dtype):
+    factors, _, permutation = lax.linalg.lu(x)
+    return factors, permutation.astype(dtype)
+
+
+renamed("lu", _lu)

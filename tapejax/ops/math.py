@@ -1,0 +1,969 @@
+"""TensorFlow's arithmetic: elementwise functions, reductions, scans, segments.
+
+A table says which ``jnp`` function a name means and for which dtypes. Where JAX's derivative at a kink or a tie is not
+TensorFlow's, a small function here is written so that it is; the derivative itself is always JAX's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy import special
+
+from .. import recorder
+from ..dtypes import requested
+from ..errors import InvalidArgumentError
+from ..values import Tensor, op, operands, raw
+from .table import (
+    ANY,
+    BOOL,
+    FIELD,
+    FLOAT,
+    INTEGER,
+    NUMBER,
+    REAL,
+    TensorLike,
+    axes_of,
+    axis_of,
+    binary,
+    host,
+    kind_of,
+    known,
+    operation,
+    reduction,
+    renamed,
+    require_kind,
+    shown,
+    static,
+    unary,
+    wide,
+)
+
+# ---- One tensor, element by element ------------------------------------------------------------------------
+
+
+def _abs(x):
+    # At 0 the slope is 0, as TensorFlow has it; jnp.abs has 1 there.
+    return x * lax.stop_gradient(jnp.sign(x)) if kind_of(x.dtype) == "f" else jnp.abs(x)
+
+
+def _bessel_i0(x):
+    return jnp.exp(_abs(x)) * special.i0e(x)
+
+
+def _bessel_i1(x):
+    return jnp.exp(_abs(x)) * special.i1e(x)
+
+
+@recorder.zero_gradient
+def _sign(x):
+    return jnp.sign(x)
+
+
+def _round(x):
+    return jnp.round(x)  # half to even
+
+
+def _reciprocal_no_nan(x):
+    return jnp.where(x == 0, 0, 1 / jnp.where(x == 0, 1, x))
+
+
+def _angle(x):
+    return jnp.angle(x) if jnp.iscomplexobj(x) else jnp.where(x < 0, jnp.asarray(jnp.pi, x.dtype), 0)
+
+
+def _imag(x):
+    return jnp.imag(x) if jnp.iscomplexobj(x) else jnp.zeros_like(x)
+
+
+def _log_sigmoid(x):
+    return -jax.nn.softplus(-x)
+
+
+def _erfcinv(x):
+    return -special.ndtri(x / 2) * np.sqrt(0.5).astype(x.dtype)
+
+
+def _softplus(x):
+    return jax.nn.softplus(x)
+
+
+shown(
+    _abs,
+    _bessel_i0,
+    _bessel_i1,
+    _sign,
+    _round,
+    _reciprocal_no_nan,
+    _angle,
+    _imag,
+    _log_sigmoid,
+    _erfcinv,
+    _softplus,
+)
+
+_SIGNED = "ifc"
+# name: (function of raw arrays, kinds of dtype, what it is)
+UNARY: dict[str, Any] = {
+    "abs": (_abs, NUMBER, "The absolute value."),
+    "acos": (jnp.arccos, FIELD, "The arc cosine."),
+    "acosh": (jnp.arccosh, FIELD, "The inverse hyperbolic cosine."),
+    "asin": (jnp.arcsin, FIELD, "The arc sine."),
+    "asinh": (jnp.arcsinh, FIELD, "The inverse hyperbolic sine."),
+    "atan": (jnp.arctan, FIELD, "The arc tangent."),
+    "atanh": (jnp.arctanh, FIELD, "The inverse hyperbolic tangent."),
+    "bessel_i0": (_bessel_i0, FLOAT, "The modified Bessel function of order 0."),
+    "bessel_i0e": (special.i0e, FLOAT, "The modified Bessel function of order 0, times exp(-abs(x))."),
+    "bessel_i1": (_bessel_i1, FLOAT, "The modified Bessel function of order 1."),
+    "bessel_i1e": (special.i1e, FLOAT, "The modified Bessel function of order 1, times exp(-abs(x))."),
+    "ceil": (jnp.ceil, FLOAT, "The smallest integer not below x."),
+    "cos": (jnp.cos, FIELD, "The cosine."),
+    "cosh": (jnp.cosh, FIELD, "The hyperbolic cosine."),
+    "digamma": (special.digamma, FLOAT, "The derivative of lgamma."),
+    "erf": (special.erf, FLOAT, "The error function."),
+    "erfc": (special.erfc, FLOAT, "1 - erf(x)."),
+    "erfcinv": (_erfcinv, FLOAT, "The inverse of erfc."),
+    "erfinv": (special.erfinv, FLOAT, "The inverse of erf."),
+    "exp": (jnp.exp, FIELD, "e to the power of x."),
+    "expm1": (jnp.expm1, FIELD, "exp(x) - 1, exact near 0."),
+    "floor": (jnp.floor, FLOAT, "The largest integer not above x."),
+    "is_finite": (jnp.isfinite, FLOAT, "Whether x is neither infinite nor NaN."),
+    "is_inf": (jnp.isinf, FLOAT, "Whether x is infinite."),
+    "is_nan": (jnp.isnan, FLOAT, "Whether x is NaN."),
+    "lgamma": (special.gammaln, FLOAT, "The logarithm of abs(gamma(x))."),
+    "log": (jnp.log, FIELD, "The natural logarithm."),
+    "log1p": (jnp.log1p, FIELD, "log(1 + x), exact near 0."),
+    "log_sigmoid": (_log_sigmoid, FLOAT, "log(sigmoid(x)), finite for large negative x."),
+    "ndtri": (special.ndtri, FLOAT, "The quantile function of the normal distribution."),
+    "negative": (jnp.negative, _SIGNED, "-x."),
+    "reciprocal": (jnp.reciprocal, FIELD, "1 / x."),
+    "reciprocal_no_nan": (_reciprocal_no_nan, FIELD, "1 / x, and 0 where x is 0."),
+    "rint": (renamed("rint", lambda x: jnp.round(x)), FLOAT, "The nearest integer, half to even."),
+    "round": (_round, NUMBER, "The nearest integer, half to even."),
+    "rsqrt": (lax.rsqrt, FIELD, "1 / sqrt(x)."),
+    "sigmoid": (jax.nn.sigmoid, FIELD, "1 / (1 + exp(-x))."),
+    "sign": (_sign, NUMBER, "-1, 0 or 1. Its gradient is zero, not None."),
+    "sin": (jnp.sin, FIELD, "The sine."),
+    "sinh": (jnp.sinh, FIELD, "The hyperbolic sine."),
+    "sqrt": (jnp.sqrt, FIELD, "The square root."),
+    "square": (jnp.square, NUMBER, "x * x."),
+    "tan": (jnp.tan, FIELD, "The tangent."),
+    "tanh": (jnp.tanh, FIELD, "The hyperbolic tangent."),
+}
+globals().update({name: unary(name, *row) for name, row in UNARY.items()})
+softplus = unary("softplus", _softplus, FLOAT, "log(1 + exp(x)).", "features")
+logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
+real = unary("real", jnp.real, NUMBER, "The real part.", "input")
+imag = unary("imag", _imag, NUMBER, "The imaginary part.", "input")
+angle = unary("angle", _angle, "fc", "The argument of a complex number.", "input")
+conj = unary("conj", jnp.conj, NUMBER, "The complex conjugate.")
+invert = unary("invert", jnp.invert, INTEGER, "Every bit flipped.")
+
+# ---- Two tensors, element by element -----------------------------------------------------------------------
+
+
+def _maximum(x, y):
+    # At a tie TensorFlow gives the whole gradient to x. (x != x: a NaN wins, as in jnp.maximum.)
+    return jnp.where((x >= y) | (x != x), x, y)
+
+
+def _minimum(x, y):
+    return jnp.where((x <= y) | (x != x), x, y)
+
+
+def _pow(x, y):
+    if kind_of(jnp.result_type(x)) not in FIELD:
+        return jnp.power(x, y)
+    # TensorFlow calls log(x) zero where x <= 0, so that the gradient of the exponent stays finite.
+    if not jnp.iscomplexobj(x):
+        y = jnp.where(x > 0, y, lax.stop_gradient(y))
+    return lax.pow(*jnp.broadcast_arrays(x, y))
+
+
+def _floordiv(x, y):
+    return jnp.floor_divide(x, y) if kind_of(jnp.result_type(x, y)) in INTEGER else jnp.floor(x / y)
+
+
+def _truncatediv(x, y):
+    return lax.div(*jnp.broadcast_arrays(x, y))
+
+
+def _truncatemod(x, y):
+    return lax.rem(*jnp.broadcast_arrays(x, y))
+
+
+def _divide_no_nan(x, y):
+    return jnp.where(y == 0, 0, x / jnp.where(y == 0, 1, y))
+
+
+def _multiply_no_nan(x, y):
+    return jnp.where(y == 0, 0, jnp.where(y == 0, 0, x) * y)
+
+
+def _xlogy(x, y):
+    return jnp.where(x == 0, 0, x * jnp.log(jnp.where(x == 0, 1, y)))
+
+
+def _xlog1py(x, y):
+    return jnp.where(x == 0, 0, x * jnp.log1p(jnp.where(x == 0, 1, y)))
+
+
+def _xdivy(x, y):
+    return jnp.where(x == 0, 0, x / jnp.where(x == 0, 1, y))
+
+
+def _squared_difference(x, y):
+    difference = x - y
+    return jnp.conj(difference) * difference
+
+
+def _truediv(x, y):
+    dtype = jnp.result_type(x, y)
+    if kind_of(dtype) in FIELD:
+        return x / y
+    # TensorFlow divides integers in float64, the small ones in float32.
+    dtype = wide("float64") if dtype.itemsize > 2 else np.dtype("float32")
+    return jnp.asarray(x, dtype) / jnp.asarray(y, dtype)
+
+
+shown(
+    _maximum,
+    _minimum,
+    _pow,
+    _floordiv,
+    _truncatediv,
+    _truncatemod,
+    _divide_no_nan,
+    _multiply_no_nan,
+    _xlogy,
+    _xlog1py,
+    _xdivy,
+    _squared_difference,
+    _truediv,
+)
+
+BINARY: dict[str, Any] = {
+    "add": (jnp.add, NUMBER, "x + y."),
+    "subtract": (jnp.subtract, NUMBER, "x - y."),
+    "multiply": (jnp.multiply, NUMBER, "x * y."),
+    "truediv": (_truediv, NUMBER, "x / y; integers are divided as floats."),
+    "divide": (_truediv, NUMBER, "x / y; integers are divided as floats."),
+    "realdiv": (_truediv, NUMBER, "x / y."),
+    "maximum": (_maximum, REAL, "The larger of x and y; the gradient of a tie goes to x."),
+    "minimum": (_minimum, REAL, "The smaller of x and y; the gradient of a tie goes to x."),
+    "squared_difference": (_squared_difference, NUMBER, "(x - y) squared."),
+    "divide_no_nan": (_divide_no_nan, FIELD, "x / y, and 0 where y is 0."),
+    "multiply_no_nan": (_multiply_no_nan, FIELD, "x * y, and 0 where y is 0, even if x is infinite or NaN."),
+    "xlogy": (_xlogy, FIELD, "x * log(y), and 0 where x is 0."),
+    "xlog1py": (_xlog1py, FIELD, "x * log1p(y), and 0 where x is 0."),
+    "xdivy": (_xdivy, FIELD, "x / y, and 0 where x is 0."),
+    "less": (jnp.less, REAL, "x < y."),
+    "less_equal": (jnp.less_equal, REAL, "x <= y."),
+    "greater": (jnp.greater, REAL, "x > y."),
+    "greater_equal": (jnp.greater_equal, REAL, "x >= y."),
+    "equal": (jnp.equal, ANY, "x == y, element by element."),
+    "not_equal": (jnp.not_equal, ANY, "x != y, element by element."),
+    "logical_and": (jnp.logical_and, BOOL, "x and y."),
+    "logical_or": (jnp.logical_or, BOOL, "x or y."),
+    "logical_xor": (jnp.logical_xor, BOOL, "x or y, but not both."),
+    "bitwise_and": (jnp.bitwise_and, INTEGER, "x & y."),
+    "bitwise_or": (jnp.bitwise_or, INTEGER, "x | y."),
+    "bitwise_xor": (jnp.bitwise_xor, INTEGER, "x ^ y."),
+    "left_shift": (jnp.left_shift, INTEGER, "x << y."),
+    "right_shift": (jnp.right_shift, INTEGER, "x >> y."),
+}
+globals().update({name: binary(name, *row) for name, row in BINARY.items()})
+nextafter = binary("nextafter", jnp.nextafter, FLOAT, "The next number after x1 towards x2.", ("x1", "x2"))
+atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
+igamma = binary(
+    "igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x")
+)
+igammac = binary(
+    "igammac", special.gammaincc, FLOAT, "The regularised upper incomplete gamma function.", ("a", "x")
+)
+zeta = binary("zeta", special.zeta, FLOAT, "The Hurwitz zeta function.", ("x", "q"))
+polygamma = binary("polygamma", special.polygamma, FLOAT, "The a-th derivative of digamma.", ("a", "x"))
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is int or (hasattr(value, "dtype") and kind_of(value.dtype) in INTEGER)
+
+
+def _integer_division(name: str, fn: Any, kinds: str, doc: str) -> Any:
+    """A division that raises InvalidArgumentError for an integer divisor of zero, where that can be seen."""
+    divided = binary(name, renamed(name, fn), kinds, doc)
+
+    @functools.wraps(divided)
+    def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+        a, b = operands(x, y)
+        if _is_integer(b) and (values := known(b)) is not None and not values.all():
+            raise InvalidArgumentError(f"{public.__name__}: Integer division by zero")
+        return divided(Tensor(a) if isinstance(a, jax.Array) else a, b)
+
+    return public
+
+
+floordiv = _integer_division("floordiv", _floordiv, REAL, "The largest integer not above x / y.")
+floormod = _integer_division(
+    "floormod", lambda x, y: jnp.mod(x, y), REAL, "x - floor(x / y) * y: it has the sign of y."
+)
+truncatediv = _integer_division("truncatediv", _truncatediv, NUMBER, "x / y, rounded towards 0.")
+truncatemod = _integer_division(
+    "truncatemod", _truncatemod, REAL, "The remainder of x / y; it has the sign of x."
+)
+mod = floormod
+
+
+@recorder.zero_gradient  # of x**0, which JAX takes for a constant
+def _static_power(x, *, y):
+    return lax.integer_pow(x, y)
+
+
+renamed("pow", _static_power)
+# One program per exponent: for the exponents that people write, not for those that a loop runs through.
+_STATIC_EXPONENTS = range(-16, 17)
+
+
+def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x to the power of y, elementwise.
+
+    Raises:
+      InvalidArgumentError: an integer is raised to a negative integer, or the dtypes differ.
+
+    >>> import tapejax as tf
+    >>> print(tf.pow([2.0, 3.0], 2))
+    tf.Tensor([4. 9.], shape=(2,), dtype=float32)
+    """
+    a, b = operands(x, y)
+    dtype = a.dtype if hasattr(a, "dtype") else b.dtype
+    kind = kind_of(dtype)
+    if type(b) is int and kind in FIELD and b in _STATIC_EXPONENTS:
+        return op(_static_power, a, y=b)
+    if kind in INTEGER and (values := known(b)) is not None and (values < 0).any():
+        raise InvalidArgumentError(
+            "pow: Integers to negative integer powers are not allowed; cast x to a float type"
+        )
+    if kind == "b":
+        require_kind("pow", a if hasattr(a, "dtype") else b, NUMBER)
+    return op(
+        _pow,
+        np.asarray(a, dtype) if not hasattr(a, "dtype") else a,
+        np.asarray(b, dtype) if type(b) is int else b,
+    )
+
+
+@operation("a b x", FLOAT)
+def betainc(a, b, x):
+    """The regularised incomplete beta function."""
+    return special.betainc(a, b, x)
+
+
+@operation("x", FLOAT)
+def lbeta(x):
+    """The logarithm of the beta function of the last axis."""
+    return special.gammaln(x).sum(-1) - special.gammaln(x.sum(-1))
+
+
+def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+    """scalar * x. Raises ValueError if `scalar` is no scalar."""
+    if np.ndim(scalar):
+        raise ValueError(f"scalar must be a scalar; got shape {np.shape(scalar)}")
+    array = raw(x)
+    return op(jnp.multiply, raw(scalar, array.dtype), array)
+
+
+def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
+    """The sum of a list of tensors of one shape.
+
+    Raises:
+      ValueError: the list is empty.
+      InvalidArgumentError: shapes or dtypes differ.
+    """
+    arrays = operands(*inputs) if len(inputs) else []
+    if not arrays:
+        raise ValueError("inputs must hold at least one tensor")
+    arrays = [raw(array) for array in arrays]
+    if len({array.shape for array in arrays}) > 1:
+        raise InvalidArgumentError(
+            f"add_n: the inputs must have one shape, got {[array.shape for array in arrays]}"
+        )
+    return op(_add_n, *arrays)
+
+
+def _add_n(*arrays):
+    return functools.reduce(jnp.add, arrays)
+
+
+renamed("add_n", _add_n)
+
+
+def accumulate_n(
+    inputs: Sequence[TensorLike], shape: Any = None, tensor_dtype: Any = None, name: str | None = None
+) -> Tensor:
+    """The sum of a list of tensors of one shape, as `add_n`."""
+    return add_n(inputs)
+
+
+@operation("t clip_value_min clip_value_max", REAL)
+def _clip_by_value(t, clip_value_min, clip_value_max):
+    """`t` with what lies outside the bounds moved to them. At a bound the gradient still passes."""
+    clipped = jnp.where(t > clip_value_max, clip_value_max, t)
+    clipped = jnp.where(clipped < clip_value_min, clip_value_min, clipped)
+    return jnp.broadcast_to(clipped, jnp.broadcast_shapes(t.shape, clipped.shape))
+
+
+# ---- Reductions --------------------------------------------------------------------------------------------
+
+
+def _sum(x, axis, keepdims):
+    return jnp.sum(x, axis, dtype=x.dtype, keepdims=keepdims)
+
+
+def _prod(x, axis, keepdims):
+    return jnp.prod(x, axis, dtype=x.dtype, keepdims=keepdims)
+
+
+def _mean(x, axis, keepdims):
+    if kind_of(x.dtype) in FIELD:
+        return jnp.mean(x, axis, keepdims=keepdims)
+    count = np.prod([x.shape[one] for one in axis], dtype=x.dtype)
+    return lax.div(
+        *jnp.broadcast_arrays(_sum(x, axis, keepdims), count)
+    )  # integers stay integers, rounded towards 0
+
+
+def _max(x, axis, keepdims):
+    return jnp.max(x, axis, keepdims=keepdims, initial=_lowest(x.dtype, -1) if x.size == 0 else None)
+
+
+def _min(x, axis, keepdims):
+    return jnp.min(x, axis, keepdims=keepdims, initial=_lowest(x.dtype, 1) if x.size == 0 else None)
+
+
+def _lowest(dtype, sign):
+    if kind_of(dtype) == "f":
+        return sign * np.inf
+    return getattr(jnp.iinfo(dtype), "max" if sign > 0 else "min")
+
+
+def _variance(x, axis, keepdims):
+    return jnp.var(x, axis, keepdims=keepdims)
+
+
+def _std(x, axis, keepdims):
+    return jnp.sqrt(jnp.var(x, axis, keepdims=keepdims))
+
+
+def _logsumexp(x, axis, keepdims):
+    return jax.nn.logsumexp(x, axis, keepdims=keepdims)
+
+
+def _euclidean_norm(x, axis, keepdims):
+    if kind_of(x.dtype) in INTEGER:
+        return jnp.sqrt(_sum(x * x, axis, keepdims)).astype(x.dtype)
+    squares = jnp.sum(jnp.real(x * jnp.conj(x)), axis, keepdims=keepdims)
+    return jnp.sqrt(squares).astype(x.dtype)
+
+
+def _all(x, axis, keepdims):
+    return jnp.all(x, axis, keepdims=keepdims)
+
+
+def _any(x, axis, keepdims):
+    return jnp.any(x, axis, keepdims=keepdims)
+
+
+shown(
+    _sum, _prod, _mean, _max, _min, _variance, _std, _logsumexp, _euclidean_norm, _all, _any, prefix="reduce_"
+)
+
+_AXES = " over `axis` (a number, a list, or None for all axes)."
+REDUCTIONS = {
+    "reduce_sum": (_sum, NUMBER, "The sum" + _AXES),
+    "reduce_prod": (_prod, NUMBER, "The product" + _AXES),
+    "reduce_mean": (_mean, NUMBER, "The mean" + _AXES + " The mean of integers is an integer."),
+    "reduce_max": (_max, REAL, "The maximum" + _AXES + " Ties share the gradient."),
+    "reduce_min": (_min, REAL, "The minimum" + _AXES + " Ties share the gradient."),
+    "reduce_logsumexp": (_logsumexp, FLOAT, "log(sum(exp(x)))" + _AXES),
+    "reduce_euclidean_norm": (_euclidean_norm, NUMBER, "The root of the sum of squares" + _AXES),
+    "reduce_all": (_all, BOOL, "Whether all are true" + _AXES),
+    "reduce_any": (_any, BOOL, "Whether any is true" + _AXES),
+    "_reduce_variance": (_variance, FIELD, "The (biased) variance" + _AXES),
+    "_reduce_std": (_std, FIELD, "The (biased) standard deviation" + _AXES),
+}
+globals().update({name: reduction(name.strip("_"), *row) for name, row in REDUCTIONS.items()})
+
+
+def _refusing_integers(fn: Any) -> Any:
+    # These two raise TypeError where the others raise InvalidArgumentError.
+    @functools.wraps(fn)
+    def public(
+        input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+    ) -> Tensor:
+        array = raw(input_tensor)
+        if kind_of(array.dtype) not in FIELD:
+            raise TypeError(
+                f"{fn.__name__}: input_tensor must be real or complex, got {array.dtype}: use tf.cast first"
+            )
+        return fn(array, axis, keepdims)
+
+    return public
+
+
+reduce_variance = _refusing_integers(globals()["_reduce_variance"])
+reduce_std = _refusing_integers(globals()["_reduce_std"])
+
+
+def count_nonzero(
+    input: TensorLike,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    dtype: Any = "int64",
+    name: str | None = None,
+) -> Tensor:
+    """How many elements are not zero. The result is int64 (int32 while ``jax_enable_x64`` is off)."""
+    array = raw(input)
+    out = wide("int64") if dtype in ("int64",) else requested(dtype)
+    return op(_count_nonzero, array, axis=axes_of(axis, array.ndim), keepdims=bool(keepdims), dtype=out)
+
+
+def _count_nonzero(x, axis, keepdims, dtype):
+    return jnp.sum(x != 0, axis, dtype=dtype, keepdims=keepdims)
+
+
+renamed("count_nonzero", _count_nonzero)
+
+
+@operation("value")
+def zero_fraction(value):
+    """The fraction of zeros in `value`, float32."""
+    return jnp.mean(value == 0, dtype=jnp.float32)
+
+
+def _arg(name: str, fn: Any, doc: str) -> Any:
+    renamed(name, fn)
+
+    def public(
+        input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None
+    ) -> Tensor:
+        array = raw(input)
+        if array.ndim == 0:
+            raise InvalidArgumentError(f"{public.__name__}: input must have at least one axis, got a scalar")
+        number = axis_of(0 if axis is None else axis, array.ndim)
+        if not array.shape[number]:
+            raise InvalidArgumentError(f"{public.__name__}: axis {number} is empty in shape {array.shape}")
+        return op(
+            fn,
+            array,
+            axis=number,
+            dtype=wide("int64") if str(output_type) == "int64" else requested(output_type),
+        )
+
+    public.__name__ = public.__qualname__ = name
+    public.__doc__ = doc + " The first axis by default; int64 (int32 while ``jax_enable_x64`` is off)."
+    return public
+
+
+argmax = _arg(
+    "argmax",
+    lambda x, axis, dtype: lax.argmax(x, axis, dtype),
+    "The index of the largest element along `axis`.",
+)
+argmin = _arg(
+    "argmin",
+    lambda x, axis, dtype: lax.argmin(x, axis, dtype),
+    "The index of the smallest element along `axis`.",
+)
+
+# ---- Scans -------------------------------------------------------------------------------------------------
+
+
+def _scanned(scan, start, x, axis, exclusive, reverse):
+    """A running `scan`; an exclusive one begins with `start` and leaves the last element out."""
+    out = jnp.flip(x, axis) if reverse else x
+    if exclusive and x.shape[axis]:
+        first = jnp.full_like(lax.slice_in_dim(out, 0, 1, axis=axis), start)
+        out = jnp.concatenate([first, lax.slice_in_dim(out, 0, -1, axis=axis)], axis)
+    out = scan(out, axis)
+    return jnp.flip(out, axis) if reverse else out
+
+
+def _scan(name: str, scan: Any, start: float, kinds: str, doc: str) -> Any:
+    def kernel(x, axis, exclusive, reverse):
+        return _scanned(scan, start, x, axis, exclusive, reverse)
+
+    renamed(name, kernel)
+
+    def public(
+        x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    ) -> Tensor:
+        array = raw(x)
+        require_kind(public.__name__, array, kinds)
+        axis = axis_of(axis, array.ndim)
+        return op(kernel, array, axis=axis, exclusive=bool(exclusive), reverse=bool(reverse))
+
+    public.__name__ = public.__qualname__ = name
+    public.__doc__ = doc + " `exclusive` leaves an element itself out, `reverse` runs from the end."
+    return public
+
+
+cumsum = _scan(
+    "cumsum", lambda x, axis: jnp.cumsum(x, axis, dtype=x.dtype), 0, NUMBER, "The running sum along `axis`."
+)
+cumprod = _scan(
+    "cumprod",
+    lambda x, axis: jnp.cumprod(x, axis, dtype=x.dtype),
+    1,
+    NUMBER,
+    "The running product along `axis`.",
+)
+cumulative_logsumexp = _scan(
+    "cumulative_logsumexp", lax.cumlogsumexp, -np.inf, FLOAT, "The running log(sum(exp(x))) along `axis`."
+)
+
+# ---- The largest, segments, counts -------------------------------------------------------------------------
+
+
+class TopKV2(NamedTuple):
+    """What `top_k` returns."""
+
+    values: Any
+    indices: Any
+
+
+def top_k(
+    input: TensorLike, k: Any = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None
+) -> TopKV2:
+    """The k largest elements of the last axis and where they are; of equals, the first ones come first.
+
+    Raises:
+      InvalidArgumentError: the last axis is shorter than k.
+    """
+    array = raw(input)
+    k = int(static(k, "k"))
+    if array.ndim == 0 or array.shape[-1] < k:
+        raise InvalidArgumentError(f"top_k: input must have at least k={k} columns, got shape {array.shape}")
+    return TopKV2(*op(_top_k, array, k=k, dtype=requested(index_type)))
+
+
+def _top_k(x, k, dtype):
+    values, indices = lax.top_k(x, k)
+    return values, indices.astype(dtype)
+
+
+renamed("top_k", _top_k)
+
+
+def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | None = None) -> Tensor:
+    """Whether ``predictions[i, targets[i]]`` is among the k largest of its row."""
+    return op(_in_top_k, raw(targets), raw(predictions), k=int(static(k, "k")))
+
+
+def _in_top_k(targets, predictions, k):
+    score = jnp.take_along_axis(predictions, targets[:, None], 1)
+    return (jnp.sum(predictions > score, 1) < k) & jnp.isfinite(score[:, 0])
+
+
+renamed("in_top_k", _in_top_k)
+
+
+def _segment(how: str, num_segments_known: bool) -> Any:
+    def kernel(data, ids, num_segments):
+        if how in ("sum", "prod", "max", "min"):
+            # A segment without elements: 0 where the ids are sorted, else what the reduction begins with.
+            out = getattr(jax.ops, f"segment_{how}")(data, ids, num_segments)
+            if how in ("max", "min"):
+                count = _counts(data, ids, num_segments)
+                empty = 0 if not num_segments_known else _extreme(data.dtype, -1 if how == "max" else 1)
+                out = jnp.where(count == 0, jnp.asarray(empty, data.dtype), out)
+            elif how == "prod" and not num_segments_known:
+                out = jnp.where(_counts(data, ids, num_segments) == 0, 0, out)
+            return out
+        count = jnp.maximum(_counts(data, ids, num_segments), 1).astype(data.dtype)
+        return jax.ops.segment_sum(data, ids, num_segments) / (jnp.sqrt(count) if how == "sqrt_n" else count)
+
+    return renamed(("" if not num_segments_known else "unsorted_") + f"segment_{how}", kernel)
+
+
+def _extreme(dtype, sign):
+    limits = jnp.finfo(dtype) if kind_of(dtype) == "f" else jnp.iinfo(dtype)
+    return limits.max if sign > 0 else limits.min
+
+
+def _counts(data, ids, num_segments):
+    # TensorFlow lets the ids have more than one axis: data's leading axes are flattened to match (see the caller).
+    count = jax.ops.segment_sum(jnp.ones(ids.shape, jnp.int32), ids, num_segments)
+    return count.reshape(count.shape + (1,) * (data.ndim - 1))
+
+
+def _sorted_segment(how: str) -> Any:
+    kernel = _segment(how, False)
+
+    def public(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
+        ids = host(segment_ids, "segment_ids")
+        array = raw(data)
+        if ids.ndim != 1 or array.ndim == 0 or ids.shape[0] != array.shape[0]:
+            raise InvalidArgumentError(
+                f"segment_ids must have shape ({np.shape(array)[:1]}), got {ids.shape}"
+            )
+        if (np.diff(ids) < 0).any():
+            raise InvalidArgumentError(
+                "segment_ids are not increasing: use tf.math.unsorted_" + public.__name__
+            )
+        return op(kernel, array, raw(segment_ids), num_segments=int(ids[-1]) + 1 if ids.size else 0)
+
+    public.__name__ = public.__qualname__ = f"segment_{how}"
+    public.__doc__ = f"The {how} of the rows of `data` that share a segment id; the ids must be sorted."
+    return public
+
+
+def _unsorted_segment(how: str) -> Any:
+    kernel = _segment(how, True)
+
+    def flat(data, ids, num_segments):
+        return kernel(data.reshape((-1, *data.shape[ids.ndim :])), ids.reshape(-1), num_segments)
+
+    renamed(kernel.__name__, flat)
+
+    def public(
+        data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
+    ) -> Tensor:
+        array, ids = raw(data), raw(segment_ids)
+        if array.shape[: ids.ndim] != ids.shape:
+            raise InvalidArgumentError(
+                f"data's shape {array.shape} must begin with segment_ids' shape {ids.shape}"
+            )
+        return op(flat, array, ids, num_segments=int(static(num_segments, "num_segments")))
+
+    public.__name__ = public.__qualname__ = f"unsorted_segment_{how}"
+    public.__doc__ = f"The {how} of the parts of `data` that share a segment id; negative ids are left out."
+    return public
+
+
+segment_sum, segment_mean, segment_prod, segment_max, segment_min = map(
+    _sorted_segment, ("sum", "mean", "prod", "max", "min")
+)
+(
+    unsorted_segment_sum,
+    unsorted_segment_mean,
+    unsorted_segment_prod,
+    unsorted_segment_max,
+    unsorted_segment_min,
+    unsorted_segment_sqrt_n,
+) = map(_unsorted_segment, ("sum", "mean", "prod", "max", "min", "sqrt_n"))
+
+
+def bincount(
+    arr: TensorLike,
+    weights: TensorLike = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: Any = "int32",
+    name: str | None = None,
+    axis: Any = None,
+    binary_output: bool = False,
+) -> Tensor:
+    """How often each number 0, 1, 2 ... occurs in `arr` (or the sum of `weights` there)."""
+    if axis not in (None, 0) or binary_output:
+        raise NotImplementedError(
+            "bincount: axis and binary_output are not supported, use jax.vmap(jnp.bincount)"
+        )
+    values = host(arr, "arr").reshape(-1)
+    length = max(int(values.max()) + 1 if values.size else 0, int(minlength or 0))
+    if maxlength is not None:
+        length = min(length, int(maxlength))
+    ids = raw(np.where(values < length, values, length).astype(np.int32))
+    if weights is not None:
+        return op(_bincount, raw(weights), ids, length=length)
+    return op(_bincount, np.ones(values.shape, requested(dtype)), ids, length=length)
+
+
+def _bincount(weights, ids, length):
+    return jax.ops.segment_sum(weights.reshape(-1), ids, length)
+
+
+renamed("bincount", _bincount)
+
+
+def confusion_matrix(
+    labels: TensorLike,
+    predictions: TensorLike,
+    num_classes: Any = None,
+    weights: TensorLike = None,
+    dtype: Any = "int32",
+    name: str | None = None,
+) -> Tensor:
+    """``matrix[i, j]`` counts the elements with label i that were predicted as j."""
+    found = [host(labels, "labels").reshape(-1), host(predictions, "predictions").reshape(-1)]
+    if num_classes is None:
+        num_classes = 1 + max((int(values.max()) for values in found if values.size), default=0)
+    n = int(static(num_classes, "num_classes"))
+    if any(values.size and not 0 <= values.min() <= values.max() < n for values in found):
+        raise InvalidArgumentError(f"labels and predictions must be in [0, num_classes={n})")
+    dtype = requested(dtype)
+    added = np.ones(found[0].shape, dtype) if weights is None else raw(weights)
+    return op(_confusion_matrix, added, raw((found[0] * n + found[1]).astype(np.int32)), n=n, dtype=dtype)
+
+
+def _confusion_matrix(weights, ids, n, dtype):
+    return jax.ops.segment_sum(weights.reshape(-1), ids, n * n).reshape(n, n).astype(dtype)
+
+
+renamed("confusion_matrix", _confusion_matrix)
+
+
+def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> Tensor:
+    """The polynomial with the given coefficients, the highest power first, at x.
+
+    Raises:
+      ValueError: `coeffs` is no list.
+    """
+    if not isinstance(coeffs, list):
+        raise ValueError(f"coeffs must be a list of tensors, got {type(coeffs).__name__}")
+    if not coeffs:
+        return op(jnp.zeros_like, raw(x))
+    x, *arrays = operands(x, *coeffs)
+    return op(_polyval, raw(x), *arrays)
+
+
+def _polyval(x, *coeffs):
+    return functools.reduce(lambda value, coefficient: value * x + coefficient, coeffs[1:], coeffs[0])
+
+
+renamed("polyval", _polyval)
+
+# ---- Norms -------------------------------------------------------------------------------------------------
+
+
+def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
+    """x divided by its Euclidean norm over `axis`; `epsilon` bounds the squared norm from below."""
+    array = raw(x)
+    return op(_l2_normalize, array, axis=axes_of(axis, array.ndim), epsilon=float(epsilon))
+
+
+def _l2_normalize(x, axis, epsilon):
+    squares = jnp.sum(jnp.real(x * jnp.conj(x)), axis, keepdims=True)
+    return x * lax.rsqrt(_maximum(squares, jnp.asarray(epsilon, squares.dtype)))
+
+
+renamed("l2_normalize", _l2_normalize)
+
+
+def norm(
+    tensor: TensorLike,
+    ord: Any = "euclidean",
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """The norm of vectors (`axis` a number, or None for all elements) or matrices (`axis` a pair).
+
+    Args:
+      ord: 'euclidean', 'fro' (matrices), 1, 2, inf, or for vectors any positive number.
+
+    Raises:
+      ValueError: an `ord` that is not supported, or more than two axes.
+    """
+    array = raw(tensor)
+    require_kind("norm", array, FIELD)
+    matrix = isinstance(axis, (tuple, list)) and len(axis) == 2
+    supported = ("euclidean", "fro", 1, 2, np.inf) if matrix else ("euclidean", 1, 2, np.inf)
+    if isinstance(axis, (tuple, list)) and len(axis) not in (1, 2):
+        raise ValueError(f"axis must be None, a number, or a pair of numbers, got {axis!r}")
+    if ord not in supported and (matrix or isinstance(ord, str) or not ord > 0):
+        raise ValueError(
+            f"ord={ord!r} is not supported for {'matrices' if matrix else 'vectors'}: use one of {supported}"
+        )
+    axes = axes_of(axis, array.ndim)
+    return op(_norm, array, ord=ord, axis=axes, matrix=matrix, keepdims=bool(keepdims))
+
+
+def _norm(x, ord, axis, matrix, keepdims):
+    if ord in ("euclidean", "fro") or (ord == 2 and not matrix):
+        return _euclidean_norm(x, axis, keepdims)
+    if matrix:
+        out = jnp.linalg.norm(jnp.moveaxis(x, axis, (-2, -1)), ord, axis=(-2, -1))
+        return jnp.expand_dims(out, axis) if keepdims else out
+    size = _abs(x)
+    if ord == 1:
+        return jnp.sum(size, axis, keepdims=keepdims)
+    if ord == np.inf:
+        return jnp.max(size, axis, keepdims=keepdims)
+    return jnp.sum(size**ord, axis, keepdims=keepdims) ** (1 / ord)
+
+
+renamed("norm", _norm)
+
+
+def normalize(
+    tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """``(tensor / norm, norm)``, the norm with its axes kept."""
+    size = norm(tensor, ord, axis, keepdims=True)
+    return op(jnp.divide, raw(tensor), size), size
+
+
+# ---- Clipping ----------------------------------------------------------------------------------------------
+
+clip_by_value = renamed("clip_by_value", _clip_by_value)
+renamed("clip_by_value", clip_by_value.__wrapped__)  # type: ignore[attr-defined]
+
+
+def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
+    """`t`, scaled down where its norm over `axes` is above `clip_norm`."""
+    array, limit = operands(t, clip_norm)
+    return op(_clip_by_norm, raw(array), limit, axes=axes_of(axes, np.ndim(array)))
+
+
+def _clip_by_norm(t, clip_norm, axes):
+    squares = jnp.sum(t * t, axes, keepdims=True)
+    norm = jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1)), squares)
+    return t * clip_norm / _maximum(norm, clip_norm)
+
+
+renamed("clip_by_norm", _clip_by_norm)
+
+
+def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
+    """The root of the sum of squares of all elements of all tensors in the list; None in it is passed over."""
+    if not isinstance(t_list, Sequence) or isinstance(t_list, str):
+        raise TypeError(f"t_list must be a list of tensors, got {type(t_list).__name__}")
+    return op(_global_norm, *[raw(t) for t in t_list if t is not None])
+
+
+def _global_norm(*arrays):
+    # The root of twice the sum of halved squares: what TensorFlow computes.
+    halves = [jnp.sum(jnp.square(array)) / 2 for array in arrays]
+    return jnp.sqrt(functools.reduce(jnp.add, halves) * 2)
+
+
+renamed("global_norm", _global_norm)
+
+
+def clip_by_global_norm(
+    t_list: Sequence[Any], clip_norm: TensorLike, use_norm: TensorLike = None, name: str | None = None
+) -> tuple[list, Tensor]:
+    """Scales a list of tensors so that their common norm is at most `clip_norm`.
+
+    Returns:
+      The list (None stays None) and the norm before clipping. If that is infinite or NaN, all results are NaN.
+    """
+    norm = global_norm(t_list) if use_norm is None else Tensor(raw(use_norm))
+    if not any(t is not None for t in t_list):
+        return list(t_list), norm
+    scale = op(_global_scale, raw(clip_norm, dtype_hint=norm.dtype), norm)
+    return [None if t is None else op(jnp.multiply, raw(t), scale) for t in t_list], norm
+
+
+def _global_scale(clip_norm, norm):
+    scale = clip_norm * _minimum(1 / norm, 1 / clip_norm)
+    return jnp.where(jnp.isfinite(norm), scale, jnp.nan)
+
+
+renamed("global_scale", _global_scale)

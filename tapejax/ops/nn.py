@@ -1,0 +1,759 @@
+"""Activations, losses, normalisation, convolution and pooling."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..errors import InvalidArgumentError
+from ..values import Tensor, convert_to_tensor, op, operands, raw
+from . import array as _array
+from . import math as _math
+from . import random as _random
+from .table import (
+    FLOAT,
+    REAL,
+    TensorLike,
+    axes_of,
+    axis_of,
+    kind_of,
+    known,
+    operation,
+    renamed,
+    require_kind,
+    shape_of,
+    shown,
+    static,
+    unary,
+)
+
+# ---- Activations -------------------------------------------------------------------------------------------
+
+
+def _relu(x):
+    return jax.nn.relu(x)
+
+
+def _relu6(x):
+    # No gradient at either bound: there the value is a constant.
+    return jnp.where((x > 0) & (x < 6), x, lax.stop_gradient(jnp.clip(x, 0, 6)))
+
+
+def _leaky_relu(x, alpha):
+    return jnp.where(x > 0, x, alpha * x)
+
+
+def _elu(x):
+    return jax.nn.elu(x)
+
+
+def _selu(x):
+    # At 0 the slope is that of the right side; jax.nn.selu has the left one.
+    scale, alpha = 1.0507009873554805, 1.6732632423543772
+    return scale * jnp.where(x < 0, alpha * jnp.expm1(jnp.where(x < 0, x, 0)), x)
+
+
+def _softsign(x):
+    # One fraction whose derivative is 1 / (1 + abs(x))**2 without a difference of large numbers.
+    return x / (1 + jnp.abs(x))
+
+
+def _gelu(x, approximate):
+    return jax.nn.gelu(x, approximate=approximate)
+
+
+def _silu(x, beta):
+    return x * jax.nn.sigmoid(beta * x)
+
+
+shown(_relu, _relu6, _leaky_relu, _elu, _selu, _softsign, _gelu, _silu)
+
+relu = unary("relu", _relu, REAL, "max(x, 0); its gradient at 0 is 0.", "features")
+relu6 = unary("relu6", _relu6, REAL, "min(max(x, 0), 6); its gradient at 0 and at 6 is 0.", "features")
+elu = unary("elu", _elu, FLOAT, "x where positive, else exp(x) - 1.", "features")
+selu = unary("selu", _selu, FLOAT, "The scaled exponential linear unit.", "features")
+softsign = unary("softsign", _softsign, FLOAT, "x / (1 + abs(x)).", "features")
+
+
+def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) -> Tensor:
+    """x where positive, else alpha * x."""
+    x = raw(features)
+    if kind_of(x.dtype) in "iu":  # as TensorFlow: integers become float32 here, of all places
+        x = _array.cast(x, "float32")._array
+    return op(_leaky_relu, x, float(static(alpha, "alpha")))
+
+
+def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
+    """x * P(X <= x) for a normal X; `approximate` takes the formula with tanh."""
+    x = raw(features)
+    if kind_of(x.dtype) != "f":
+        raise ValueError(f"features.dtype must be a floating point tensor, got {x.dtype}: use tf.cast")
+    return op(_gelu, x, approximate=bool(approximate))
+
+
+def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
+    """x * sigmoid(beta * x)."""
+    x, beta = operands(features, beta)
+    require_kind("silu", x, FLOAT)
+    return op(_silu, x, beta)
+
+
+swish = silu
+
+
+def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
+    """relu(x) and relu(-x), joined along `axis`."""
+    return op(_crelu, raw(features), axis=int(axis))
+
+
+def _crelu(x, axis):
+    return jax.nn.relu(jnp.concatenate([x, -x], axis))
+
+
+renamed("crelu", _crelu)
+
+
+def _softmax_like(name: str, fn: Any, doc: str) -> Any:
+    def kernel(x, axis):
+        return fn(x, axis)
+
+    renamed(name, kernel)
+
+    def public(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
+        x = raw(logits)
+        require_kind(public.__name__, x, FLOAT)
+        if not x.ndim:
+            raise InvalidArgumentError(f"{public.__name__}: logits must have at least one axis, got a scalar")
+        return op(kernel, x, axis=axis_of(-1 if axis is None else axis, x.ndim))
+
+    public.__doc__ = doc
+    return renamed(name, public)
+
+
+softmax = _softmax_like("softmax", jax.nn.softmax, "exp(x) / sum(exp(x)) along `axis`, by default the last.")
+log_softmax = _softmax_like(
+    "log_softmax", jax.nn.log_softmax, "The logarithm of softmax along `axis`, by default the last."
+)
+
+
+@operation("t", FLOAT)
+def l2_loss(t):
+    """sum(t * t) / 2."""
+    return jnp.sum(t * t) / 2
+
+
+def dropout(
+    x: TensorLike, rate: TensorLike, noise_shape: Any = None, seed: Any = None, name: str | None = None
+) -> Tensor:
+    """Sets a fraction `rate` of the elements to 0 and scales up the others, so that the expected sum is kept.
+
+    Args:
+      noise_shape: a shape that broadcasts to x's: elements that share a place are kept or dropped together.
+
+    Raises:
+      ValueError: `rate` is not in [0, 1), or x is no floating point tensor.
+    """
+    array = raw(x)
+    if kind_of(array.dtype) != "f":
+        raise ValueError(f"x.dtype must be a floating point tensor as x will be scaled, got {array.dtype}")
+    if isinstance(rate, (int, float)):
+        if not 0 <= rate < 1:
+            raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
+        if rate == 0:
+            return convert_to_tensor(x)
+        rate = float(rate)
+    else:
+        rate = raw(rate, array.dtype)
+    shape = array.shape
+    if noise_shape is not None:
+        given = (
+            noise_shape if isinstance(noise_shape, (list, tuple)) else shape_of(noise_shape, "noise_shape")
+        )
+        shape = tuple(
+            size if wanted is None else int(wanted) for wanted, size in zip(given, array.shape, strict=True)
+        )
+    return op(_dropout, array, rate, *_random.state.next(seed), shape=shape)
+
+
+def _dropout(x, rate, seed, count, shape):
+    keep = jax.random.uniform(_random.key_of(seed, count), shape) >= lax.stop_gradient(rate)
+    return jnp.where(keep, x / (1 - rate), 0)
+
+
+renamed("dropout", _dropout)
+
+# ---- Losses ------------------------------------------------------------------------------------------------
+
+
+def _require_logits(name: str, labels: Any, logits: Any) -> None:
+    if labels is None or logits is None:
+        raise ValueError(f"{name}: both labels and logits must be given")
+
+
+def softmax_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, axis: Any = -1, name: str | None = None
+) -> Tensor:
+    """-sum(labels * log(softmax(logits))) along `axis`: one loss for each example.
+
+    Args:
+      labels: probabilities, in the shape of `logits`.
+      logits: unnormalised log probabilities.
+
+    Raises:
+      InvalidArgumentError: the shapes do not broadcast, or logits are integers.
+    """
+    _require_logits("softmax_cross_entropy_with_logits", labels, logits)
+    x = raw(logits)
+    require_kind("softmax_cross_entropy_with_logits", x, FLOAT)
+    p = raw(labels, dtype_hint=x.dtype)
+    p = p if p.dtype == x.dtype else _array.cast(p, x.dtype)
+    return op(_softmax_cross_entropy, p, x, axis=axis_of(axis, x.ndim))
+
+
+def _softmax_cross_entropy(labels, logits, axis):
+    labels, logits = jnp.broadcast_arrays(labels, logits)
+    # TensorFlow's gradient is softmax(logits) - labels also where labels do not add up to 1: the part of the loss that
+    # would say otherwise is held constant.
+    z = logits - lax.stop_gradient(jnp.max(logits, axis, keepdims=True))
+    total = jax.nn.logsumexp(z, axis)
+    excess = jnp.sum(labels, axis) - 1
+    return total + excess * lax.stop_gradient(total) - jnp.sum(labels * z, axis)
+
+
+renamed("softmax_cross_entropy", _softmax_cross_entropy)
+
+
+def sparse_softmax_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, name: str | None = None
+) -> Tensor:
+    """-log(softmax(logits))[label] along the last axis: one loss for each example.
+
+    Args:
+      labels: integers in [0, number of classes), of logits' shape without its last axis.
+      logits: unnormalised log probabilities.
+
+    Raises:
+      ValueError: the shapes do not fit.
+      InvalidArgumentError: a label is out of range (seen on the CPU; elsewhere the loss is NaN).
+    """
+    _require_logits("sparse_softmax_cross_entropy_with_logits", labels, logits)
+    x, places = raw(logits), raw(labels)
+    require_kind("sparse_softmax_cross_entropy_with_logits", x, FLOAT)
+    require_kind("sparse_softmax_cross_entropy_with_logits (labels)", places, "iu")
+    if not x.ndim:
+        raise ValueError("logits cannot be scalars")
+    if places.shape != x.shape[:-1]:
+        raise ValueError(
+            f"labels.shape must equal logits.shape without the last axis, got {places.shape} and {x.shape}"
+        )
+    values = known(places)
+    if values is not None and values.size and not 0 <= values.min() <= values.max() < x.shape[-1]:
+        raise InvalidArgumentError(
+            f"Received a label value outside of [0, {x.shape[-1]}): {values.min()} .. {values.max()}"
+        )
+    return op(_sparse_cross_entropy, places, x)
+
+
+def _sparse_cross_entropy(labels, logits):
+    log_p = jax.nn.log_softmax(logits)
+    return -jnp.take_along_axis(log_p, labels[..., None], -1, mode="fill", fill_value=jnp.nan)[..., 0]
+
+
+renamed("sparse_softmax_cross_entropy", _sparse_cross_entropy)
+
+
+def _like_logits(name: str, labels: Any, logits: Any) -> list:
+    _require_logits(name, labels, logits)
+    labels, logits = (raw(array) for array in operands(labels, logits))
+    if labels.shape != logits.shape:
+        raise ValueError(
+            f"{name}: logits and labels must have the same shape, got {logits.shape} and {labels.shape}"
+        )
+    require_kind(name, logits, FLOAT)
+    return [labels, logits]
+
+
+def sigmoid_cross_entropy_with_logits(
+    labels: TensorLike = None, logits: TensorLike = None, name: str | None = None
+) -> Tensor:
+    """The cross entropy of independent yes/no probabilities, elementwise.
+
+    Raises:
+      ValueError: the shapes differ, or one of the two is missing.
+    """
+    return op(_sigmoid_cross_entropy, *_like_logits("sigmoid_cross_entropy_with_logits", labels, logits))
+
+
+def _sigmoid_cross_entropy(labels, logits):
+    positive = logits >= 0
+    return (
+        jnp.where(positive, logits, 0)
+        - logits * labels
+        + jnp.log1p(jnp.exp(jnp.where(positive, -logits, logits)))
+    )
+
+
+def weighted_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, pos_weight: TensorLike, name: str | None = None
+) -> Tensor:
+    """The sigmoid cross entropy with the positive labels weighted by `pos_weight`."""
+    labels, logits = _like_logits("weighted_cross_entropy_with_logits", labels, logits)
+    return op(_weighted_cross_entropy, labels, logits, raw(pos_weight, dtype_hint=logits.dtype))
+
+
+def _weighted_cross_entropy(labels, logits, pos_weight):
+    weight = 1 + (pos_weight - 1) * labels
+    tail = jnp.log1p(jnp.exp(-_math._abs(logits))) + jax.nn.relu(-logits)
+    return (1 - labels) * logits + weight * tail
+
+
+def log_poisson_loss(
+    targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False, name: str | None = None
+) -> Tensor:
+    """exp(log_input) - log_input * targets, and on request Stirling's term for the targets."""
+    targets, log_input = _like_logits("log_poisson_loss", targets, log_input)
+    return op(_log_poisson, targets, log_input, full=bool(compute_full_loss))
+
+
+def _log_poisson(targets, log_input, full):
+    loss = jnp.exp(log_input) - log_input * targets
+    if not full:
+        return loss
+    stirling = targets * jnp.log(targets) - targets + 0.5 * jnp.log(2 * np.pi * targets)
+    return loss + jnp.where((targets >= 0) & (targets <= 1), 0, stirling)
+
+
+shown(_sigmoid_cross_entropy, _weighted_cross_entropy, _log_poisson)
+
+# ---- Normalisation -----------------------------------------------------------------------------------------
+
+
+def moments(
+    x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Mean and (biased) variance over `axes`."""
+    array = raw(x)
+    require_kind("moments", array, FLOAT)
+    return op(_moments, array, axes=axes_of(axes, array.ndim), keepdims=bool(keepdims))
+
+
+def _moments(x, axes, keepdims):
+    wide_x = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
+    mean = jnp.mean(wide_x, axes, keepdims=True)
+    variance = jnp.mean(jnp.square(wide_x - lax.stop_gradient(mean)), axes, keepdims=keepdims)
+    mean = mean if keepdims else jnp.squeeze(mean, axes)
+    return mean.astype(x.dtype), variance.astype(x.dtype)
+
+
+renamed("moments", _moments)
+
+
+def batch_normalization(
+    x: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    offset: TensorLike,
+    scale: TensorLike,
+    variance_epsilon: TensorLike,
+    name: str | None = None,
+) -> Tensor:
+    """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset; offset and scale may be None."""
+    array = raw(x)
+    given = [value for value in (mean, variance, offset, scale) if value is not None]
+    arrays = operands(array, *given, variance_epsilon)
+    return op(_batch_normalization, *arrays, has_offset=offset is not None, has_scale=scale is not None)
+
+
+def _batch_normalization(x, mean, variance, *rest, has_offset, has_scale):
+    *rest, epsilon = rest
+    factor = lax.rsqrt(variance + epsilon)
+    if has_scale:
+        factor = factor * rest[-1]
+    return x * factor + ((rest[0] if has_offset else 0) - mean * factor)
+
+
+renamed("batch_normalization", _batch_normalization)
+
+
+def bias_add(
+    value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None
+) -> Tensor:
+    """`bias`, a vector, added along the channel axis: the last, or the second for data formats that begin with 'NC'.
+
+    Raises:
+      ValueError: an unknown `data_format`.
+      InvalidArgumentError: the bias has another length than there are channels.
+    """
+    if data_format is not None and not data_format.startswith("N"):
+        raise ValueError(f"data_format must be of the form 'N...C' or 'NC...', got {data_format!r}")
+    x, b = (raw(array) for array in operands(value, bias))
+    axis = 1 if (data_format or "").startswith("NC") else x.ndim - 1
+    if x.ndim < 2 or b.ndim != 1 or x.shape[axis] != b.shape[0]:
+        raise InvalidArgumentError(
+            f"bias_add: a bias of shape {b.shape} does not fit axis {axis} of shape {x.shape}"
+        )
+    return op(_bias_add, x, b, axis=axis)
+
+
+def _bias_add(x, bias, axis):
+    return x + bias.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+
+
+renamed("bias_add", _bias_add)
+
+
+def embedding_lookup(
+    params: TensorLike, ids: TensorLike, max_norm: Any = None, name: str | None = None
+) -> Tensor:
+    """The rows of `params` at `ids`, clipped to `max_norm` where it is given."""
+    if isinstance(params, (list, tuple)) and len(params) == 1:
+        params = params[0]
+    found = _array.gather(params, ids)
+    if max_norm is None:
+        return found
+    ids_rank = raw(ids, dtype_hint="int32").ndim
+    return _math.clip_by_norm(found, max_norm, axes=list(range(ids_rank, found.ndim)))
+
+
+# ---- Convolution and pooling -------------------------------------------------------------------------------
+
+
+def _channels_first(data_format: str | None, rank: int) -> bool:
+    """Whether the channels come before the spatial axes. Raises InvalidArgumentError for another format."""
+    letters = {1: "W", 2: "HW", 3: "DHW"}[rank]
+    allowed = {f"N{letters}C": False, f"NC{letters}": True}
+    if data_format is None:
+        return False
+    if data_format not in allowed:
+        raise InvalidArgumentError(
+            f"data_format must be one of {' and '.join(map(repr, allowed))}, got {data_format!r}"
+        )
+    return allowed[data_format]
+
+
+def _spatial(value: Any, rank: int, first: bool, argument: str) -> tuple[int, ...]:
+    """A window, stride or dilation given as one number, one per spatial axis, or one per axis."""
+    sizes = (1,) if value is None else static(value, argument)
+    sizes = sizes if isinstance(sizes, tuple) else (sizes,)
+    if len(sizes) == 1:
+        return sizes * rank
+    if len(sizes) == rank:
+        return sizes
+    if len(sizes) != rank + 2:
+        raise ValueError(f"{argument} must have 1, {rank} or {rank + 2} elements, got {value!r}")
+    if sizes[0] != 1 or sizes[1 if first else -1] != 1:
+        raise InvalidArgumentError(f"{argument}={value!r}: the batch and channel axes must have 1")
+    return sizes[2:] if first else sizes[1:-1]
+
+
+def _padding(padding: Any, rank: int, first: bool) -> Any:
+    if isinstance(padding, str):
+        if padding.upper() not in ("SAME", "VALID"):
+            raise InvalidArgumentError(f"padding must be 'SAME', 'VALID' or a list of pairs, got {padding!r}")
+        return padding.upper()
+    pairs = tuple(tuple(pair) for pair in static(padding, "padding"))
+    if len(pairs) == rank + 2:
+        pairs = pairs[2:] if first else pairs[1:-1]
+    return pairs
+
+
+def _conv(x, filters, strides, padding, dilations, first, groups=None):
+    rank = x.ndim - 2
+    letters = "DHW"[-rank:]
+    layout = f"NC{letters}" if first else f"N{letters}C"
+    channels = x.shape[1 if first else -1]
+    return lax.conv_general_dilated(
+        x,
+        filters,
+        strides,
+        padding,
+        rhs_dilation=dilations,
+        dimension_numbers=(layout, f"{letters}IO", layout),
+        feature_group_count=groups or channels // filters.shape[-2],
+    )
+
+
+def _conv_transpose(x, filters, output_shape, strides, padding, dilations, first):
+    # By definition: the transpose of the convolution that leads from output_shape to x.
+    forward = functools.partial(
+        _conv, filters=filters, strides=strides, padding=padding, dilations=dilations, first=first
+    )
+    (out,) = jax.linear_transpose(forward, jax.ShapeDtypeStruct(output_shape, x.dtype))(x)
+    return out
+
+
+def _depthwise(x, filters, strides, padding, dilations, first):
+    channels, multiplier = filters.shape[-2:]
+    flat = filters.reshape(*filters.shape[:-2], 1, channels * multiplier)
+    return _conv(x, flat, strides, padding, dilations, first, groups=channels)
+
+
+renamed("conv", _conv)
+renamed("conv_transpose", _conv_transpose)
+renamed("depthwise_conv", _depthwise)
+
+
+def _convolution(
+    name: str,
+    rank: int | None,
+    kernel: Any,
+    x: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+    dilations: Any,
+    **options: Any,
+) -> Tensor:
+    image, weights = (raw(array) for array in operands(x, filters))
+    rank = image.ndim - 2 if rank is None else rank
+    if image.ndim < rank + 2 or weights.ndim != rank + 2:
+        raise InvalidArgumentError(
+            f"{name}: input and filters must have {rank + 2} axes, got shapes {image.shape} and {weights.shape}"
+        )
+    require_kind(name, image, "ifc")
+    batch = image.shape[: image.ndim - rank - 1]
+    if len(batch) > 1:  # TensorFlow lets a batch have several axes
+        image = _array.reshape(image, (-1, *image.shape[len(batch) :]))._array
+    first = _channels_first(data_format, rank)
+    channels, taken = image.shape[1 if first else -1], weights.shape[-2]
+    if "output_shape" not in options and (not taken or channels % taken):
+        raise InvalidArgumentError(
+            f"{name}: input depth {channels} must be a multiple of filter depth {taken}"
+        )
+    out = op(
+        kernel,
+        image,
+        weights,
+        strides=_spatial(strides, rank, first, "strides"),
+        padding=_padding(padding, rank, first),
+        dilations=_spatial(dilations, rank, first, "dilations"),
+        first=first,
+        **options,
+    )
+    return out if len(batch) == 1 else _array.reshape(out, (*batch, *out.shape[1:]))
+
+
+def convolution(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any = None,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """A convolution (cross-correlation) over one, two or three spatial axes; see `conv2d`."""
+    return _convolution("convolution", None, _conv, input, filters, strides, padding, data_format, dilations)
+
+
+def conv1d(
+    input: TensorLike,
+    filters: TensorLike,
+    stride: Any,
+    padding: Any,
+    data_format: str = "NWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """A convolution along one axis: input (batch, width, channels), filters (width, in, out)."""
+    return _convolution("conv1d", 1, _conv, input, filters, stride, padding, data_format, dilations)
+
+
+def conv2d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """A convolution over images.
+
+    Args:
+      input: (batch, height, width, channels), or (batch, channels, height, width) for the data format 'NCHW'.
+      filters: (height, width, channels in, channels out).
+      strides, dilations: a number, a pair, or one per axis.
+      padding: 'SAME', 'VALID' or pairs of numbers per axis.
+
+    Raises:
+      InvalidArgumentError: the shapes do not fit, or an unknown padding or data format.
+    """
+    return _convolution("conv2d", 2, _conv, input, filters, strides, padding, data_format, dilations)
+
+
+def conv3d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NDHWC",
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """A convolution over volumes; see `conv2d`."""
+    return _convolution("conv3d", 3, _conv, input, filters, strides, padding, data_format, dilations)
+
+
+def depthwise_conv2d(
+    input: TensorLike,
+    filter: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
+    return _convolution(
+        "depthwise_conv2d", 2, _depthwise, input, filter, strides, padding, data_format, dilations
+    )
+
+
+def separable_conv2d(
+    input: TensorLike,
+    depthwise_filter: TensorLike,
+    pointwise_filter: TensorLike,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """A depthwise convolution, then one with filters of 1 x 1."""
+    depthwise = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
+    return conv2d(depthwise, pointwise_filter, 1, "VALID", data_format or "NHWC")
+
+
+def _transposed(rank: int, name: str, default: str) -> Any:
+    def public(
+        input: TensorLike,
+        filters: TensorLike,
+        output_shape: Any,
+        strides: Any,
+        padding: Any = "SAME",
+        data_format: str = default,
+        dilations: Any = None,
+        name: str | None = None,
+    ) -> Tensor:
+        shape = shape_of(output_shape, "output_shape")
+        return _convolution(
+            public.__name__,
+            rank,
+            _conv_transpose,
+            input,
+            filters,
+            strides,
+            padding,
+            data_format,
+            dilations,
+            output_shape=shape,
+        )
+
+    public.__doc__ = f"The transpose (gradient) of conv{rank}d: filters are (..., channels out, channels in)."
+    return renamed(name, public)
+
+
+conv1d_transpose = _transposed(1, "conv1d_transpose", "NWC")
+conv2d_transpose = _transposed(2, "conv2d_transpose", "NHWC")
+conv3d_transpose = _transposed(3, "conv3d_transpose", "NDHWC")
+
+
+def _window(x, size, strides, padding, first):
+    def full(sizes, other):
+        return (other, other, *sizes) if first else (other, *sizes, other)
+
+    pads = padding if isinstance(padding, str) else full(padding, (0, 0))
+    return full(size, 1), full(strides, 1), pads
+
+
+def _max_pool(x, size, strides, padding, first):
+    lowest = -np.inf if kind_of(x.dtype) == "f" else jnp.iinfo(x.dtype).min
+    return lax.reduce_window(
+        x, np.asarray(lowest, x.dtype), lax.max, *_window(x, size, strides, padding, first)
+    )
+
+
+def _avg_pool(x, size, strides, padding, first):
+    window = _window(x, size, strides, padding, first)
+    total = lax.reduce_window(x, np.zeros((), x.dtype), lax.add, *window)
+    # What was padded does not count.
+    return total / lax.reduce_window(jnp.ones_like(x), np.zeros((), x.dtype), lax.add, *window)
+
+
+renamed("max_pool", _max_pool)
+renamed("avg_pool", _avg_pool)
+
+
+def _pooled(
+    kernel: Any,
+    input: TensorLike,
+    rank: int | None,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None,
+) -> Tensor:
+    x = raw(input)
+    rank = x.ndim - 2 if rank is None else rank
+    if rank not in (1, 2, 3) or x.ndim != rank + 2:
+        raise ValueError(
+            f"input must have {'3, 4 or 5' if rank not in (1, 2, 3) else rank + 2} axes, got shape {x.shape}"
+        )
+    first = _channels_first(data_format, rank)
+    size, steps = _spatial(ksize, rank, first, "ksize"), _spatial(strides, rank, first, "strides")
+    return op(kernel, x, size=size, strides=steps, padding=_padding(padding, rank, first), first=first)
+
+
+def _pooling(kernel: Any, what: str) -> tuple:
+    def by_rank(rank: int | None, name: str, default: Any) -> Any:
+        def public(
+            input: TensorLike,
+            ksize: Any,
+            strides: Any,
+            padding: Any,
+            data_format: Any = default,
+            name: str | None = None,
+        ) -> Tensor:
+            return _pooled(kernel, input, rank, ksize, strides, padding, data_format)
+
+        public.__doc__ = (
+            f"The {what} of each window of size `ksize`, the windows `strides` apart. Padding as in `conv2d`."
+        )
+        return renamed(name, public)
+
+    name = kernel.__name__
+    formats = {None: None, 1: "NWC", 2: "NHWC", 3: "NDHWC"}
+    return tuple(
+        by_rank(rank, name + (f"{rank}d" if rank else ""), default) for rank, default in formats.items()
+    )
+
+
+max_pool, max_pool1d, max_pool2d, max_pool3d = _pooling(_max_pool, "largest element")
+avg_pool, avg_pool1d, avg_pool2d, avg_pool3d = _pooling(_avg_pool, "mean")
+
+
+def pool(
+    input: TensorLike,
+    window_shape: Sequence[int],
+    pooling_type: str,
+    strides: Any = None,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Pooling of type 'MAX' or 'AVG'."""
+    if pooling_type not in ("MAX", "AVG"):
+        raise ValueError(f"pooling_type must be 'MAX' or 'AVG', got {pooling_type!r}")
+    if dilations is not None and set(static(dilations)) != {1}:
+        raise NotImplementedError("pool: dilations are not supported, use jax.lax.reduce_window")
+    kernel = _max_pool if pooling_type == "MAX" else _avg_pool
+    return _pooled(kernel, input, len(window_shape), window_shape, strides, padding, data_format)

@@ -1,0 +1,92 @@
+"""Operations that have no gradient until one is registered, as in TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import nest, recorder
+from ..dtypes import requested
+from ..recorder import Op
+from ..registry import opaque
+from ..values import Tensor, convert_to_tensor, op, raw
+
+
+@opaque("AdjustContrastv2")
+def _adjust_contrast(images: Any, contrast_factor: Any) -> Any:
+    mean = jnp.mean(images, axis=(-3, -2), keepdims=True)
+    return (images - mean) * contrast_factor + mean
+
+
+def adjust_contrast(images: Any, contrast_factor: Any, name: str | None = None) -> Tensor:
+    """Images whose distance from their mean, for each channel, is `contrast_factor` times as large.
+
+    It has no gradient, as in TensorFlow: asking for one raises `LookupError`, until one is registered for
+    ``AdjustContrastv2`` with `RegisterGradient`.
+
+    Args:
+      images: floats, of shape ``(..., height, width, channels)``; integers are scaled and rounded back.
+      contrast_factor: a float scalar.
+
+    >>> import tapejax as tf
+    >>> print(tf.image.adjust_contrast([[[0.0], [1.0]]], 0.5).numpy().ravel())
+    [0.25 0.75]
+    """
+    array = raw(images)
+    if array.ndim < 3:
+        raise ValueError(f"images must have at least 3 dimensions (height, width, channels), got shape {array.shape}")
+    factor = raw(contrast_factor, dtype_hint="float32")
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        return op(_adjust_contrast, array, factor)
+    return op(_adjust_integers, array, factor)
+
+
+def _adjust_integers(images: Any, contrast_factor: Any) -> Any:
+    limit = jnp.iinfo(images.dtype).max
+    adjusted = _adjust_contrast(images.astype(jnp.float32) / limit, contrast_factor)
+    return jnp.clip(adjusted * (limit + 0.5), 0, limit).astype(images.dtype)
+
+
+def numpy_function(func: Callable, inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None) -> Any:
+    """Runs `func` on NumPy arrays as an operation of its own, which has no gradient: what depends on it is not connected.
+
+    Args:
+      func: takes NumPy arrays and returns arrays.
+      inp: the tensors to pass.
+      Tout: the dtype of the result, or a list of them if `func` returns several.
+
+    Raises:
+      NotImplementedError: inside `jax.jit`, where the shapes of the results are not known; use `jax.pure_callback`.
+    """
+    several = nest.is_nested(Tout)
+    arrays = [raw(x) for x in inp]
+    if recorder.staging():
+        raise NotImplementedError("numpy_function under jit: use jax.pure_callback, which is told the results' shapes")
+    with recorder.outside():
+        found = func(*(np.asarray(x) for x in arrays))
+    found = list(found) if several else [found]
+    results = [convert_to_tensor(np.asarray(x, requested(t))) for x, t in zip(found, nest.flatten(Tout), strict=True)]
+    # noted as an operation, so that it shows on the tape and a gradient can be registered for it
+    def fn(*_: Any) -> list[Any]:
+        return [jax.lax.stop_gradient(x._array) for x in results]
+
+    outputs = recorder.run(Op("PyFunc", fn, fn, eager=True), arrays)
+    return [Tensor(x) for x in outputs] if several else Tensor(outputs[0])
+
+
+def py_function(func: Callable, inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
+    """Runs `func` on the tensors as Python: the tape sees what it computes, so it is differentiable.
+
+    Args:
+      func: takes tensors and returns tensors (or values that become tensors of `Tout`).
+      inp: the tensors to pass.
+      Tout: the dtype of the result, or a list of them.
+    """
+    result = func(*(convert_to_tensor(x) for x in inp))
+    if nest.is_nested(Tout):
+        return [convert_to_tensor(x, dtype=t) for x, t in zip(result, Tout, strict=True)]
+    return convert_to_tensor(result, dtype=Tout)

@@ -1,0 +1,109 @@
+"""Python's operators, attached to `Tensor` and `Variable` through one table."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..values import Tensor, Variable, is_array_like, op, operands, raw
+from . import array, linalg, math
+
+_PLAIN = (bool, int, float, complex, list, tuple, np.ndarray, np.generic)
+
+
+def _forward(fn: Callable, reflected: str) -> Callable:
+    @functools.wraps(fn)
+    def operator(x, y):
+        try:
+            return fn(x, y)
+        except (TypeError, ValueError):
+            # An object of another library that is no tensor may know what to do with one.
+            if isinstance(y, _PLAIN) or is_array_like(y) or not hasattr(type(y), reflected):
+                raise
+            return NotImplemented
+
+    return operator
+
+
+def _reflect(fn: Callable) -> Callable:
+    @functools.wraps(fn)
+    def operator(x, y):
+        return fn(y, x)
+
+    return operator
+
+
+def _by_dtype(logical: Callable, bitwise: Callable) -> Callable:
+    """``&`` and its like: of bools their logic, of integers their bits."""
+
+    @functools.wraps(bitwise)
+    def operator(*values):
+        dtype = next(value.dtype for value in values if is_array_like(value))
+        return (logical if dtype == np.bool_ else bitwise)(*values)
+
+    return operator
+
+
+def _equality(fn: Callable, name: str, where_shapes_differ: bool) -> Callable:
+    def operator(x, y):
+        if y is None:
+            return where_shapes_differ
+        a, b = operands(x, y)
+        try:
+            np.broadcast_shapes(np.shape(a), np.shape(b))
+        except ValueError:  # not an error, but not equal either: TensorFlow's answer is one bool
+            return Tensor(raw(where_shapes_differ))
+        return op(fn, a, b)
+
+    operator.__name__ = operator.__qualname__ = name
+    return operator
+
+
+def _matmul(x, y):
+    return linalg.matmul(x, y)
+
+
+_m = vars(math)
+# name: (function, the reflected name)
+BINARY = {
+    "__add__": (_m["add"], "__radd__"),
+    "__sub__": (_m["subtract"], "__rsub__"),
+    "__mul__": (_m["multiply"], "__rmul__"),
+    "__truediv__": (_m["truediv"], "__rtruediv__"),
+    "__floordiv__": (math.floordiv, "__rfloordiv__"),
+    "__mod__": (math.floormod, "__rmod__"),
+    "__pow__": (math.pow, "__rpow__"),
+    "__matmul__": (_matmul, "__rmatmul__"),
+    "__and__": (_by_dtype(_m["logical_and"], _m["bitwise_and"]), "__rand__"),
+    "__or__": (_by_dtype(_m["logical_or"], _m["bitwise_or"]), "__ror__"),
+    "__xor__": (_by_dtype(_m["logical_xor"], _m["bitwise_xor"]), "__rxor__"),
+    "__lt__": (_m["less"], "__gt__"),
+    "__le__": (_m["less_equal"], "__ge__"),
+    "__gt__": (_m["greater"], "__lt__"),
+    "__ge__": (_m["greater_equal"], "__le__"),
+}
+OPERATORS: dict[str, Callable] = {
+    "__neg__": lambda x: _m["negative"](x),
+    "__abs__": lambda x: _m["abs"](x),
+    "__invert__": _by_dtype(math.logical_not, math.invert),
+    "__eq__": _equality(jnp.equal, "__eq__", False),
+    "__ne__": _equality(jnp.not_equal, "__ne__", True),
+}
+for _name, (_fn, _reflected) in BINARY.items():
+    OPERATORS[_name] = _forward(_fn, _reflected)
+    if _reflected.startswith("__r"):
+        OPERATORS[_reflected] = _reflect(_fn)
+
+
+def attach() -> None:
+    """Gives both classes the operators; only `Tensor` is indexed here, a Variable's slices can be assigned to."""
+    for kind in (Tensor, Variable):
+        for name, operator in OPERATORS.items():
+            setattr(kind, name, operator)
+    setattr(Tensor, "__getitem__", array.getitem)  # noqa: B010  (mypy takes an assignment for a generic class)
+
+
+attach()

@@ -1,0 +1,424 @@
+"""Random numbers, drawn by ``jax.random`` from one state for the whole process.
+
+A draw is an operation like any other: a function of the two numbers that make its key, which are constants to a tape.
+`state` is the only place that knows which numbers come next.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dtypes import as_dtype, requested
+from ..errors import InvalidArgumentError
+from ..values import Tensor, op, raw
+from .table import TensorLike, kind_of, known, renamed, shape_of, static, wide
+
+
+class State:
+    """The seed of the process and how many draws there were: together they make the key of the next draw.
+
+    What threads the state through a compiled program can put its own numbers, tracers even, in `seed` and `count`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.reset(None)
+
+    def reset(self, seed: int | None) -> None:
+        self.seed = np.uint32(secrets.randbits(32) if seed is None else _folded(seed))
+        self.count: Any = 0
+        self._own: dict[int, int] = {}
+
+    def next(self, op_seed: int | None = None) -> tuple[Any, Any]:
+        """The two numbers of the next key. Draws with a seed of their own are counted apart, per seed."""
+        with self._lock:
+            if op_seed is None:
+                count = self.count
+                self.count = count + 1
+                return self.seed, np.uint32(count) if isinstance(count, int) else count
+            count = self._own.get(op_seed, 0)
+            self._own[op_seed] = count + 1
+        mixed = np.random.SeedSequence(
+            [int(self.seed) if self._chosen else 0, _folded(op_seed), 1]
+        ).generate_state(1)[0]
+        return mixed, np.uint32(count)
+
+    _chosen = False
+
+
+def _folded(seed: Any) -> int:
+    """Any integer as 32 bits, without losing the upper ones."""
+    number = int(static(seed, "seed"))
+    return (number ^ (number >> 32)) & 0xFFFFFFFF
+
+
+state = State()
+
+
+def key_of(seed: Any, count: Any) -> Any:
+    """The key of a draw; called inside the operation, so that it costs no call of its own."""
+    return jax.random.fold_in(jax.random.key(seed), count)
+
+
+def set_seed(seed: int) -> None:
+    """Makes all that follows reproducible: the same seed, the same numbers.
+
+    The numbers are JAX's, not TensorFlow's.
+
+    >>> import tapejax as tf
+    >>> tf.random.set_seed(1)
+    >>> a = tf.random.normal([2])
+    >>> tf.random.set_seed(1)
+    >>> bool(tf.reduce_all(a == tf.random.normal([2])))
+    True
+    """
+    with state._lock:
+        state.reset(seed)
+        state._chosen = True
+
+
+def _float_dtype(dtype: Any) -> np.dtype:
+    wanted = requested(dtype)
+    if kind_of(wanted) != "f":
+        raise TypeError(f"dtype must be a floating point type, got {wanted}")
+    return wanted
+
+
+def _parameters(dtype: np.dtype, *values: TensorLike) -> list:
+    return [value if type(value) in (int, float) else raw(value, dtype) for value in values]
+
+
+# ---- Functions of the two numbers that make the key ---------------------------------------------------
+
+
+def _normal(seed, count, mean, stddev, shape, dtype):
+    return mean + stddev * jax.random.normal(key_of(seed, count), shape, dtype)
+
+
+def _truncated_normal(seed, count, mean, stddev, shape, dtype):
+    return mean + stddev * jax.random.truncated_normal(key_of(seed, count), -2, 2, shape, dtype)
+
+
+def _uniform(seed, count, minval, maxval, shape, dtype):
+    return minval + (maxval - minval) * jax.random.uniform(key_of(seed, count), shape, dtype)
+
+
+def _integers(seed, count, minval, maxval, shape, dtype):
+    return jax.random.randint(key_of(seed, count), shape, minval, maxval, dtype)
+
+
+def _all_integers(seed, count, shape, dtype):
+    return jax.random.bits(key_of(seed, count), shape, np.dtype(f"uint{8 * dtype.itemsize}")).astype(dtype)
+
+
+def _gamma(seed, count, alpha, beta, shape, dtype):
+    shape = (*shape, *jnp.broadcast_shapes(jnp.shape(alpha), jnp.shape(beta)))
+    return jax.random.gamma(key_of(seed, count), alpha, shape, dtype) / beta
+
+
+def _poisson(seed, count, lam, shape, dtype):
+    return jax.random.poisson(key_of(seed, count), lam, (*shape, *jnp.shape(lam))).astype(dtype)
+
+
+def _categorical(seed, count, logits, num, dtype):
+    drawn = jax.random.categorical(
+        key_of(seed, count), jax.lax.stop_gradient(logits)[:, None, :], shape=(logits.shape[0], num)
+    )
+    return drawn.astype(dtype)
+
+
+def _shuffle(seed, count, value):
+    return jax.random.permutation(key_of(seed, count), value)
+
+
+def _binomial(seed, count, counts, probs, shape, dtype):
+    return jax.random.binomial(key_of(seed, count), counts, probs, shape).astype(dtype)
+
+
+for _fn, _name in (
+    (_normal, "random_normal"),
+    (_truncated_normal, "truncated_normal"),
+    (_uniform, "random_uniform"),
+    (_integers, "random_uniform_int"),
+    (_all_integers, "random_uniform_int"),
+    (_gamma, "random_gamma"),
+    (_poisson, "random_poisson"),
+    (_categorical, "categorical"),
+    (_shuffle, "shuffle"),
+    (_binomial, "random_binomial"),
+):
+    renamed(_name, _fn)
+
+
+def _draw_uniform(key: tuple, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Tensor:
+    wanted, sizes = requested(dtype), shape_of(shape)
+    if kind_of(wanted) in "iu":
+        if maxval is None:
+            raise ValueError(f"Must specify maxval for integer dtype {wanted}")
+        low, high = raw(minval, wanted), raw(maxval, wanted)
+        seen = known(low), known(high)
+        if seen[0] is not None and seen[1] is not None and (seen[0] >= seen[1]).any():
+            raise InvalidArgumentError(f"random.uniform: Need minval < maxval, got {minval} >= {maxval}")
+        return op(_integers, *key, low, high, shape=sizes, dtype=wanted)
+    return op(
+        _uniform,
+        *key,
+        *_parameters(_float_dtype(dtype), minval, 1 if maxval is None else maxval),
+        shape=sizes,
+        dtype=wanted,
+    )
+
+
+# ---- Draws that follow each other --------------------------------------------------------------------------
+
+
+def normal(
+    shape: Any,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: Any = "float32",
+    seed: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normally distributed numbers. The gradient reaches `mean` and `stddev`."""
+    wanted = _float_dtype(dtype)
+    return op(
+        _normal, *state.next(seed), *_parameters(wanted, mean, stddev), shape=shape_of(shape), dtype=wanted
+    )
+
+
+def truncated_normal(
+    shape: Any,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: Any = "float32",
+    seed: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normally distributed numbers, those more than two standard deviations from the mean drawn again."""
+    wanted = _float_dtype(dtype)
+    return op(
+        _truncated_normal,
+        *state.next(seed),
+        *_parameters(wanted, mean, stddev),
+        shape=shape_of(shape),
+        dtype=wanted,
+    )
+
+
+def uniform(
+    shape: Any,
+    minval: TensorLike = 0,
+    maxval: TensorLike = None,
+    dtype: Any = "float32",
+    seed: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Numbers in [minval, maxval), all equally likely; maxval is 1 by default, and must be given for integers.
+
+    Raises:
+      ValueError: `maxval` is missing for an integer `dtype`.
+      InvalidArgumentError: minval >= maxval, for integers.
+    """
+    return _draw_uniform(state.next(seed), shape, minval, maxval, dtype)
+
+
+def gamma(
+    shape: Any,
+    alpha: TensorLike,
+    beta: TensorLike = None,
+    dtype: Any = "float32",
+    seed: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """`shape` numbers from each gamma distribution in `alpha` and `beta`; the gradient reaches both."""
+    wanted = _float_dtype(dtype)
+    given = raw(alpha, wanted), raw(1.0 if beta is None else beta, wanted)
+    return op(_gamma, *state.next(seed), *given, shape=shape_of(shape), dtype=wanted)
+
+
+def poisson(
+    shape: Any, lam: TensorLike, dtype: Any = "float32", seed: Any = None, name: str | None = None
+) -> Tensor:
+    """`shape` numbers from each Poisson distribution in `lam`."""
+    return op(_poisson, *state.next(seed), raw(lam), shape=shape_of(shape), dtype=requested(dtype))
+
+
+def categorical(
+    logits: TensorLike, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None
+) -> Tensor:
+    """For each row of `logits`, `num_samples` classes drawn with those unnormalised log probabilities.
+
+    int64 (int32 while ``jax_enable_x64`` is off).
+    """
+    return _draw_categorical(state.next(seed), logits, num_samples, dtype)
+
+
+def _draw_categorical(key: tuple, logits: Any, num_samples: Any, dtype: Any) -> Tensor:
+    array = raw(logits)
+    if array.ndim != 2:
+        raise InvalidArgumentError(f"categorical: logits should be a matrix, got shape {array.shape}")
+    wanted = wide("int64") if dtype is None or as_dtype(dtype).name == "int64" else requested(dtype)
+    return op(_categorical, *key, array, num=int(static(num_samples, "num_samples")), dtype=wanted)
+
+
+def shuffle(value: TensorLike, seed: Any = None, name: str | None = None) -> Tensor:
+    """The parts of `value` along its first axis in random order."""
+    return op(_shuffle, *state.next(seed), raw(value))
+
+
+# ---- Draws that depend on their seed alone -----------------------------------------------------------------
+
+
+def _stateless(seed: TensorLike) -> tuple:
+    array = raw(seed)
+    if array.shape != (2,) or kind_of(array.dtype) not in "iu":
+        raise InvalidArgumentError(
+            f"seed must be two integers, shape (2,), got {array.dtype} of shape {array.shape}"
+        )
+    halves = op(_halves, array)
+    return halves[0]._array, halves[1]._array
+
+
+def _halves(seed):
+    def folded(number):
+        number = number.astype(jnp.uint64 if number.dtype.itemsize == 8 else jnp.uint32)
+        return (number ^ (number >> 32 if number.dtype.itemsize == 8 else 0)).astype(jnp.uint32)
+
+    return folded(seed[0]), folded(seed[1])
+
+
+renamed("seed", _halves)
+
+
+def stateless_normal(
+    shape: Any,
+    seed: TensorLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: Any = "float32",
+    name: str | None = None,
+    alg: str = "auto_select",
+) -> Tensor:
+    """As `normal`, but the same `seed`, two integers, always gives the same numbers."""
+    wanted = _float_dtype(dtype)
+    return op(
+        _normal, *_stateless(seed), *_parameters(wanted, mean, stddev), shape=shape_of(shape), dtype=wanted
+    )
+
+
+def stateless_truncated_normal(
+    shape: Any,
+    seed: TensorLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: Any = "float32",
+    name: str | None = None,
+    alg: str = "auto_select",
+) -> Tensor:
+    """As `truncated_normal`, but the same `seed`, two integers, always gives the same numbers."""
+    wanted = _float_dtype(dtype)
+    return op(
+        _truncated_normal,
+        *_stateless(seed),
+        *_parameters(wanted, mean, stddev),
+        shape=shape_of(shape),
+        dtype=wanted,
+    )
+
+
+def stateless_uniform(
+    shape: Any,
+    seed: TensorLike,
+    minval: TensorLike = 0,
+    maxval: TensorLike = None,
+    dtype: Any = "float32",
+    name: str | None = None,
+    alg: str = "auto_select",
+) -> Tensor:
+    """As `uniform`, but the same `seed`, two integers, always gives the same numbers.
+
+    Integers with minval and maxval both None are taken from the whole range of `dtype`.
+    """
+    wanted = requested(dtype)
+    if minval is None and maxval is None and kind_of(wanted) in "iu":
+        return op(_all_integers, *_stateless(seed), shape=shape_of(shape), dtype=wanted)
+    return _draw_uniform(_stateless(seed), shape, 0 if minval is None else minval, maxval, dtype)
+
+
+def stateless_categorical(
+    logits: TensorLike, num_samples: Any, seed: TensorLike, dtype: Any = "int64", name: str | None = None
+) -> Tensor:
+    """As `categorical`, but the same `seed`, two integers, always gives the same numbers."""
+    return _draw_categorical(_stateless(seed), logits, num_samples, dtype)
+
+
+def stateless_gamma(
+    shape: Any,
+    seed: TensorLike,
+    alpha: TensorLike,
+    beta: TensorLike = None,
+    dtype: Any = "float32",
+    name: str | None = None,
+) -> Tensor:
+    """Numbers from gamma distributions, of the whole `shape`; the same `seed` always gives the same numbers."""
+    wanted = _float_dtype(dtype)
+    given = raw(alpha, wanted), raw(1.0 if beta is None else beta, wanted)
+    sizes = shape_of(shape)
+    drawn = np.broadcast_shapes(given[0].shape, given[1].shape)
+    return op(_gamma, *_stateless(seed), *given, shape=sizes[: len(sizes) - len(drawn)], dtype=wanted)
+
+
+def stateless_poisson(
+    shape: Any, seed: TensorLike, lam: TensorLike, dtype: Any = "int32", name: str | None = None
+) -> Tensor:
+    """Numbers from Poisson distributions, of the whole `shape`; the same `seed` always gives the same numbers."""
+    rates, sizes = raw(lam), shape_of(shape)
+    return op(
+        _poisson, *_stateless(seed), rates, shape=sizes[: len(sizes) - rates.ndim], dtype=requested(dtype)
+    )
+
+
+def stateless_binomial(
+    shape: Any,
+    seed: TensorLike,
+    counts: TensorLike,
+    probs: TensorLike,
+    output_dtype: Any = "int32",
+    name: str | None = None,
+) -> Tensor:
+    """Numbers from binomial distributions; the same `seed` always gives the same numbers."""
+    given = raw(counts, dtype_hint="float32"), raw(probs)
+    return op(_binomial, *_stateless(seed), *given, shape=shape_of(shape), dtype=requested(output_dtype))
+
+
+def fold_in(seed: TensorLike, data: Any, alg: str = "auto_select") -> Tensor:
+    """A new seed out of a seed and an integer."""
+    return op(_fold_in, *_stateless(seed), raw(data))
+
+
+def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
+    """`num` new seeds out of one, shape (num, 2)."""
+    return op(_split, *_stateless(seed), num=int(static(num, "num")))
+
+
+def _fold_in(first, second, data):
+    return _as_seed(jax.random.fold_in(key_of(first, second), data))
+
+
+def _split(first, second, num):
+    return _as_seed(jax.random.split(key_of(first, second), num))
+
+
+def _as_seed(keys):
+    return jax.lax.bitcast_convert_type(jax.random.key_data(keys), jnp.int32)
+
+
+renamed("fold_in", _fold_in)
+renamed("split", _split)

@@ -1,0 +1,287 @@
+"""How a pure function of arrays becomes a function with TensorFlow's face.
+
+`operation` is the whole of it: the body says what is computed on raw arrays, and is compiled once per set of static
+arguments; the decorator says which parameters are tensors and which dtypes they may have. What has no body of its
+own is a row in a table: ``unary("sin", jnp.sin, "fc", "...")``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dtypes import DType, narrowed, requested
+from ..errors import InvalidArgumentError
+from ..values import Tensor, Variable, is_array_like, op, operands, raw
+
+TensorLike = Any  # Tensor, Variable, jax.Array, NumPy, a nested list or a Python number
+
+# Kinds of dtypes, as letters: bool, signed int, unsigned int, float, complex.
+ANY, NUMBER, REAL, FIELD, FLOAT, INTEGER, BOOL = "biufc", "iufc", "iuf", "fc", "f", "iu", "b"
+_KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
+_DTYPE_ARGUMENTS = {"dtype", "out_type", "output_type", "index_type"}
+_ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
+
+
+@functools.cache
+def kind_of(dtype: np.dtype) -> str:
+    """The letter of a dtype's kind; unlike NumPy's, it knows bfloat16 for a float."""
+    for letter, parent in (
+        ("b", np.bool_),
+        ("i", np.signedinteger),
+        ("u", np.unsignedinteger),
+        ("f", np.floating),
+        ("c", np.complexfloating),
+    ):
+        if jnp.issubdtype(dtype, parent):
+            return letter
+    return "?"
+
+
+def require_kind(name: str, array: Any, kinds: str) -> None:
+    """Raises InvalidArgumentError where TensorFlow has no kernel for the dtype: ``tf.sqrt`` of an integer."""
+    if kind_of(array.dtype) not in kinds:
+        allowed = ", ".join(_KIND_NAMES[kind] for kind in kinds)
+        raise InvalidArgumentError(
+            f"{name}: a tensor of dtype {array.dtype} was given, but {name} takes {allowed} tensors only. "
+            "Convert it first, for instance tf.cast(x, tf.float32)"
+        )
+
+
+def static(value: Any, argument: str = "argument") -> Any:
+    """`value` as something hashable that can be part of a compiled program: lists and small tensors become tuples."""
+    if type(value) is tuple and all(type(item) is int for item in value):
+        return value
+    if isinstance(value, _ARRAYS):
+        return (
+            host(value, argument).tolist() if np.ndim(value) == 0 else static(host(value, argument).tolist())
+        )
+    if isinstance(value, DType):
+        return value.dtype
+    if isinstance(value, (list, tuple, range)):
+        return tuple(static(item, argument) for item in value)
+    return value
+
+
+def host(value: Any, argument: str = "argument") -> np.ndarray:
+    """The value of a tensor as NumPy: for what decides about shapes, which JAX must know before it compiles."""
+    array = value if isinstance(value, (np.ndarray, np.generic)) else raw(value)
+    if isinstance(array, jax.core.Tracer):
+        raise TypeError(
+            f"{argument} must have a known value: the shape of the result depends on it. Got a tensor that JAX is "
+            "tracing. Give a Python number or NumPy array, or compute it outside jit, vmap, grad and scan"
+        )
+    return np.asarray(array)
+
+
+def known(array: Any) -> np.ndarray | None:
+    """The values, where looking at them costs next to nothing; else None.
+
+    TensorFlow checks indices and divisors on the CPU and nowhere else: so do we.
+    """
+    if isinstance(array, jax.Array):
+        if isinstance(array, jax.core.Tracer) or next(iter(array.devices())).platform != "cpu":
+            return None
+    return np.asarray(array)
+
+
+def shape_of(shape: Any, argument: str = "shape") -> tuple[int, ...]:
+    """A shape argument (number, list, TensorShape, tensor, list with tensors in it) as a tuple of ints."""
+    sizes = static(shape, argument)
+    sizes = (sizes,) if not isinstance(sizes, tuple) else sizes
+    for size in sizes:
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"{argument} must be made of integers, got {shape!r}")
+    return sizes
+
+
+def axis_of(axis: Any, rank: int, argument: str = "axis") -> int:
+    """An axis counted from the front. Raises InvalidArgumentError when there is no such axis."""
+    number = int(static(axis, argument))
+    if not -rank <= number < rank:
+        raise InvalidArgumentError(
+            f"{argument}={number} is out of range: a tensor of rank {rank} has axes {-rank}..{rank - 1}"
+        )
+    return number % rank
+
+
+def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
+    """The axes of a reduction; None means all of them."""
+    if axis is None:
+        return tuple(range(rank))
+    axis = static(axis, "axis")
+    axes = tuple(axis_of(one, rank) for one in (axis if isinstance(axis, tuple) else (axis,)))
+    if len(set(axes)) < len(axes):
+        raise InvalidArgumentError(f"axis={axis} names an axis twice")
+    return axes
+
+
+def wide(dtype: str) -> np.dtype:
+    """A 64-bit dtype that TensorFlow picks by itself (argmax, int / int): narrowed without a warning."""
+    return narrowed(np.dtype(dtype))
+
+
+def run(fn: Callable, name: str, arrays: Sequence[Any], kinds: str, **options: Any) -> Any:
+    """Runs `fn` on tensors that must agree in dtype."""
+    arrays = operands(*arrays) if len(arrays) > 1 else [raw(arrays[0])]
+    if kinds != ANY:
+        require_kind(name, next(array for array in arrays if hasattr(array, "dtype")), kinds)
+    return op(fn, *arrays, **options)
+
+
+def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[Callable], Callable[..., Any]]:
+    """Makes a public function out of a body on raw arrays.
+
+    Args:
+      tensors: the names of the parameters that are tensors; the others are static. They come first in the signature.
+      kinds: the kinds of dtype that the first tensor may have.
+      agree: whether the tensors must be of one dtype.
+
+    The public function has one parameter more, `name`, which is accepted and ignored, as everywhere.
+    """
+
+    def decorate(fn: Callable) -> Callable[..., Any]:
+        signature = inspect.signature(fn)
+        count = len(tensors.split())
+        names = list(signature.parameters)
+        defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
+        plain = {key: _option(key, value) for key, value in defaults.items() if key in names[count:]}
+        complete = len(plain) == len(names) - count
+        public_signature = _with_name(signature, names[:count])
+
+        def public(*args, **kwargs):
+            if complete and not kwargs and len(args) == count:
+                arrays, options = args, plain
+            else:
+                bound = public_signature.bind(*args, **kwargs)
+                arrays = [bound.arguments[key] for key in names[:count]]
+                options = {
+                    key: _option(key, bound.arguments[key]) if key in bound.arguments else plain[key]
+                    for key in names[count:]
+                }
+            if agree or count == 1:
+                return run(fn, fn.__name__, arrays, kinds, **options)
+            arrays = [raw(array) for array in arrays]
+            require_kind(fn.__name__, arrays[0], kinds)
+            return op(fn, *arrays, **options)
+
+        public = functools.wraps(fn)(public)
+        public.__signature__ = public_signature  # type: ignore[attr-defined]
+        return public
+
+    return decorate
+
+
+def _option(name: str, value: Any) -> Any:
+    return requested(value) if name in _DTYPE_ARGUMENTS and value is not None else static(value, name)
+
+
+def _with_name(signature: inspect.Signature, tensors: Sequence[str] = ()) -> inspect.Signature:
+    parameters = [
+        p.replace(
+            kind=p.POSITIONAL_OR_KEYWORD, annotation="TensorLike" if p.name in tensors else p.annotation
+        )
+        for p in signature.parameters.values()
+    ]
+    extra = inspect.Parameter(
+        "name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="str | None"
+    )
+    return signature.replace(parameters=[*parameters, extra], return_annotation="Tensor")
+
+
+def _as_array(x: TensorLike, kinds: str) -> Any:
+    # Where only bools will do, a Python number is a TypeError, a tensor of numbers an InvalidArgumentError.
+    return raw(x, "bool") if kinds == BOOL and not is_array_like(x) else raw(x)
+
+
+def unary(
+    name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: str = "x"
+) -> Callable[..., Tensor]:
+    """A public function of one tensor, elementwise. `fn` must be a stable object: a ``jnp`` function for one."""
+
+    def public(x: TensorLike, name: str | None = None) -> Tensor:
+        array = x._array if type(x) is Tensor else _as_array(x, kinds)
+        if kinds != ANY and kind_of(array.dtype) not in kinds:
+            require_kind(public.__name__, array, kinds)
+        return op(fn, array)
+
+    return _named(public, name, doc + _takes(kinds), {"x": argument})
+
+
+def binary(
+    name: str, fn: Callable, kinds: str = NUMBER, doc: str = "", arguments: tuple[str, str] = ("x", "y")
+) -> Callable[..., Tensor]:
+    """A public function of two tensors of one dtype, which broadcast."""
+
+    def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+        a, b = operands(x, y)
+        if kinds != ANY:
+            dtype = a.dtype if hasattr(a, "dtype") else b.dtype
+            if kind_of(dtype) not in kinds:
+                require_kind(public.__name__, a if hasattr(a, "dtype") else b, kinds)
+        return op(fn, a, b)
+
+    return _named(public, name, doc + _takes(kinds), dict(zip("xy", arguments, strict=True)))
+
+
+def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Callable[..., Tensor]:
+    """A public function that reduces axes; ``fn(x, axis, keepdims)`` gets a tuple of axes."""
+
+    def public(
+        input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
+    ) -> Tensor:
+        array = input_tensor._array if type(input_tensor) is Tensor else _as_array(input_tensor, kinds)
+        require_kind(public.__name__, array, kinds)
+        return op(fn, array, axis=axes_of(axis, array.ndim), keepdims=bool(keepdims))
+
+    return _named(public, name, doc + _takes(kinds))
+
+
+def renamed(name: str, fn: Callable) -> Callable:
+    """`fn` under the name that the tape shows."""
+    fn.__name__ = fn.__qualname__ = name
+    return fn
+
+
+def shown(*fns: Callable, prefix: str = "") -> None:
+    """The tape shows these functions by their names without the underscore."""
+    for fn in fns:
+        renamed(prefix + fn.__name__.strip("_"), fn)
+
+
+def _named(public: Any, name: str, doc: str, arguments: dict[str, str] | None = None) -> Any:
+    if arguments and any(old != new for old, new in arguments.items()):
+        public = with_arguments(public, arguments)
+    public.__name__ = public.__qualname__ = name
+    public.__doc__ = doc
+    return public
+
+
+def _takes(kinds: str) -> str:
+    return "" if kinds == ANY else f"\n\nTakes {', '.join(_KIND_NAMES[kind] for kind in kinds)} tensors."
+
+
+def with_arguments(public: Callable, arguments: dict[str, str]) -> Callable:
+    """`public` with other names for its arguments: keyword calls find them, positional ones do not pay for it."""
+    old_of = {new: old for old, new in arguments.items()}
+
+    @functools.wraps(public)
+    def renaming(*args, **kwargs):
+        if kwargs:
+            if unknown := kwargs.keys() & (arguments.keys() - old_of.keys()):
+                raise TypeError(f"{renaming.__name__}() got an unexpected keyword argument {min(unknown)!r}")
+            kwargs = {old_of.get(key, key): value for key, value in kwargs.items()}
+        return inner(*args, **kwargs)
+
+    inner = public
+    signature = inspect.signature(public)
+    renaming.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[p.replace(name=arguments.get(p.name, p.name)) for p in signature.parameters.values()]
+    )
+    return renaming

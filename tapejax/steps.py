@@ -1,0 +1,212 @@
+"""The backward pass, one operation at a time, and the first number in it that is none.
+
+The sweep is `derivatives.sweep_steps`, the one that `gradient` runs: what is shown is what happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import derivatives, listing, recorder
+from .errors import InvalidArgumentError
+from .listing import Line, Names, line_of, page, type_of, value_text
+from .program import extract, leading, list_entries
+from .recorder import Entry
+from .structures import Structure
+from .tape import GradientTape, _accessed, _conjugate, _cotangents, _no_source, _source_arrays, _targets
+
+# ---- step by step ---------------------------------------------------------------------------------------------------
+
+
+class BackwardStep(NamedTuple):
+    """One operation of the reverse sweep.
+
+    `incoming` are the cotangents of its outputs, complete; `outgoing` what it adds to those of its inputs. Both are
+    pairs (name, array). `number` is the operation's place on the tape, and `of` the name of what is differentiated.
+    """
+
+    number: int
+    entry: Entry
+    of: str
+    incoming: tuple[tuple[str, Any], ...]
+    outgoing: tuple[tuple[str, Any], ...]
+
+    @property
+    def operation(self) -> str:
+        return self.entry.op.name.strip("_")
+
+    @property
+    def line(self) -> Line | None:
+        return line_of(self.entry.where)
+
+    def __str__(self) -> str:
+        where = f"   {self.line}  {self.line.text}" if self.line else ""
+        return "\n".join([f"{self.number:>4}  {self.operation}{where}", *self._rows()])
+
+    def _rows(self) -> Iterator[str]:
+        for arrow, values in (("in ", self.incoming), ("out", self.outgoing)):
+            for name, x in values:
+                head = f"      {arrow}  ∂{self.of}/∂{name}: {type_of(x)} = "
+                yield head + value_text(x, len(head))
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return page(f"<pre>{html.escape(str(self))}</pre>")
+
+
+class Backward:
+    """The backward pass of `GradientTape.steps`: iterate to walk it, as often as you like.
+
+    `gradients` are what the sweep arrives at: exactly those of `GradientTape.gradient`, structured as its sources.
+    """
+
+    def __init__(self, tape: GradientTape, target: Any, sources: Any, output_gradients: Any, spaces: Sequence[dict]):
+        recording = tape._usable()
+        targets, self._structure = _targets(target), Structure(sources, _no_source)
+        arrays, self._owner = _source_arrays(recording, self._structure.leaves)
+        accessed = _accessed(recording, self._structure.leaves)
+        ends = [leaf.array for leaf in targets]
+        numbered, _ = list_entries(recording, ends, arrays, accessed)
+        found, _ = leading(numbered, recording.entries)
+        self._entries = [(position, recording.entries[position]) for position, _, _ in found]
+        self._program, self._values = extract(recording, ends, arrays, accessed)
+        with recorder.outside():
+            self._seeds = [_conjugate(x) for x in _cotangents(targets, target, output_gradients)]
+        self._names = Names(recording, spaces)
+        self._of = self._names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
+        self.recording = recording
+
+    def __len__(self) -> int:
+        return len(self._program.steps)
+
+    def __iter__(self) -> Iterator[BackwardStep]:
+        return self._walk({})
+
+    def _walk(self, ct: dict[int, Any]) -> Iterator[BackwardStep]:
+        sweep = derivatives.sweep_steps(self._program, self._values, self._seeds, ct)
+        while True:
+            with recorder.outside():  # nobody's tape records that we look; but not while the user has the step
+                try:
+                    at, back = next(sweep)
+                except StopIteration:
+                    return
+            step, (number, entry) = self._program.steps[at], self._entries[at]
+            incoming = [(entry.outputs[j], ct[step.outs[j]]) for j in step.present if step.outs[j] in ct]
+            outgoing = [(entry.inputs[i], x) for i, x in zip(step.wanted, back, strict=True) if x is not None]
+            yield BackwardStep(number, entry, self._of, self._named(incoming), self._named(outgoing))
+
+    def _named(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[str, Any], ...]:
+        return tuple([(self._names.of(x), cotangent) for x, cotangent in pairs])
+
+    @property
+    def gradients(self) -> Any:
+        ct: dict[int, Any] = {}
+        for _ in self._walk(ct):
+            pass
+        found: list[Any] = [None] * len(self._structure.leaves)
+        with recorder.outside():
+            for i, slot in zip(self._owner, self._program.sources, strict=True):
+                if slot is not None and slot in ct:
+                    x = _conjugate(ct[slot])
+                    found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
+        return self._structure.pack(found)
+
+    def __str__(self) -> str:
+        seeds = [(t, x) for t, x in zip(self._program.targets, self._seeds, strict=True) if t is not None]
+        head = f"Backward pass of {self._of}: {len(self)} operations"
+        if len(seeds) == 1:
+            head += f", from ∂{self._of}/∂{self._of} = {value_text(seeds[0][1])}"
+        return "\n".join([head, *map(str, self)])
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return page(f"<pre>{html.escape(str(self))}</pre>")
+
+
+# ---- numbers that are none ------------------------------------------------------------------------------------------
+
+
+class NonFiniteError(InvalidArgumentError):
+    """A value or a cotangent is NaN or infinite.
+
+    `direction` says where, "forward" or "backward"; `entry` is the operation, `line` the line that ran it, `value` the
+    array.
+    """
+
+    def __init__(self, message: str, direction: str = "", entry: Entry | None = None, value: Any = None):
+        super().__init__(message)
+        self.direction, self.entry, self.value = direction, entry, value
+
+    @property
+    def line(self) -> Line | None:
+        return line_of(self.entry.where) if self.entry else None
+
+
+def check_numerics(walk: Backward, ends: Sequence[Any]) -> None:
+    """Raises `NonFiniteError` for the first operation whose value, then whose cotangent, is not finite."""
+    recording, names = walk.recording, walk._names
+    for position in listing.ancestors(recording.entries, ends)[0]:
+        entry = recording.entries[position]
+        for x in entry.outputs:
+            if not _finite(x):
+                raise NonFiniteError(_forward_message(position, entry, x, names), "forward", entry, x)
+    for step in walk:
+        for name, x in (*step.incoming, *step.outgoing):
+            if not _finite(x):
+                raise NonFiniteError(_backward_message(step, name, x), "backward", step.entry, x)
+
+
+def _finite(x: Any) -> bool:
+    if not isinstance(x, jax.Array) or isinstance(x, jax.core.Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
+        return True
+    with recorder.outside():
+        return bool(_all_finite(x))
+
+
+_all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
+
+
+def _what(x: Any) -> str:
+    with np.errstate(all="ignore"):
+        found = np.asarray(x).astype(np.complex128 if jnp.iscomplexobj(x) else np.float64)
+    bad = ~np.isfinite(found)
+    kind = "NaN" if np.isnan(found[bad][0]) else "infinite"
+    if not found.shape:
+        return kind
+    first = [int(i) for i in np.argwhere(bad)[0]]
+    return f"{kind} in {int(bad.sum())} of {found.size} elements, the first at {first}"
+
+
+def _where(entry: Entry) -> str:
+    line = line_of(entry.where)
+    return f" ({line}: `{line.text}`)" if line else ""
+
+
+def _forward_message(position: int, entry: Entry, x: Any, names: Names) -> str:
+    name = entry.op.name.strip("_")
+    culprits = [names.of(i) for i in entry.inputs if not _finite(i)]
+    said = "its inputs are finite"
+    if culprits:
+        said = f"its input {', '.join(culprits)} came in that way: the tape did not compute it"
+    inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
+    return f"forward: operation {position}, {name}{_where(entry)}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
+
+
+def _backward_message(step: BackwardStep, name: str, x: Any) -> str:
+    came_in = any(x is y for _, y in step.incoming)
+    coming = "; ".join(f"∂{step.of}/∂{n} = {value_text(y)}" for n, y in step.incoming)
+    if came_in:
+        return f"backward: the cotangent of {name}, which comes to operation {step.number}, {step.operation}{_where(step.entry)}, is {_what(x)}"
+    return (
+        f"backward: operation {step.number}, {step.operation}{_where(step.entry)}, makes ∂{step.of}/∂{name} {_what(x)}; what "
+        f"came in was finite: {coming}. Its derivative is infinite or undefined there. If a `where` chooses another value in "
+        "its place, a zero cotangent still meets that derivative, and 0 * inf is NaN: give the operation a harmless argument "
+        "in the branch not taken, as in where(ok, f(where(ok, x, 1.0)), 0.0)."
+    )
