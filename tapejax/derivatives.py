@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
-from .program import Program, Step
+from .program import Chunk, Program, Step, chunks
 from .recorder import Op
 from .registry import differentiable, forget_on_registration
 
@@ -321,14 +321,44 @@ _whole_programs: set[int] = set()
 def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """The sources' cotangents (None where not connected), by the way of running that stalls the user least.
 
-    A program is compiled whole when it comes back, or at once if its parts would have to be compiled anyway; a long one,
-    or one that was never seen but is made of known parts, runs step by step and compiles nothing.
+    A program is compiled whole when it comes back, or at once if its parts would have to be compiled anyway. A long one that
+    repeats itself is run chunk by chunk, each of which comes back. What was never seen but is made of known parts runs step
+    by step and compiles nothing.
     """
     if not _compile_whole(program, values):
+        long = len(program.steps) > COMPILE_AT_MOST and not any([step.op.eager for step in program.steps])
+        if long and (parts := chunks(program)):
+            return _sweep_chunks(program, parts, values, cotangents)
         return sweep(program, values, cotangents)
     ends = [x for slot, x in zip(program.targets, cotangents, strict=True) if slot is not None]
     back = iter(recorder.run(_whole(program), (*values, *ends)))
     return [None if slot is None else next(back) for slot in program.sources]
+
+
+def _sweep_chunks(
+    program: Program, parts: Sequence[Chunk], values: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    ct: dict[int, Any] = {}
+
+    def add(slot: int, x: Any) -> None:
+        ct[slot] = recorder.apply(_add, ct[slot], x) if slot in ct else x
+
+    for slot, x in zip(program.targets, cotangents, strict=True):
+        if slot is not None:
+            add(slot, x)
+    known = len(values)
+    for part in reversed(parts):
+        if not all([slot in ct for slot in part.targets]):
+            return sweep(program, values, cotangents)  # nothing came back to some value: only step by step tells
+        read = [values[slot] if slot < known else None for slot in part.read]
+        back = pull_back(part.program, read, [ct[slot] for slot in part.targets])
+        first_own = len(part.sources) - part.own
+        for i, (slot, x) in enumerate(zip(part.sources, back, strict=True)):
+            if x is not None and i < first_own:
+                add(slot, x)
+            elif x is not None:
+                ct[slot] = x
+    return [None if slot is None else ct.get(slot) for slot in program.sources]
 
 
 def push_forward(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:

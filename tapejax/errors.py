@@ -128,6 +128,10 @@ class UnauthenticatedError(OpError):
     error_code = 16
 
 
+class OperatorNotAllowedInGraphError(TypeError):
+    """Python asked for the value of a tensor in a function that is being traced."""
+
+
 class NarrowingWarning(UserWarning):
     """A 64-bit type became a 32-bit type because ``jax_enable_x64`` is off."""
 

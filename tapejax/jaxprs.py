@@ -46,6 +46,18 @@ def among(params: dict[str, Any]) -> bool:
     return next(_inner(params), None) is not None
 
 
+def is_plain_jit(params: dict[str, Any]) -> bool:
+    """Whether a ``jit`` was asked for nothing but compilation: no donation, shardings, layouts or options."""
+    asked = (*params["in_shardings"], *params["out_shardings"])
+    return (
+        not any(params["donated_invars"])
+        and all(type(x).__name__ == "UnspecifiedValue" for x in asked)
+        and all(x is None for x in (*params["in_layouts"], *params["out_layouts"]))
+        and not params["compiler_options_kvs"]
+        and not params["keep_unused"]
+    )
+
+
 def contains(jaxpr: Any, name: str) -> bool:
     """Whether a primitive of that name occurs in `jaxpr`, at any depth."""
     return any(

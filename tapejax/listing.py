@@ -127,6 +127,10 @@ class Names:
         for part, inner in _parts(value):
             self._add(name + part, inner, depth + 1)
 
+    def only(self, values: Sequence[Any]) -> dict[int, str]:
+        """The user's names of these values, by id."""
+        return {id(x): self._names[id(x)] for x in values if id(x) in self._names}
+
     def name(self, x: Any) -> str | None:
         """What the user calls `x`, or None."""
         return self._names.get(id(x))

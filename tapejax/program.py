@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -29,12 +30,23 @@ class Step(NamedTuple):
     present: tuple[int, ...]
 
 
-class Program(NamedTuple):
-    """`steps` in the order in which they ran, the slots of the targets, and of each source (None: not connected)."""
+@dataclass(frozen=True)
+class Program:
+    """`steps` in the order in which they ran, the slots of the targets, and of each source (None: not connected).
+
+    The first slots are those whose recorded value is read; the values come beside the program, in that order.
+    """
 
     steps: tuple[Step, ...]
     targets: tuple[int | None, ...]
     sources: tuple[int | None, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:  # of a long program it takes as long as a look-up should
+        return hash((self.steps, self.targets, self.sources))
 
 
 class Listing(NamedTuple):
@@ -162,30 +174,82 @@ def leading(listing: Listing, entries: Sequence[Entry]) -> tuple[list[tuple[int,
 
 
 def _cut(listing: Listing, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
-    """The program in a listing, and the number of the value in each slot that is read."""
+    """The program in a listing, and the number of the value in each slot whose value is read."""
     found, needed = leading(listing, entries)
     kept = [(*listing.entries[position], wanted, present) for position, wanted, present in found]
     used = {x for _, ins, *_ in kept for x in ins}
     ends = [x if x in needed else None for x in listing.targets]
     starts = [x if x in needed and (x in used or x in ends) else None for x in listing.sources]
+    return compact([Step(*step) for step in kept], ends, starts)
+
+
+def compact(
+    steps: Sequence[Step], targets: Sequence[int | None], sources: Sequence[int | None]
+) -> tuple[Program, tuple[int, ...]]:
+    """A program of these steps with its slots numbered anew, and the old number of each slot whose value is read."""
     slots: dict[int, int] = {}
-    read = [x for _, ins, *_ in kept for x in ins] + [x for x in (*ends, *starts) if x is not None]
-    for x in read:
-        slots.setdefault(x, len(slots))
-    read = list(slots)  # slots beyond these are only written
+    for step in steps:
+        for x in step.ins:
+            slots.setdefault(x, len(slots))
+    for x in (*targets, *sources):
+        if x is not None:
+            slots.setdefault(x, len(slots))
+    read = tuple(slots)
 
     def slot(x: int) -> int:
         return slots.setdefault(x, len(slots))
 
-    steps = [
-        Step(op, tuple(map(slot, ins)), tuple(map(slot, outs)), wanted, present) for op, ins, outs, wanted, present in kept
-    ]
-    program = Program(
-        tuple(steps),
-        tuple(None if x is None else slots[x] for x in ends),
-        tuple(None if x is None else slots[x] for x in starts),
-    )
-    return program, tuple(read)
+    def end(x: int | None) -> int | None:
+        return None if x is None else slots[x]
+
+    numbered = [step._replace(ins=tuple(map(slot, step.ins)), outs=tuple(map(slot, step.outs))) for step in steps]
+    return Program(tuple(numbered), tuple(map(end, targets)), tuple(map(end, sources))), read
+
+
+class Chunk(NamedTuple):
+    """A stretch of a longer program as a program of its own.
+
+    `read` are the long program's slots for the values it reads, `targets` those whose cotangents go in, `sources` those
+    whose come out: added to what has come back there so far, or for the last `own`, which it computes itself, in its place.
+    """
+
+    program: Program
+    read: tuple[int, ...]
+    targets: tuple[int, ...]
+    sources: tuple[int, ...]
+    own: int
+
+
+CHUNK = 64
+
+
+@functools.lru_cache(256)
+def chunks(program: Program) -> tuple[Chunk, ...]:
+    """A program that goes in circles, as a loop that was unrolled does, cut so that most chunks are equal; else nothing."""
+    kinds = [(step.op, step.wanted, step.present) for step in program.steps]
+    count = len(kinds)
+    middle = count // 3
+    period = next((p for p in range(1, CHUNK * 2) if kinds[middle : middle + 2 * p] == kinds[middle + p : middle + 3 * p]), 0)
+    if not period:
+        return ()
+    length = period * -(-CHUNK // period)
+    begin = next((i for i in range(middle) if kinds[i : i + length] == kinds[i + length : i + 2 * length]), None)
+    if begin is None:
+        return ()
+    edges = sorted({0, *range(begin, count, length), count})
+    return tuple(_chunk(program, a, b) for a, b in zip(edges, edges[1:], strict=False))
+
+
+def _chunk(program: Program, begin: int, end: int) -> Chunk:
+    steps = program.steps[begin:end]
+    written = {slot for step in steps for slot in step.outs}
+    later = {step.ins[i] for step in program.steps[end:] for i in step.wanted} | set(program.targets)
+    targets = tuple(dict.fromkeys(step.outs[j] for step in steps for j in step.present if step.outs[j] in later))
+    wanted = dict.fromkeys(step.ins[i] for step in steps for i in step.wanted)
+    outer = [slot for slot in wanted if slot not in written]
+    own = [slot for slot in dict.fromkeys(program.sources) if slot is not None and slot in written]
+    part, read = compact(steps, targets, [*outer, *own])
+    return Chunk(part, read, targets, (*outer, *own), len(own))
 
 
 @functools.cache

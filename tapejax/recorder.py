@@ -471,7 +471,12 @@ def zero_gradient(fn: Callable) -> Callable:
 
 def _primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -> tuple[Op, Sequence[Any]]:
     """The Op for a primitive with its parameters, and its inputs: `args` and what its jaxprs close over."""
-    if not jaxprs.among(params):
+    jaxpr = params.get("jaxpr")
+    if jaxpr is not None:
+        known = _known_jaxprs.get(id(jaxpr))
+        if known is not None and known[1] is jaxpr and known[0] == (primitive, *params.values()):
+            return known[2], args
+    elif not jaxprs.among(params):
         return _bind_op(primitive, params), args
     if arrays := jaxprs.constants_of(params):
         if primitive.name in jaxprs.JIT:
@@ -479,7 +484,16 @@ def _primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -
         else:
             lifted = jaxprs.lift(primitive, params, args, arrays)
         return _jaxpr_op(lifted, params.get("name", primitive.name)), (*arrays, *args)
-    return _bind_op(primitive, {name: jaxprs.intern(value) for name, value in params.items()}), args
+    op = _bind_op(primitive, {name: jaxprs.intern(value) for name, value in params.items()})
+    if jaxpr is not None:
+        if len(_known_jaxprs) >= CACHED_OPS:
+            _known_jaxprs.clear()
+        _known_jaxprs[id(jaxpr)] = (primitive, *params.values()), jaxpr, op
+    return op, args
+
+
+# By the identity of a jaxpr, which is kept alive here: `jnp` functions bring the same one every time.
+_known_jaxprs: dict[int, tuple[tuple, Any, Op]] = {}
 
 
 def _bind_op(primitive: Any, params: dict[str, Any]) -> Op:
@@ -492,8 +506,12 @@ def _bind_op(primitive: Any, params: dict[str, Any]) -> Op:
 
 @functools.lru_cache(CACHED_OPS)
 def _cached_bind_op(primitive: Any, params: tuple[tuple[str, Any], ...]) -> Op:
-    fn = functools.partial(primitive.bind, **dict(params))
-    return Op(dict(params).get("name") or primitive.name, fn, fn, (primitive, params))
+    bound = dict(params)
+    fn = functools.partial(primitive.bind, **bound)
+    # Binding a jitted function anew costs 50 microseconds; one compiled from here has JAX's fast path, but would not
+    # keep what the user's jit says of donation and shardings.
+    call = None if primitive.name in jaxprs.JIT and jaxprs.is_plain_jit(bound) else fn
+    return Op(bound.get("name") or primitive.name, fn, call, (primitive, params))
 
 
 def _jaxpr_op(closed: Any, name: str) -> Op:

@@ -294,6 +294,38 @@ def cast(value: Any, spec: Any) -> Any:
     raise TypeError(f"a tensor of shape {tuple(value.shape)} and dtype {value.dtype} does not fit {spec}")
 
 
+# How many axes a tensor of any rank may have where a program has to know.
+RANKS = (1, 2, 0, 3, 4)
+
+
+def symbolic_inputs(specs: Sequence[TensorSpec], ranks: Sequence[int] | None = None) -> list[list[jax.ShapeDtypeStruct]]:
+    """Specs with sizes that are not known, as JAX's symbolic shapes; several attempts, the most general one first.
+
+    Sizes that have nothing to do with each other are tried first, then the same first size for all (a batch). A shape of
+    unknown rank gets one of `ranks`, in the order of the specs; by default one after the other is tried.
+    """
+    if ranks is None:
+        unknown = sum(spec.shape.rank is None for spec in specs)
+        tries = RANKS if unknown else (0,)
+        return [inputs for rank in tries for inputs in symbolic_inputs(specs, [rank] * unknown)]
+    attempts = [_symbolic(specs, iter(ranks), shared) for shared in (False, True)]
+    return attempts if sum(x.shape[:1] != y.shape[:1] for x, y in zip(*attempts, strict=True)) > 1 else attempts[:1]
+
+
+def _symbolic(specs: Sequence[TensorSpec], ranks: Iterator[int], shared: bool) -> list[jax.ShapeDtypeStruct]:
+    from jax import export  # loaded when it is needed
+
+    scope = export.SymbolicScope()
+    out = []
+    for i, spec in enumerate(specs):
+        shape = [None] * next(ranks) if spec.shape.rank is None else list(spec.shape)
+        named = [
+            ("b" if shared and axis == 0 else f"d{i}_{axis}") if size is None else str(size) for axis, size in enumerate(shape)
+        ]
+        out.append(jax.ShapeDtypeStruct(export.symbolic_shape(", ".join(named), scope=scope), requested(spec.dtype)))
+    return out
+
+
 # ---- results --------------------------------------------------------------------------------------------------------
 
 Packer = Callable[[Iterator[Any]], Any]

@@ -62,8 +62,8 @@ class Capture:
     """What a function that is being traced reads, assigns and creates. A context: inside it variables hold tracers."""
 
     def __init__(self) -> None:
-        self.slots: dict[int, Slot] = {}
-        self.created: dict[int, Slot] = {}
+        self.slots: dict[tuple[int, str], Slot] = {}
+        self.created: dict[tuple[int, str], Slot] = {}
 
     def __enter__(self) -> Capture:
         self._trace = current_trace()
@@ -79,18 +79,19 @@ class Capture:
     def adopt(self, holder: Any, attribute: str = "_array") -> Any:
         """What stands here for the array that `holder` has."""
         array = getattr(holder, attribute)
-        if self._knows(holder) or not self._is_outside(holder, array):
+        place = id(holder), attribute
+        if self._knows(place) or not self._is_outside(place, array):
             return array
         with set_current_trace(self._trace):
             tracer = _variable.bind(slot=len(self.slots), aval=jax.typeof(array))
-        self.slots[id(holder)] = Slot(holder, attribute, array, tracer)
+        self.slots[place] = Slot(holder, attribute, array, tracer)
         setattr(holder, attribute, tracer)
         return tracer
 
     def create(self, holder: Any, attribute: str = "_array") -> None:
         """Notes that `holder` came into being in the function."""
         array = getattr(holder, attribute)
-        self.created[id(holder)] = Slot(holder, attribute, array, array)
+        self.created[id(holder), attribute] = Slot(holder, attribute, array, array)
 
     def check(self, holder: Any, array: Any) -> None:
         """Raises RuntimeError if `array` cannot be assigned: it belongs to a trace inside this one, and would leak."""
@@ -102,16 +103,16 @@ class Capture:
                 "or use tf.cond and tf.while_loop, which thread variables through."
             )
 
-    def _knows(self, holder: Any) -> bool:
-        return id(holder) in self.slots or id(holder) in self.created
+    def _knows(self, place: tuple[int, str]) -> bool:
+        return place in self.slots or place in self.created
 
-    def _is_outside(self, holder: Any, array: Any) -> bool:
+    def _is_outside(self, place: tuple[int, str], array: Any) -> bool:
         # A variable that JAX unflattened inside one of its transformations is a value of that, and no state.
         if not isinstance(array, Tracer):
             return True
         outer = self.parent
         while outer is not None:
-            if outer._knows(holder):
+            if outer._knows(place):
                 return True
             outer = outer.parent
         return False
@@ -173,6 +174,7 @@ class Staged:
         self.created = list(capture.created.values())
         self.constants = jaxprs.constants(closed)
         self.outputs = self._counts[0]
+        self.results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.out_avals[: self.outputs]]
         self._closed, self._arguments = closed, arguments
         for slot in (*self.slots, *self.created):
             slot.before = slot.tracer = None  # let go of what belongs to the trace

@@ -323,6 +323,8 @@ class GradientTape:
         Returns:
           A function of one argument, structured as `sources`, that returns arrays structured as `target`. Its
           `jax.grad` at `sources` is the tape's gradient; what the tape did not see depend on the sources is constant.
+          Printed, it is code: plain ``jnp`` that runs where it is pasted (after ``import jax``, ``import jax.numpy as
+          jnp`` and ``import numpy as np``). Arrays too large to write down are names in it: its ``constants``.
 
         >>> import jax, jax.numpy as jnp
         >>> import tapejax as tf
@@ -333,6 +335,11 @@ class GradientTape:
         >>> f = tape.as_function(y, x)
         >>> print(f(jnp.array(5.0)), jax.grad(f)(x))
         25.0 6.0
+        >>> print(f)
+        def f(x):
+            y = x ** 2
+            return y
+        <BLANKLINE>
         """
         recording = self._usable()
         ends, starts = Structure(target, _no_target), Structure(sources, _no_source)
@@ -353,7 +360,10 @@ class GradientTape:
             out = derivatives.evaluate(program, values, inputs)
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
-        return function
+        from . import listing, source
+
+        names = listing.Names(recording, listing.namespaces()).only([*values, *(leaf.array for leaf in starts.leaves)])
+        return source.TapeFunction(function, program, values, arrays, owner, (sources, starts), (target, ends), names)
 
     def _before_derivative(self, name: str) -> None:
         if self._trace is None:
@@ -411,6 +421,20 @@ class GradientTape:
     def __getitem__(self, index: Any) -> Any:
         """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
         return ([] if self._recording is None else self._recording.entries)[index]
+
+    def jaxpr(self, target: Any, sources: Any) -> Any:
+        """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(len(tape.jaxpr(y, x).eqns))
+        1
+        """
+        starts = Structure(sources, _no_source)
+        with recorder.outside():
+            return jax.make_jaxpr(self.as_function(target, sources))(starts.pack_raw([leaf.array for leaf in starts.leaves]))
 
     def steps(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
         """The backward pass of `gradient`, one operation at a time, from the target to the sources.

@@ -19,6 +19,7 @@ import numpy as np
 from . import recorder
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, about_shapes
+from .names import scoped
 
 Tracer = jax.core.Tracer
 

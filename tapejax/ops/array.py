@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from .table import (
     renamed,
     require_kind,
     shape_of,
+    shown,
     static,
     wide,
 )
@@ -37,7 +39,16 @@ def _full(value, shape, dtype):
     return jnp.broadcast_to(jnp.asarray(value, dtype), shape)
 
 
+def _zeros(shape, dtype):
+    return jnp.zeros(shape, dtype)
+
+
+def _ones(shape, dtype):
+    return jnp.ones(shape, dtype)
+
+
 renamed("fill", _full)
+shown(_zeros, _ones)
 
 
 def zeros(shape: Any, dtype: Any = "float32", name: str | None = None, layout: Any = None) -> Tensor:
@@ -47,23 +58,23 @@ def zeros(shape: Any, dtype: Any = "float32", name: str | None = None, layout: A
     >>> tf.zeros([2])
     <tf.Tensor: shape=(2,), dtype=float32, numpy=array([0., 0.], dtype=float32)>
     """
-    return op(_full, 0, shape=shape_of(shape), dtype=requested(dtype))
+    return op(_zeros, shape=shape_of(shape), dtype=requested(dtype))
 
 
 def ones(shape: Any, dtype: Any = "float32", name: str | None = None, layout: Any = None) -> Tensor:
     """A tensor of ones."""
-    return op(_full, 1, shape=shape_of(shape), dtype=requested(dtype))
+    return op(_ones, shape=shape_of(shape), dtype=requested(dtype))
 
 
-def _like(value: float) -> Any:
+def _like(full: Any) -> Any:
     def like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
         array = raw(input)
-        return op(_full, value, shape=array.shape, dtype=array.dtype if dtype is None else requested(dtype))
+        return op(full, shape=array.shape, dtype=array.dtype if dtype is None else requested(dtype))
 
     return like
 
 
-zeros_like, ones_like = renamed("zeros_like", _like(0)), renamed("ones_like", _like(1))
+zeros_like, ones_like = renamed("zeros_like", _like(_zeros)), renamed("ones_like", _like(_ones))
 zeros_like.__doc__ = "Zeros of the shape of `input`, and of its dtype unless another is given."
 ones_like.__doc__ = "Ones of the shape of `input`, and of its dtype unless another is given."
 
@@ -283,7 +294,7 @@ def sequence_mask(
 
 
 def _sequence_mask(lengths, maxlen, dtype):
-    return (jnp.arange(maxlen) < lengths[..., None]).astype(dtype)
+    return (jnp.arange(maxlen) < lengths.astype(jnp.int32)[..., None]).astype(dtype)
 
 
 renamed("sequence_mask", _sequence_mask)
@@ -736,7 +747,7 @@ def _plan_slice(item: slice, length: int, axis: int) -> tuple[tuple, list]:
     if bounds[2] == 0:
         raise InvalidArgumentError(f"strides[{axis}] must be non-zero")
     start, stop, step = slice(*bounds).indices(length)
-    count = len(np.arange(start, stop, step))
+    count = len(builtins.range(start, stop, step))
     if count == length and step == 1:
         return ("all",), []
     return ("cut", count, step), [start if step > 0 else start + (count - 1) * step] if count else [0]
@@ -1042,7 +1053,16 @@ def _tensor_scatter(name: str, how: str, doc: str) -> Any:
     return renamed(name, public)
 
 
-tensor_scatter_nd_update = _tensor_scatter("tensor_scatter_nd_update", "set", "put in")
+_update = _tensor_scatter("tensor_scatter_nd_update", "set", "put in")
+
+
+def tensor_scatter_nd_update(
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+) -> Tensor:
+    """`tensor` with `updates` put in at `indices`, whose last axis is an index into `tensor`."""
+    return _update(tensor, indices, updates)
+
+
 tensor_scatter_nd_add = _tensor_scatter("tensor_scatter_nd_add", "add", "added")
 tensor_scatter_nd_sub = _tensor_scatter("tensor_scatter_nd_sub", "subtract", "subtracted")
 tensor_scatter_nd_max = _tensor_scatter("tensor_scatter_nd_max", "max", "taken where larger")

@@ -279,7 +279,23 @@ BINARY: dict[str, Any] = {
     "right_shift": (jnp.right_shift, INTEGER, "x >> y."),
 }
 globals().update({name: binary(name, *row) for name, row in BINARY.items()})
-nextafter = binary("nextafter", jnp.nextafter, FLOAT, "The next number after x1 towards x2.", ("x1", "x2"))
+
+
+def _nextafter(x, y):
+    start, end = lax.stop_gradient(x), lax.stop_gradient(y)
+    return x + (jnp.nextafter(start, end) - start)
+
+
+def _polygamma(a, x):
+    return special.polygamma(lax.stop_gradient(a).astype(jnp.int32), x)
+
+
+def _zeta(x, q):
+    return special.zeta(lax.stop_gradient(x), q)
+
+
+shown(_nextafter, _polygamma, _zeta)
+nextafter = binary("nextafter", _nextafter, FLOAT, "The next number after x1 towards x2.", ("x1", "x2"))
 atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
 igamma = binary(
     "igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x")
@@ -287,8 +303,8 @@ igamma = binary(
 igammac = binary(
     "igammac", special.gammaincc, FLOAT, "The regularised upper incomplete gamma function.", ("a", "x")
 )
-zeta = binary("zeta", special.zeta, FLOAT, "The Hurwitz zeta function.", ("x", "q"))
-polygamma = binary("polygamma", special.polygamma, FLOAT, "The a-th derivative of digamma.", ("a", "x"))
+zeta = binary("zeta", _zeta, FLOAT, "The Hurwitz zeta function.", ("x", "q"))
+polygamma = binary("polygamma", _polygamma, FLOAT, "The a-th derivative of digamma.", ("a", "x"))
 
 
 def _is_integer(value: Any) -> bool:
@@ -360,8 +376,8 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 @operation("a b x", FLOAT)
 def betainc(a, b, x):
-    """The regularised incomplete beta function."""
-    return special.betainc(a, b, x)
+    """The regularised incomplete beta function. The gradient reaches x only."""
+    return special.betainc(lax.stop_gradient(a), lax.stop_gradient(b), x)
 
 
 @operation("x", FLOAT)
@@ -675,15 +691,16 @@ renamed("in_top_k", _in_top_k)
 
 def _segment(how: str, num_segments_known: bool) -> Any:
     def kernel(data, ids, num_segments):
-        if how in ("sum", "prod", "max", "min"):
-            # A segment without elements: 0 where the ids are sorted, else what the reduction begins with.
+        if how == "prod":  # by a mask for each segment: JAX cannot differentiate its scattered product
+            chosen = (ids == jnp.arange(num_segments)[:, None]).reshape(-1, ids.size, *[1] * (data.ndim - 1))
+            return jnp.prod(jnp.where(chosen, data, 1), 1)
+        if how in ("sum", "max", "min"):
+            # A segment without elements: 0 where the ids are sorted, else the lowest (highest) number there is.
             out = getattr(jax.ops, f"segment_{how}")(data, ids, num_segments)
             if how in ("max", "min"):
                 count = _counts(data, ids, num_segments)
                 empty = 0 if not num_segments_known else _extreme(data.dtype, -1 if how == "max" else 1)
                 out = jnp.where(count == 0, jnp.asarray(empty, data.dtype), out)
-            elif how == "prod" and not num_segments_known:
-                out = jnp.where(_counts(data, ids, num_segments) == 0, 0, out)
             return out
         count = jnp.maximum(_counts(data, ids, num_segments), 1).astype(data.dtype)
         return jax.ops.segment_sum(data, ids, num_segments) / (jnp.sqrt(count) if how == "sqrt_n" else count)

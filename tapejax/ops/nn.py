@@ -50,7 +50,8 @@ def _leaky_relu(x, alpha):
 
 
 def _elu(x):
-    return jax.nn.elu(x)
+    # x < 0, not x <= 0: so that at 0 the second derivative is TensorFlow's too.
+    return jnp.where(x < 0, jnp.expm1(jnp.where(x < 0, x, 0)), x)
 
 
 def _selu(x):
@@ -725,7 +726,7 @@ def _pooling(kernel: Any, what: str) -> tuple:
             return _pooled(kernel, input, rank, ksize, strides, padding, data_format)
 
         public.__doc__ = (
-            f"The {what} of each window of size `ksize`, the windows `strides` apart. Padding as in `conv2d`."
+            f"The {what} of each window of size `ksize`, `strides` apart. Padding as in `conv2d`."
         )
         return renamed(name, public)
 

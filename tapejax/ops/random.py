@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import recorder
 from ..dtypes import as_dtype, requested
 from ..errors import InvalidArgumentError
 from ..values import Tensor, op, raw
@@ -28,34 +29,58 @@ class State:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._own: dict[int, _Counter] = {}
         self.reset(None)
 
     def reset(self, seed: int | None) -> None:
-        self.seed = np.uint32(secrets.randbits(32) if seed is None else _folded(seed))
+        self._number = secrets.randbits(31) if seed is None else _folded(seed)
+        self.seed: Any = self._number
         self.count: Any = 0
-        self._own: dict[int, int] = {}
+        for counter in self._own.values():  # not made anew: compiled functions go on counting with them
+            counter.count = 0
 
     def next(self, op_seed: int | None = None) -> tuple[Any, Any]:
         """The two numbers of the next key. Draws with a seed of their own are counted apart, per seed."""
+        if op_seed is None:
+            _held(self, "seed")
+            return self.seed, self._counted(self)
         with self._lock:
-            if op_seed is None:
-                count = self.count
-                self.count = count + 1
-                return self.seed, np.uint32(count) if isinstance(count, int) else count
-            count = self._own.get(op_seed, 0)
-            self._own[op_seed] = count + 1
-        mixed = np.random.SeedSequence(
-            [int(self.seed) if self._chosen else 0, _folded(op_seed), 1]
-        ).generate_state(1)[0]
-        return mixed, np.uint32(count)
+            counter = self._own.setdefault(op_seed, _Counter())
+        seeds = [self._number if self._chosen else 0, _folded(op_seed), 1]
+        return np.random.SeedSequence(seeds).generate_state(1)[0], self._counted(counter)
+
+    def _counted(self, counter: Any) -> Any:
+        _held(counter, "count")
+        with self._lock:
+            count = counter.count
+            if isinstance(count, jax.Array) and not isinstance(count, jax.core.Tracer):
+                count = int(count)  # a compiled function counted
+            counter.count = count + 1
+            return count
 
     _chosen = False
 
 
+class _Counter:
+    """How many draws there were with one seed of their own."""
+
+    def __init__(self) -> None:
+        self.count: Any = 0
+
+
+def _held(holder: Any, attribute: str) -> None:
+    """In a `function` that is being traced, a number of the state is an input of its program."""
+    if recorder.capturing.capture is not None:
+        recorder.capturing.capture.adopt(holder, attribute)
+
+
 def _folded(seed: Any) -> int:
-    """Any integer as 32 bits, without losing the upper ones."""
-    number = int(static(seed, "seed"))
-    return (number ^ (number >> 32)) & 0xFFFFFFFF
+    """Any integer as 31 bits, without losing the upper ones: a Python number that fits int32 needs no conversion."""
+    number = int(static(seed, "seed")) & 0xFFFFFFFFFFFFFFFF
+    return (number ^ (number >> 31) ^ (number >> 62)) & _BITS
+
+
+_BITS = 0x7FFFFFFF
 
 
 state = State()
@@ -92,6 +117,11 @@ def _float_dtype(dtype: Any) -> np.dtype:
 
 def _parameters(dtype: np.dtype, *values: TensorLike) -> list:
     return [value if type(value) in (int, float) else raw(value, dtype) for value in values]
+
+
+def _draw(fn: Any, *arrays: Any, **options: Any) -> Tensor:
+    # As `op`, but Python numbers stay numbers even where there is no tensor: that is the usual case here.
+    return Tensor(recorder.apply(fn, *arrays, **options))
 
 
 # ---- Functions of the two numbers that make the key ---------------------------------------------------
@@ -134,7 +164,7 @@ def _categorical(seed, count, logits, num, dtype):
 
 
 def _shuffle(seed, count, value):
-    return jax.random.permutation(key_of(seed, count), value)
+    return jax.lax.stop_gradient(jax.random.permutation(key_of(seed, count), value))  # as TensorFlow
 
 
 def _binomial(seed, count, counts, probs, shape, dtype):
@@ -165,8 +195,8 @@ def _draw_uniform(key: tuple, shape: Any, minval: Any, maxval: Any, dtype: Any) 
         seen = known(low), known(high)
         if seen[0] is not None and seen[1] is not None and (seen[0] >= seen[1]).any():
             raise InvalidArgumentError(f"random.uniform: Need minval < maxval, got {minval} >= {maxval}")
-        return op(_integers, *key, low, high, shape=sizes, dtype=wanted)
-    return op(
+        return _draw(_integers, *key, low, high, shape=sizes, dtype=wanted)
+    return _draw(
         _uniform,
         *key,
         *_parameters(_float_dtype(dtype), minval, 1 if maxval is None else maxval),
@@ -188,7 +218,7 @@ def normal(
 ) -> Tensor:
     """Normally distributed numbers. The gradient reaches `mean` and `stddev`."""
     wanted = _float_dtype(dtype)
-    return op(
+    return _draw(
         _normal, *state.next(seed), *_parameters(wanted, mean, stddev), shape=shape_of(shape), dtype=wanted
     )
 
@@ -203,7 +233,7 @@ def truncated_normal(
 ) -> Tensor:
     """Normally distributed numbers, those more than two standard deviations from the mean drawn again."""
     wanted = _float_dtype(dtype)
-    return op(
+    return _draw(
         _truncated_normal,
         *state.next(seed),
         *_parameters(wanted, mean, stddev),
@@ -240,14 +270,14 @@ def gamma(
     """`shape` numbers from each gamma distribution in `alpha` and `beta`; the gradient reaches both."""
     wanted = _float_dtype(dtype)
     given = raw(alpha, wanted), raw(1.0 if beta is None else beta, wanted)
-    return op(_gamma, *state.next(seed), *given, shape=shape_of(shape), dtype=wanted)
+    return _draw(_gamma, *state.next(seed), *given, shape=shape_of(shape), dtype=wanted)
 
 
 def poisson(
     shape: Any, lam: TensorLike, dtype: Any = "float32", seed: Any = None, name: str | None = None
 ) -> Tensor:
     """`shape` numbers from each Poisson distribution in `lam`."""
-    return op(_poisson, *state.next(seed), raw(lam), shape=shape_of(shape), dtype=requested(dtype))
+    return _draw(_poisson, *state.next(seed), raw(lam), shape=shape_of(shape), dtype=requested(dtype))
 
 
 def categorical(
@@ -265,12 +295,12 @@ def _draw_categorical(key: tuple, logits: Any, num_samples: Any, dtype: Any) -> 
     if array.ndim != 2:
         raise InvalidArgumentError(f"categorical: logits should be a matrix, got shape {array.shape}")
     wanted = wide("int64") if dtype is None or as_dtype(dtype).name == "int64" else requested(dtype)
-    return op(_categorical, *key, array, num=int(static(num_samples, "num_samples")), dtype=wanted)
+    return _draw(_categorical, *key, array, num=int(static(num_samples, "num_samples")), dtype=wanted)
 
 
 def shuffle(value: TensorLike, seed: Any = None, name: str | None = None) -> Tensor:
-    """The parts of `value` along its first axis in random order."""
-    return op(_shuffle, *state.next(seed), raw(value))
+    """The parts of `value` along its first axis in random order. No gradient passes."""
+    return _draw(_shuffle, *state.next(seed), raw(value))
 
 
 # ---- Draws that depend on their seed alone -----------------------------------------------------------------
@@ -308,7 +338,7 @@ def stateless_normal(
 ) -> Tensor:
     """As `normal`, but the same `seed`, two integers, always gives the same numbers."""
     wanted = _float_dtype(dtype)
-    return op(
+    return _draw(
         _normal, *_stateless(seed), *_parameters(wanted, mean, stddev), shape=shape_of(shape), dtype=wanted
     )
 
@@ -324,7 +354,7 @@ def stateless_truncated_normal(
 ) -> Tensor:
     """As `truncated_normal`, but the same `seed`, two integers, always gives the same numbers."""
     wanted = _float_dtype(dtype)
-    return op(
+    return _draw(
         _truncated_normal,
         *_stateless(seed),
         *_parameters(wanted, mean, stddev),
@@ -348,7 +378,7 @@ def stateless_uniform(
     """
     wanted = requested(dtype)
     if minval is None and maxval is None and kind_of(wanted) in "iu":
-        return op(_all_integers, *_stateless(seed), shape=shape_of(shape), dtype=wanted)
+        return _draw(_all_integers, *_stateless(seed), shape=shape_of(shape), dtype=wanted)
     return _draw_uniform(_stateless(seed), shape, 0 if minval is None else minval, maxval, dtype)
 
 
@@ -372,7 +402,7 @@ def stateless_gamma(
     given = raw(alpha, wanted), raw(1.0 if beta is None else beta, wanted)
     sizes = shape_of(shape)
     drawn = np.broadcast_shapes(given[0].shape, given[1].shape)
-    return op(_gamma, *_stateless(seed), *given, shape=sizes[: len(sizes) - len(drawn)], dtype=wanted)
+    return _draw(_gamma, *_stateless(seed), *given, shape=sizes[: len(sizes) - len(drawn)], dtype=wanted)
 
 
 def stateless_poisson(
@@ -380,7 +410,7 @@ def stateless_poisson(
 ) -> Tensor:
     """Numbers from Poisson distributions, of the whole `shape`; the same `seed` always gives the same numbers."""
     rates, sizes = raw(lam), shape_of(shape)
-    return op(
+    return _draw(
         _poisson, *_stateless(seed), rates, shape=sizes[: len(sizes) - rates.ndim], dtype=requested(dtype)
     )
 
@@ -395,17 +425,17 @@ def stateless_binomial(
 ) -> Tensor:
     """Numbers from binomial distributions; the same `seed` always gives the same numbers."""
     given = raw(counts, dtype_hint="float32"), raw(probs)
-    return op(_binomial, *_stateless(seed), *given, shape=shape_of(shape), dtype=requested(output_dtype))
+    return _draw(_binomial, *_stateless(seed), *given, shape=shape_of(shape), dtype=requested(output_dtype))
 
 
 def fold_in(seed: TensorLike, data: Any, alg: str = "auto_select") -> Tensor:
     """A new seed out of a seed and an integer."""
-    return op(_fold_in, *_stateless(seed), raw(data))
+    return _draw(_fold_in, *_stateless(seed), raw(data))
 
 
 def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
     """`num` new seeds out of one, shape (num, 2)."""
-    return op(_split, *_stateless(seed), num=int(static(num, "num")))
+    return _draw(_split, *_stateless(seed), num=int(static(num, "num")))
 
 
 def _fold_in(first, second, data):

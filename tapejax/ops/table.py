@@ -26,6 +26,7 @@ TensorLike = Any  # Tensor, Variable, jax.Array, NumPy, a nested list or a Pytho
 ANY, NUMBER, REAL, FIELD, FLOAT, INTEGER, BOOL = "biufc", "iufc", "iuf", "fc", "f", "iu", "b"
 _KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
 _DTYPE_ARGUMENTS = {"dtype", "out_type", "output_type", "index_type"}
+_HOST_DTYPES = {int: np.int32, float: np.float32, bool: np.bool_}
 _ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
 
 
@@ -71,7 +72,11 @@ def static(value: Any, argument: str = "argument") -> Any:
 
 def host(value: Any, argument: str = "argument") -> np.ndarray:
     """The value of a tensor as NumPy: for what decides about shapes, which JAX must know before it compiles."""
-    array = value if isinstance(value, (np.ndarray, np.generic)) else raw(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    if type(value) in _HOST_DTYPES:
+        return np.asarray(value, _HOST_DTYPES[type(value)])
+    array = raw(value)
     if isinstance(array, jax.core.Tracer):
         raise TypeError(
             f"{argument} must have a known value: the shape of the result depends on it. Got a tensor that JAX is "

@@ -57,7 +57,8 @@ UNARY = [
     *(
         unary(f"math.{name}", LINE)
         for name in (
-            "abs sign floor ceil round rint square negative exp expm1 sigmoid log_sigmoid softplus tanh sin cos atan asinh "
+            "abs sign floor ceil round rint square negative exp expm1 sigmoid log_sigmoid softplus tanh sin cos atan "
+            "asinh "
             "erf erfc"
         ).split()
     ),
@@ -99,7 +100,8 @@ BINARY = [
     *(
         binary(f"math.{name}", *TIES)
         for name in (
-            "add subtract multiply divide truediv maximum minimum squared_difference divide_no_nan multiply_no_nan xdivy atan2 "
+            "add subtract multiply divide truediv maximum minimum squared_difference divide_no_nan multiply_no_nan "
+            "xdivy atan2 "
             "floordiv floormod less equal greater_equal not_equal"
         ).split()
     ),
@@ -116,6 +118,11 @@ BINARY = [
     binary("math.maximum", np.ones((2, 1), f32), np.ones(3, f32)),
     binary("math.multiply", np.ones((2, 1), f32), a(1, 2, 3)),
     binary("math.igamma", a(1, 2), a(0.5, 3)),
+    binary("math.igammac", a(1, 2), a(0.5, 3)),
+    binary("math.zeta", a(2, 3), a(0.5, 3)),
+    row("polygamma", lambda tf, x: tf.math.polygamma(a(1, 2), x), a(0.5, 3)),
+    row("betainc", lambda tf, x, y: tf.math.betainc(x, x, y), a(1, 2), a(0.5, 0.2)),
+    row("nextafter", lambda tf, x: tf.math.nextafter(x, 9.0), a(1, 2)),
     binary("math.atan2", a(0, 1, -1, 0), a(0, 0, 0, -1)),
     *(row(f"power_{n}", lambda tf, x, n=n: x**n, a(-2, -0.0, 0, 1, 3)) for n in (1, 2, 3, -1, -2, 0.5, 20)),
     row("power_0", lambda tf, x: x**0, a(-2, 1, 3)),
@@ -287,6 +294,8 @@ ARRAYS = [
     row("unique_int", lambda tf, x: tf.unique(x), np.array([3, 1, 3, 2, 1], np.int32)),
     row("segment_sum", lambda tf, x: tf.math.segment_sum(x, [0, 0, 2]), RAGGED),
     row("segment_mean", lambda tf, x: tf.math.segment_mean(x, [0, 0, 2]), RAGGED),
+    row("segment_prod", lambda tf, x: tf.math.segment_prod(x + 2, [0, 0, 2]), RAGGED),
+    row("unsorted_segment_prod", lambda tf, x: tf.math.unsorted_segment_prod(x + 2, [3, 0, 3], 5), RAGGED),
     row("segment_max", lambda tf, x: tf.math.segment_max(x, [0, 0, 2]), RAGGED),
     row("unsorted_segment_sum", lambda tf, x: tf.math.unsorted_segment_sum(x, [3, 0, 3], 4), RAGGED),
     row("unsorted_segment_mean", lambda tf, x: tf.math.unsorted_segment_mean(x, [3, 0, 3], 4), RAGGED),
@@ -412,7 +421,7 @@ LOSSES = [
     row("softmax_xent", lambda tf, p, x: tf.nn.softmax_cross_entropy_with_logits(labels=p, logits=x), P, L),
     row(
         "softmax_xent_unnormalised",
-        lambda tf, p, x: tf.nn.softmax_cross_entropy_with_logits(p * 3, l * 2),
+        lambda tf, p, x: tf.nn.softmax_cross_entropy_with_logits(p * 3, x * 2),
         P,
         L,
     ),
