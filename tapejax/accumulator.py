@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 
 from . import derivatives, nest, recorder
 from .program import extract, is_inexact
-from .structures import Structure, is_variable
-from .tape import UnconnectedGradients, _accessed, _no_source, _no_target, _source_arrays, _unconnected
+from .structures import Leaf, Structure, is_variable
+from .tape import UnconnectedGradients, _accessed, _no_source, _no_target, _source_arrays, _unconnected, logger
 from .values import raw
 
 
@@ -24,7 +25,7 @@ class ForwardAccumulator:
       tangents: the direction, structured as `primals`, each of its primal's shape and dtype.
 
     Raises:
-      ValueError: `tangents` has another structure than `primals`, or one another shape or dtype.
+      ValueError: `tangents` has another structure than `primals`, or one another shape or dtype; a primal comes twice.
 
     >>> import tapejax as tf
     >>> x = tf.constant([2.0, 3.0])
@@ -45,10 +46,11 @@ class ForwardAccumulator:
         ]
         self._recording = recorder.Recording(watch_accessed=False)
         self._trace: Any = None
+        _refuse_duplicates(self._sources.leaves)
         for leaf in self._sources.leaves:
             if not is_inexact(leaf.array):
-                continue
-            if is_variable(leaf.value):
+                logger.warning("The dtype of the primal must be floating (e.g. tf.float32), got tf.%s", leaf.array.dtype)
+            elif is_variable(leaf.value):
                 self._recording.watch_variable(leaf.value, leaf.array)
             else:
                 self._recording.watch(leaf.array)
@@ -94,6 +96,14 @@ class ForwardAccumulator:
         if unconnected is UnconnectedGradients.ZERO:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
         return ends.pack(found)
+
+
+def _refuse_duplicates(leaves: Sequence[Leaf]) -> None:
+    seen: set[int] = set()
+    for i, leaf in enumerate(leaves):
+        if id(leaf.array) in seen:
+            raise ValueError(f"primals[{i}] was specified as a primal before: give it once, with the sum of its tangents.")
+        seen.add(id(leaf.array))
 
 
 def _tangent(primal: Any, given: Any, position: int) -> Any:

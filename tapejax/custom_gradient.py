@@ -15,7 +15,7 @@ from . import nest, recorder
 from .errors import InvalidArgumentError
 from .program import is_inexact
 from .recorder import Op, Recording
-from .structures import is_variable, leaf_of
+from .structures import conjugate, is_variable, leaf_of
 from .values import Tensor, raw
 
 # ---- custom_gradient ------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
 
     Raises (when called or differentiated):
       TypeError: `f` does not return such a pair, or reads Variables while its gradient takes no ``variables``.
-      ValueError: the number of gradients is wrong.
+      ValueError: `f` returns more or less than two things, or the number of gradients is wrong.
       InvalidArgumentError: a gradient does not have its argument's shape.
 
     >>> import tapejax as tf
@@ -63,8 +63,9 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
         watcher = Recording()
         with recorder.also(watcher):
             pair = self._f(*args, **kwargs)
-        if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[1])):
-            raise TypeError(
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not callable(pair[1]):
+            kind = ValueError if isinstance(pair, (list, tuple)) and len(pair) != 2 else TypeError  # as unpacking has it
+            raise kind(
                 f"{self._name} is decorated with custom_gradient: it must return (result, gradient function), not {pair!r}."
             )
         result, backward = pair
@@ -140,13 +141,14 @@ def _attach(call: _Call, function: custom_gradient, args: Sequence, kwargs: dict
     inputs += [recorder.read(v) for v in call.variables]
 
     def pull(cotangents: Sequence[Any]) -> list[Any]:
-        wrapped = [c if isinstance(x, jax.Array) else Tensor(c) for c, (x, _) in zip(cotangents, flat, strict=True)]
-        return [None] * len(outputs) + call.pull(wrapped)
+        given = [conjugate(c) for c in cotangents]  # the user's function keeps to TensorFlow's convention
+        wrapped = [c if isinstance(x, jax.Array) else Tensor(c) for c, (x, _) in zip(given, flat, strict=True)]
+        return [None] * len(outputs) + [conjugate(x) for x in call.pull(wrapped)]
 
     if recorder.eager():
         again = functools.partial(_again, function, args, kwargs, call, len(outputs))
         copy = functools.partial(_copies, len(outputs))
-        found = recorder.run(Op(call.name, again, copy, eager=True, pull=pull), (*outputs, *inputs))
+        found = recorder.run(Op(call.name, again, copy, eager=True, pull=pull, results=len(outputs)), (*outputs, *inputs))
     else:
         traced = _Traced(pull, outputs)
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))

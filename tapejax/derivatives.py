@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
-from .program import Chunk, Program, Step, chunks
-from .recorder import Op
+from .program import Chunk, Program, Step, chunks, extract
+from .recorder import Op, Recording
 from .registry import differentiable, forget_on_registration
 
 CACHED_PULLBACKS = 4096
@@ -71,9 +71,10 @@ def sweep_steps(
 def _pull_own(step: Step, values: Sequence[Any], ct: dict[int, Any]) -> list[Any]:
     # The user's Python runs under the current trace: what it computes is recorded by outer tapes like anything else.
     assert step.op.pull is not None
-    results = [values[slot] for slot in step.ins[: len(step.outs)]]  # what the outputs are copies of
-    zeros = functools.partial(recorder.apply, jnp.zeros_like)
-    cotangents = [ct[slot] if slot in ct else zeros(x) for slot, x in zip(step.outs, results, strict=True)]
+    cotangents = [ct.get(slot) for slot in step.outs]
+    for j in range(step.op.results):
+        if cotangents[j] is None:
+            cotangents[j] = recorder.apply(jnp.zeros_like, values[step.ins[j]])
     back = step.op.pull(cotangents)
     return [back[i] for i in step.wanted]
 
@@ -154,12 +155,34 @@ def push(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> li
         wanted = tuple(i for i in step.wanted if step.ins[i] in tangent)
         if not wanted:
             continue
-        inputs = [values[slot] for slot in step.ins]
-        forward = pushforward(step.op, wanted, step.present)
-        out = recorder.run(forward, (*inputs, *(tangent[step.ins[i]] for i in wanted)))
+        pushed = [tangent[step.ins[i]] for i in wanted]
+        if step.op.pull is not None:
+            out = _push_own(step, values, dict(zip(wanted, pushed, strict=True)))
+        else:
+            inputs = [values[slot] for slot in step.ins]
+            out = recorder.run(pushforward(step.op, wanted, step.present), (*inputs, *pushed))
         for j, x in zip(step.present, out, strict=True):
-            add(step.outs[j], x)
+            if x is not None:
+                add(step.outs[j], x)
     return [None if slot is None else tangent.get(slot) for slot in program.targets]
+
+
+def _push_own(step: Step, values: Sequence[Any], tangents: dict[int, Any]) -> list[Any]:
+    """The tangents of `present` outputs, from those of inputs, where all that is known is the user's pullback.
+
+    It is linear: recorded while it runs on some cotangents or others, its own pullback is its transpose, the pushforward.
+    """
+    assert step.op.pull is not None
+    cotangents = [recorder.apply(jnp.ones_like, values[slot]) for slot in step.ins[: step.op.results]]
+    recording = Recording(watch_accessed=False)
+    for x in cotangents:
+        recording.watch(x)
+    with recorder.also(recording):
+        back = step.op.pull(cotangents)
+    reached = [i for i in tangents if back[i] is not None]
+    program, read = extract(recording, [back[i] for i in reached], cotangents)
+    out = pull_back(program, read, [tangents[i] for i in reached])
+    return [out[j] for j in step.present]
 
 
 @_cached_by_op
@@ -211,13 +234,15 @@ def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -
         passes = sum(values[slot].size for slot in dict.fromkeys(connected))
         inexact_complex = any(jnp.iscomplexobj(x) for x in values)
         mode = "forward" if passes < target.size and not inexact_complex else "reverse"
-    modes = {"reverse": (_reverse_rows, "forward"), "forward": (_forward_columns, "reverse")}
-    rows, other = modes[mode]
+    rows = {"reverse": _reverse_rows, "forward": _forward_columns}
+    other = "forward" if mode == "reverse" else "reverse"
     try:
-        found = _run_whole(("jacobian", mode), program, values, rows)
-    except (LookupError, TypeError, ValueError, NotImplementedError):
-        # a while_loop goes forward only, a custom_vjp backward only
-        found = _run_whole(("jacobian", other), program, values, modes[other][0])
+        found = _run_whole(("jacobian", mode), program, values, rows[mode])
+    except (LookupError, TypeError, ValueError, NotImplementedError) as error:
+        try:  # a while_loop goes forward only, a custom_vjp backward only
+            found = _run_whole(("jacobian", other), program, values, rows[other])
+        except Exception:
+            raise error from None
     back = iter(found)
     return [None if slot is None else next(back) for slot in program.sources]
 
@@ -366,8 +391,7 @@ def push_forward(program: Program, values: Sequence[Any], tangents: Sequence[Any
     if not _compile_whole(program, values):
         return push(program, values, tangents)
     starts = [x for slot, x in zip(program.sources, tangents, strict=True) if slot is not None]
-    out = iter(recorder.run(_whole_push(program), (*values, *starts)))
-    return [None if slot is None else next(out) for slot in program.targets]
+    return list(recorder.run(_whole_push(program), (*values, *starts)))
 
 
 def _compile_whole(program: Program, values: Sequence[Any]) -> bool:
@@ -424,7 +448,7 @@ def _whole_push(program: Program) -> Op:
         split = len(flat) - sum(slot is not None for slot in program.sources)
         starts = iter(flat[split:])
         tangents = [None if slot is None else next(starts) for slot in program.sources]
-        return [x for x in push(program, flat[:split], tangents) if x is not None]
+        return push(program, flat[:split], tangents)  # None for a target that is not connected
 
     return Op("jvp", whole, key=("push", program))
 

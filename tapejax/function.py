@@ -24,7 +24,7 @@ from .errors import OperatorNotAllowedInGraphError
 from .signatures import TensorSpec, alive, cast, check_signature, describe, flatten_result, in_words, rebuild, symbolic_inputs
 from .staging import Staged, init_scope, tracing
 from .structures import is_variable
-from .values import Tensor
+from .values import Tensor, is_array_like
 
 __all__ = ["ConcreteFunction", "Function", "TensorSpec", "function", "init_scope", "inside_function"]
 
@@ -182,14 +182,14 @@ class Function:
                 f"Creating variables on a non-first call to a function decorated with tf.function ({self.name}): create them "
                 "before it, or on its first call only."
             )
-        program.staged.initialize(arrays)
+        program.staged.initialize([x if is_array_like(x) else np.zeros(x.shape, x.dtype) for x in arrays])
         program = Program(self, args, kwargs, inputs)
-        self._traces += 1
         if program.staged.created:
             raise ValueError(
                 "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
                 f"created once (`if self.v is None: self.v = tf.Variable(...)`), or created outside {self.name}."
             )
+        self._traces += 1
         return program
 
     def _new_symbolic(self, args: Any, kwargs: Any, specs: Sequence[Any]) -> Program:
@@ -311,8 +311,14 @@ def is_symbolic_dim(size: Any) -> bool:
 
 
 def _unwrapped(structure: Any) -> Any:
-    # what was made with specs in place of arrays has some of them inside Tensors
-    return nest.map_structure(lambda x: x._array if isinstance(x, Tensor) else x, structure)
+    # What was made with specs in place of arrays has some of them inside Tensors; objects are not kept alive.
+    def leaf(x: Any) -> Any:
+        if isinstance(x, Tensor):
+            return x._array
+        key = None if isinstance(x, TensorSpec) else describe(x, [])
+        return key if isinstance(key, weakref.ref) else x
+
+    return nest.map_structure(leaf, structure)
 
 
 def _not_allowed(name: str, error: Exception) -> OperatorNotAllowedInGraphError:
@@ -488,9 +494,9 @@ class ConcreteFunction:
     @property
     def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:
         """The arguments by position and by name, with a spec for each tensor."""
-        names = self._function._binding.names(len(self._program.args))
-        args = tuple(_with_name(x, name) for name, x in zip(names, self._program.args, strict=True))
-        return args, {name: _with_name(x, name) for name, x in self._program.kwargs.items()}
+        names = self._function._binding.names(len(self._args))
+        args = tuple(_with_name(_spec_of(x), name) for name, x in zip(names, self._args, strict=True))
+        return args, {name: _with_name(_spec_of(x), name) for name, x in self._kwargs.items()}
 
     @property
     def structured_outputs(self) -> Any:

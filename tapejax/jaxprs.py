@@ -249,7 +249,9 @@ _known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 def intern(value: Any) -> Any:
     """The first jaxpr seen with the structure of `value` (a jaxpr, or a tuple of them); other values as they are."""
     if isinstance(value, (tuple, list)):
-        return type(value)(map(intern, value)) if any(isinstance(v, _JAXPR_TYPES) for v in value) else value
+        if not any(isinstance(v, _JAXPR_TYPES) for v in value):
+            return value
+        return getattr(value, "_make", type(value))(map(intern, value))
     if not isinstance(value, _JAXPR_TYPES) or constants(value):
         return value
     known = _known.get(value)
@@ -323,27 +325,65 @@ def _parameter(value: Any) -> Any:
     return (type(value), value)
 
 
+_unfolding: list[Any] = []  # the functions whose rules are being looked into; a rule may call its own function
+
+
 def _custom_jvp_rule(params: dict[str, Any]) -> dict[str, Any]:
     # The rule is a thunk, new at every call: what tells it apart is the program that it traces to.
     count = len(params["call_jaxpr"].in_avals) - params["num_consts"]
-    try:
+
+    def rule() -> Any:
         jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
-    except Exception:  # the user's rule fails: it will say so when it is asked for
-        return {}
-    return {"jvp_jaxpr_fun": ("jvp", _structure(jaxpr), tuple(map(_Same, consts)), tuple(zeros))}
+        return _structure(jaxpr), tuple(map(_Same, consts)), tuple(zeros)
+
+    return {"jvp_jaxpr_fun": ("jvp", _unfold(params, rule))}
 
 
 def _custom_vjp_rule(params: dict[str, Any]) -> dict[str, Any]:
     count = len(params["call_jaxpr"].in_avals) - params["num_consts"]
-    try:
+
+    def rule() -> Any:
         jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*[True] * count)
-    except Exception:
-        return {}
-    return {
-        "fwd_jaxpr_thunk": ("fwd", _structure(jaxpr), tuple(map(_Same, consts))),
-        "bwd": ("bwd", _wrapped(params["bwd"])),
-        "out_trees": ("out_trees",),  # decided by fwd
-    }
+        backward = _backward_jaxpr(params, [v.aval for v in jaxpr.outvars])
+        forward = (_structure(jaxpr), tuple(map(_Same, consts)))
+        return forward, _structure(backward), tuple(map(_Same, _consts(backward)))
+
+    both = ("vjp", _unfold(params, rule))
+    return {"fwd_jaxpr_thunk": both, "bwd": both, "out_trees": both}
+
+
+def _unfold(params: dict[str, Any], rule: Callable[[], Any]) -> Any:
+    """What `rule()` traces to; a function met again in its own rule stands for itself."""
+    primal = _structure(params["call_jaxpr"])
+    if primal in _unfolding:
+        return ("itself", _unfolding.index(primal) - len(_unfolding))
+    _unfolding.append(primal)
+    try:
+        return rule()
+    except Exception:  # the user's rule fails, or is not for tracing: it is itself only
+        return _Same(params)
+    finally:
+        _unfolding.pop()
+
+
+def _backward_jaxpr(params: dict[str, Any], forward_out: Sequence[Any]) -> Any:
+    """The backward function of a ``custom_vjp``, traced at the types of the residuals and cotangents that it will get."""
+    _, residual_tree, forwarded = params["out_trees"]()
+    given = iter(forward_out)  # a residual that is an input is not given out again
+    in_avals = params["call_jaxpr"].in_avals
+    residuals = [next(given) if i is None else in_avals[i] for i in forwarded]
+    assert len(residuals) == residual_tree.num_leaves
+    cotangents = [aval.to_tangent_aval() for aval in params["call_jaxpr"].out_avals]
+    present: list[Any] = []
+
+    def backward(*args: Any) -> list[Any]:
+        result = params["bwd"].call_wrapped(*args)
+        flat = jax.tree.leaves(result, is_leaf=lambda x: not isinstance(x, (tuple, list)))
+        present[:] = [isinstance(x, jax.Array) for x in flat]
+        return [x for x in flat if isinstance(x, jax.Array)]
+
+    closed = jax.make_jaxpr(backward)(*map(_spec, residuals), *map(_spec, cotangents))
+    return closed
 
 
 _RULES = {"custom_jvp_call": _custom_jvp_rule, "custom_vjp_call": _custom_vjp_rule}

@@ -63,6 +63,17 @@ def line_of(where: Any) -> Line | None:
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 
+def places() -> list[Any]:
+    """Where the user's running code is, as `recorder.caller` tells it: the innermost frame first."""
+    found = []
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if not recorder.serves(frame.f_code.co_filename):
+            found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return found
+
+
 def namespaces() -> list[dict[str, Any]]:
     """The variables that the user's running code sees: of the innermost frame first, of ``__main__`` if there is none."""
     frame = sys._getframe(1)

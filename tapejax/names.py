@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from typing import Any
-
-_VALID = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
-
 
 class _Scope(threading.local):
     path = ""
@@ -27,8 +23,7 @@ class name_scope:
     A name that ends in a slash is taken as a whole: the scopes around it do not count. An empty name leaves all scopes.
 
     Raises:
-      TypeError: `name` is no string.
-      ValueError: `name` holds characters that TensorFlow does not allow in a name.
+      ValueError: `name` is no string.
 
     >>> import tapejax as tf
     >>> with tf.name_scope("layer") as scope:
@@ -38,9 +33,7 @@ class name_scope:
 
     def __init__(self, name: Any):
         if not isinstance(name, str):
-            raise TypeError(f"name must be a string, got {name!r} of type {type(name).__name__}")
-        if name and not _VALID.match(name):
-            raise ValueError(f"{name!r} is not a valid scope name: it must match {_VALID.pattern}")
+            raise ValueError(f"name for name_scope must be a string, got {name!r} of type {type(name).__name__}")
         self._name = name
         self._outer: list[str] = []
 

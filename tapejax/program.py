@@ -290,14 +290,15 @@ forget_on_registration(_programs.clear)
 
 
 def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
-    # One with its own pullback gets its results among its inputs, and no gradient goes back to those.
-    first = len(entry.outputs) if op.pull is not None else 0
-    inexact = frozenset(i for i, x in enumerate(entry.inputs) if i >= first and is_inexact(x))
-    return tuple(inexact if is_inexact(x) else frozenset() for x in entry.outputs)
+    def inexact(x: Any) -> bool:
+        return is_inexact(x) or recorder.is_ref(x)
+
+    inputs = frozenset(i for i, x in enumerate(entry.inputs) if i >= op.results and inexact(x))
+    return tuple(inputs if inexact(x) else frozenset() for x in entry.outputs)
 
 
 def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
-    inexact = [i for i, x in enumerate(entry.inputs) if is_inexact(x)]
+    inexact = [i for i, x in enumerate(entry.inputs) if hasattr(x, "dtype") and _inexact_dtype(x.dtype)]  # NumPy's too
     outputs = [is_inexact(x) for x in entry.outputs]
     everything = tuple(frozenset(inexact) if out else frozenset() for out in outputs)
     fn = differentiable(op)
@@ -319,9 +320,12 @@ def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
     except Exception:  # it cannot be differentiated: the sweep will say so, if a gradient is to pass through it
         return everything
     masks = [0] * len(entry.inputs) + [1 << i for i in inexact]
-    reached = iter(_propagate(closed, masks))
+    reached = _propagate(closed, masks)
+    if op.fn in recorder.joint:
+        reached = [functools.reduce(int.__or__, reached, 0)] * len(reached)
+    found = iter(reached)
     return tuple(
-        frozenset(i for i in inexact if mask >> i & 1) for mask in ((next(reached) if out else 0) for out in outputs)
+        frozenset(i for i in inexact if mask >> i & 1) for mask in ((next(found) if out else 0) for out in outputs)
     )
 
 

@@ -36,15 +36,17 @@ class Op:
     `fn(*arrays)` returns an array or a pytree of arrays and may be traced; `call` does the same at full speed.
     Two Ops are equal when their `key` is, so that programs made of them can be compared and cached. An `eager` one runs
     Python that looks at values: its derivative is taken on the recorded arrays, never compiled. One with a `pull` brings
-    its own: the function from the cotangents of all outputs to those of the inputs (None: none), for this one call.
+    its own: the function from the cotangents of all outputs to those of the inputs (None: none), for this one call. The
+    first `results` of its inputs are what its outputs are copies of; no gradient goes back to those.
     """
 
-    __slots__ = ("name", "fn", "call", "key", "eager", "pull", "staged", "_hash", "__weakref__")
+    __slots__ = ("name", "fn", "call", "key", "eager", "pull", "results", "staged", "_hash", "__weakref__")
 
-    def __init__(self, name, fn, call=None, key=None, *, eager=False, pull=None, staged=None):
+    def __init__(self, name, fn, call=None, key=None, *, eager=False, pull=None, results=0, staged=None):
         self.name: str = name
         self.eager: bool = eager
         self.pull: Callable[[Sequence[Any]], Sequence[Any]] | None = pull
+        self.results: int = results
         self.staged: Any = staged
         self.fn: Callable = fn
         self.call: Callable = call or jax.jit(fn)
@@ -201,7 +203,7 @@ class RecorderTrace(jax.core.Trace):
         if not recordings:
             return outputs
         outputs = _distinct(outputs, inputs)
-        flat = (outputs,) if type(outputs) not in _SEQUENCES else tuple(jax.tree.leaves(outputs))
+        flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
         entry = Entry(op, tuple(inputs), flat, caller())
         for recording in recordings:
             recording.entries.append(entry)
@@ -217,7 +219,19 @@ class RecorderTrace(jax.core.Trace):
             set_trace(before)
 
     def process_primitive(self, primitive, tracers, params, /):
+        if primitive.name in _REF_OPERATIONS:
+            return self._run_on_ref(primitive, tracers, params)
         return self.run(*_primitive_op(primitive, params, tracers))
+
+    def _run_on_ref(self, primitive, tracers, params):
+        # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
+        with set_current_trace(self.outer):
+            result = primitive.bind(*tracers, **params)
+        outputs = (*(result if primitive.multiple_results else (result,)), *(x for x in tracers if is_ref(x)))
+        op = Op(primitive.name, primitive.bind, primitive.bind, eager=True, pull=_refuse_ref)
+        for recording in self.recordings:
+            recording.entries.append(Entry(op, tuple(tracers), outputs, caller()))
+        return result
 
     # The hooks below get wrapped functions that are new at every call and can be called once only.
 
@@ -267,14 +281,28 @@ class RecorderTrace(jax.core.Trace):
             return self.outer.cur_qdd(x)
 
 
-_SEQUENCES = (tuple, list)
+_REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "freeze"))
+
+
+def is_ref(x: Any) -> bool:
+    """Whether `x` is a ``jax.Ref``."""
+    return type(x).__name__ == "Ref"
+
+
+def _refuse_ref(cotangents: Sequence[Any]) -> Sequence[Any]:
+    raise LookupError(
+        "gradient registry has no entry for: an operation on a jax.Ref. A Ref changes in place, which a tape cannot follow "
+        "outside jax.jit: use it inside a jitted function, or a Variable and its assign()."
+    )
+
+
 _copy = jax.jit(jnp.copy)
 
 
 def _distinct(outputs: Any, inputs: Sequence[Any]) -> Any:
     # JAX forwards an input that comes out unchanged (`stop_gradient`, a reshape to the same shape) as the same object;
     # a value's identity is its history, so the output needs one of its own.
-    if type(outputs) not in _SEQUENCES:
+    if hasattr(outputs, "dtype"):
         for x in inputs:
             if x is outputs:
                 return _copy(outputs)
@@ -461,6 +489,9 @@ def run(op: Op, inputs: Sequence[Any]) -> Any:
 
 
 zero_gradients: weakref.WeakSet = weakref.WeakSet()
+# Functions whose results are connected together: a compiled function's, as in TensorFlow. What reaches one of them has a
+# gradient, be it zero, for all.
+joint: weakref.WeakSet = weakref.WeakSet()
 
 
 def zero_gradient(fn: Callable) -> Callable:

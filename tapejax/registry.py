@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 
 from .recorder import Op
+from .structures import conjugate
 from .values import Tensor, raw
 
 _registry: dict[str, Callable | None] = {}
@@ -119,14 +120,14 @@ def _with_rule(op: Op, rule: Callable) -> Callable:
     def backward(residuals: Any, cotangents: Any) -> Any:
         inputs, outputs = residuals
         seen = Operation(op.name, [Tensor(x) for x in inputs], [Tensor(x) for x in outputs])
-        given = rule(seen, *(Tensor(c) for c in cotangents))
+        given = rule(seen, *(Tensor(conjugate(c)) for c in cotangents))
         gradients = list(given) if isinstance(given, (list, tuple)) else [given]
         if len(gradients) != len(inputs):
             raise ValueError(
                 f"the gradient registered for {op.name} returned {len(gradients)} gradients for {len(inputs)} inputs."
             )
         return tuple(
-            None if g is None or not _is_inexact(x) else raw(g, dtype_hint=x.dtype)
+            None if g is None or not _is_inexact(x) else conjugate(raw(g, dtype_hint=x.dtype))
             for g, x in zip(gradients, inputs, strict=True)
         )
 

@@ -66,8 +66,9 @@ class TensorSpec:
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor (or all that a spec describes) may be given where this spec is asked for."""
-        dtype = getattr(spec_or_tensor, "dtype", None)
-        return dtype is not None and self._dtype == dtype and self._shape.is_compatible_with(spec_or_tensor.shape)
+        if not isinstance(spec_or_tensor, TensorSpec) and not is_array_like(spec_or_tensor):
+            return False
+        return self._dtype == spec_or_tensor.dtype and self._shape.is_compatible_with(spec_or_tensor.shape)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and self._fields() == other._fields()
@@ -276,14 +277,19 @@ def cast(value: Any, spec: Any) -> Any:
     Raises:
       TypeError: it does not fit.
     """
+    if isinstance(spec, Mapping):
+        if not isinstance(value, Mapping) or set(value) != set(spec):
+            raise TypeError(f"a mapping with the keys {sorted(spec)} was expected, got {value!r}")
+        return nest._like(value, {key: cast(value[key], spec[key]) for key in value})
+    if nest.is_nested(spec):
+        if not nest._same_type(spec, value) or len(value) != len(spec):
+            raise TypeError(f"a {type(spec).__name__} of {len(spec)} was expected, got {value!r}")
+        children = [cast(x, s) for x, s in zip(value, spec, strict=True)]
+        return type(value)(*children) if hasattr(value, "_fields") else type(value)(children)
     if not isinstance(spec, TensorSpec):
-        if not nest.is_nested(spec):
-            if describe(value, []) != describe(spec, []):
-                raise TypeError(f"the value {spec!r} was expected, got {value!r}")
-            return value
-        nest.assert_same_structure(spec, value)
-        parts = [cast(x, s) for s, x in zip(nest.flatten(spec), nest.flatten(value), strict=True)]
-        return nest.pack_sequence_as(value, parts)
+        if describe(value, []) != describe(spec, []):
+            raise TypeError(f"the value {spec!r} was expected, got {value!r}")
+        return value
     try:
         if not is_array_like(value) and not isinstance(value, TensorSpec):
             value = Tensor(raw(value, spec.dtype))

@@ -282,7 +282,8 @@ class Code:
         """How code says `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
         if not hasattr(x, "shape") or isinstance(x, (bool, int, float, complex)):
             return number(x)
-        if x.ndim == 0 and not isinstance(x, jax.core.Tracer) and (text := array_text(x)) is not None:
+        plain = not isinstance(x, jax.core.Tracer) and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
+        if x.ndim == 0 and plain and (text := array_text(x)) is not None:
             return text
         if id(x) in self._known:
             return self._known[id(x)][1]
@@ -325,7 +326,7 @@ class Code:
         spelled = _spelled(op.name, closed, [jax.typeof(x) for x in inputs], args)
         if spelled is not None and not consts:
             return [_assign(outs, spelled)]
-        return [_assign(outs, f"{self.helper(closed, op.name)}({', '.join(args)})")]
+        return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
 
     def helper(self, closed: Any, wish: str) -> str:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
@@ -372,7 +373,7 @@ class Code:
         if name in jaxprs.JIT:
             inner = eqn.params["jaxpr"]
             called = _spelled(eqn.params["name"], _closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
-            return called or f"{self.helper(inner, eqn.params['name'])}({', '.join(args)})"
+            return called or f"{self.helper(inner, eqn.params['name'])}({_arrays(args)})"
         if rule := _STRUCTURED.get(name):
             try:
                 if (text := rule(self, eqn, args)) is not None:
@@ -383,9 +384,9 @@ class Code:
         if called is not None:
             return called
         fn = core.jaxpr_as_fun(_closed_equation(eqn))
-        free = [a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)]
-        call = f"{self._object(fn, name)}({', '.join(dict.fromkeys(free))})"
-        return call if eqn.primitive.multiple_results else f"{call}[0]"
+        free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)}
+        call = f"{self._object(fn, name)}({_arrays(list(free.values()))})"
+        return f"{call}[0]" if len(eqn.outvars) == 1 else call
 
     def needs(self, name: str) -> str:
         """One of the functions of the prelude."""
@@ -394,6 +395,11 @@ class Code:
                 self._prelude.add(wanted)
                 self.helpers.insert(len(self._prelude) - 1, _PRELUDE[wanted])
         return name
+
+
+def _arrays(args: Sequence[str]) -> str:
+    """Arguments of a function that was written for arrays."""
+    return ", ".join(arg if _is_name(arg) else f"jnp.asarray({arg})" for arg in args)
 
 
 def _definition(name: str, parameters: Sequence[str], body: Sequence[str]) -> str:
@@ -442,6 +448,28 @@ def _cond(code: Code, eqn: Any, args: Sequence[str]) -> str:
     return f"jax.lax.switch({', '.join([args[0], '[' + ', '.join(branches) + ']', *args[1:]])})"
 
 
+def _linear_solve(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
+    lengths, solvers = eqn.params["const_lengths"], eqn.params["jaxprs"]
+    consts, at = [], 0
+    for length in lengths:
+        consts.append(args[at : at + length])
+        at += length
+    right = args[at:]
+    count = len(right)
+    matvec, vecmat, solve, transpose_solve = (
+        None if jaxpr is None else f"{code.helper(jaxpr, wish)}({', '.join([*known, '*b'])})"
+        for jaxpr, wish, known in zip(solvers, ("matvec", "vecmat", "solve", "transpose_solve"), consts, strict=True)
+    )
+    flat = code.needs("flat")
+    texts = [f"lambda b: {flat}({matvec})", f"({', '.join(right)},)", f"lambda _, b: {flat}({solve})"]
+    if transpose_solve is not None:
+        texts.append(f"lambda _, b: {flat}({transpose_solve})")
+    if solvers[0] is solvers[1] or jaxprs._structure(solvers[0]) == jaxprs._structure(solvers[1]):
+        texts.append("symmetric=True")
+    text = f"jax.lax.custom_linear_solve({', '.join(texts)})"
+    return f"{text}[0]" if count == 1 else text
+
+
 def _checkpoint(code: Code, eqn: Any, args: Sequence[str]) -> str:
     policy = eqn.params["policy"]
     options = "" if policy is None else f", policy={code._object(policy, 'policy')}"
@@ -450,7 +478,7 @@ def _checkpoint(code: Code, eqn: Any, args: Sequence[str]) -> str:
 
 def _inlined(param: str) -> Callable:
     def rule(code: Code, eqn: Any, args: Sequence[str]) -> str:
-        return f"{code.helper(eqn.params[param], eqn.params.get('name') or 'call')}({', '.join(args)})"
+        return f"{code.helper(eqn.params[param], eqn.params.get('name') or 'call')}({_arrays(args)})"
 
     return rule
 
@@ -483,7 +511,7 @@ def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
             f"@jax.custom_jvp\n{_definition(name, parameters, body)}\n\n\n"
             f"@{name}.defjvp\n{_definition(f'{name}_jvp', ['primals', 'tangents'], [unpack, *rule_body, pair])}"
         )
-    return f"{code._helper_of[key]}({', '.join(args)})"
+    return f"{code._helper_of[key]}({_arrays(args)})"
 
 
 def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
@@ -540,7 +568,7 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
             + _definition(f"{name}_bwd", ["residuals", "cotangents"], [*unpack, *pull_body, back])
             + f"\n\n\n{name}.defvjp({name}_fwd, {name}_bwd)"
         )
-    return f"{code._helper_of[key]}({', '.join(args)})"
+    return f"{code._helper_of[key]}({_arrays(args)})"
 
 
 def _results(returned: str) -> list[str]:
@@ -575,6 +603,8 @@ _STRUCTURED: dict[str, Callable[[Code, Any, Sequence[str]], str | None]] = {
     "scan": _scan,
     "while": _while,
     "cond": _cond,
+    "custom_linear_solve": _linear_solve,
+    "linear_solve": _linear_solve,
     "checkpoint": _checkpoint,
     "remat2": _checkpoint,
     "custom_jvp_call": _custom_jvp,
@@ -649,8 +679,10 @@ def _find_spelling(name, closed, wanted, avals, holes, same, eqn) -> str | None:
             def call(*xs: Any, code: Any = code) -> Any:
                 return eval(code, {**_SCOPE, **{f"a{i}": x for i, x in zip(free, xs, strict=True)}})
 
-            if canonical(jax.make_jaxpr(call)(*specs)) == wanted:
-                return template
+            traced, result = jax.make_jaxpr(call, return_shape=True)(*specs)
+            if canonical(traced) == wanted:
+                alone = isinstance(result, (list, tuple)) and len(traced.jaxpr.outvars) == 1
+                return f"{template}[0]" if alone else template
         except Exception:  # it does not fit: the next one
             continue
     return None
@@ -750,6 +782,9 @@ def _candidates(name: str, closed: Any, avals: Sequence[Any], holes: Sequence[st
             yield f"{module}.{found}({flat})"
             for option in options:
                 yield f"{module}.{found}({flat}, {option})"
+            if len(holes) == 2:
+                for option in options:
+                    yield f"{module}.{found}({holes[0]}, {option}, initial={holes[1]})"
             if len(holes) > 1:
                 yield f"{module}.{found}([{flat}])"
                 for option in options:
@@ -766,7 +801,9 @@ def _options(closed: Any) -> Iterator[str]:
     axes: list[Any] = []
     for eqn in _all_equations(jaxprs.open_jaxpr(closed)):
         for name in ("axes", "axis", "dimension", "dimensions", "permutation"):
-            if (value := eqn.params.get(name)) is not None and value not in axes:
+            value = eqn.params.get(name)
+            value = tuple(map(int, value)) if isinstance(value, tuple) and value else value
+            if value is not None and value not in axes:
                 axes.append(value)
     for value in axes:
         if isinstance(value, tuple) and len(value) == 1:
@@ -814,7 +851,7 @@ def _special(plain: str, closed: Any, holes: Sequence[str], safe: Sequence[str],
             yield f"jnp.expand_dims({x}, {new})"
         yield f"jnp.broadcast_to({x}, {shape})"
         yield f"jnp.full({shape}, {x})"
-        yield f"jax.lax.broadcast_in_dim({x}, {shape}, {tuple(dims)})"
+        yield f"jax.lax.broadcast_in_dim({x}, {shape}, {literal(tuple(dims))})"
     if name in ("squeeze",):
         dims = tuple(params.get("dimensions", ()))
         yield f"jnp.squeeze({x}, {dims[0] if len(dims) == 1 else dims})"
@@ -895,9 +932,9 @@ def _lax_calls(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
             parameters[key] = literal(value)
         except _Unspellable:
             parameters[key] = ""
-    for found in (name, name.replace("_", ""), f"{name}_p"):
-        function = getattr(jax.lax, found, None)
-        if callable(function) and not found.endswith("_p"):
+    for found in (name, name.replace("_", ""), f"linalg.{name}"):
+        function = getattr(jax.lax.linalg if "." in found else jax.lax, found.split(".")[-1], None)
+        if callable(function):
             accepted = inspect.signature(function).parameters
             known = [f"{k}={v}" for k, v in parameters.items() if k in accepted and v]
             some = [text for text in known if not text.endswith("=None")]
@@ -932,14 +969,28 @@ def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
             else:
                 avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
                 outs = [("value", next(numbers)) for _ in eqn.outvars]
-                params = tuple(item for item in jaxprs._parameters(eqn.primitive, eqn.params) if item[0] != "name")
-                rows.append((outs, (eqn.primitive.name, params, ins, avals, tuple(outs))))
+                params = tuple(
+                    (key, _plain(value))
+                    for key, value in jaxprs._parameters(eqn.primitive, eqn.params)
+                    if key != "name" and eqn.params[key] is not None
+                )
+                name = "add" if eqn.primitive.name == "add_any" else eqn.primitive.name
+                rows.append((outs, (name, params, ins, avals, tuple(outs))))
             env.update(zip(eqn.outvars, outs, strict=True))
         return [read(v) for v in jaxpr.outvars]
 
     given = [("input", i) for i in range(len(jaxpr.invars))] if inputs is None else inputs
     results = run(jaxpr, jaxprs._consts(closed), given)
     return _live(rows, results, [v.aval for v in jaxpr.outvars])
+
+
+def _plain(parameter: Any) -> Any:
+    # JAX keeps a NumPy integer where it was given one; it is the same axis
+    if isinstance(parameter, tuple):
+        if len(parameter) == 2 and isinstance(parameter[0], type) and issubclass(parameter[0], np.integer):
+            return (int, int(parameter[1]))
+        return tuple(map(_plain, parameter))
+    return parameter
 
 
 def _live(rows: list[Any], results: list[Any], avals: Sequence[Any]) -> Any:
@@ -1040,6 +1091,8 @@ def literal(value: Any) -> str:
         return repr(value)
     if isinstance(value, float):
         return _float(value)
+    if isinstance(value, np.integer):
+        return str(int(value))
     if isinstance(value, enum.Enum):
         kind = type(value)
         if getattr(jax.lax, kind.__name__, None) is kind:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from . import jaxprs, recorder
 from .jaxcore import Literal, Primitive, current_trace, jaxpr_as_fun, set_current_trace
@@ -31,16 +32,32 @@ _variable = Primitive("variable")
 _variable.def_abstract_eval(lambda *, slot, aval: aval)
 
 
+@jax.custom_jvp
+def _assigned(new: Any, old: Any) -> Any:
+    """What is read of a variable after an assignment: the value is new, the gradient goes to the variable, as in TensorFlow."""
+    return new
+
+
+@_assigned.defjvp
+def _assigned_jvp(primals: Any, tangents: Any) -> Any:
+    return primals[0], tangents[1]
+
+
 class Slot:
     """A place that holds an array from call to call, usually a variable: what it held before the trace, and its tracer."""
 
-    __slots__ = ("holder", "attribute", "before", "tracer")
+    __slots__ = ("holder", "attribute", "before", "tracer", "assigned")
 
     def __init__(self, holder: Any, attribute: str, before: Any, tracer: Any):
         self.holder = holder
         self.attribute = attribute
         self.before = before
         self.tracer = tracer
+        self.assigned = False  # since it was last read
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return id(self.holder), self.attribute
 
     @property
     def array(self) -> Any:
@@ -62,12 +79,14 @@ class Capture:
     """What a function that is being traced reads, assigns and creates. A context: inside it variables hold tracers."""
 
     def __init__(self) -> None:
+        self.parent: Capture | None = recorder.capturing.capture
+        trace = current_trace()
+        self.around = trace.outer if isinstance(trace, recorder.RecorderTrace) else trace
         self.slots: dict[tuple[int, str], Slot] = {}
         self.created: dict[tuple[int, str], Slot] = {}
 
     def __enter__(self) -> Capture:
         self._trace = current_trace()
-        self.parent: Capture | None = recorder.capturing.capture
         recorder.capturing.capture = self
         return self
 
@@ -78,9 +97,16 @@ class Capture:
 
     def adopt(self, holder: Any, attribute: str = "_array") -> Any:
         """What stands here for the array that `holder` has."""
-        array = getattr(holder, attribute)
         place = id(holder), attribute
-        if self._knows(place) or not self._is_outside(place, array):
+        array = getattr(holder, attribute)
+        if (slot := self.slots.get(place)) is not None:
+            if slot.assigned:
+                slot.assigned = False
+                if jnp.issubdtype(array.dtype, jnp.inexact) and array.shape == slot.tracer.shape:
+                    with set_current_trace(self._trace):
+                        slot.array = array = _assigned(array, slot.tracer)
+            return array
+        if place in self.created or not self._is_outside(place, array):
             return array
         with set_current_trace(self._trace):
             tracer = _variable.bind(slot=len(self.slots), aval=jax.typeof(array))
@@ -93,15 +119,21 @@ class Capture:
         array = getattr(holder, attribute)
         self.created[id(holder), attribute] = Slot(holder, attribute, array, array)
 
-    def check(self, holder: Any, array: Any) -> None:
-        """Raises RuntimeError if `array` cannot be assigned: it belongs to a trace inside this one, and would leak."""
-        trace = getattr(array, "_trace", self._trace)
-        if trace is not self._trace:
+    def assign(self, holder: Any, attribute: str, array: Any) -> None:
+        """Notes that `holder` is about to be given `array`.
+
+        Raises:
+          RuntimeError: `array` belongs to a trace inside this one, and would leak out of it.
+        """
+        if getattr(array, "_trace", self._trace) is not self._trace:
             raise RuntimeError(
                 f"Variable {getattr(holder, 'name', holder)!r} was assigned to inside a JAX transformation (jax.grad, jax.vmap, "
                 "lax.scan, lax.cond ...) of a tf.function: the value would leak out of it. Return it and assign it outside, "
                 "or use tf.cond and tf.while_loop, which thread variables through."
             )
+        self.adopt(holder, attribute)
+        if (slot := self.slots.get((id(holder), attribute))) is not None:
+            slot.assigned = True
 
     def _knows(self, place: tuple[int, str]) -> bool:
         return place in self.slots or place in self.created
@@ -132,15 +164,20 @@ def init_scope() -> Iterator[None]:
     1.0
     """
     innermost = capture = recorder.capturing.capture
+    if capture is None:
+        yield
+        return
     swapped: list[tuple[Slot, Any]] = []
+    around = capture.around
     while capture is not None:
+        around = capture.around
         for slot in capture.slots.values():
             swapped.append((slot, slot.array))
             slot.array = slot.before
         capture = capture.parent
     recorder.capturing.capture = None
     try:
-        with jax.ensure_compile_time_eval():
+        with set_current_trace(around):
             yield
     finally:
         recorder.capturing.capture = innermost
@@ -180,7 +217,10 @@ class Staged:
             slot.before = slot.tracer = None  # let go of what belongs to the trace
         if not self.created:
             self.lifted = self._lifted(0, sum(self._counts))
-            self.op = _named(name, self.lifted)
+            self.op = self.noted = _named(name, self.lifted)
+            if self.changed:  # tapes see the results only: state stops gradients
+                self.noted = _named(name, self.lifted, self.outputs)
+            recorder.joint.add(self.noted.fn)
 
     @property
     def portable(self) -> bool:
@@ -220,21 +260,76 @@ class Staged:
         """Runs it on the present state and `arrays`, keeps the new state and returns the outputs."""
         with tracing:
             state = [slot.read() for slot in self.slots]
-        found = recorder.run(self.op, (*state, *self.constants, *arrays))
+        inputs = (*state, *self.constants, *arrays)
+        trace = current_trace()
+        if type(trace) is not recorder.RecorderTrace:
+            found = self.op.call(*inputs)
+        else:
+            with recorder.outside():
+                found = self.op.call(*inputs)
+                found = [*trace.note(self.noted, inputs, found[: self.outputs]), *found[self.outputs :]]
         if self.changed:
             with tracing:
                 self._store(found[self.outputs :], arrays)
         return found
 
     def _store(self, new: Sequence[Any], arrays: Sequence[Any]) -> None:
-        capture = recorder.capturing.capture
-        slots = [self.slots[i] for i in self.changed]
-        for slot, array in zip(slots, new, strict=True):
-            if isinstance(array, Tracer):
-                _require_no_tracer(slot, array) if capture is None else capture.check(slot.holder, array)
-        for slot, array in zip(slots, new, strict=True):
+        for i, array in zip(self.changed, new, strict=True):
+            _keep(self.slots[i], array)
             recorder.leaves("state", *arrays, into=array)
-            slot.array = array
+
+
+class Threaded:
+    """The bodies of one control flow operation, and the state that they change, which is carried from one to the next.
+
+    Args:
+      *bodies: pairs of a function from arrays to a list of arrays, and such arrays or their shapes and dtypes.
+
+    Where no `function` is being traced there is no state, and the bodies run as they are.
+    """
+
+    def __init__(self, *bodies: tuple[Callable, Sequence[Any]]):
+        self._bodies = [body for body, _ in bodies]
+        self._staged: list[Staged] = []
+        self._slots: dict[tuple[int, str], Slot] = {}
+        if recorder.capturing.capture is not None:
+            self._staged = [Staged(body, [_abstract(x) for x in arrays], "body") for body, arrays in bodies]
+        for staged in self._staged:
+            if staged.created:
+                raise ValueError("Variables cannot be created in a branch or loop of a tf.function: create them before it.")
+            self._slots |= {slot.place: slot for slot in staged.slots}
+        self._changed = list(dict.fromkeys(staged.slots[i].place for staged in self._staged for i in staged.changed))
+        self._held = {place: slot.read() for place, slot in self._slots.items()}
+        self.state = [self._held[place] for place in self._changed]
+
+    def __call__(self, index: int, state: Sequence[Any], *arrays: Any) -> tuple[list[Any], list[Any]]:
+        """Runs one body on `state` and `arrays`: its results, and the state after it."""
+        if not self._staged:
+            return list(self._bodies[index](*arrays)), []
+        staged = self._staged[index]
+        held = self._held | dict(zip(self._changed, state, strict=True))
+        found = staged.op.fn(*[held[slot.place] for slot in staged.slots], *staged.constants, *arrays)
+        for i, x in zip(staged.changed, found[staged.outputs :], strict=True):
+            held[staged.slots[i].place] = x
+        return list(found[: staged.outputs]), [held[place] for place in self._changed]
+
+    def finish(self, state: Sequence[Any]) -> None:
+        """Keeps the state that the operation ended with."""
+        for place, array in zip(self._changed, state, strict=True):
+            _keep(self._slots[place], array)
+
+
+def _abstract(x: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+
+
+def _keep(slot: Slot, array: Any) -> None:
+    capture = recorder.capturing.capture
+    if capture is not None:
+        capture.assign(slot.holder, slot.attribute, array)
+    elif isinstance(array, Tracer):
+        _require_no_tracer(slot, array)
+    slot.array = array
 
 
 def _require_no_tracer(slot: Slot, array: Any) -> None:
@@ -247,11 +342,11 @@ def _require_no_tracer(slot: Slot, array: Any) -> None:
         )
 
 
-def _named(name: str, closed: Any) -> Op:
+def _named(name: str, closed: Any, outputs: int | None = None) -> Op:
     run = jaxpr_as_fun(closed)
 
     def fn(*flat: Any) -> list[Any]:
-        return run(*flat)
+        return run(*flat)[:outputs]
 
     fn.__name__ = fn.__qualname__ = name
     return Op(name, fn)
@@ -337,8 +432,7 @@ def _keras_hooks(kind: Any) -> dict[str, Any]:
             if isinstance(new, Tracer):
                 capture.create(variable, "_value")
         else:
-            capture.adopt(variable, "_value")
-            capture.check(variable, new)
+            capture.assign(variable, "_value", new)
             direct_assign(variable, new)
 
     def initialize_now(variable: Any, initializer: Any) -> None:

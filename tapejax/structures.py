@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
-from . import nest
+from . import nest, recorder
 from .values import Tensor, Variable
 
 
@@ -43,6 +44,26 @@ def _same(x: Any) -> Any:
     return x
 
 
+def _require_alive(leaf: Leaf) -> None:
+    array = leaf.array
+    if isinstance(array, jax.core.Tracer):
+        if recorder.eager():
+            raise jax.errors.UnexpectedTracerError(
+                f"{leaf.value!r} is a tracer that escaped: it stood for a value while JAX traced a function (jit, grad, vmap, "
+                "scan ...) that has ended since. Return it from that function instead of keeping it."
+            )
+    elif array.is_deleted():
+        raise ValueError(
+            f"a tensor of shape {array.shape} and dtype {array.dtype} was deleted, most likely donated to a jitted function "
+            "(donate_argnums): a tape needs the values that it recorded. Do not donate them."
+        )
+
+
+def conjugate(x: Any) -> Any:
+    """A cotangent by JAX's convention from TensorFlow's, or the reverse: for complex numbers one conjugates the other."""
+    return recorder.apply(jnp.conj, x) if x is not None and jnp.iscomplexobj(x) else x
+
+
 class Structure:
     """A user's structure taken apart: lists, tuples, dicts and namedtuples as TensorFlow's ``nest`` does, any other
     registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None."""
@@ -54,6 +75,7 @@ class Structure:
         for item in nest.flatten(structure):
             leaf = leaf_of(item)
             if leaf is not None:
+                _require_alive(leaf)
                 self.leaves.append(leaf)
                 self._items.append((-1, None))
                 continue
@@ -64,6 +86,9 @@ class Structure:
                 raise refuse(item)
             found = [leaf_of(part) for part in parts]
             self.leaves.extend(leaf for leaf in found if leaf is not None)
+            for leaf in found:
+                if leaf is not None:
+                    _require_alive(leaf)
             self._items.append((len(parts), (tree, [leaf is not None for leaf in found])))
 
     def pack(self, results: Sequence[Any]) -> Any:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from . import derivatives, nest, recorder
 from .errors import InvalidArgumentError
 from .program import Program, extract, is_inexact
-from .structures import Leaf, Structure, is_variable, leaf_of
+from .structures import Leaf, Structure, conjugate, is_variable, leaf_of
 from .values import Tensor, Variable, raw
 
 logger = logging.getLogger("tapejax")
@@ -422,6 +422,32 @@ class GradientTape:
         """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
         return ([] if self._recording is None else self._recording.entries)[index]
 
+    def explain(self, target: Any, sources: Any) -> Any:
+        """Says for each source why its gradient is what it is: along which path it comes, or why it is None.
+
+        Args:
+          target, sources: as for `gradient`.
+
+        Returns:
+          An `Explanation`: print it, or iterate over its reports, each with ``connected``, the ``path``, and ``reasons``
+          with ``kind``, ``message``, ``remedy``, ``operation`` and ``line``. The tape is not used up.
+
+        Raises:
+          TypeError: `target` or `sources` holds something that is no tensor.
+
+        >>> import tapejax as tf
+        >>> x, c = tf.Variable(2.0), tf.constant(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.round(x) * c
+        >>> for report in tape.explain(y, [x, c]):
+        ...     print(report.connected, report.kinds, report.reasons[0].operation)
+        False ('no derivative',) round
+        False ('never watched',) multiply
+        """
+        from . import explain, listing
+
+        return explain.explain(self, target, sources, listing.namespaces(), listing.places())
+
     def jaxpr(self, target: Any, sources: Any) -> Any:
         """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.
 
@@ -491,7 +517,7 @@ def _gradients(
     recording: recorder.Recording, targets: Sequence[Leaf], sources: Structure, cotangents: Sequence[Any]
 ) -> list[Any]:
     def pull_back(program: Program, values: Sequence[Any]) -> list[Any]:
-        return derivatives.pull_back(program, values, [_conjugate(x) for x in cotangents])
+        return derivatives.pull_back(program, values, [conjugate(x) for x in cotangents])
 
     return _derivatives(recording, targets, sources, pull_back)
 
@@ -503,16 +529,29 @@ def _derivatives(
     arrays, owner = _source_arrays(recording, sources.leaves)
     program, values = extract(recording, [leaf.array for leaf in targets], arrays, _accessed(recording, sources.leaves))
     found: list[Any] = [None] * len(sources.leaves)
-    for i, x in zip(owner, take(program, values), strict=True):
+    try:
+        taken = take(program, values)
+    except (RuntimeError, ValueError) as error:
+        if "deleted" not in str(error):
+            raise
+        raise RuntimeError(_deleted(recording)) from error
+    for i, x in zip(owner, taken, strict=True):
         if x is not None:
             # TensorFlow's gradient of a complex function is the conjugate of JAX's.
-            x = _conjugate(x)
+            x = conjugate(x)
             found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
     return found
 
 
-def _conjugate(x: Any) -> Any:
-    return recorder.apply(jnp.conj, x) if x is not None and jnp.iscomplexobj(x) else x
+def _deleted(recording: recorder.Recording) -> str:
+    def gone(x: Any) -> bool:
+        return isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) and x.is_deleted()
+
+    users = [entry.op.name for entry in recording.entries if any(map(gone, entry.inputs))]
+    return (
+        f"a value that the tape recorded, for {', '.join(dict.fromkeys(users[:3])) or 'the target'}, was deleted since: most "
+        "likely it was donated to a jitted function (donate_argnums). Do not donate what a tape has recorded."
+    )
 
 
 def _source_arrays(recording: recorder.Recording, leaves: Sequence[Leaf]) -> tuple[list[Any], list[int]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .tape import GradientTape, UnconnectedGradients
-from .values import Tensor, convert_to_tensor
+from .values import Tensor, convert_to_tensor, op
 
 
 def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) -> tuple[tuple, tuple]:
@@ -16,7 +18,7 @@ def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) 
 
     Args:
       f: takes as many tensors as `x` holds and returns one.
-      x: a list or tuple of tensors, of real float types.
+      x: a list or tuple of tensors. Of a complex one the real and imaginary parts count separately, one after the other.
       delta: the step of the differences; default 1/1024.
 
     Returns:
@@ -34,14 +36,38 @@ def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) 
     if not isinstance(x, (list, tuple)):
         raise ValueError(f"`x` must be a list or tuple of values convertible to a Tensor (arguments to `f`), not a {type(x)}")
     step = 1 / 1024 if delta is None else delta
-    arguments = [convert_to_tensor(a) for a in x]
+    given = [convert_to_tensor(a) for a in x]
+    arguments = [_parts(a) for a in given]
+    complex_ones = [a is not b for a, b in zip(given, arguments, strict=True)]
+
+    def f_of_parts(*arguments: Tensor) -> Tensor:
+        return _parts(f(*(_whole(a) if yes else a for a, yes in zip(arguments, complex_ones, strict=True))))
+
     with GradientTape() as tape:
         tape.watch(arguments)
-        y = f(*arguments)
+        y = f_of_parts(*arguments)
     jacobians = tape.jacobian(y, arguments, unconnected_gradients=UnconnectedGradients.ZERO)
     size = int(np.prod(y.shape))
     by_tape = tuple(np.reshape(j.numpy(), (size, -1)) for j in jacobians)
-    return by_tape, tuple(_differences(f, arguments, i, step, size) for i in range(len(arguments)))
+    return by_tape, tuple(_differences(f_of_parts, arguments, i, step, size) for i in range(len(arguments)))
+
+
+def _parts(x: Any) -> Tensor:
+    """A complex tensor as a real one with one more axis; a real one as it is."""
+    x = convert_to_tensor(x)
+    return op(_real_and_imaginary, x) if jnp.iscomplexobj(x._array) else x
+
+
+def _whole(parts: Tensor) -> Tensor:
+    return op(_from_parts, parts)
+
+
+def _real_and_imaginary(x: Any) -> Any:
+    return jnp.stack([x.real, x.imag], axis=-1)
+
+
+def _from_parts(x: Any) -> Any:
+    return jax.lax.complex(x[..., 0], x[..., 1])
 
 
 def _differences(f: Callable, arguments: Sequence[Tensor], i: int, step: float, size: int) -> np.ndarray:

@@ -844,8 +844,7 @@ class Variable(_Value):
 
     def _store(self, array: Any, read_value: bool = True) -> Variable | None:
         if recorder.capturing.capture is not None:
-            recorder.held(self)
-            recorder.capturing.capture.check(self, array)
+            recorder.capturing.capture.assign(self, "_array", array)
         elif isinstance(array, Tracer) and not isinstance(self._array, Tracer):
             raise RuntimeError(
                 f"Variable {self.name!r} was assigned to while JAX traces a function (jax.jit, jax.grad, scan ...): "

@@ -481,7 +481,7 @@ _rule_2, _rule_5 = _custom_jvp_over(_plain, 2.0), _custom_jvp_over(_plain, 5.0)
 
 def _custom_vjp_over(f, factor):
     wrapped = jax.custom_vjp(f)
-    wrapped.defvjp(lambda x: (f(x), x), lambda x, g: (factor * x * g,))
+    wrapped.defvjp(lambda x: (wrapped(x), x), lambda x, g: (factor * x * g,))
     return wrapped
 
 
@@ -534,7 +534,8 @@ def _scale_gradient(f, x, factor):
 
 
 _scale_gradient.defvjp(
-    lambda f, x, factor: (f(x), x), lambda f, factor, x, g: (jax.vjp(f, x)[1](g)[0] * factor,)
+    lambda f, x, factor: (_scale_gradient(f, x, factor), x),
+    lambda f, factor, x, g: (jax.vjp(f, x)[1](g)[0] * factor,),
 )
 
 cases(

@@ -7,12 +7,14 @@ do. Under ``jax.jit`` and `tapejax.function` they are traced once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
 
 from .. import nest, recorder
 from ..errors import InvalidArgumentError
+from ..staging import Threaded
 from ..values import Tensor, convert_to_tensor, is_tensor, raw
 from .array import stack
 
@@ -51,6 +53,9 @@ def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None =
     return _select(lambda branches: jax.lax.cond(raw(pred), *branches), [true_fn, false_fn])
 
 
+# Bodies that are traced may assign to variables: what they assign is carried through the operation by `Threaded`.
+
+
 def _select(choose: Callable, branches: Sequence[Callable]) -> Any:
     structures: list[Any] = []
 
@@ -62,8 +67,10 @@ def _select(choose: Callable, branches: Sequence[Callable]) -> Any:
 
         return traced
 
-    arrays = choose([flat(branch) for branch in branches])
+    threaded = Threaded(*[(flat(branch), ()) for branch in branches])
+    arrays, state = choose([partial(threaded, i, threaded.state) for i in range(len(branches))])
     nest.assert_same_structure(structures[0], structures[-1])
+    threaded.finish(state)
     return _tensors(structures[0], arrays)
 
 
@@ -172,20 +179,28 @@ def while_loop(
             count += 1
         return variables
 
-    def holds(arrays: Sequence[Any]) -> Any:
-        return raw(cond(*_tensors(variables, arrays)))
-
-    def advance(arrays: Sequence[Any]) -> list[Any]:
-        return _arrays(step(_tensors(variables, arrays)))
-
     start = _arrays(variables)
+    threaded = Threaded(
+        (lambda *arrays: [raw(cond(*_tensors(variables, arrays)))], start),
+        (lambda *arrays: _arrays(step(_tensors(variables, arrays))), start),
+    )
+
+    def holds(carry: Any) -> Any:
+        arrays, state = carry
+        return threaded(0, state, *arrays)[0][0]
+
+    def advance(carry: Any) -> Any:
+        arrays, state = carry
+        return threaded(1, state, *arrays)
+
+    def bounded(carry: Any, _: Any) -> Any:
+        return jax.lax.cond(holds(carry), advance, lambda carry: carry, carry), None
+
     if maximum_iterations is None:
-        return _tensors(variables, jax.lax.while_loop(holds, advance, start))
-
-    def bounded(arrays: Any, _: Any) -> Any:
-        return jax.lax.cond(holds(arrays), advance, list, arrays), None
-
-    last, _ = jax.lax.scan(bounded, start, None, length=int(maximum_iterations))
+        last, state = jax.lax.while_loop(holds, advance, (start, threaded.state))
+    else:
+        (last, state), _ = jax.lax.scan(bounded, (start, threaded.state), None, length=int(maximum_iterations))
+    threaded.finish(state)
     return _tensors(variables, last)
 
 
@@ -259,12 +274,15 @@ def map_fn(
         return _stacked([checked(_row(elems, tensors, i)) for i in range(count)])
     structures: list[Any] = []
 
-    def flat(arrays: Sequence[Any]) -> list[Any]:
+    def flat(*arrays: Any) -> list[Any]:
         result = checked(_tensors(elems, arrays))
         structures.append(result)
         return _arrays(result)
 
-    arrays = jax.lax.map(flat, [x._array for x in tensors])
+    rows = [x._array for x in tensors]
+    threaded = Threaded((flat, [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in rows]))
+    state, arrays = jax.lax.scan(lambda state, row: threaded(0, state, *row)[::-1], threaded.state, rows)
+    threaded.finish(state)
     return _tensors(structures[0], arrays)
 
 
@@ -310,16 +328,23 @@ def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bo
 
 
 def _scanned(fn, elems, tensors, value, seen, order, reverse, every):
-    def step(carry: Sequence[Any], row: Sequence[Any]) -> Any:
-        result = fn(_tensors(value, carry), _tensors(elems, row))
+    start = _arrays(value)
+
+    def body(*arrays: Any) -> list[Any]:
+        result = fn(_tensors(value, arrays[: len(start)]), _tensors(elems, arrays[len(start) :]))
         nest.assert_same_structure(value, result)
-        arrays = _arrays(result)
-        return arrays, arrays
+        return _arrays(result)
+
+    def step(carry: Any, row: Sequence[Any]) -> Any:
+        arrays, state = threaded(0, carry[1], *carry[0], *row)
+        return (arrays, state), arrays
 
     if not order:
         return _stacked(seen) if every else value
     rows = [x._array[min(order) : max(order) + 1] for x in tensors]
-    last, all_of_them = jax.lax.scan(step, _arrays(value), rows, reverse=reverse)
+    threaded = Threaded((body, [*start, *[jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in rows]]))
+    (last, state), all_of_them = jax.lax.scan(step, (start, threaded.state), rows, reverse=reverse)
+    threaded.finish(state)
     if not every:
         return _tensors(value, last)
     if seen:

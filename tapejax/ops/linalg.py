@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy import linalg as scipy_linalg
 
 from ..dtypes import requested
 from ..errors import InvalidArgumentError
@@ -18,6 +17,7 @@ from .table import (
     NUMBER,
     TensorLike,
     known,
+    later,
     operation,
     renamed,
     require_kind,
@@ -25,6 +25,8 @@ from .table import (
     unary,
     with_arguments,
 )
+
+scipy_linalg: Any = later("jax.scipy.linalg")
 
 # ---- Products ----------------------------------------------------------------------------------------------
 

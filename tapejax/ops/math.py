@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy import special
 
 from .. import recorder
 from ..dtypes import requested
@@ -35,22 +34,54 @@ from .table import (
     host,
     kind_of,
     known,
+    later,
     operation,
     reduction,
     renamed,
     require_kind,
     shown,
     static,
+    straight,
     unary,
     wide,
 )
 
+special: Any = later("jax.scipy.special")
+
 # ---- One tensor, element by element ------------------------------------------------------------------------
 
 
-def _abs(x):
+@straight
+def _abs_real(x):
     # At 0 the slope is 0, as TensorFlow has it; jnp.abs has 1 there.
-    return x * lax.stop_gradient(jnp.sign(x)) if kind_of(x.dtype) == "f" else jnp.abs(x)
+    return x * lax.stop_gradient(jnp.sign(x))
+
+
+def _abs(x):
+    return _abs_real(x) if kind_of(x.dtype) == "f" else jnp.abs(x)
+
+
+def _steep(x):
+    """0 where x is 0, with an infinite slope through which a zero cotangent passes as zero.
+
+    That is what TensorFlow's sqrt does, so that ``where(x > 0, sqrt(x), 0)`` has a gradient without NaN. The slope is
+    made of two finite factors that overflow together: 0 times one and then the other is 0, while 0 * inf is NaN.
+    """
+    factor = jnp.where(x == 0, np.sqrt(jnp.finfo(x.dtype).max).astype(x.dtype) * 2, 0)
+    return x * factor * jnp.copysign(factor, x)
+
+
+def _sqrt(x):
+    if kind_of(x.dtype) != "f":
+        return jnp.sqrt(x)
+    return jnp.where(x == 0, _steep(x), jnp.sqrt(jnp.where(x == 0, 1, x)))
+
+
+def _rsqrt(x):
+    if kind_of(x.dtype) != "f":
+        return lax.rsqrt(x)
+    pole = jnp.copysign(jnp.asarray(jnp.inf, x.dtype), lax.stop_gradient(x))
+    return jnp.where(x == 0, pole - _steep(x), lax.rsqrt(jnp.where(x == 0, 1, x)))
 
 
 def _bessel_i0(x):
@@ -96,6 +127,8 @@ def _softplus(x):
 
 shown(
     _abs,
+    _sqrt,
+    _rsqrt,
     _bessel_i0,
     _bessel_i1,
     _sign,
@@ -146,12 +179,12 @@ UNARY: dict[str, Any] = {
     "reciprocal_no_nan": (_reciprocal_no_nan, FIELD, "1 / x, and 0 where x is 0."),
     "rint": (renamed("rint", lambda x: jnp.round(x)), FLOAT, "The nearest integer, half to even."),
     "round": (_round, NUMBER, "The nearest integer, half to even."),
-    "rsqrt": (lax.rsqrt, FIELD, "1 / sqrt(x)."),
+    "rsqrt": (_rsqrt, FIELD, "1 / sqrt(x)."),
     "sigmoid": (jax.nn.sigmoid, FIELD, "1 / (1 + exp(-x))."),
     "sign": (_sign, NUMBER, "-1, 0 or 1. Its gradient is zero, not None."),
     "sin": (jnp.sin, FIELD, "The sine."),
     "sinh": (jnp.sinh, FIELD, "The hyperbolic sine."),
-    "sqrt": (jnp.sqrt, FIELD, "The square root."),
+    "sqrt": (_sqrt, FIELD, "The square root."),
     "square": (jnp.square, NUMBER, "x * x."),
     "tan": (jnp.tan, FIELD, "The tangent."),
     "tanh": (jnp.tanh, FIELD, "The hyperbolic tangent."),
@@ -203,7 +236,7 @@ def _divide_no_nan(x, y):
 
 
 def _multiply_no_nan(x, y):
-    return jnp.where(y == 0, 0, jnp.where(y == 0, 0, x) * y)
+    return jnp.where((y == 0) & ~jnp.isfinite(x), 0, x) * y
 
 
 def _xlogy(x, y):
@@ -441,6 +474,7 @@ def _sum(x, axis, keepdims):
     return jnp.sum(x, axis, dtype=x.dtype, keepdims=keepdims)
 
 
+@recorder.zero_gradient  # of no elements: JAX takes it for a constant
 def _prod(x, axis, keepdims):
     return jnp.prod(x, axis, dtype=x.dtype, keepdims=keepdims)
 
@@ -473,7 +507,7 @@ def _variance(x, axis, keepdims):
 
 
 def _std(x, axis, keepdims):
-    return jnp.sqrt(jnp.var(x, axis, keepdims=keepdims))
+    return _sqrt(jnp.var(x, axis, keepdims=keepdims))
 
 
 def _logsumexp(x, axis, keepdims):
@@ -903,7 +937,7 @@ def norm(
 
 def _norm(x, ord, axis, matrix, keepdims):
     if ord in ("euclidean", "fro") or (ord == 2 and not matrix):
-        return _euclidean_norm(x, axis, keepdims)
+        return _sqrt(jnp.sum(jnp.real(x * jnp.conj(x)), axis, keepdims=keepdims)).astype(x.dtype)
     if matrix:
         out = jnp.linalg.norm(jnp.moveaxis(x, axis, (-2, -1)), ord, axis=(-2, -1))
         return jnp.expand_dims(out, axis) if keepdims else out
@@ -957,7 +991,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
 def _global_norm(*arrays):
     # The root of twice the sum of halved squares: what TensorFlow computes.
     halves = [jnp.sum(jnp.square(array)) / 2 for array in arrays]
-    return jnp.sqrt(functools.reduce(jnp.add, halves) * 2)
+    return _sqrt(functools.reduce(jnp.add, halves) * 2)
 
 
 renamed("global_norm", _global_norm)

@@ -30,21 +30,25 @@ from .table import (
     shape_of,
     shown,
     static,
+    straight,
     unary,
 )
 
 # ---- Activations -------------------------------------------------------------------------------------------
 
 
+@straight
 def _relu(x):
     return jax.nn.relu(x)
 
 
+@straight
 def _relu6(x):
     # No gradient at either bound: there the value is a constant.
     return jnp.where((x > 0) & (x < 6), x, lax.stop_gradient(jnp.clip(x, 0, 6)))
 
 
+@straight
 def _leaky_relu(x, alpha):
     return jnp.where(x > 0, x, alpha * x)
 

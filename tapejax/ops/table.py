@@ -8,6 +8,7 @@ own is a row in a table: ``unary("sin", jnp.sin, "fc", "...")``.
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -246,6 +247,46 @@ def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Ca
         return op(fn, array, axis=axes_of(axis, array.ndim), keepdims=bool(keepdims))
 
     return _named(public, name, doc + _takes(kinds))
+
+
+class later:  # noqa: N801
+    """A module of functions that is imported when one of them is first called (``jax.scipy`` takes a while).
+
+    >>> special = later("jax.scipy.special")
+    >>> special.erf is special.erf, special.erf.__name__
+    (True, 'erf')
+    """
+
+    def __init__(self, module: str):
+        self._module = module
+
+    def __getattr__(self, name: str) -> Callable:
+        def function(*args, **kwargs):
+            return getattr(importlib.import_module(self._module), name)(*args, **kwargs)
+
+        setattr(self, name, renamed(name, function))  # always the same object: what is compiled is kept by it
+        return function
+
+
+def straight(fn: Callable) -> Callable:
+    """`fn` of one argument, elementwise and made of straight pieces, connected to it at every order, as in TensorFlow.
+
+    To JAX the second derivative of such a function is no number at all, which would come out as None; to TensorFlow it is
+    0. The derivative is JAX's, with a zero added that depends on the argument.
+    """
+
+    @jax.custom_jvp
+    @functools.wraps(fn)
+    def connected(x, *rest):
+        return fn(x, *rest)
+
+    def derivative(primals, tangents):
+        (x, *rest), (dx, *_) = primals, tangents
+        y, dy = jax.jvp(lambda x: fn(x, *rest), (x,), (dx,))
+        return y, dy + jnp.where(False, x * dx, jnp.zeros_like(dy))
+
+    connected.defjvp(derivative)
+    return connected
 
 
 def renamed(name: str, fn: Callable) -> Callable:

@@ -1,0 +1,173 @@
+"""What the user's source text says about how one name comes from another.
+
+The tape knows operations, not the Python between them. Where a path leaves its sight, into NumPy, a thread or a part that
+was not recorded, only the text of the program tells where: `Text` reads the function (or cell) around a ``with`` block as
+assignments from names to names. It is a reading, not a run: it tells what is likely, and is asked only after the tape.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from .listing import Line, line_of
+
+_MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
+_THREADS = re.compile(r"\bThread\(|Executor\(|\.submit\(|to_thread\(|run_in_executor\(|\.result\(\)")
+_PYTHON = re.compile(r"\bnp\.|\bnumpy\b|\bmath\.|\bfloat\(|\bint\(|\.numpy\(|\.item\(|\.tolist\(|\bscipy\.")
+
+
+class Assignment(NamedTuple):
+    """A statement that binds (or changes) `names`, computed from `uses`."""
+
+    names: frozenset[str]
+    uses: frozenset[str]
+    line: Line
+    changes: bool  # what a name holds, rather than binding it anew
+    end: int  # its last line
+
+    @property
+    def threaded(self) -> bool:
+        return bool(_THREADS.search(self.line.text))
+
+    @property
+    def python(self) -> bool:
+        return bool(_PYTHON.search(self.line.text))
+
+
+class Span(NamedTuple):
+    """The lines of a ``with`` block's body."""
+
+    first: int
+    last: int
+
+    def holds(self, line: int) -> bool:
+        return self.first <= line <= self.last
+
+
+class Text:
+    """The source text around one place in the user's code, if it can be read."""
+
+    def __init__(self, where: Any):
+        self.assignments: list[Assignment] = []
+        self.block: Span | None = None
+        self.readable = False
+        self.scope: tuple[str, int] | None = None
+        line = line_of(where)
+        if line is None:
+            return
+        self._file, self._lines = line.file, linecache.getlines(line.file)
+        try:
+            tree = ast.parse("".join(self._lines)) if self._lines else None
+        except SyntaxError:  # a notebook's magic, or a file that was changed since
+            tree = None
+        scope = None if tree is None else _scope(tree, where[0])
+        if scope is None:
+            return
+        self.readable, self._scope = True, scope
+        self.scope = line.file, getattr(scope, "lineno", 0)  # which function or module this is
+        self.block = self.span_at(line.number)
+        for node in ast.walk(scope):
+            self.assignments += self._assignments(node)
+
+    def span_at(self, number: int) -> Span | None:
+        """The body of the ``with`` statement whose head is at that line."""
+        for node in ast.walk(self._scope):
+            if isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno <= number < node.body[0].lineno:
+                return Span(node.body[0].lineno, node.body[-1].end_lineno or number)
+            if isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno == number == node.body[0].lineno:
+                return Span(number, number)
+        return None
+
+    def of(self, name: str, line: int | None = None) -> list[Assignment]:
+        """The statements that bind or change `name`, the last first: all of them, or what a use at `line` may see."""
+        found = sorted((a for a in self.assignments if name in a.names), key=lambda a: -a.line.number)
+        before = [a for a in found if line is not None and a.line.number <= line]
+        last = next((i for i, a in enumerate(before) if not a.changes), None)
+        return found if last is None else before[: last + 1]  # around a loop, a use sees what stands below it, too
+
+    def threads(self, span: Span | None) -> Assignment | None:
+        """A statement in `span` that has something run by another thread."""
+        number = next((i for i in self._numbers(span) if _THREADS.search(self._lines[i - 1])), None)
+        if number is None:
+            return None
+        return Assignment(frozenset(), frozenset(), self._line(number), False, number)
+
+    def _numbers(self, span: Span | None) -> Sequence[int]:
+        return range(span.first, span.last + 1) if span is not None and self.readable else ()
+
+    def _line(self, number: int) -> Line:
+        text = self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
+        return Line(self._file, number, text, getattr(self._scope, "name", "<module>"))
+
+    def _assignments(self, node: ast.AST) -> Iterator[Assignment]:
+        for targets, value in _bindings(node):
+            names = frozenset().union(*map(_dotted, targets)) if targets else frozenset()
+            if names:
+                changes = isinstance(node, (ast.Call, ast.AugAssign)) or not isinstance(targets[0], (ast.Name, ast.Tuple, ast.List))
+                first = node.lineno  # type: ignore[attr-defined]
+                yield Assignment(names, _used(value), self._line(first), changes, getattr(node, "end_lineno", None) or first)
+
+
+def _scope(tree: ast.Module, code: Any) -> ast.AST | None:
+    if code.co_name == "<module>":
+        return tree
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            if first == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name:
+                return node
+    return None
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[list[ast.AST], list[ast.AST]]]:
+    """(what is bound, what it is computed from) for each binding that a node makes."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            yield list(targets), [value, *(t for t in targets if not isinstance(t, (ast.Name, ast.Tuple, ast.List)))]
+        case ast.AugAssign(target=target, value=value):
+            yield [target], [value, target]
+        case ast.AnnAssign(target=target, value=value) if value is not None:
+            yield [target], [value]
+        case ast.NamedExpr(target=target, value=value):
+            yield [target], [value]
+        case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
+            yield [target], [value]
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            for item in items:
+                if item.optional_vars is not None:
+                    yield [item.optional_vars], [item.context_expr]
+        case ast.FunctionDef(name=name, body=body):
+            yield [ast.Name(name)], list(body)
+        case ast.Call(func=ast.Attribute(value=owner, attr=attr), args=args, keywords=keywords):
+            if attr.split("_")[0] in _MUTATORS or attr == "start":
+                yield [owner], [*args, *(k.value for k in keywords), owner]
+
+
+def _dotted(node: ast.AST) -> frozenset[str]:
+    """The names that an assignment to `node` binds: of ``self.w[0]`` both ``self.w`` and ``self``."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return frozenset().union(*map(_dotted, node.elts)) if node.elts else frozenset()
+    if isinstance(node, (ast.Subscript, ast.Starred)):
+        return _dotted(node.value)
+    if isinstance(node, ast.Attribute):
+        inner = _dotted(node.value)
+        return inner | {f"{name}.{node.attr}" for name in inner}
+    return frozenset({node.id}) if isinstance(node, ast.Name) else frozenset()
+
+
+def _used(values: Sequence[ast.AST]) -> frozenset[str]:
+    found: set[str] = set()
+    for value in values:
+        for node in ast.walk(value):
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                found |= _dotted(node)
+    return frozenset(found)
+
+
+def root(name: str) -> str:
+    """The part of an expression like ``params['w'][0]`` that an assignment binds: ``params``; ``model.w`` keeps its dot."""
+    return re.split(r"\[", name)[0]
