@@ -217,7 +217,7 @@ def _pulls_only(at: Any, primals: Sequence[Any]) -> bool:
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 
 # Columns (or rows) of a Jacobian are computed together as far as what they need fits into this, or into half the result.
-CHUNK_BYTES = 32 << 20
+CHUNK_BYTES = 8 << 20
 
 
 def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -> list[Any]:
@@ -243,16 +243,14 @@ def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -
             found = _run_whole(("jacobian", other), program, values, rows[other])
         except Exception:
             raise error from None
-    back = iter(found)
-    return [None if slot is None else next(back) for slot in program.sources]
+    return list(found)
 
 
 def batch_jacobian(program: Program, values: Sequence[Any]) -> list[Any]:
     """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
     if program.targets[0] is None:
         return [None] * len(program.sources)
-    found = iter(_run_whole(("batch_jacobian",), program, values, _batch_rows))
-    return [None if slot is None else next(found) for slot in program.sources]
+    return list(_run_whole(("batch_jacobian",), program, values, _batch_rows))
 
 
 def _run_whole(name: tuple, program: Program, values: Sequence[Any], rows: Any) -> list[Any]:
@@ -272,20 +270,24 @@ def _one_hot(index: Any, like: Any) -> Any:
 
 def _reverse_rows(program: Program, values: Sequence[Any]) -> list[Any]:
     target = values[program.targets[0]]
-    sources = [values[slot] for slot in program.sources if slot is not None]
 
     def row(index: Any) -> list[Any]:
-        return [x for x in sweep(program, values, [_one_hot(index, target)]) if x is not None]
+        return sweep(program, values, [_one_hot(index, target)])
 
-    found = _map_chunks(row, target.size, program, values, target.size * sum(x.nbytes for x in sources))
-    return [x.reshape(target.shape + source.shape) for x, source in zip(found, sources, strict=True)]
+    found = _map_chunks(row, target.size, program, values, target.size * _source_bytes(program, values))
+    return [None if x is None else x.reshape(target.shape + x.shape[1:]) for x in found]
+
+
+def _source_bytes(program: Program, values: Sequence[Any]) -> int:
+    return sum(values[slot].nbytes for slot in program.sources if slot is not None)
 
 
 def _forward_columns(program: Program, values: Sequence[Any]) -> list[Any]:
     target = values[program.targets[0]]
-    found = []
+    found: list[Any] = []
     for position, slot in enumerate(program.sources):
         if slot is None:
+            found.append(None)
             continue
         source = values[slot]
 
@@ -295,36 +297,41 @@ def _forward_columns(program: Program, values: Sequence[Any]) -> list[Any]:
             (out,) = push(program, values, tangents)
             return jnp.zeros_like(target) if out is None else out
 
-        columns = _map_chunks(column, source.size, program, values, source.size * target.nbytes)
-        found.append(jnp.moveaxis(columns, 0, -1).reshape(target.shape + source.shape))
+        columns = _map_chunks(column, source.size, program, values, source.size * target.nbytes, axis=-1)
+        found.append(columns.reshape(target.shape + source.shape))
     return found
 
 
 def _batch_rows(program: Program, values: Sequence[Any]) -> list[Any]:
     target = values[program.targets[0]]
-    sources = [values[slot] for slot in program.sources if slot is not None]
-    batch, outs = target.shape[0], target[0]
+    outs = jax.ShapeDtypeStruct(target.shape[1:], target.dtype)
 
     def row(index: Any) -> list[Any]:
-        cotangent = jnp.broadcast_to(_one_hot(index, outs), target.shape)
-        return [x for x in sweep(program, values, [cotangent]) if x is not None]
+        return sweep(program, values, [jnp.broadcast_to(_one_hot(index, outs), target.shape)])
 
-    found = _map_chunks(row, outs.size, program, values, outs.size * sum(x.nbytes for x in sources))
-    return [
-        jnp.moveaxis(x, 0, 1).reshape((batch, *outs.shape, *source.shape[1:]))
-        for x, source in zip(found, sources, strict=True)
-    ]
+    found = _map_chunks(row, outs.size, program, values, outs.size * _source_bytes(program, values))
+    return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in found]
 
 
-def _map_chunks(row: Any, count: int, program: Program, values: Sequence[Any], result_bytes: int) -> Any:
-    """`row` of every index below `count`, stacked: all at once under `vmap`, or chunk after chunk where memory asks for it."""
+def _map_chunks(
+    row: Any, count: int, program: Program, values: Sequence[Any], result_bytes: int, axis: int = 0
+) -> Any:
+    """`row` of every index below `count`, stacked: at once under `vmap`, or chunk after chunk where memory asks for it."""
     carried = {step.ins[i] for step in program.steps for i in step.wanted}
     each = max(1, sum(values[slot].nbytes for slot in carried))
     chunk = max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
-    indices = jnp.arange(count)
+    rows = jax.vmap(row, out_axes=axis)
     if chunk >= count:
-        return jax.vmap(row)(indices)
-    return jax.lax.map(row, indices, batch_size=chunk)
+        return rows(jnp.arange(count))
+
+    def fill(i: Any, found: Any) -> Any:  # in place: `lax.map` would stack the chunks first, and hold all of it twice
+        start = jnp.minimum(i * chunk, count - chunk)
+        part = rows(start + jnp.arange(chunk))
+        return jax.tree.map(lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, axis), found, part)
+
+    shapes = jax.eval_shape(rows, jnp.arange(count))
+    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    return jax.lax.fori_loop(0, -(-count // chunk), fill, empty)
 
 
 # ---- how to run it --------------------------------------------------------------------------------------------------

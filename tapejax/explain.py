@@ -66,7 +66,9 @@ class SourceReport(NamedTuple):
         if not self.connected:
             lines = [f"{self.name}: None"]
             for reason in self.reasons:
-                lines += [f"  {line}" if i == 0 else f"  {line}" for i, line in enumerate(str(reason).splitlines())]
+                lines += [
+                    f"  {line}" if i == 0 else f"  {line}" for i, line in enumerate(str(reason).splitlines())
+                ]
             return "\n".join(lines)
         lines = [f"{self.name}: connected" + ("" if self.path else ": it is the target itself")]
         width = max((len(step.operation) for step in self.path), default=0)
@@ -102,7 +104,9 @@ class Explanation:
         return page(_html(self))
 
 
-def explain(tape: GradientTape, target: Any, sources: Any, spaces: Sequence[dict], places: Sequence[Any]) -> Explanation:
+def explain(
+    tape: GradientTape, target: Any, sources: Any, spaces: Sequence[dict], places: Sequence[Any]
+) -> Explanation:
     """What `GradientTape.explain` returns; `spaces` are the user's variables, `places` where his code is that asks."""
     ends, starts = Structure(target, _no_target), Structure(sources, _no_source)
     recording = tape._recording
@@ -110,7 +114,9 @@ def explain(tape: GradientTape, target: Any, sources: Any, spaces: Sequence[dict
         names = Names(Recording(), spaces)
         reason = _no_recording(tape)
         named = [(_source_name(leaf, i, names), leaf.value) for i, leaf in enumerate(starts.leaves)]
-        return Explanation([SourceReport(n, v, False, (), (reason,)) for n, v in named], _ends_name(ends.leaves, names))
+        return Explanation(
+            [SourceReport(n, v, False, (), (reason,)) for n, v in named], _ends_name(ends.leaves, names)
+        )
     with recorder.outside():
         case = _Case(tape, recording, Names(recording, spaces), spaces, places)
         reports = [case.report(ends.leaves, leaf, i) for i, leaf in enumerate(starts.leaves)]
@@ -135,7 +141,11 @@ def _no_recording(tape: GradientTape) -> Reason:
 
 def _ends_name(leaves: Sequence[Leaf], names: Names) -> str:
     found = [names.of(leaf.array) for leaf in leaves]
-    return found[0] if len(found) == 1 else f"the sum of {', '.join(found[:6])}{' ...' if len(found) > 6 else ''}"
+    return (
+        found[0]
+        if len(found) == 1
+        else f"the sum of {', '.join(found[:6])}{' ...' if len(found) > 6 else ''}"
+    )
 
 
 def _source_name(leaf: Leaf, position: int, names: Names) -> str:
@@ -148,7 +158,14 @@ def _source_name(leaf: Leaf, position: int, names: Names) -> str:
 class _Case:
     """What is known of one tape, and the questions put to it."""
 
-    def __init__(self, tape: GradientTape, recording: Recording, names: Names, spaces: Sequence[dict], places: Sequence[Any]):
+    def __init__(
+        self,
+        tape: GradientTape,
+        recording: Recording,
+        names: Names,
+        spaces: Sequence[dict],
+        places: Sequence[Any],
+    ):
         self.tape, self.recording, self.names = tape, recording, names
         self.entries = recording.entries
         self.values: dict[str, Any] = {}
@@ -179,7 +196,9 @@ class _Case:
                     reasons.append(reason)
         return SourceReport(name, source.value, False, (), tuple(reasons))
 
-    def _path(self, targets: Sequence[Any], arrays: Sequence[Any], accessed: Sequence[Any]) -> tuple[PathStep, ...]:
+    def _path(
+        self, targets: Sequence[Any], arrays: Sequence[Any], accessed: Sequence[Any]
+    ) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target."""
         listing, _ = list_entries(self.recording, targets, arrays, accessed)
         found, _ = leading(listing, self.entries)
@@ -194,17 +213,23 @@ class _Case:
         ways = [length[id(x)] for x in targets if id(x) in length]
         best = min(ways, key=len) if ways else ()
         return tuple(
-            PathStep(_name(self.entries[i]), ", ".join(map(self.names.typed, self.entries[i].outputs)), line_of(self.entries[i].where))
+            PathStep(
+                _name(self.entries[i]),
+                ", ".join(map(self.names.typed, self.entries[i].outputs)),
+                line_of(self.entries[i].where),
+            )
             for i in best
         )
 
-    def _why(self, target: Any, source: Leaf, arrays: Sequence[Any], accessed: Sequence[Any], name: str) -> list[Reason]:
+    def _why(
+        self, target: Any, source: Leaf, arrays: Sequence[Any], accessed: Sequence[Any], name: str
+    ) -> list[Reason]:
         reasons = []
         if not is_inexact(target):
             reasons.append(self._integer_target(target))
         unwatched = self._unwatched(source, arrays, accessed, name, target)
         reasons += unwatched
-        reasons += self._broken(target, source, arrays, name, bool(reasons))
+        reasons += self._broken(target, source, arrays, name)
         return reasons or [self._unrelated(source, name, target)]
 
     def _known(self, x: Any) -> bool:
@@ -224,7 +249,9 @@ class _Case:
 
     # ---- the source's side: is it watched? ----
 
-    def _unwatched(self, source: Leaf, arrays: Sequence[Any], accessed: Sequence[Any], name: str, target: Any) -> list[Reason]:
+    def _unwatched(
+        self, source: Leaf, arrays: Sequence[Any], accessed: Sequence[Any], name: str, target: Any
+    ) -> list[Reason]:
         watched = self.recording.watched
         if not is_inexact(source.array):
             return [
@@ -297,7 +324,9 @@ class _Case:
             ]
         return []  # it was not read: that is told as "unrelated", or where the path broke
 
-    def _late(self, source: Leaf, arrays: Sequence[Any], name: str, targets: Sequence[Any], connected: bool) -> list[Reason]:
+    def _late(
+        self, source: Leaf, arrays: Sequence[Any], name: str, targets: Sequence[Any], connected: bool
+    ) -> list[Reason]:
         """Uses on the way to a target from before the watch began."""
         begins = [self.recording.watched[id(x)][1] for x in arrays if id(x) in self.recording.watched]
         if not begins or isinstance(source.value, Variable):
@@ -308,7 +337,9 @@ class _Case:
         for position in range(begin):
             entry = self.entries[position]
             if position in leading_to and any(id(x) in ids for x in entry.inputs):
-                watch = next((m for m in self.recording.marks if m.kind == "watch" and id(m.about) in ids), None)
+                watch = next(
+                    (m for m in self.recording.marks if m.kind == "watch" and id(m.about) in ids), None
+                )
                 at = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
                 some = "this use is not counted: " if connected else ""
                 return [
@@ -351,14 +382,18 @@ class _Case:
 
     # ---- the path's side: where does it break? ----
 
-    def _broken(self, target: Any, source: Leaf, arrays: Sequence[Any], name: str, explained: bool) -> list[Reason]:
+    def _broken(self, target: Any, source: Leaf, arrays: Sequence[Any], name: str) -> list[Reason]:
         """Where the path breaks, were the source watched from the start: every place that has to be mended."""
         everything = self._dependents(arrays)
         if id(target) in everything:
             return self._cut_by_operations(target, arrays, everything)
         if (mark := self._state(target, everything)) is not None:
             into, *given = (None if ref is None else ref() for ref in mark.about)
-            return [self._state_reason(mark, into), *self._before(given, arrays, everything), *self._behind(into, target)]
+            return [
+                self._state_reason(mark, into),
+                *self._before(given, arrays, everything),
+                *self._behind(into, target),
+            ]
         if (reset := self._before_reset(target)) is not None:
             return [reset]
         known = self._known(target)
@@ -366,31 +401,61 @@ class _Case:
         if text is not None and found is not None:
             statement, binds = found
             used = [self._array_of(n) for n in statement.uses]
+            if (index := self._only_integers(used, everything)) is not None:
+                return [index]
             reason = self._statement(text, statement, binds)
-            return [reason, *self._before(used, arrays, everything), *self._behind(self._array_of(binds), target)]
+            late = [] if known else [self._outside(target)]  # the target itself may stand outside as well
+            late = [r for r in late if r.kind in ("before", "after", "stopped") and r.kind != reason.kind]
+            return [
+                reason,
+                *self._before(used, arrays, everything),
+                *self._behind(self._array_of(binds), target),
+                *late,
+            ]
         if not known:
             return [self._outside(target)]
-        if said or explained:
-            return [] if explained else [self._unrelated(source, name, target)]
-        return [self._by_marks(target, everything, name) or self._unrelated(source, name, target)]
+        marked = None if said else self._by_marks(target, everything, name)
+        return [marked or self._unrelated(source, name, target)]
+
+    def _only_integers(self, used: Sequence[Any], everything: set[int]) -> Reason | None:
+        """Where a statement gets nothing of the source but integers (an index, a count), the path broke when they were made."""
+        found = [x for x in used if x is not None and id(x) in everything]
+        if not found or any(map(is_inexact, found)) or id(found[0]) not in self.made:
+            return None
+        entry = self.entries[self.made[id(found[0])]]
+        came = next((x for x in entry.inputs if is_inexact(x) and id(x) in everything), None)
+        return None if came is None else self._cut(entry, came, found[0])
 
     def _before(self, given: Sequence[Any], arrays: Sequence[Any], everything: set[int]) -> list[Reason]:
         """What else is broken between the source and values that depend on it."""
         cuts = [
-            self._cut_by_operations(x, arrays, everything) for x in given if x is not None and id(x) in everything and is_inexact(x)
+            self._cut_by_operations(x, arrays, everything)
+            for x in given
+            if x is not None and id(x) in everything and is_inexact(x)
         ]
         return cuts[0] if cuts and all(cuts) else []
 
     def _behind(self, x: Any, target: Any) -> list[Reason]:
         """What else is broken between a value and the target."""
-        if x is None or x is target or id(target) not in (everything := self._dependents([x])) or not is_inexact(x):
+        if (
+            x is None
+            or x is target
+            or id(target) not in (everything := self._dependents([x]))
+            or not is_inexact(x)
+        ):
             return []
         return self._cut_by_operations(target, [x], everything)
 
     def _before_reset(self, target: Any) -> Reason | None:
         if self._forgotten(target):
             message = f"{self.names.of(target)} was computed before tape.reset(), which forgets everything"
-            return Reason("reset", message, "compute it after the reset, or do not reset", "reset", self._mark_line("reset"))
+            return Reason(
+                "reset",
+                message,
+                "compute it after the reset, or do not reset",
+                "reset",
+                self._mark_line("reset"),
+            )
         for x, position in ancestors(self.entries, [target])[1].values():
             if self._forgotten(x):
                 use = self.entries[position]
@@ -467,7 +532,11 @@ class _Case:
         for mark in self.recording.marks:
             if mark.kind == "state":
                 into, *given = (None if ref is None else ref() for ref in mark.about)
-                if into is not None and id(into) in wanted and any(x is not None and id(x) in everything for x in given):
+                if (
+                    into is not None
+                    and id(into) in wanted
+                    and any(x is not None and id(x) in everything for x in given)
+                ):
                     return mark
         return None
 
@@ -496,7 +565,13 @@ class _Case:
         return False, None, None
 
     def _leaves_tape(
-        self, text: Text, wanted: str, source: str, everything: set[int], seen: set[tuple[str, int]], line: int | None
+        self,
+        text: Text,
+        wanted: str,
+        source: str,
+        everything: set[int],
+        seen: set[tuple[str, int]],
+        line: int | None,
     ) -> tuple[Assignment, str] | None:
         """The statement, on the way back from a name as it is used at `line`, that gets what depends on the source and makes
         what does not."""
@@ -508,7 +583,9 @@ class _Case:
                 continue
             before = statement.line.number - (not statement.changes)
             for used in sorted(statement.uses, key=lambda n: n != source):
-                if used == source or any(self._makes(text, s, used, everything) for s in text.of(used, before)):
+                if used == source or any(
+                    self._makes(text, s, used, everything) for s in text.of(used, before)
+                ):
                     return statement, wanted
             for used in sorted(statement.uses):
                 found = self._leaves_tape(text, used, source, everything, seen, before)
@@ -531,7 +608,9 @@ class _Case:
 
     def _asked(self, text: Text) -> int | None:
         """The line of `text` that asks, or None if that is another text's."""
-        return next((line.number for scope, line in self.places if line is not None and scope == text.scope), None)
+        return next(
+            (line.number for scope, line in self.places if line is not None and scope == text.scope), None
+        )
 
     def _array_of(self, name: str) -> Any:
         value = self.values.get(name)
@@ -559,10 +638,14 @@ class _Case:
 
     def _stops(self, text: Text) -> list[Any]:
         marks = [line_of(m.where) for m in self.recording.marks if m.kind == "stop"]
-        return [s for m in marks if m is not None and text.readable and (s := text.span_at(m.number)) is not None]
+        return [
+            s for m in marks if m is not None and text.readable and (s := text.span_at(m.number)) is not None
+        ]
 
     def _mark_line(self, kind: str) -> Line | None:
-        return next((line_of(m.where) for m in self.recording.marks[::-1] if m.kind == kind and m.where), None)
+        return next(
+            (line_of(m.where) for m in self.recording.marks[::-1] if m.kind == kind and m.where), None
+        )
 
     # ---- what the tape did not see ----
 
@@ -592,7 +675,13 @@ class _Case:
             kind, when = "before", f"before the tape's block, which begins at line {block.first}"
         else:
             kind, when = "after", f"after the tape's block, which ends at line {block.last}"
-        return Reason(kind, f"{binds} was computed {when}", "move this line, and what is computed from it, into the `with` block", None, line)
+        return Reason(
+            kind,
+            f"{binds} was computed {when}",
+            "move this line, and what is computed from it, into the `with` block",
+            None,
+            line,
+        )
 
     def _stopped(self, binds: str, line: Line | None) -> Reason:
         return Reason(
@@ -680,7 +769,9 @@ def _html(explanation: Explanation) -> str:
     for report in explanation.reports:
         colour = "#15803d" if report.connected else "#b91c1c"
         state = "connected" if report.connected else "None"
-        rows = [f'<div class="h">{html.escape(report.name)}: <span style="color:{colour}">{state}</span></div>']
+        rows = [
+            f'<div class="h">{html.escape(report.name)}: <span style="color:{colour}">{state}</span></div>'
+        ]
         for step in report.path:
             line = f"{step.line}  {step.line.text}" if step.line else ""
             rows.append(
@@ -691,7 +782,7 @@ def _html(explanation: Explanation) -> str:
             line = f"{reason.line}: {reason.line.text}" if reason.line else ""
             rows.append(
                 f'<div style="margin-left:1em"><b>{html.escape(reason.kind)}</b> {html.escape(reason.message)}'
-                f'<br><code>{html.escape(line)}</code><br>&rarr; {html.escape(reason.remedy)}</div>'
+                f"<br><code>{html.escape(line)}</code><br>&rarr; {html.escape(reason.remedy)}</div>"
             )
         blocks.append("".join(rows))
     head = f"<div>The gradient of <b>{html.escape(explanation.target)}</b> with respect to</div>"

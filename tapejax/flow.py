@@ -87,7 +87,9 @@ class Text:
         found = sorted((a for a in self.assignments if name in a.names), key=lambda a: -a.line.number)
         before = [a for a in found if line is not None and a.line.number <= line]
         last = next((i for i, a in enumerate(before) if not a.changes), None)
-        return found if last is None else before[: last + 1]  # around a loop, a use sees what stands below it, too
+        return (
+            found if last is None else before[: last + 1]
+        )  # around a loop, a use sees what stands below it, too
 
     def threads(self, span: Span | None) -> Assignment | None:
         """A statement in `span` that has something run by another thread."""
@@ -107,9 +109,17 @@ class Text:
         for targets, value in _bindings(node):
             names = frozenset().union(*map(_dotted, targets)) if targets else frozenset()
             if names:
-                changes = isinstance(node, (ast.Call, ast.AugAssign)) or not isinstance(targets[0], (ast.Name, ast.Tuple, ast.List))
+                changes = isinstance(node, (ast.Call, ast.AugAssign)) or not isinstance(
+                    targets[0], (ast.Name, ast.Tuple, ast.List)
+                )
                 first = node.lineno  # type: ignore[attr-defined]
-                yield Assignment(names, _used(value), self._line(first), changes, getattr(node, "end_lineno", None) or first)
+                yield Assignment(
+                    names,
+                    _used(value),
+                    self._line(first),
+                    changes,
+                    getattr(node, "end_lineno", None) or first,
+                )
 
 
 def _scope(tree: ast.Module, code: Any) -> ast.AST | None:
@@ -127,7 +137,10 @@ def _bindings(node: ast.AST) -> Iterator[tuple[list[ast.AST], list[ast.AST]]]:
     """(what is bound, what it is computed from) for each binding that a node makes."""
     match node:
         case ast.Assign(targets=targets, value=value):
-            yield list(targets), [value, *(t for t in targets if not isinstance(t, (ast.Name, ast.Tuple, ast.List)))]
+            yield (
+                list(targets),
+                [value, *(t for t in targets if not isinstance(t, (ast.Name, ast.Tuple, ast.List)))],
+            )
         case ast.AugAssign(target=target, value=value):
             yield [target], [value, target]
         case ast.AnnAssign(target=target, value=value) if value is not None:

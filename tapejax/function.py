@@ -182,7 +182,7 @@ class Function:
                 f"Creating variables on a non-first call to a function decorated with tf.function ({self.name}): create them "
                 "before it, or on its first call only."
             )
-        program.staged.initialize([x if is_array_like(x) else np.zeros(x.shape, x.dtype) for x in arrays])
+        program.staged.initialize([x if is_array_like(x) else _zeros(x) for x in arrays])
         program = Program(self, args, kwargs, inputs)
         if program.staged.created:
             raise ValueError(
@@ -200,8 +200,8 @@ class Function:
         attempts = symbolic_inputs(specs)
         for inputs in attempts[:-1]:
             with contextlib.suppress(Exception):
-                return self._new_program(args, kwargs, [], inputs)
-        return self._new_program(args, kwargs, [], attempts[-1])
+                return self._new_program(args, kwargs, specs, inputs)
+        return self._new_program(args, kwargs, specs, attempts[-1])
 
     # ---- looking at it ----
 
@@ -300,6 +300,10 @@ def _abstract(x: Any) -> jax.ShapeDtypeStruct:
     if isinstance(x, TensorSpec):
         return jax.ShapeDtypeStruct(tuple(x.shape), requested(x.dtype))
     return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type)
+
+
+def _zeros(spec: TensorSpec) -> np.ndarray:
+    return np.zeros(() if spec.shape.rank is None else [size or 1 for size in spec.shape], requested(spec.dtype))
 
 
 def _spec(x: Any) -> TensorSpec:
@@ -424,7 +428,9 @@ class ConcreteFunction:
     """The program of a `Function` for one signature. Made by `Function.get_concrete_function`; call it with tensors."""
 
     def __init__(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any]):
-        self._function, self._args, self._kwargs = function, args, kwargs
+        self._function = function
+        self._args = tuple(map(_spec_of, args))
+        self._kwargs = {name: _spec_of(x) for name, x in kwargs.items()}
         specs: list[Any] = []
         key = function._key(args, kwargs, specs)
         self.symbolic = any(x.shape.rank is None or None in x.shape for x in map(TensorSpec.from_tensor, specs))
@@ -495,7 +501,7 @@ class ConcreteFunction:
     def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:
         """The arguments by position and by name, with a spec for each tensor."""
         names = self._function._binding.names(len(self._args))
-        args = tuple(_with_name(_spec_of(x), name) for name, x in zip(names, self._args, strict=True))
+        args = tuple(_with_name(x, name) for name, x in zip(names, map(_spec_of, self._args), strict=True))
         return args, {name: _with_name(_spec_of(x), name) for name, x in self._kwargs.items()}
 
     @property

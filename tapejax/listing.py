@@ -119,7 +119,9 @@ class Names:
         self._count = 0
         for position, entry in enumerate(recording.entries):
             for j, x in enumerate(entry.outputs):
-                self._given.setdefault(id(x), f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}")
+                self._given.setdefault(
+                    id(x), f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
+                )
 
     def _add(self, name: str, value: Any, depth: int) -> None:
         if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.ndarray, np.generic)):
@@ -142,6 +144,10 @@ class Names:
         """The user's names of these values, by id."""
         return {id(x): self._names[id(x)] for x in values if id(x) in self._names}
 
+    def is_result(self, x: Any) -> bool:
+        """Whether an entry made `x`."""
+        return id(x) in self._results
+
     def name(self, x: Any) -> str | None:
         """What the user calls `x`, or None."""
         return self._names.get(id(x))
@@ -153,7 +159,11 @@ class Names:
         key = id(x)
         found = self._names.get(key) or self._given.get(key)
         if found is None:
-            if not isinstance(x, jax.core.Tracer) and x.ndim == 0 and jax.numpy.issubdtype(x.dtype, np.number):
+            if (
+                not isinstance(x, jax.core.Tracer)
+                and x.ndim == 0
+                and jax.numpy.issubdtype(x.dtype, np.number)
+            ):
                 return number_text(np.asarray(x)[()])
             found = self._given[key] = f"c{self._count}"
             self._count += 1
@@ -187,16 +197,38 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".{field}", getattr(value, field)) for field in value._fields)
     elif isinstance(value, (list, tuple)):
         yield from ((f"[{i}]", inner) for i, inner in enumerate(value[:200]))
-    elif not callable(value) or not hasattr(value, "__name__"):  # an object that may be a model, not a function or module
+    elif not callable(value) or not hasattr(
+        value, "__name__"
+    ):  # an object that may be a model, not a function or module
         if type(value).__module__.split(".")[0] in _NOT_MODELS:
             return
-        if any(base.__module__.startswith("keras.") for base in type(value).__mro__):  # its variables have names
-            yield from ((f".{getattr(v, 'path', i)}", v) for i, v in enumerate(getattr(value, "variables", None) or ()))
+        if any(
+            base.__module__.startswith("keras.") for base in type(value).__mro__
+        ):  # its variables have names
+            yield from (
+                (f".{getattr(v, 'path', i)}", v)
+                for i, v in enumerate(getattr(value, "variables", None) or ())
+            )
             return
-        yield from ((f".{name}", inner) for name, inner in list(getattr(value, "__dict__", {}).items()) if name[:1] != "_")
+        yield from (
+            (f".{name}", inner)
+            for name, inner in list(getattr(value, "__dict__", {}).items())
+            if name[:1] != "_"
+        )
 
 
-_NOT_MODELS = {"builtins", "jax", "jaxlib", "numpy", "tapejax", "IPython", "ipykernel", "matplotlib", "_pytest", "argparse"}
+_NOT_MODELS = {
+    "builtins",
+    "jax",
+    "jaxlib",
+    "numpy",
+    "tapejax",
+    "IPython",
+    "ipykernel",
+    "matplotlib",
+    "_pytest",
+    "argparse",
+}
 
 
 def number_text(x: Any) -> str:
@@ -225,11 +257,15 @@ def value_text(x: Any, indent: int = 0) -> str:
         return "traced by JAX"
     found = np.asarray(x)
     if found.size <= SHOWN and found.ndim <= 2:
-        found = found.astype(np.float32) if found.dtype.kind == "V" or found.dtype.name == "bfloat16" else found
+        found = (
+            found.astype(np.float32) if found.dtype.kind == "V" or found.dtype.name == "bfloat16" else found
+        )
         text = np.array2string(found, precision=4, separator=", ", suppress_small=False)
         return text.replace("\n", "\n" + " " * indent)
     if found.dtype.kind in "c":
-        return f"absolute values from {number_text(np.abs(found).min())} to {number_text(np.abs(found).max())}"
+        return (
+            f"absolute values from {number_text(np.abs(found).min())} to {number_text(np.abs(found).max())}"
+        )
     return f"from {number_text(found.min())} to {number_text(found.max())}"
 
 
@@ -237,7 +273,9 @@ def value_text(x: Any, indent: int = 0) -> str:
 SHOWN = 9
 
 
-def ancestors(entries: Sequence[Entry], arrays: Sequence[Any]) -> tuple[list[int], dict[int, tuple[Any, int]]]:
+def ancestors(
+    entries: Sequence[Entry], arrays: Sequence[Any]
+) -> tuple[list[int], dict[int, tuple[Any, int]]]:
     """What `arrays` were computed from, gradient or not: the positions of the entries, in order, and the arrays that no
     entry made, by id, each with the position of the last entry that uses it."""
     wanted = {id(x) for x in arrays}
@@ -292,7 +330,12 @@ class Table:
         entry, names = self._entries[position], self.names
         outputs, inputs = (", ".join(map(names.typed, side)) for side in (entry.outputs, entry.inputs))
         return Row(
-            position, position in self._carrying, outputs, entry.op.name.strip("_"), inputs, line_of(entry.where)
+            position,
+            position in self._carrying,
+            outputs,
+            entry.op.name.strip("_"),
+            inputs,
+            line_of(entry.where),
         )
 
 
@@ -313,14 +356,20 @@ def heading(tape: Any, recording: Recording | None, names: Names | None = None) 
     kind = "persistent GradientTape" if tape._persistent else "GradientTape"
     if recording is None:
         line = line_of(tape._used)
-        used = "nothing recorded yet" if tape._used is None else f"used up by the gradient taken at {line or 'some line'}"
+        used = (
+            "nothing recorded yet"
+            if tape._used is None
+            else f"used up by the gradient taken at {line or 'some line'}"
+        )
         return f"{kind}, {used}"
     count = len(recording.entries)
     text = f"{kind}{', recording' if tape._trace is not None else ''}: {count} operation{'' if count == 1 else 's'}"
     if names is not None:
         watched = list(dict.fromkeys(names.of(x) for x, _ in recording.watched.values()))
         if watched:
-            text += f"; watching {', '.join(watched[:8])}" + (f" and {len(watched) - 8} more" if len(watched) > 8 else "")
+            text += f"; watching {', '.join(watched[:8])}" + (
+                f" and {len(watched) - 8} more" if len(watched) > 8 else ""
+            )
     return text
 
 
@@ -346,7 +395,14 @@ def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
         row = table[position]
         line = f"{row.line}  {row.line.text}" if row.line else ""
         cells.append(
-            (str(row.number), "∂" if row.carries else "", _cut(row.value, 44), row.operation, _cut(row.inputs, 60), _cut(line, 64))
+            (
+                str(row.number),
+                "∂" if row.carries else "",
+                _cut(row.value, 44),
+                row.operation,
+                _cut(row.inputs, 60),
+                _cut(line, 64),
+            )
         )
     widths = [max(len(cell[i]) for cell in cells) for i in range(5)]
     lines = [heading(tape, recording, names)]
@@ -445,7 +501,9 @@ def value_html(value: Any) -> str:
 
 def _is_small_matrix(array: Any) -> bool:
     kinds = (np.number, np.bool_)
-    numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(array)
+    numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(
+        array
+    )
     return numeric and array.ndim <= 2 and array.size > 0 and max(array.shape, default=1) <= CELLS
 
 
@@ -467,7 +525,9 @@ def _cell(x: Any, value: float, scale: float) -> str:
         colour = "220,50,32" if value > 0 else "0,90,181"
         fill = f"background:rgba({colour},{0.55 * abs(value) / scale:.2f})"
     else:
-        fill = "background:repeating-linear-gradient(45deg,#888 0 3px,#bbb 3px 6px);color:#000;font-weight:700"
+        fill = (
+            "background:repeating-linear-gradient(45deg,#888 0 3px,#bbb 3px 6px);color:#000;font-weight:700"
+        )
     text = str(x) if grid_is_whole(x) else f"{value:.3g}"
     return f'<td style="{fill};padding:3px 7px;text-align:right!important;border:0">{html.escape(text)}</td>'
 

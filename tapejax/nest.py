@@ -14,6 +14,8 @@ from .dtypes import TensorShape
 from .values import Tensor, Variable
 
 _LEAVES = (str, bytes, bytearray, TensorShape, Tensor, Variable)
+_PLAIN_LEAVES = frozenset((Tensor, Variable, float, int, bool, str, type(None)))
+_PLAIN_NESTS = frozenset((list, tuple, dict))
 _NESTS = (Sequence, Mapping, collections.abc.MappingView)
 
 
@@ -23,6 +25,9 @@ def is_nested(structure: Any) -> bool:
     >>> is_nested([]), is_nested({"a": 1}), is_nested("ab"), is_nested(1)
     (True, True, False, False)
     """
+    kind = type(structure)
+    if kind in _PLAIN_NESTS or kind in _PLAIN_LEAVES:  # what is usual need not ask Python's abstract classes
+        return kind in _PLAIN_NESTS
     return isinstance(structure, _NESTS) and not isinstance(structure, _LEAVES)
 
 
@@ -35,6 +40,8 @@ def flatten(structure: Any, expand_composites: bool = False) -> list:
     >>> flatten({"b": 1, "a": [2, (3,)]})
     [2, 3, 1]
     """
+    if type(structure) is list and _PLAIN_LEAVES.issuperset(map(type, structure)):
+        return list(structure)
     return list(_leaves(structure))
 
 
@@ -97,6 +104,8 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
 def _packed(structure: Any, leaves: Iterator) -> Any:
     if not is_nested(structure):
         return next(leaves)
+    if type(structure) is list:
+        return [_packed(child, leaves) for child in structure]
     if isinstance(structure, Mapping):
         packed = {key: _packed(structure[key], leaves) for key in sorted(structure)}
         return _like(structure, {key: packed[key] for key in structure})

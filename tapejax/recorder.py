@@ -124,8 +124,10 @@ class Recording:
         """Notes something that happens to the tape, for `explain`."""
         self.marks.append(Mark(kind, len(self.entries), caller(), about))
 
-    def forget(self, former: Recording) -> None:
+    def forget(self, former: Recording | None) -> None:
         """Takes the place of `former`, of which it knows only which values that are still alive were in it."""
+        if former is None:
+            return
         seen = [x for entry in former.entries for x in entry.outputs] + [x for x, _ in former.watched.values()]
         self.forgotten = {id(x): weakref.ref(x) for x in seen if not isinstance(x, jax.core.Tracer)}
         self.forgotten |= {key: ref for key, ref in dict(former.forgotten).items() if ref() is not None}
@@ -159,7 +161,7 @@ def caller() -> Any:
 
     Frames are walked, not kept: they would keep all their variables alive. Where all code is installed code, None.
     """
-    frame = sys._getframe(2)
+    frame: Any = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
         known = _serves.get(code.co_filename)
@@ -239,13 +241,23 @@ class RecorderTrace(jax.core.Trace):
         return self._run_staged(primitive, (f,), tracers, params)
 
     def process_custom_jvp_call(self, primitive, fun, jvp, tracers, /, **params):
-        return self._run_staged(primitive, (fun, jvp), tracers, params)
+        return self._run_custom(primitive, (fun, jvp), tracers, params)
 
     def process_custom_vjp_call(self, primitive, fun, fwd, bwd, tracers, /, **params):
-        return self._run_staged(primitive, (fun, fwd, bwd), tracers, params)
+        return self._run_custom(primitive, (fun, fwd, bwd), tracers, params)
 
     def process_shard_map(self, primitive, fun, tracers, /, **params):
         return self._run_staged(primitive, (fun,), tracers, params)
+
+    def _run_custom(self, primitive, subfuns, tracers, params):
+        if not any(type(trace).__name__ in _DIFFERENTIATING for trace in _towers(self.outer)):
+            return self._run_staged(primitive, subfuns, tracers, params)
+        # Inside jax.grad the rule is traced right away, and once only: the call must go on as it came.
+        with set_current_trace(self.outer):
+            outputs = primitive.bind(*tracers, subfuns=subfuns, **params)
+        fn = jaxprs.rebind(primitive, subfuns, params)
+        name = jaxprs.function_name(subfuns[0]) or primitive.name
+        return self.note(Op(name, fn, fn, eager=True), tracers, outputs)
 
     def _run_staged(self, primitive, subfuns, tracers, params):
         key = jaxprs.stable_key(subfuns, tracers, params)
@@ -281,6 +293,7 @@ class RecorderTrace(jax.core.Trace):
             return self.outer.cur_qdd(x)
 
 
+_DIFFERENTIATING = frozenset(("JVPTrace", "LinearizeTrace"))
 _REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "freeze"))
 
 
@@ -397,8 +410,20 @@ def leaves(kind: str, *arrays: Any, into: Any = None) -> None:
 
 
 def active_recordings() -> Sequence[Recording]:
-    trace = current_trace()
-    return trace.recordings if type(trace) is RecorderTrace else ()
+    """The recordings that an operation run here reaches: also from inside `jax.vmap` and `jax.grad`, through their traces."""
+    for trace in _towers(current_trace()):
+        if type(trace) is RecorderTrace:
+            return trace.recordings
+    return ()
+
+
+def _towers(trace: Any) -> Iterator[Any]:
+    """`trace` and the traces below it, down to the eager one, or one that builds a jaxpr and runs nothing."""
+    while trace is not None:
+        yield trace
+        if "DynamicJaxpr" in type(trace).__name__:
+            return
+        trace = trace.outer if type(trace) is RecorderTrace else getattr(trace, "parent_trace", None)
 
 
 def eager() -> bool:
@@ -409,17 +434,11 @@ def eager() -> bool:
 
 def staging() -> bool:
     """Whether the current (outer) trace stages out a program, as under ``jax.jit``: values are not known yet."""
-    trace = current_trace()
-    if type(trace) is RecorderTrace:
-        trace = trace.outer
-    return not _is_eager(trace) and _stages(trace)
+    return _stages(current_trace())
 
 
 def _stages(trace: Any) -> bool:
-    # JVP and batch traces sit on a parent; a trace with none that is not the eager one builds a jaxpr.
-    while (parent := getattr(trace, "parent_trace", None)) is not None and "DynamicJaxpr" not in type(trace).__name__:
-        trace = parent
-    return "DynamicJaxpr" in type(trace).__name__
+    return any("DynamicJaxpr" in type(below).__name__ for below in _towers(trace))
 
 
 class _Capturing(threading.local):
@@ -454,6 +473,9 @@ def read(variable: Any) -> Any:
         for recording in trace.recordings:
             recording.read(variable, array)
         trace = trace.outer
+    elif not _is_eager(trace):
+        for recording in active_recordings():
+            recording.read(variable, array)
     if not _is_eager(trace) and not isinstance(array, jax.core.Tracer) and isinstance(array, jax.Array) and _stages(trace):
         raise RuntimeError(
             f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
@@ -485,7 +507,11 @@ def run(op: Op, inputs: Sequence[Any]) -> Any:
     trace = current_trace()
     if type(trace) is not RecorderTrace:
         return op.call(*inputs)
-    return trace.run(op, inputs)
+    set_trace(trace.outer)
+    try:
+        return trace.note(op, inputs, op.call(*inputs))
+    finally:
+        set_trace(trace)
 
 
 zero_gradients: weakref.WeakSet = weakref.WeakSet()

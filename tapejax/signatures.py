@@ -144,7 +144,7 @@ def _by_value(value: Any, arrays: list[Any]) -> Hashable:
 
 
 def _float(value: float, arrays: list[Any]) -> Hashable:
-    return float, value or repr(value), value != value  # 0.0 is not -0.0, and nan is nan
+    return float, value if value and value == value else repr(value)  # 0.0 is not -0.0, and nan is nan
 
 
 def _slice(value: slice, arrays: list[Any]) -> Hashable:

@@ -144,11 +144,13 @@ class _FunctionPrinter:
         given = self._unpack()
         for step in self.program.steps:
             args = [
-                self.env[slot] if i in step.wanted else self._constant(self.values[slot]) for i, slot in enumerate(step.ins)
+                self.env[slot] if i in step.wanted else self._constant(self.values[slot])
+                for i, slot in enumerate(step.ins)
             ]
             inputs = [self.values[slot] for slot in step.ins]
             outs = [
-                self._new(slot, f"t{len(self.lines)}") if j in step.present else "_" for j, slot in enumerate(step.outs)
+                self._new(slot, f"t{len(self.lines)}") if j in step.present else "_"
+                for j, slot in enumerate(step.outs)
             ]
             self.lines += self.code.operation(step.op, inputs, args, outs)
             for j in step.present:
@@ -188,12 +190,16 @@ class _FunctionPrinter:
         names = []
         for leaf, path in zip(leaves, paths, strict=True):
             keyed = re.findall(r"\['(\w+)'\]$", path)
-            wish = self.names.get(id(leaf.array)) or (keyed[0] if keyed else "x" if single else f"x{len(names)}")
+            wish = self.names.get(id(leaf.array)) or (
+                keyed[0] if keyed else "x" if single else f"x{len(names)}"
+            )
             names.append(self.scope.new(wish))
         self.parameter = names[0] if single else "sources"
         used = {i for i, slot in zip(self.owner, self.program.sources, strict=True) if slot is not None}
         if not single and used:
-            flat = isinstance(self.sources, (list, tuple)) and all(p == f"sources[{i}]" for i, p in enumerate(paths))
+            flat = isinstance(self.sources, (list, tuple)) and all(
+                p == f"sources[{i}]" for i, p in enumerate(paths)
+            )
             if flat and len(used) == len(leaves):
                 self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = sources")
             else:
@@ -241,7 +247,9 @@ def _packed(structure: Any, ends: Iterator[str], taken: Structure) -> str:
         if isinstance(structure, tuple):
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         return f"[{', '.join(parts)}]"
-    parts = [next(ends) for part in jax.tree.leaves(structure, is_leaf=is_variable) if leaf_of(part) is not None]
+    parts = [
+        next(ends) for part in jax.tree.leaves(structure, is_leaf=is_variable) if leaf_of(part) is not None
+    ]
     return f"[{', '.join(parts)}]"  # a pytree class of the user's: its leaves
 
 
@@ -306,7 +314,9 @@ class Code:
 
     # -- operations --
 
-    def operation(self, op: Any, inputs: Sequence[Any], args: Sequence[str], outs: Sequence[str]) -> list[str]:
+    def operation(
+        self, op: Any, inputs: Sequence[Any], args: Sequence[str], outs: Sequence[str]
+    ) -> list[str]:
         """The line that computes `outs` from `args` as `op` does from `inputs`."""
         closed = jax.make_jaxpr(op.fn)(*inputs)
         jaxpr = jaxprs.open_jaxpr(closed)
@@ -342,7 +352,9 @@ class Code:
         """The parameters and lines of a function that does what a jaxpr does."""
         jaxpr = jaxprs.open_jaxpr(closed)
         letters = self.scope.letters()
-        names: dict[Any, str] = dict(zip(jaxpr.constvars, map(self.constant, jaxprs._consts(closed)), strict=True))
+        names: dict[Any, str] = dict(
+            zip(jaxpr.constvars, map(self.constant, jaxprs._consts(closed)), strict=True)
+        )
         parameters = [next(letters) for _ in jaxpr.invars]
         names.update(zip(jaxpr.invars, parameters, strict=True))
         lines = []
@@ -372,7 +384,9 @@ class Code:
         name = eqn.primitive.name
         if name in jaxprs.JIT:
             inner = eqn.params["jaxpr"]
-            called = _spelled(eqn.params["name"], _closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
+            called = _spelled(
+                eqn.params["name"], _closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn
+            )
             return called or f"{self.helper(inner, eqn.params['name'])}({_arrays(args)})"
         if rule := _STRUCTURED.get(name):
             try:
@@ -458,7 +472,9 @@ def _linear_solve(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     count = len(right)
     matvec, vecmat, solve, transpose_solve = (
         None if jaxpr is None else f"{code.helper(jaxpr, wish)}({', '.join([*known, '*b'])})"
-        for jaxpr, wish, known in zip(solvers, ("matvec", "vecmat", "solve", "transpose_solve"), consts, strict=True)
+        for jaxpr, wish, known in zip(
+            solvers, ("matvec", "vecmat", "solve", "transpose_solve"), consts, strict=True
+        )
     )
     flat = code.needs("flat")
     texts = [f"lambda b: {flat}({matvec})", f"({', '.join(right)},)", f"lambda _, b: {flat}({solve})"]
@@ -472,8 +488,18 @@ def _linear_solve(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
 
 def _checkpoint(code: Code, eqn: Any, args: Sequence[str]) -> str:
     policy = eqn.params["policy"]
+    known = [name for name, value in vars(jax.checkpoint_policies).items() if value is policy]
     options = "" if policy is None else f", policy={code._object(policy, 'policy')}"
+    if known:
+        options = f", policy=jax.checkpoint_policies.{known[0]}"
     return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')}{options})({', '.join(args)})"
+
+
+def _called(function: str) -> Callable:
+    def rule(code: Code, eqn: Any, args: Sequence[str]) -> str:
+        return f"{function}({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})"
+
+    return rule
 
 
 def _inlined(param: str) -> Callable:
@@ -503,9 +529,15 @@ def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
         results = _results(returned)
         outs, found = results[: len(zeros)], iter(results[len(zeros) :])
         outs_avals = p["call_jaxpr"].out_avals
-        tangents = [_zero(aval) if zero else next(found) for zero, aval in zip(zeros, outs_avals, strict=True)]
+        tangents = [
+            _zero(aval) if zero else next(found) for zero, aval in zip(zeros, outs_avals, strict=True)
+        ]
         one = len(zeros) == 1
-        pair = f"return {outs[0]}, {tangents[0]}" if one else f"return ({', '.join(outs)}), ({', '.join(tangents)})"
+        pair = (
+            f"return {outs[0]}, {tangents[0]}"
+            if one
+            else f"return ({', '.join(outs)}), ({', '.join(tangents)})"
+        )
         unpack = f"({', '.join(rule[:count])},), ({', '.join(rule[count:])},) = primals, tangents"
         code.helpers.append(
             f"@jax.custom_jvp\n{_definition(name, parameters, body)}\n\n\n"
@@ -526,7 +558,9 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     trees = p["out_trees"]()
     if len(trees) != 3:
         raise _Unspellable
-    passed_on = trees[2]  # for each residual the argument that it is, or None where the forward function computes it
+    passed_on = trees[
+        2
+    ]  # for each residual the argument that it is, or None where the forward function computes it
     closed = core.ClosedJaxpr(forward, consts)
     outs = len(p["call_jaxpr"].out_avals)
     computed = iter(closed.out_avals)
@@ -537,7 +571,10 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
             if store:
                 store.reset()
         found = p["bwd"].call_wrapped(*xs) if hasattr(p["bwd"], "call_wrapped") else p["bwd"](*xs)
-        return [x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in zip(found, avals, strict=True)]
+        return [
+            x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype)
+            for x, a in zip(found, avals, strict=True)
+        ]
 
     specs = [jaxprs._spec(aval) for aval in (*residuals, *p["call_jaxpr"].out_avals)]
     pulled = jax.make_jaxpr(backward)(*specs)
@@ -563,7 +600,11 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
         back = f"return ({', '.join(_results(returned))},)"
         code.helpers.append(
             f"@jax.custom_vjp\n{_definition(name, parameters, body)}\n\n\n"
-            + _definition(f"{name}_fwd", forward_parameters, [*forward_body, f"return {out}, ({', '.join(kept)}{',' * bool(kept)})"])
+            + _definition(
+                f"{name}_fwd",
+                forward_parameters,
+                [*forward_body, f"return {out}, ({', '.join(kept)}{',' * bool(kept)})"],
+            )
             + "\n\n\n"
             + _definition(f"{name}_bwd", ["residuals", "cotangents"], [*unpack, *pull_body, back])
             + f"\n\n\n{name}.defvjp({name}_fwd, {name}_bwd)"
@@ -609,6 +650,8 @@ _STRUCTURED: dict[str, Callable[[Code, Any, Sequence[str]], str | None]] = {
     "remat2": _checkpoint,
     "custom_jvp_call": _custom_jvp,
     "custom_vjp_call": _custom_vjp,
+    "device_put": _called("jax.device_put"),  # to where its argument is: code that is pasted elsewhere has other devices
+    "random_unwrap": _called("jax.random.key_data"),
     "closed_call": _inlined("call_jaxpr"),
     "core_call": _inlined("call_jaxpr"),
 }
@@ -624,12 +667,16 @@ class _Unspellable(Exception):
 _spellings: dict[Any, str | None] = {}
 
 
-def _spelled(name: str, closed: Any, avals: Sequence[Any], args: Sequence[str], eqn: Any = None) -> str | None:
+def _spelled(
+    name: str, closed: Any, avals: Sequence[Any], args: Sequence[str], eqn: Any = None
+) -> str | None:
     """The first spelling that gives the operations of `closed`, with `args` filled in; None if there is none."""
     if eqn is None:
         texts, kinds = list(args), list(avals)
     else:  # of a single equation's operands only the distinct variables are inputs of `closed`
-        variables = {v: (a, v.aval) for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)}
+        variables = {
+            v: (a, v.aval) for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)
+        }
         texts, kinds = [a for a, _ in variables.values()], [aval for _, aval in variables.values()]
     symbols = list(dict.fromkeys(text for text in texts if _is_name(text)))
     inputs = [
@@ -639,7 +686,7 @@ def _spelled(name: str, closed: Any, avals: Sequence[Any], args: Sequence[str], 
     wanted = canonical(closed, inputs)
     holes = [f"{{{i}}}" if _is_name(arg) else arg for i, arg in enumerate(args)]
     same = tuple(args.index(arg) for arg in args)
-    key = (name, wanted, tuple(holes), same)
+    key = (name, None if eqn is None else eqn.primitive.name, wanted, tuple(holes), same)
     try:
         if key not in _spellings:
             if len(_spellings) >= SPELLINGS_KEPT:
@@ -722,7 +769,14 @@ _INFIX = {
     "bitwise_or": "{} | {}",
     "or": "{} | {}",
 }
-_PREFIX = {"neg": "-{}", "negative": "-{}", "not": "~{}", "invert": "~{}", "abs": "jnp.abs({})", "copy": "jnp.copy({})"}
+_PREFIX = {
+    "neg": "-{}",
+    "negative": "-{}",
+    "not": "~{}",
+    "invert": "~{}",
+    "abs": "jnp.abs({})",
+    "copy": "jnp.copy({})",
+}
 # TensorFlow's and JAX's inner names for functions that the user knows by another.
 _ALIASES = {
     "max": ["maximum"],
@@ -760,7 +814,9 @@ def _names(name: str) -> Iterator[str]:
         yield plain.replace("_", "")
 
 
-def _candidates(name: str, closed: Any, avals: Sequence[Any], holes: Sequence[str], eqn: Any) -> Iterator[str]:
+def _candidates(
+    name: str, closed: Any, avals: Sequence[Any], holes: Sequence[str], eqn: Any
+) -> Iterator[str]:
     """Guesses at how an operation of this name might be spelled, the nicest first."""
     plain = name.strip("_")
     safe = [f"({hole})" if hole.startswith("-") else hole for hole in holes]
@@ -826,7 +882,9 @@ def _all_equations(jaxpr: Any) -> Iterator[Any]:
             yield from _all_equations(jaxprs.open_jaxpr(inner))
 
 
-def _special(plain: str, closed: Any, holes: Sequence[str], safe: Sequence[str], out: Any, eqn: Any) -> Iterator[str]:
+def _special(
+    plain: str, closed: Any, holes: Sequence[str], safe: Sequence[str], out: Any, eqn: Any
+) -> Iterator[str]:
     """Spellings that need shapes or parameters."""
     x = safe[0] if safe else ""
     shape, dtype = tuple(getattr(out, "shape", ())), getattr(out, "dtype", None)
@@ -857,7 +915,12 @@ def _special(plain: str, closed: Any, holes: Sequence[str], safe: Sequence[str],
         yield f"jnp.squeeze({x}, {dims[0] if len(dims) == 1 else dims})"
         yield f"jax.lax.squeeze({x}, {dims})"
     if name == "slice" and eqn is not None:
-        index = _index(eqn.params["start_indices"], eqn.params["limit_indices"], eqn.params["strides"], eqn.invars[0].aval.shape)
+        index = _index(
+            eqn.params["start_indices"],
+            eqn.params["limit_indices"],
+            eqn.params["strides"],
+            eqn.invars[0].aval.shape,
+        )
         yield f"{x}[{index}]"
     if name == "integer_pow":
         yield f"{x} ** {params.get('y')}"
@@ -925,7 +988,7 @@ def _index(start: Sequence[int], limit: Sequence[int], strides: Any, shape: Sequ
 
 def _lax_calls(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
     """The function of `jax.lax` with the primitive's name and parameters; then the primitive itself."""
-    name = eqn.primitive.name
+    name = eqn.primitive.name.replace("-", "_")
     parameters = {}
     for key, value in eqn.params.items():
         try:
@@ -938,7 +1001,11 @@ def _lax_calls(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
             accepted = inspect.signature(function).parameters
             known = [f"{k}={v}" for k, v in parameters.items() if k in accepted and v]
             some = [text for text in known if not text.endswith("=None")]
-            for lists in (", ".join(holes), f"{holes[0]}, [{', '.join(holes[1:])}]" if holes else "", f"[{', '.join(holes)}]"):
+            for lists in (
+                ", ".join(holes),
+                f"{holes[0]}, [{', '.join(holes[1:])}]" if holes else "",
+                f"[{', '.join(holes)}]",
+            ):
                 yield f"jax.lax.{found}({', '.join([lists, *some])})"
                 yield f"jax.lax.{found}({', '.join([lists, *known])})"
     if hasattr(core.primitives, f"{name}_p") and all(parameters.values()):
@@ -964,7 +1031,10 @@ def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
             if eqn.primitive.name in jaxprs.JIT:
                 inner = eqn.params["jaxpr"]
                 outs = run(jaxprs.open_jaxpr(inner), jaxprs._consts(inner), ins)
-            elif eqn.primitive.name == "convert_element_type" and (folded := _converted(ins[0], eqn)) is not None:
+            elif (
+                eqn.primitive.name == "convert_element_type"
+                and (folded := _converted(ins[0], eqn)) is not None
+            ):
                 outs = [folded]
             else:
                 avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
@@ -1005,7 +1075,11 @@ def _live(rows: list[Any], results: list[Any], avals: Sequence[Any]) -> Any:
         final.append((name, params, tuple(renamed.get(x, x) for x in ins), out_avals))
         for out in outs:
             renamed[out] = ("value", len(renamed))
-    return tuple(final), tuple(renamed.get(x, x) for x in results), tuple((a.shape, a.dtype, a.weak_type) for a in avals)
+    return (
+        tuple(final),
+        tuple(renamed.get(x, x) for x in results),
+        tuple((a.shape, a.dtype, a.weak_type) for a in avals),
+    )
 
 
 def _literal_key(value: Any, aval: Any) -> Any:
@@ -1071,7 +1145,11 @@ def array_text(x: Any) -> str | None:
     first = found.flat[0]
     if (found == first).all() and not (found.dtype.kind == "f" and first == 0 and np.signbit(found).any()):
         fill = {"0": "zeros", "1": "ones"}.get(number(first).removesuffix(".0"))
-        return f"jnp.{fill}({found.shape}, {dtype})" if fill else f"jnp.full({found.shape}, {number(first)}, {dtype})"
+        return (
+            f"jnp.{fill}({found.shape}, {dtype})"
+            if fill
+            else f"jnp.full({found.shape}, {number(first)}, {dtype})"
+        )
     if found.ndim == 1 and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
         return f"jnp.arange({found.size}, dtype={dtype})"
     if found.size > WRITTEN_OUT:
@@ -1093,6 +1171,8 @@ def literal(value: Any) -> str:
         return _float(value)
     if isinstance(value, np.integer):
         return str(int(value))
+    if type(value).__name__ == "FftType":
+        return repr(value.name)
     if isinstance(value, enum.Enum):
         kind = type(value)
         if getattr(jax.lax, kind.__name__, None) is kind:

@@ -185,12 +185,49 @@ def init_scope() -> Iterator[None]:
             slot.before, slot.array = slot.array, inside
 
 
-class Staged:
-    """A traced function: `op`, of (state, constants, arguments) -> (outputs, new state), and what its state lives in.
+class Compiled:
+    """A program with state: `op`, of (state, constants, arguments) -> (outputs, new state).
 
-    `slots` are the places of state, `changed` the positions of those that get new values, `constants` the arrays that the
-    function closed over. `created` are the variables made in the trace; they hold its tracers until `initialize`.
+    `slots` are the places where the state lives, `changed` the positions of those that get new values, `constants` arrays
+    that it was traced with. `noted` is what tapes see of it: the outputs only, for state stops gradients.
     """
+
+    op: Op
+    noted: Op
+    slots: Sequence[Slot]
+    changed: Sequence[int]
+    constants: Sequence[Any]
+    outputs: int
+
+    def run(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Runs it on the present state and `arrays`, keeps the new state and returns the outputs."""
+        with tracing:
+            state = [slot.read() for slot in self.slots]
+        inputs = (*state, *self.constants, *arrays)
+        trace = current_trace()
+        if type(trace) is not recorder.RecorderTrace:
+            found = self.op.call(*inputs)
+        else:
+            with recorder.outside():
+                found = self.op.call(*inputs)
+                found = [*trace.note(self.noted, inputs, found[: self.outputs]), *found[self.outputs :]]
+        if self.changed:
+            with tracing:
+                self._store(found[self.outputs :], arrays)
+        return found
+
+    def _store(self, new: Sequence[Any], arrays: Sequence[Any]) -> None:
+        if recorder.capturing.capture is None:
+            for i, array in zip(self.changed, new, strict=True):
+                _require_no_tracer(self.slots[i], array)
+        for i, array in zip(self.changed, new, strict=True):
+            _keep(self.slots[i], array)
+            recorder.leaves("state", *arrays, into=array)
+
+
+class Staged(Compiled):
+    """A Python function traced into a program. `created` are the variables made in the trace; they hold its tracers until
+    `initialize`, and there is no program for more than that."""
 
     def __init__(self, body: Callable, arguments: Sequence[Any], name: str):
         capture = Capture()
@@ -256,28 +293,6 @@ class Staged:
             if capture is not None:
                 capture.create(slot.holder, slot.attribute)
 
-    def run(self, arrays: Sequence[Any]) -> Sequence[Any]:
-        """Runs it on the present state and `arrays`, keeps the new state and returns the outputs."""
-        with tracing:
-            state = [slot.read() for slot in self.slots]
-        inputs = (*state, *self.constants, *arrays)
-        trace = current_trace()
-        if type(trace) is not recorder.RecorderTrace:
-            found = self.op.call(*inputs)
-        else:
-            with recorder.outside():
-                found = self.op.call(*inputs)
-                found = [*trace.note(self.noted, inputs, found[: self.outputs]), *found[self.outputs :]]
-        if self.changed:
-            with tracing:
-                self._store(found[self.outputs :], arrays)
-        return found
-
-    def _store(self, new: Sequence[Any], arrays: Sequence[Any]) -> None:
-        for i, array in zip(self.changed, new, strict=True):
-            _keep(self.slots[i], array)
-            recorder.leaves("state", *arrays, into=array)
-
 
 class Threaded:
     """The bodies of one control flow operation, and the state that they change, which is carried from one to the next.
@@ -327,8 +342,6 @@ def _keep(slot: Slot, array: Any) -> None:
     capture = recorder.capturing.capture
     if capture is not None:
         capture.assign(slot.holder, slot.attribute, array)
-    elif isinstance(array, Tracer):
-        _require_no_tracer(slot, array)
     slot.array = array
 
 

@@ -17,8 +17,8 @@ from .errors import InvalidArgumentError
 from .listing import Line, Names, line_of, page, type_of, value_text
 from .program import extract, leading, list_entries
 from .recorder import Entry
-from .structures import Structure
-from .tape import GradientTape, _accessed, _conjugate, _cotangents, _no_source, _source_arrays, _targets
+from .structures import Structure, conjugate
+from .tape import GradientTape, _accessed, _cotangents, _no_source, _source_arrays, _targets
 
 # ---- step by step ---------------------------------------------------------------------------------------------------
 
@@ -66,7 +66,9 @@ class Backward:
     `gradients` are what the sweep arrives at: exactly those of `GradientTape.gradient`, structured as its sources.
     """
 
-    def __init__(self, tape: GradientTape, target: Any, sources: Any, output_gradients: Any, spaces: Sequence[dict]):
+    def __init__(
+        self, tape: GradientTape, target: Any, sources: Any, output_gradients: Any, spaces: Sequence[dict]
+    ):
         recording = tape._usable()
         targets, self._structure = _targets(target), Structure(sources, _no_source)
         arrays, self._owner = _source_arrays(recording, self._structure.leaves)
@@ -77,7 +79,7 @@ class Backward:
         self._entries = [(position, recording.entries[position]) for position, _, _ in found]
         self._program, self._values = extract(recording, ends, arrays, accessed)
         with recorder.outside():
-            self._seeds = [_conjugate(x) for x in _cotangents(targets, target, output_gradients)]
+            self._seeds = [conjugate(x) for x in _cotangents(targets, target, output_gradients)]
         self._names = Names(recording, spaces)
         self._of = self._names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
         self.recording = recording
@@ -91,7 +93,9 @@ class Backward:
     def _walk(self, ct: dict[int, Any]) -> Iterator[BackwardStep]:
         sweep = derivatives.sweep_steps(self._program, self._values, self._seeds, ct)
         while True:
-            with recorder.outside():  # nobody's tape records that we look; but not while the user has the step
+            with (
+                recorder.outside()
+            ):  # nobody's tape records that we look; but not while the user has the step
                 try:
                     at, back = next(sweep)
                 except StopIteration:
@@ -113,7 +117,7 @@ class Backward:
         with recorder.outside():
             for i, slot in zip(self._owner, self._program.sources, strict=True):
                 if slot is not None and slot in ct:
-                    x = _conjugate(ct[slot])
+                    x = conjugate(ct[slot])
                     found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
         return self._structure.pack(found)
 
@@ -164,7 +168,11 @@ def check_numerics(walk: Backward, ends: Sequence[Any]) -> None:
 
 
 def _finite(x: Any) -> bool:
-    if not isinstance(x, jax.Array) or isinstance(x, jax.core.Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
+    if (
+        not isinstance(x, jax.Array)
+        or isinstance(x, jax.core.Tracer)
+        or not jnp.issubdtype(x.dtype, jnp.inexact)
+    ):
         return True
     with recorder.outside():
         return bool(_all_finite(x))

@@ -155,9 +155,9 @@ class GradientTape:
           ValueError: the tape is not recording.
         """
         self._stop()
-        recording, self._recording = self._recording, None
+        former, self._recording = self._recording, None
         self._start("reset")
-        self._recording.forget(recording)
+        self._usable().forget(former)
 
     # ---- derivatives ----
 
@@ -447,6 +447,35 @@ class GradientTape:
         from . import explain, listing
 
         return explain.explain(self, target, sources, listing.namespaces(), listing.places())
+
+    def draw(self, target: Any = None, sources: Any = None) -> Any:
+        """A picture of the recording: what leads to `target` (by default everything), with the `sources` marked.
+
+        What carries gradient is drawn in one colour, what does not in another; edges are labelled with shapes. Beyond 60
+        operations, neighbouring ones are folded together. Needs Matplotlib.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables; by default all that the tape watches.
+
+        Returns:
+          A `Drawing`: a notebook shows it as SVG, ``drawing.savefig(file)`` writes it, ``drawing.figure`` is Matplotlib's.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          ImportError: Matplotlib is not installed.
+        """
+        from . import drawing, listing
+
+        recording = self._usable()
+        names = listing.Names(recording, listing.namespaces())
+        ends = [] if target is None else [leaf.array for leaf in Structure(target, _no_target).leaves]
+        if sources is None:
+            starts, accessed = drawing.watched(recording, names)
+        else:
+            leaves = Structure(sources, _no_source).leaves
+            starts, accessed = _source_arrays(recording, leaves)[0], _accessed(recording, leaves)
+        return drawing.draw(recording, names, ends, starts, accessed)
 
     def jaxpr(self, target: Any, sources: Any) -> Any:
         """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.

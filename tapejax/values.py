@@ -30,6 +30,8 @@ _SCALARS = {
     bool: np.dtype("bool"),
     complex: np.dtype("complex128"),
 }
+# Types of arrays and tracers met so far: asking JAX each time would cost as much as the rest of `op`.
+_ARRAYS: set[type] = set()
 # Types of which one look says that they hold no array with a history of its own.
 _CONSTANTS = {
     *_SCALARS,
@@ -83,9 +85,12 @@ def _array_of(value: Any) -> Any:
         return value._array
     if kind is Variable:
         return recorder.read(value)
+    if kind in _ARRAYS:
+        return value
     if kind in _CONSTANTS:
         return None
     if isinstance(value, jax.Array):
+        _ARRAYS.add(kind)
         return value
     if isinstance(value, Tensor):
         return value._array
@@ -338,19 +343,21 @@ def op(fn: Callable, *args: Any, **static: Any) -> Any:
       InvalidArgumentError: the shapes do not fit.
     """
     arrays = [
-        arg._array if type(arg) is Tensor else arg if type(arg) in _SCALARS else raw(arg) for arg in args
+        arg if type(arg) in _ARRAYS or type(arg) in _SCALARS else arg._array if type(arg) is Tensor else raw(arg)
+        for arg in args
     ]
     for array in arrays:
         if type(array) not in _SCALARS:
             break
     else:  # numbers only: TensorFlow's types for them, not JAX's weak ones
         arrays = [raw(array) for array in arrays]
-    try:
-        out = recorder.apply(fn, *arrays, **static)
-    except (TypeError, ValueError) as error:
-        _refuse_shapes(error, fn, arrays)
-        raise
-    return Tensor(out) if isinstance(out, jax.Array) else jax.tree.map(Tensor, out)
+    return op_on_arrays(fn, *arrays, **static)
+
+
+def op_on_arrays(fn: Callable, *arrays: Any, **static: Any) -> Any:
+    """`op` of arguments that `operands` or `raw` have converted."""
+    out = _apply(fn, arrays, static)
+    return Tensor(out) if type(out) in _ARRAYS or isinstance(out, jax.Array) else jax.tree.map(Tensor, out)
 
 
 def _apply(fn: Callable, arrays: Sequence, static: dict) -> Any:

@@ -44,9 +44,7 @@ def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None =
     >>> print(tf.cond(tf.constant(1.0) < 2.0, lambda: tf.constant("yes" == "yes"), lambda: tf.constant(False)).numpy())
     True
     """
-    for argument, branch in (("true_fn", true_fn), ("false_fn", false_fn)):
-        if not callable(branch):
-            raise TypeError(f"'{argument}' must be callable, got {branch!r}.")
+    _require_callable(("true_fn", true_fn), ("false_fn", false_fn))
     assert true_fn is not None and false_fn is not None
     if not _traced(pred):
         return true_fn() if bool(pred) else false_fn()
@@ -84,14 +82,16 @@ def switch_case(
       branch_fns: functions without arguments: a list, or a dict or list of pairs with their numbers.
       default: the function for any other number.
 
+    Raises:
+      TypeError: what should be a function is none.
+      ValueError: there are no functions, or they are not numbered from 0 without a gap.
+
     >>> import tapejax as tf
     >>> print(tf.switch_case(tf.constant(1), [lambda: tf.constant(1.0), lambda: tf.constant(2.0)]).numpy())
     2.0
     """
-    if isinstance(branch_fns, dict):
-        numbered = dict(branch_fns)
-    else:
-        numbered = dict(x if isinstance(x, tuple) else (i, x) for i, x in enumerate(branch_fns))
+    numbered = _numbered(branch_fns)
+    _require_callable(*((f"branch_fns[{i}]", fn) for i, fn in numbered.items()), *([("default", default)] if default is not None else []))
     otherwise = default or numbered[max(numbered)]
     if not _traced(branch_index):
         return numbered.get(int(branch_index), otherwise)()
@@ -102,15 +102,37 @@ def switch_case(
     return _select(lambda fns: jax.lax.switch(index, fns), branches)
 
 
+def _numbered(branch_fns: Any) -> dict[int, Callable]:
+    if not isinstance(branch_fns, (list, tuple, dict)):
+        raise TypeError(f"'branch_fns' must be a list, tuple or dict of functions, got {branch_fns!r}.")
+    if not branch_fns:
+        raise ValueError("Must provide at least one item in 'branch_fns'.")
+    items = branch_fns.items() if isinstance(branch_fns, dict) else enumerate(branch_fns)
+    pairs = [x if isinstance(x, tuple) else (i, x) for i, x in items]
+    if sorted(i for i, _ in pairs) != list(range(len(pairs))):
+        raise ValueError(f"branch_fns must be numbered from 0 to {len(pairs) - 1} without a gap, got {[i for i, _ in pairs]}.")
+    return dict(pairs)
+
+
+def _require_callable(*named: tuple[Any, Any]) -> None:
+    for name, fn in named:
+        if not callable(fn):
+            raise TypeError(f"'{name}' must be callable, got {fn!r}.")
+
+
 def case(
     pred_fn_pairs: Any, default: Callable | None = None, exclusive: bool = False, strict: bool = False, name: str = "case"
 ) -> Any:
     """The function of the first true condition, else `default`.
 
     Raises:
+      TypeError: what should be a function is none.
       InvalidArgumentError: no condition is true and there is no default, or with `exclusive` several are.
     """
+    if not isinstance(pred_fn_pairs, (list, tuple, dict)):
+        raise TypeError(f"'pred_fn_pairs' must be a list, tuple or dict of conditions and functions, got {pred_fn_pairs!r}.")
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
+    _require_callable(*(("fn", fn) for _, fn in pairs), *([("default", default)] if default is not None else []))
     if not _traced(*(pred for pred, _ in pairs)):
         chosen = [fn for pred, fn in pairs if bool(pred)]
         if exclusive and len(chosen) > 1:
@@ -156,9 +178,7 @@ def while_loop(
     >>> print(i.numpy(), x.numpy())
     3 8.0
     """
-    for argument, fn in (("cond", cond), ("body", body)):
-        if not callable(fn):
-            raise TypeError(f"'{argument}' must be callable, got {fn!r}.")
+    _require_callable(("cond", cond), ("body", body))
     if not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
     variables = nest.map_structure(convert_to_tensor, loop_vars)

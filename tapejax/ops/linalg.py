@@ -11,7 +11,7 @@ from jax import lax
 
 from ..dtypes import requested
 from ..errors import InvalidArgumentError
-from ..values import Tensor, op, operands, raw
+from ..values import Tensor, op, op_on_arrays, operands, raw
 from .table import (
     FIELD,
     NUMBER,
@@ -60,7 +60,9 @@ def matmul(
     >>> print(tf.matmul([[1.0, 2.0]], [[3.0, 4.0]], transpose_b=True))
     tf.Tensor([[11.]], shape=(1, 1), dtype=float32)
     """
-    x, y = (raw(array) for array in operands(a, b))
+    x, y = operands(a, b)
+    if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
+        x, y = raw(x), raw(y)
     if x.ndim < 2 or y.ndim < 2:
         raise InvalidArgumentError(
             f"matmul: a and b must be matrices, got shapes {x.shape} and {y.shape}. For a vector use tf.linalg.matvec, "
@@ -68,7 +70,7 @@ def matmul(
         )
     require_kind("matmul", x, NUMBER)
     if not (transpose_a or transpose_b or adjoint_a or adjoint_b or output_type):
-        return op(_matmul, x, y)
+        return op_on_arrays(_matmul, x, y)
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
         raise ValueError(
             "only one of transpose_a and adjoint_a, and of transpose_b and adjoint_b, can be True"
@@ -102,7 +104,9 @@ def matvec(
     name: str | None = None,
 ) -> Tensor:
     """The product of a matrix and a vector over the last axes; the others broadcast."""
-    x, y = (raw(array) for array in operands(a, b))
+    x, y = operands(a, b)
+    if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
+        x, y = raw(x), raw(y)
     if x.ndim < 2 or y.ndim < 1:
         raise InvalidArgumentError(
             f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}"

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..dtypes import DType, narrowed, requested
 from ..errors import InvalidArgumentError
-from ..values import Tensor, Variable, is_array_like, op, operands, raw
+from ..values import Tensor, Variable, is_array_like, op, op_on_arrays, operands, raw
 
 TensorLike = Any  # Tensor, Variable, jax.Array, NumPy, a nested list or a Python number
 
@@ -215,7 +215,7 @@ def unary(
         array = x._array if type(x) is Tensor else _as_array(x, kinds)
         if kinds != ANY and kind_of(array.dtype) not in kinds:
             require_kind(public.__name__, array, kinds)
-        return op(fn, array)
+        return op_on_arrays(fn, array)
 
     return _named(public, name, doc + _takes(kinds), {"x": argument})
 
@@ -231,7 +231,7 @@ def binary(
             dtype = a.dtype if hasattr(a, "dtype") else b.dtype
             if kind_of(dtype) not in kinds:
                 require_kind(public.__name__, a if hasattr(a, "dtype") else b, kinds)
-        return op(fn, a, b)
+        return op_on_arrays(fn, a, b)
 
     return _named(public, name, doc + _takes(kinds), dict(zip("xy", arguments, strict=True)))
 

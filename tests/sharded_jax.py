@@ -1,0 +1,148 @@
+"""Tapes over arrays that are spread over eight devices; run by `test_sharding.py` in a process that has them."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import tapejax as tf
+
+MESH = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+SPREAD = NamedSharding(MESH, P("data"))
+EVERYWHERE = NamedSharding(MESH, P())
+
+
+def arguments():
+    x = jnp.arange(16.0).reshape(8, 2) / 16
+    w = jnp.arange(6.0).reshape(2, 3) / 6
+    return jax.device_put(x, SPREAD), jax.device_put(w, EVERYWHERE)
+
+
+def over_devices(function, out_specs=P("data")):
+    return jax.shard_map(function, mesh=MESH, in_specs=(P("data"), P()), out_specs=out_specs)
+
+
+def rows(x, w):
+    return jnp.sin(x @ w)
+
+
+def of_one_function(x, w):
+    """A function that comes back as the same object."""
+    return _rows_over_devices(x, w)
+
+
+_rows_over_devices = over_devices(rows)
+
+
+def of_a_fresh_lambda(x, w):
+    return over_devices(lambda a, b: jnp.tanh(a @ b))(x, w)
+
+
+def with_a_collective(x, w):
+    return over_devices(lambda a, b: lax.psum(jnp.sum(a @ b) ** 2, "data"), P())(x, w)
+
+
+def with_a_collective_in_between(x, w):
+    return over_devices(lambda a, b: a @ b * lax.pmean(jnp.sum(a, 0), "data")[0])(x, w)
+
+
+def with_gathering(x, w):
+    return over_devices(lambda a, b: a @ b + lax.all_gather(a, "data").sum())(x, w)
+
+
+def in_jit(x, w):
+    return jax.jit(of_a_fresh_lambda)(x, w)
+
+
+def with_relu(x, w):
+    return over_devices(lambda a, b: jax.nn.relu(a @ b - 0.5))(x, w)
+
+
+def with_a_scan(x, w):
+    return over_devices(lambda a, b: lax.scan(lambda c, _: (jnp.sin(c @ b @ b.T), None), a, None, length=2)[0])(x, w)
+
+
+def in_checkpoint(x, w):
+    return jax.checkpoint(of_one_function)(x, w)
+
+
+def by_sharded_arrays(x, w):
+    """No shard_map: JAX spreads the work by where the arrays are."""
+    return jnp.mean(jax.nn.relu(x @ w) ** 2)
+
+
+def with_a_constraint(x, w):
+    return lax.with_sharding_constraint(x @ w, SPREAD) ** 2
+
+
+def with_device_put(x, w):
+    return jax.device_put(jnp.sin(x @ w), EVERYWHERE) * 2
+
+
+FUNCTIONS = [value for name, value in list(globals().items()) if callable(value) and name.split("_")[0] in ("of", "with", "in", "by")]
+
+
+def gradient(function, sources):
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        y = function(*sources)
+    return tape.gradient(y, sources)
+
+
+def assert_same(found, expected):
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5), tuple(found), tuple(expected))
+
+
+def check(function):
+    sources = arguments()
+    expected = jax.grad(lambda xs: jnp.sum(function(*xs)))(sources)
+    for _ in range(3):
+        found = gradient(function, sources)
+        assert_same(found, expected)
+        assert found[0].sharding.is_equivalent_to(SPREAD, 2), found[0].sharding
+    assert_same(jax.jit(functools.partial(gradient, function))(sources), expected)
+
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        y = function(*sources)
+    assert_same(jax.grad(lambda xs: jnp.sum(tape.as_function(y, sources)(xs)))(sources), expected)
+
+    with tf.GradientTape() as outer:
+        outer.watch(sources)
+        first = gradient(function, sources)
+    second = jax.grad(lambda xs: sum(map(jnp.sum, jax.grad(lambda v: jnp.sum(function(*v)))(xs))))(sources)
+    assert_same(outer.gradient(first, sources, unconnected_gradients="zero"), second)
+
+
+def check_tape_inside():
+    """A tape inside shard_map: each device takes the gradient of its own part."""
+    x, w = arguments()
+
+    def by_tape(a, b):
+        with tf.GradientTape() as tape:
+            tape.watch(a)
+            y = rows(a, b)
+        return tape.gradient(y, a)
+
+    def by_jax(a, b):
+        return jax.grad(lambda a: jnp.sum(rows(a, b)))(a)
+
+    assert_same([over_devices(by_tape)(x, w)], [over_devices(by_jax)(x, w)])
+    assert_same([jax.jit(over_devices(by_tape))(x, w)], [over_devices(by_jax)(x, w)])
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    assert len(jax.devices()) == 8
+    for function in FUNCTIONS:
+        check(function)
+        print(function.__name__, flush=True)
+    check_tape_inside()
+    print("tape inside")

@@ -1,0 +1,708 @@
+"""`tape.explain`: every reason for a missing gradient, alone and mixed, with the line at which the path broke."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tapejax as tf
+
+
+def marked(function):
+    """The line numbers of `function` that end in ``# here`` (or ``# here: name``), by name."""
+    lines, first = inspect.getsourcelines(function)
+    return {
+        line.split("# here")[1].strip(" :\n"): first + i for i, line in enumerate(lines) if "# here" in line
+    }
+
+
+def assert_says(report, function, *kinds, operation=None, mark=""):
+    """`report` gives exactly these kinds; the first with the operation, at the marked line of `function`."""
+    assert not report.connected
+    assert report.kinds == kinds, str(report)
+    first = report.reasons[0]
+    if operation is not None:
+        assert first.operation == operation
+    lines = marked(function)
+    if lines:
+        assert first.line is not None and first.line.number == lines[mark], str(report)
+    assert first.remedy and first.message and str(report)
+
+
+# ---- connected ------------------------------------------------------------------------------------------------------
+
+
+def test_connected():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        h = x * x  # here: square
+        unrelated = tf.sin(x)
+        y = tf.exp(h) + unrelated * 0.0  # here: sum
+    (report,) = tape.explain(y, x)
+    lines = marked(test_connected)
+    assert report.connected and report.name == "x" and not report.reasons
+    assert [step.operation for step in report.path] == ["sin", "multiply", "add"] or report.path[0].line is not None
+    assert report.path[-1].line.number == lines["sum"] and "y" in report.path[-1].value
+    assert float(tape.gradient(y, x)) == pytest.approx(6 * np.exp(9.0))  # it was not used up
+
+
+def test_the_source_itself():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+    (report,) = tape.explain(x, x)
+    assert report.connected == (tape.gradient(x, x) is not None)
+    assert str(report)
+
+
+def test_used_partly_before_the_watch():
+    x = jnp.array(3.0)
+    with tf.GradientTape() as tape:
+        early = x * 2.0  # here
+        tape.watch(x)
+        y = early * x
+    (report,) = tape.explain(y, x)
+    assert report.connected and report.kinds == ("watched late",)
+    assert report.reasons[0].line.number == marked(test_used_partly_before_the_watch)[""]
+    assert "note" in str(report)
+
+
+# ---- one reason -----------------------------------------------------------------------------------------------------
+
+
+def test_never_watched():
+    c = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        y = c * 2.0  # here
+    (report,) = tape.explain(y, c)
+    assert_says(report, test_never_watched, "never watched", operation="multiply")
+    assert "tape.watch(c)" in report.reasons[0].remedy
+
+
+def test_an_intermediate_of_nothing_watched():
+    c = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        h = c * 2.0  # here
+        y = h * h
+    (report,) = tape.explain(y, h)
+    assert_says(report, test_an_intermediate_of_nothing_watched, "never watched", operation="multiply")
+
+
+def test_watched_after_it_was_used():
+    x = jnp.array(3.0)
+    with tf.GradientTape() as tape:
+        y = x * x  # here
+        tape.watch(x)
+    (report,) = tape.explain(y, x)
+    assert_says(report, test_watched_after_it_was_used, "watched late", operation="multiply")
+
+
+def test_not_trainable():
+    v = tf.Variable(3.0, trainable=False)
+    with tf.GradientTape() as tape:
+        y = v * v
+    (report,) = tape.explain(y, v)
+    assert report.kinds == ("not trainable",)
+
+
+def test_not_watching():
+    v = tf.Variable(3.0)
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        y = v * v
+    (report,) = tape.explain(y, v)
+    assert report.kinds == ("not watching",)
+
+
+def test_replaced_by_a_tensor():
+    x = tf.Variable(2.0)
+    for epoch in range(2):
+        with tf.GradientTape() as tape:
+            y = x + 1.0
+        report = tape.explain(y, x)[0]
+        assert report.connected == (epoch == 0)
+        x = x + 1.0  # here
+    assert_says(report, test_replaced_by_a_tensor, "replaced")
+    assert "assign_add" in report.reasons[0].remedy
+
+
+def test_computed_before():
+    x = tf.Variable(3.0)
+    y = x * x  # here
+    with tf.GradientTape() as tape:
+        _ = x + 1.0
+    assert_says(tape.explain(y, x)[0], test_computed_before, "before")
+
+
+def test_computed_after():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+    z = y * 2.0  # here
+    assert_says(tape.explain(z, x)[0], test_computed_after, "after")
+
+
+def test_computed_elsewhere():
+    x = tf.Variable(3.0)
+
+    def square(v):
+        return v * v
+
+    with tf.GradientTape() as tape:
+        _ = x + 1.0
+    (report,) = tape.explain(square(x), x)
+    assert report.kinds == ("outside",)
+
+
+def test_computed_while_stopped():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        with tape.stop_recording():
+            y = x * x  # here
+    assert_says(tape.explain(y, x)[0], test_computed_while_stopped, "stopped")
+
+
+def test_factor_computed_while_stopped():
+    x = tf.Variable(3.0)
+    other = tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        h = x * x
+        with tape.stop_recording():
+            factor = h + 1.0  # here
+        y = factor * other
+    found = tape.explain(y, [x, other])
+    assert_says(found[0], test_factor_computed_while_stopped, "stopped")
+    assert found[1].connected
+
+
+def test_target_before_reset():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+        tape.reset()  # here
+        _ = x + 1.0
+    assert_says(tape.explain(y, x)[0], test_target_before_reset, "reset", operation="reset")
+
+
+def test_part_of_the_target_before_reset():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        h = x * x
+        tape.reset()
+        y = h * 2.0  # here
+        _ = x + 1.0
+    assert_says(tape.explain(y, x)[0], test_part_of_the_target_before_reset, "reset", operation="multiply")
+
+
+def test_watched_before_reset():
+    x = jnp.array(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        tape.reset()  # here
+        y = x * x
+    assert_says(tape.explain(y, x)[0], test_watched_before_reset, "reset", operation="reset")
+
+
+def test_stop_gradient():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        h = x * x
+        s = tf.stop_gradient(h)  # here
+        y = s * 2.0
+    assert_says(tape.explain(y, x)[0], test_stop_gradient, "stop_gradient", operation="stop_gradient")
+
+
+def test_stop_gradient_of_jax():
+    x = jnp.array(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jax.lax.stop_gradient(x * x) * 2.0  # here
+    assert_says(tape.explain(y, x)[0], test_stop_gradient_of_jax, "stop_gradient", operation="stop_gradient")
+
+
+def test_through_an_integer():
+    x = tf.Variable(3.5)
+    with tf.GradientTape() as tape:
+        i = tf.cast(x, tf.int32)  # here
+        y = tf.cast(i, tf.float32) * 2.0
+    assert_says(tape.explain(y, x)[0], test_through_an_integer, "integer", operation="cast")
+
+
+def test_through_a_comparison():
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.where(x > 1.5, 1.0, 0.0)  # here
+    assert_says(tape.explain(y, x)[0], test_through_a_comparison, "integer", operation="greater")
+
+
+def test_an_integer_target():
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.argmax(x)  # here
+    assert_says(tape.explain(y, x)[0], test_an_integer_target, "integer", operation="argmax")
+
+
+def test_an_integer_source():
+    x = tf.constant(3)
+    with tf.GradientTape() as tape:
+        y = tf.cast(x, tf.float32) * 2.0
+    (report,) = tape.explain(y, x)
+    assert report.kinds[0] == "integer" and "float" in report.reasons[0].remedy
+
+
+def test_an_operation_without_derivative():
+    x = tf.Variable(3.5)
+    with tf.GradientTape() as tape:
+        y = tf.floor(x) * 2.0  # here
+    assert_says(tape.explain(y, x)[0], test_an_operation_without_derivative, "no derivative", operation="floor")
+
+
+def test_numpy():
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        h = x**2
+        m = np.mean(h)  # here
+        y = tf.reduce_mean(m) * 2.0
+    assert_says(tape.explain(y, x)[0], test_numpy, "python")
+
+
+def test_numpy_under_one_name():
+    x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as tape:
+        x2 = x**2
+        y = np.mean(x2, axis=0)  # here
+        y = tf.reduce_mean(y, axis=0)
+    assert_says(tape.explain(y, x)[0], test_numpy_under_one_name, "python")
+
+
+def test_python_number():
+    x = jnp.array(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        factor = float(x) * 2  # here
+        y = factor * jnp.array(1.0)
+    assert_says(tape.explain(y, x)[0], test_python_number, "python")
+
+
+def test_numpy_without_source_text():
+    """Where the text cannot be read, the conversion of a Tensor is remembered."""
+    space = {"tf": tf, "np": np}
+    code = "x = tf.Variable(3.0)\nwith tf.GradientTape() as tape:\n    n = (x * x).numpy()\n    y = tf.constant(2.0) * n\n"
+    exec(compile(code + "found = tape.explain(y, x)", "<nowhere>", "exec"), space)
+    (report,) = space["found"]
+    assert report.kinds == ("python",) and report.reasons[0].line.number == 3
+
+
+def test_state():
+    x0, x1 = tf.Variable(3.0), tf.Variable(0.0)
+    with tf.GradientTape() as tape:
+        x1.assign_add(x0)  # here
+        y = x1**2
+    (report, own) = tape.explain(y, [x0, x1])
+    assert_says(report, test_state, "state", operation="assign")
+    assert own.connected
+
+
+def test_assigned_value():
+    a, b = tf.Variable(3.0), tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        h = a * a
+        b.assign(h)  # here
+        y = b * b
+    assert_says(tape.explain(y, a)[0], test_assigned_value, "state", operation="assign")
+
+
+def test_a_variable_made_on_the_tape():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        v = tf.Variable(x * x)  # here
+        y = v * 2.0
+    assert_says(tape.explain(y, x)[0], test_a_variable_made_on_the_tape, "state")
+
+
+def test_thread():
+    x = tf.Variable(3.0)
+    found = []
+    with tf.GradientTape() as tape:
+        thread = threading.Thread(target=lambda: found.append(x * x))  # here
+        thread.start()
+        thread.join()
+        y = found[0] * 2.0
+    assert_says(tape.explain(y, x)[0], test_thread, "thread")
+
+
+def test_thread_pool():
+    x = tf.Variable(3.0)
+    with ThreadPoolExecutor() as pool, tf.GradientTape() as tape:
+        y = pool.submit(lambda: x * x).result()  # here
+    assert_says(tape.explain(y, x)[0], test_thread_pool, "thread")
+
+
+def test_used_up():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+    tape.gradient(y, x)  # here
+    assert_says(tape.explain(y, x)[0], test_used_up, "used up")
+    with pytest.raises(RuntimeError):
+        tape.gradient(y, x)
+
+
+def test_never_entered():
+    x = tf.Variable(3.0)
+    assert tf.GradientTape().explain(x * x, x)[0].kinds == ("not recorded",)
+
+
+def test_unrelated():
+    a, b = tf.Variable(3.0), tf.Variable(4.0)
+    with tf.GradientTape() as tape:
+        _ = b * b
+        y = a * a  # here
+    assert_says(tape.explain(y, b)[0], test_unrelated, "unrelated", operation="multiply")
+
+
+def test_not_read():
+    a, b = tf.Variable(3.0), tf.Variable(4.0)
+    with tf.GradientTape() as tape:
+        y = a * a
+    (report,) = tape.explain(y, b)
+    assert report.kinds == ("unrelated",) and "not read" in report.reasons[0].message
+
+
+# ---- several at once: every kind found must be mended, and the list must be complete ------------------------------------
+# Each program ends with `tape`, `y`, `x`; the kinds are those of x's reasons, in order.
+
+MIXED = {
+    "never watched, through an integer": (
+        """
+        x = tf.constant(2.5)
+        with tf.GradientTape() as tape:
+            y = tf.cast(tf.cast(x, tf.int32), tf.float32)
+        """,
+        ("never watched", "integer"),
+        3,
+    ),
+    "never watched, stop_gradient": (
+        """
+        x = jnp.array(2.5)
+        with tf.GradientTape() as tape:
+            h = x * x
+            y = jax.lax.stop_gradient(h) * 2.0
+        """,
+        ("never watched", "stop_gradient"),
+        3,
+    ),
+    "watched late, floor": (
+        """
+        x = jnp.array(2.5)
+        with tf.GradientTape() as tape:
+            h = jnp.floor(x)
+            tape.watch(x)
+            y = h * 2.0
+        """,
+        ("watched late", "no derivative"),
+        3,
+    ),
+    "not trainable, numpy": (
+        """
+        x = tf.Variable(2.5, trainable=False)
+        with tf.GradientTape() as tape:
+            h = x * x
+            n = np.sin(h)
+            y = tf.constant(1.0) * n
+        """,
+        ("not trainable", "python"),
+        None,
+    ),
+    "not watching, after the block": (
+        """
+        x = tf.Variable(2.5)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            h = x * x
+        y = h * 2.0
+        """,
+        ("not watching", "after"),
+        None,
+    ),
+    "stop_gradient, after the block": (
+        """
+        x = tf.Variable(2.5)
+        with tf.GradientTape() as tape:
+            h = tf.stop_gradient(x * x)
+        y = h * 2.0
+        """,
+        ("after", "stop_gradient"),
+        4,
+    ),
+    "numpy, then stop_gradient": (
+        """
+        x = tf.Variable(2.5)
+        with tf.GradientTape() as tape:
+            h = x * x
+            n = tf.constant(np.sin(h))
+            y = tf.stop_gradient(n * 2.0)
+        """,
+        ("python", "stop_gradient"),
+        4,
+    ),
+    "integer, then state": (
+        """
+        x, v = tf.Variable(2.5), tf.Variable(0.0)
+        with tf.GradientTape() as tape:
+            h = tf.cast(tf.cast(x, tf.int32), tf.float32)
+            v.assign(h)
+            y = v * v
+        """,
+        ("state", "integer"),
+        4,
+    ),
+    "state, then floor": (
+        """
+        x, v = tf.Variable(2.5), tf.Variable(0.0)
+        with tf.GradientTape() as tape:
+            v.assign(x * 2.0)
+            y = tf.floor(v) * 2.0
+        """,
+        ("state", "no derivative"),
+        3,
+    ),
+    "stopped, then after": (
+        """
+        x = tf.Variable(2.5)
+        with tf.GradientTape() as tape:
+            h = x * x
+            with tape.stop_recording():
+                k = h * 2.0
+            m = k * 3.0
+        y = m + 1.0
+        """,
+        ("stopped", "after"),
+        5,
+    ),
+    "reset forgets both the watch and a part": (
+        """
+        x = jnp.array(2.5)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            h = x * x
+            tape.reset()
+            y = h * 2.0
+        """,
+        ("reset", "reset"),
+        5,
+    ),
+    "two paths, both cut": (
+        """
+        x = tf.Variable([1.5, 2.5])
+        with tf.GradientTape() as tape:
+            a = tf.floor(x)
+            b = tf.stop_gradient(x)
+            y = a + b
+        """,
+        ("no derivative", "stop_gradient"),
+        3,
+    ),
+    "never watched and unrelated": (
+        """
+        x, other = tf.constant(2.5), tf.Variable(1.0)
+        with tf.GradientTape() as tape:
+            y = other * 2.0
+        """,
+        ("never watched", "unrelated"),
+        None,
+    ),
+    "a choice by argmax": (
+        """
+        x = tf.Variable([1.0, 3.0, 2.0])
+        table = tf.constant([10.0, 20.0, 30.0])
+        with tf.GradientTape() as tape:
+            best = tf.argmax(x)
+            y = table[best] * 2.0
+        """,
+        ("integer",),
+        4,
+    ),
+    "an integer target of what was never watched": (
+        """
+        x = tf.constant([1.0, 3.0])
+        with tf.GradientTape() as tape:
+            y = tf.argmax(x)
+        """,
+        ("integer", "never watched"),
+        3,
+    ),
+    "a function hides the break": (
+        """
+        def f(v):
+            return tf.stop_gradient(v * v)
+        x = tf.Variable(2.5)
+        with tf.GradientTape() as tape:
+            y = f(x) + 1.0
+        """,
+        ("stop_gradient",),
+        2,
+    ),
+    "python decides, the value does not enter": (
+        """
+        x, w = tf.Variable(2.5), tf.Variable(1.0)
+        with tf.GradientTape() as tape:
+            if x > 0:
+                y = w * 2.0
+            else:
+                y = w * 3.0
+        """,
+        ("unrelated",),
+        4,
+    ),
+    "one of two sources through a list": (
+        """
+        x = tf.Variable(2.5)
+        parts = []
+        with tf.GradientTape() as tape:
+            parts.append(float(x * x))
+            y = tf.constant(parts) * 2.0
+        """,
+        ("python",),
+        4,
+    ),
+    "a loop that keeps numbers": (
+        """
+        x = tf.Variable(2.5)
+        total = 0.0
+        with tf.GradientTape() as tape:
+            for i in range(3):
+                total = total + float(x)
+            y = tf.constant(1.0) * total
+        """,
+        ("python",),
+        5,
+    ),
+    "a thread after a cast": (
+        """
+        x, found = tf.Variable(2.5), []
+        with tf.GradientTape() as tape:
+            i = tf.cast(tf.cast(x, tf.int32), tf.float32)
+            thread = threading.Thread(target=lambda: found.append(i * 2.0))
+            thread.start(); thread.join()
+            y = found[0] + 1.0
+        """,
+        ("thread", "integer"),
+        4,
+    ),
+    "before the block, and replaced": (
+        """
+        x = tf.Variable(2.5)
+        x = x - 0.1
+        y = x * x
+        with tf.GradientTape() as tape:
+            pass
+        """,
+        ("replaced", "before"),
+        2,
+    ),
+    "not trainable, its assigned value": (
+        """
+        x, v = tf.Variable(2.5, trainable=False), tf.Variable(0.0)
+        with tf.GradientTape() as tape:
+            v.assign_add(x * 2.0)
+            y = v * v
+        """,
+        ("not trainable", "state"),
+        None,
+    ),
+    "jnp values, numpy in between": (
+        """
+        x = jnp.arange(3.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            h = jnp.sin(x)
+            n = np.cumsum(np.asarray(h))
+            y = jnp.sum(jnp.asarray(n))
+        """,
+        ("python",),
+        5,
+    ),
+    "scan hides a stop_gradient": (
+        """
+        x = jnp.array(2.5)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = jax.lax.scan(lambda c, _: (jax.lax.stop_gradient(c) * 2.0, None), x, None, length=3)[0]
+        """,
+        ("stop_gradient",),
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_mixed(name, tmp_path):
+    text, kinds, line = MIXED[name]
+    file = tmp_path / "program.py"
+    file.write_text(inspect.cleandoc(text) + "\nexplanation = tape.explain(y, x)\ngradient = tape.gradient(y, x)\n")
+    space = {"tf": tf, "jnp": jnp, "jax": jax, "np": np, "threading": threading}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    (report,) = space["explanation"]
+    assert space["gradient"] is None
+    assert report.kinds == kinds, str(report)
+    if line is not None:
+        assert report.reasons[0].line.number == line, str(report)
+    assert report.name == "x"
+
+
+# ---- what it gives --------------------------------------------------------------------------------------------------
+
+
+def test_several_sources_and_targets():
+    a, b, c = tf.Variable(1.0, name="a"), tf.Variable(2.0, name="b"), tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        y, z = a * c, a + 1.0
+    found = tape.explain([y, z], {"a": a, "b": b, "c": c})
+    assert [r.connected for r in found] == [True, False, False] and len(found) == 3
+    text = str(found)
+    assert "a: connected" in text and "b: None" in text and repr(found) == text
+    html = found._repr_html_()
+    assert "<script" not in html and "never watched" in html
+
+
+def test_it_agrees_with_gradient_and_uses_nothing_up():
+    x = tf.Variable([1.0, 2.0])
+    c = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(x * c)
+    before = len(tape)
+    connected = [r.connected for r in tape.explain(y, [x, c])]
+    assert len(tape) == before
+    assert connected == [g is not None for g in tape.gradient(y, [x, c])]
+
+
+def test_inside_the_block_and_under_jit():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            y = x * x
+        before = len(outer)
+        assert tape.explain(y, x)[0].connected
+        assert len(outer) == before  # nobody's tape records that we look
+
+    @jax.jit
+    def step(v):
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            y = jax.lax.stop_gradient(v) * 2.0
+        assert tape.explain(y, v)[0].kinds == ("stop_gradient",)
+        return y
+
+    step(jnp.array(2.0))
+
+
+def test_what_is_no_tensor():
+    with tf.GradientTape() as tape:
+        pass
+    with pytest.raises(TypeError, match="sources"):
+        tape.explain(tf.constant(1.0), [1.0])
