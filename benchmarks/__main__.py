@@ -136,6 +136,10 @@ def _verdict(name: str, system: str, ours: Times, theirs: Times) -> tuple[str, b
             if target.system == system:
                 limit = target.limit * theirs["median"]
                 checks.append((f"at most {target.limit:.3g} x", ours["median"] <= limit))
+        for target in workload.first:
+            if target.system == system:
+                limit = target.limit * theirs["first"]
+                checks.append((f"first step at most {target.limit:.3g} x", ours["first"] <= limit))
         if system == "tapejax" and workload.slowest_step is not None:
             limit = workload.slowest_step
             checks.append((f"no step over {limit:g} s", ours["slowest"] <= 1e3 * limit))

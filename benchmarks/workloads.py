@@ -35,6 +35,7 @@ class Workload:
     functional: Callable[[Callable], Step]
     tapejax: Callable[[Any], Step] | None = None
     targets: tuple[Target, ...] = ()
+    first: tuple[Target, ...] = ()  # the same for the first step, which compiles
     slowest_step: float | None = None  # seconds that no step of tapejax may exceed, the first included
     without: frozenset[str] = field(default=frozenset())  # systems for which it means nothing
 
@@ -298,7 +299,138 @@ def functional_rnn(steps: int) -> Callable[[Callable], Step]:
     return build
 
 
+# ---- Jacobians
+
+
+def layer_data(batch: int, width: int, layers: int):
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, (batch, width)).astype("float32")
+    return x, list(rng.normal(0, 1 / np.sqrt(width), (layers, width, width)).astype("float32"))
+
+
+def taped_jacobian(batch: int, width: int) -> Callable[[Any], Step]:
+    """A layer's output by its kernel."""
+
+    def build(tf):
+        x, (kernel,) = layer_data(batch, width, layers=1)
+        x, kernel = tf.constant(x), tf.Variable(kernel)
+
+        def step(i):
+            with tf.GradientTape() as tape:
+                y = tf.nn.relu(tf.matmul(x, kernel))
+            return tf.reduce_sum(y), [tape.jacobian(y, kernel)]
+
+        return step
+
+    return build
+
+
+def functional_jacobian(batch: int, width: int) -> Callable[[Callable], Step]:
+    def build(jit):
+        import jax
+
+        x, (kernel,) = jax.tree.map(jax.numpy.asarray, layer_data(batch, width, layers=1))
+
+        def layer(kernel, x):
+            y = jax.nn.relu(x @ kernel)
+            return y, y.sum()
+
+        jacobian = jit(jax.jacrev(layer, has_aux=True))
+
+        def step(i):
+            rows, loss = jacobian(kernel, x)
+            return loss, [rows]
+
+        return step
+
+    return build
+
+
+def taped_batch_jacobian(batch: int, width: int) -> Callable[[Any], Step]:
+    """Two layers' output by their input, example by example."""
+
+    def build(tf):
+        x, (first, second) = layer_data(batch, width, layers=2)
+        x, first, second = tf.constant(x), tf.Variable(first), tf.Variable(second)
+
+        def step(i):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.nn.elu(tf.matmul(tf.nn.elu(tf.matmul(x, first)), second))
+            return tf.reduce_sum(y), [tape.batch_jacobian(y, x)]
+
+        return step
+
+    return build
+
+
+def functional_batch_jacobian(batch: int, width: int) -> Callable[[Callable], Step]:
+    def build(jit):
+        import jax
+
+        x, (first, second) = jax.tree.map(jax.numpy.asarray, layer_data(batch, width, layers=2))
+
+        def layers(x, first, second):
+            y = jax.nn.elu(jax.nn.elu(x @ first) @ second)
+            return y, y.sum()
+
+        jacobian = jit(jax.vmap(jax.jacrev(layers, has_aux=True), (0, None, None)))
+        total = jit(jax.numpy.sum)
+
+        def step(i):
+            rows, sums = jacobian(x, first, second)
+            return total(sums), [rows]
+
+        return step
+
+    return build
+
+
+def taped_hessian(batch: int, width: int) -> Callable[[Any], Step]:
+    """A loss by its kernel, twice."""
+
+    def build(tf):
+        x, (kernel,) = layer_data(batch, width, layers=1)
+        x, kernel = tf.constant(x), tf.Variable(kernel)
+
+        def step(i):
+            with tf.GradientTape() as outer:
+                with tf.GradientTape() as inner:
+                    loss = tf.reduce_mean(tf.square(tf.tanh(tf.matmul(x, kernel))))
+                slope = inner.gradient(loss, kernel)
+            return loss, [outer.jacobian(slope, kernel)]
+
+        return step
+
+    return build
+
+
+def functional_hessian(batch: int, width: int) -> Callable[[Callable], Step]:
+    def build(jit):
+        import jax
+        import jax.numpy as jnp
+
+        x, (kernel,) = jax.tree.map(jnp.asarray, layer_data(batch, width, layers=1))
+
+        def slope(kernel, x):
+            loss, gradient = jax.value_and_grad(lambda k: jnp.mean(jnp.square(jnp.tanh(x @ k))))(kernel)
+            return gradient, loss
+
+        hessian = jit(jax.jacfwd(slope, has_aux=True))
+
+        def step(i):
+            matrix, loss = hessian(kernel, x)
+            return loss, [matrix]
+
+        return step
+
+    return build
+
+
 SMALL, LARGE = (32, 64), (256, 1024)
+# Of the derivatives: by hand with jax.jit, in TensorFlow with its eager tape, and the first call, which compiles.
+DERIVATIVES = (Target("jax.jit", 3), Target("tensorflow", 1 / 50))
+FIRST_DERIVATIVE = (Target("tensorflow", 1.5),)
 
 WORKLOADS = {
     "small-mlp": Workload(
@@ -345,5 +477,26 @@ WORKLOADS = {
         functional_rnn(300),
         targets=(Target("tensorflow", 1 / 6),),
         slowest_step=5.0,
+    ),
+    "jacobian": Workload(
+        "jacobian of a (7, 20) layer by its (20, 20) kernel",
+        taped_jacobian(7, 20),
+        functional_jacobian(7, 20),
+        targets=DERIVATIVES,
+        first=FIRST_DERIVATIVE,
+    ),
+    "batch-jacobian": Workload(
+        "batch_jacobian of two layers: (32, 50, 50)",
+        taped_batch_jacobian(32, 50),
+        functional_batch_jacobian(32, 50),
+        targets=DERIVATIVES,
+        first=FIRST_DERIVATIVE,
+    ),
+    "hessian": Workload(
+        "Hessian of a loss by 64 parameters",
+        taped_hessian(32, 8),
+        functional_hessian(32, 8),
+        targets=DERIVATIVES,
+        first=FIRST_DERIVATIVE,
     ),
 }

@@ -13,6 +13,7 @@ library's that runs on JAX.
 
 from __future__ import annotations
 
+import importlib as _importlib
 import sys as _sys
 import types as _types
 
@@ -22,6 +23,12 @@ from .accumulator import ForwardAccumulator
 from .custom_gradient import custom_gradient, grad_pass_through, recompute_grad
 from .dtypes import DType, TensorShape, as_dtype
 from .errors import NarrowingWarning
+from .function import TensorSpec, function, init_scope
+from .function import functions_run_eagerly as _functions_run_eagerly
+from .function import inside_function as _inside_function
+from .function import run_functions_eagerly as _run_functions_eagerly
+from .module import Module
+from .names import name_scope
 from .ops.control_flow import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
 from .ops.opaque import adjust_contrast as _adjust_contrast
 from .ops.opaque import numpy_function, py_function
@@ -40,7 +47,7 @@ def executing_eagerly() -> bool:
     """Whether operations run at once: outside ``jax.jit`` and `function`."""
     from . import recorder
 
-    return not recorder.staging()
+    return not (recorder.staging() or _inside_function())
 
 
 def _namespace(name: str, names: dict, doc: str) -> _types.ModuleType:
@@ -53,6 +60,11 @@ _NAMESPACES = {
     full.removeprefix("tf."): _ops.namespace(full) for full in _ops.NAMESPACES if full != "tf"
 } | {
     "autodiff": _namespace("autodiff", {"ForwardAccumulator": ForwardAccumulator}, "Forward-mode derivatives."),
+    "config": _namespace(
+        "config",
+        {"run_functions_eagerly": _run_functions_eagerly, "functions_run_eagerly": _functions_run_eagerly},
+        "Settings.",
+    ),
     "image": _namespace("image", {"adjust_contrast": _adjust_contrast}, "Images."),
     "test": _namespace(
         "test", {"compute_gradient": _compute_gradient, "max_error": _max_error}, "Derivatives against finite differences."
@@ -64,5 +76,14 @@ globals().update(_NAMESPACES)
 # as modules, so that `from tapejax.math import sin` and `import tapejax.nn as nn` work
 _sys.modules.update({f"{__name__}.{name}": module for name, module in _NAMESPACES.items()})
 
-__getattr__ = _ops.missing("tf")
+_missing = _ops.missing("tf")
+_WHEN_ASKED = ("saved_model",)  # modules that few programs need
+
+
+def __getattr__(name: str) -> object:
+    if name in _WHEN_ASKED:
+        return _importlib.import_module(f"{__name__}.{name}")
+    return _missing(name)
+
+
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in ("annotations",))

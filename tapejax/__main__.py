@@ -46,8 +46,23 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(command=command)
 
 
+def _add_demo(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "demo",
+        help="what a tape shows, in ten seconds",
+        description="A small computation, its tape, its gradient, and why another one is None.",
+    )
+
+    def command(options: argparse.Namespace, arguments: list[str]) -> int:
+        from tapejax import demo
+
+        return demo.main()
+
+    parser.set_defaults(command=command)
+
+
 # One entry a command: a function that adds its parser, whose default `command` does the work.
-COMMANDS: tuple[Callable[[argparse._SubParsersAction], None], ...] = (_add_run,)
+COMMANDS: tuple[Callable[[argparse._SubParsersAction], None], ...] = (_add_run, _add_demo)
 
 
 def _version() -> str:

@@ -217,7 +217,7 @@ def _pulls_only(at: Any, primals: Sequence[Any]) -> bool:
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 
 # Columns (or rows) of a Jacobian are computed together as far as what they need fits into this, or into half the result.
-CHUNK_BYTES = 8 << 20
+CHUNK_BYTES = 2 << 20
 
 
 def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -> list[Any]:
@@ -232,8 +232,9 @@ def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -
         return [None] * len(program.sources)
     if mode is None:
         passes = sum(values[slot].size for slot in dict.fromkeys(connected))
-        inexact_complex = any(jnp.iscomplexobj(x) for x in values)
-        mode = "forward" if passes < target.size and not inexact_complex else "reverse"
+        # forward mode knows a complex derivative in one direction of two
+        forward = passes < target.size and not any([jnp.iscomplexobj(x) for x in values])
+        mode = "forward" if forward else "reverse"
     rows = {"reverse": _reverse_rows, "forward": _forward_columns}
     other = "forward" if mode == "reverse" else "reverse"
     try:
@@ -350,20 +351,25 @@ _kinds: OrderedDict[Any, int] = OrderedDict()
 _whole_programs: set[int] = set()
 
 
-def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any] | None = None) -> list[Any]:
     """The sources' cotangents (None where not connected), by the way of running that stalls the user least.
 
-    A program is compiled whole when it comes back, or at once if its parts would have to be compiled anyway. A long one that
+    They are pulled back from the targets' `cotangents`, by default ones. A program is compiled whole when it comes back, or at once if its parts would have to be compiled anyway. A long one that
     repeats itself is run chunk by chunk, each of which comes back. What was never seen but is made of known parts runs step
     by step and compiles nothing.
     """
     if not _compile_whole(program, values):
+        if cotangents is None:
+            cotangents = [None if slot is None else recorder.apply(jnp.ones_like, values[slot]) for slot in program.targets]
         long = len(program.steps) > COMPILE_AT_MOST and not any([step.op.eager for step in program.steps])
         if long and (parts := chunks(program)):
             return _sweep_chunks(program, parts, values, cotangents)
         return sweep(program, values, cotangents)
-    ends = [x for slot, x in zip(program.targets, cotangents, strict=True) if slot is not None]
-    back = iter(recorder.run(_whole(program), (*values, *ends)))
+    if cotangents is None:  # ones that are made inside cost no call
+        back = iter(recorder.run(_whole(program, from_ones=True), values))
+    else:
+        ends = [x for slot, x in zip(program.targets, cotangents, strict=True) if slot is not None]
+        back = iter(recorder.run(_whole(program), (*values, *ends)))
     return [None if slot is None else next(back) for slot in program.sources]
 
 
@@ -437,16 +443,16 @@ def _remember(counts: OrderedDict, key: Any) -> int:
 
 
 @functools.lru_cache(CACHED_SWEEPS)
-def _whole(program: Program) -> Op:
-    connected = [slot is not None for slot in program.targets]
+def _whole(program: Program, from_ones: bool = False) -> Op:
+    connected = [slot for slot in program.targets if slot is not None]
 
     def whole(*flat: Any) -> list[Any]:
-        split = len(flat) - sum(connected)
-        ends = iter(flat[split:])
-        cotangents = [next(ends) if c else None for c in connected]
+        split = len(flat) if from_ones else len(flat) - len(connected)
+        ends = iter([jnp.ones_like(flat[slot]) for slot in connected] if from_ones else flat[split:])
+        cotangents = [None if slot is None else next(ends) for slot in program.targets]
         return [x for x in sweep(program, flat[:split], cotangents) if x is not None]
 
-    return Op("gradient", whole, key=("sweep", program))
+    return Op("gradient", whole, key=("sweep", program, from_ones))
 
 
 @functools.lru_cache(CACHED_SWEEPS)

@@ -19,10 +19,14 @@ from .listing import Names, ancestors, leaf_of_quietly, line_of, number_text
 from .program import carrying, leading, list_entries
 from .recorder import Recording
 
-# More operations than this are folded into groups.
+# More operations than this are folded into groups,
 OPERATIONS = 60
+# of which there are so many at most.
+GROUPS = 30
 # Up to so many layers the picture runs from left to right, as one reads; a deeper one runs down the page.
 LAYERS_ACROSS = 9
+# How many layers a value from outside may be away from its use; beyond, it is drawn again.
+NEAR = 3
 
 BLUE, PALE, GREY, SILVER, AMBER, GREEN = "#1d4ed8", "#dbeafe", "#6b7280", "#f3f4f6", "#fde68a", "#bbf7d0"
 
@@ -46,7 +50,7 @@ class Node:
         """In inches."""
         if self.kind == "turn":
             return 0.05
-        size = 0.074 if self.kind == "constant" else 0.084
+        size = 0.074 if self.kind == "constant" else 0.089
         return max(0.5, 0.24 + max(size * len(self.label), 0.068 * len(self.note)))
 
     @property
@@ -165,7 +169,7 @@ def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
         last = line
     if len(groups) < 4:  # all on a few lines: by number
         groups = [[i] for i in shown]
-    size = -(-len(groups) // OPERATIONS)
+    size = -(-len(groups) // GROUPS)
     return [sum(groups[i : i + size], []) for i in range(0, len(groups), size)]
 
 
@@ -174,8 +178,11 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
     name = entry.op.name.strip("_")
     if len(group) > 1:
         line = line_of(entry.where)
-        last = recording.entries[group[-1]].op.name.strip("_")
-        return Node(f"{name} … {last}", f"{len(group)} operations, {line}", carries=carries)
+        lines = {line_of(recording.entries[i].where) for i in group}
+        label = f"{name} … {recording.entries[group[-1]].op.name.strip('_')}"
+        if len(lines) == 1 and line is not None and line.text:
+            label = line.text if len(line.text) <= 34 else f"{line.text[:33]}…"
+        return Node(label, f"{len(group)} operations, {line}", carries=carries)
     numbers = [number_text(x) for x in entry.inputs if not isinstance(x, jax.Array) or _is_number(x, names)]
     said = [names.name(x) for x in entry.outputs]
     return Node(" ".join([name[:24], *numbers[:2]]), ", ".join(n for n in said if n)[:28], carries=carries)
@@ -199,9 +206,12 @@ def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
     """The nodes in layers, with the turns of long edges between them, each at its place."""
     for node in nodes:  # they stand in the order in which they ran
         node.layer = max((edge.tail.layer + 1 for edge in node.ins), default=0)
-    for node in nodes:  # what came from outside stands close to its first use
-        if node.kind in ("source", "constant") and node.outs:
+    for node in reversed(nodes):  # constants are computed when they are needed, as far as the picture goes
+        if not node.carries and node.kind == "operation" and node.outs:
             node.layer = min(edge.head.layer for edge in node.outs) - 1
+    nodes = [
+        near for node in nodes for near in (_by_their_uses(node) if node.kind in ("source", "constant") else [node])
+    ]
     first = min((node.layer for node in nodes), default=0)
     layers: list[list[Node]] = [[] for _ in range(max((n.layer for n in nodes), default=0) - first + 1)]
     for node in nodes:
@@ -213,6 +223,21 @@ def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
     _order(layers)
     _place(layers)
     return layers
+
+
+def _by_their_uses(node: Node) -> list[Node]:
+    """What came from outside stands close to its use, and once more by every use that is far from the last one."""
+    found = [node]
+    edges, node.outs = sorted(node.outs, key=lambda edge: edge.head.layer), []
+    for edge in edges:
+        if found[-1].outs and edge.head.layer - found[-1].outs[0].head.layer > NEAR:
+            found.append(Node(node.label, kind=node.kind, carries=node.carries, target=node.target))
+        edge.tail = found[-1]
+        edge.tail.outs.append(edge)
+    for near in found:
+        if near.outs:
+            near.layer = near.outs[0].head.layer - 1
+    return found
 
 
 def _turn(edge: Edge, layers: list[list[Node]]) -> None:
@@ -270,11 +295,12 @@ def _place(layers: Sequence[Sequence[Node]]) -> None:
     for layer in layers:
         for i, node in enumerate(layer):
             node.at = float(i)
-    for sweep in range(24):
-        up = sweep % 2 == 0
-        for layer in layers if up else list(layers)[::-1]:
-            place = {id(n): n.at for row in layers for n in row}
-            wishes = [_mean([*_neighbours(n, True), *_neighbours(n, False)], place, n.at) for n in layer]
+    for sweep in range(60):
+        for layer in layers if sweep % 2 == 0 else list(layers)[::-1]:
+            around = [[*_neighbours(n, True), *_neighbours(n, False)] for n in layer]
+            wishes = [
+                sum(m.at for m in near) / len(near) if near else n.at for n, near in zip(layer, around, strict=True)
+            ]
             sizes = [n.height if across else n.width for n in layer]
             gap = 0.3 if across else 0.35
             steps = [(a + b) / 2 + gap for a, b in zip(sizes, sizes[1:], strict=False)]
@@ -284,7 +310,7 @@ def _place(layers: Sequence[Sequence[Node]]) -> None:
 
 def _spread(wishes: Sequence[float], steps: Sequence[float]) -> list[float]:
     """The places nearest to `wishes`, in least squares, that are `steps` apart (pool adjacent violators)."""
-    offsets = [0.0]
+    offsets = [0.0][: len(wishes)]
     for step in steps:
         offsets.append(offsets[-1] + step)
     pools: list[tuple[float, int]] = []
@@ -384,7 +410,15 @@ def _paint_edge(axes: Any, edge: Edge, spot: Any, across: bool, size: Sequence[f
         x, y = (sum(w * p[i] for w, p in zip(weights, [start, *control, end], strict=True)) for i in (0, 1))
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
         axes.text(
-            x, y, edge.label, fontsize=7.5, color=colour if edge.carries else GREY, ha="center", va="center", bbox=box, zorder=4
+            x,
+            y,
+            edge.label,
+            fontsize=7.5,
+            color=colour if edge.carries else GREY,
+            ha="center",
+            va="center",
+            bbox=box,
+            zorder=4,
         )
 
 
@@ -398,7 +432,6 @@ def _paint_node(axes: Any, node: Node, x: float, y: float) -> None:
     fill = GREEN if node.target else fill
     edge = BLUE if node.carries else "#9ca3af"
     rounding = node.height / 2 if node.kind != "operation" else 0.06
-    line = {"linewidth": 2.2 if node.target else 1.2, "linestyle": "--" if node.kind == "constant" else "-"}
     box = FancyBboxPatch(
         (x - node.width / 2, y - node.height / 2),
         node.width,
@@ -407,7 +440,8 @@ def _paint_node(axes: Any, node: Node, x: float, y: float) -> None:
         facecolor=fill,
         edgecolor=edge,
         zorder=5,
-        **line,
+        linewidth=2.2 if node.target else 1.2,
+        linestyle="--" if node.kind == "constant" else "-",
     )
     axes.add_patch(box)
     shift = 0.085 if node.note else 0
@@ -421,7 +455,12 @@ def _paint_legend(axes: Any, height: float) -> None:
     from matplotlib.patches import Rectangle
 
     x, y = 0.35, height - 0.22
-    items = [("source", AMBER, BLUE), ("carries gradient", PALE, BLUE), ("does not", SILVER, "#9ca3af"), ("target", GREEN, BLUE)]
+    items = [
+        ("source", AMBER, BLUE),
+        ("carries gradient", PALE, BLUE),
+        ("does not", SILVER, "#9ca3af"),
+        ("target", GREEN, BLUE),
+    ]
     for text, fill, edge in items:
         axes.add_patch(Rectangle((x, y - 0.06), 0.18, 0.12, facecolor=fill, edgecolor=edge, linewidth=1))
         axes.text(x + 0.25, y, text, fontsize=7.5, va="center", color=GREY)

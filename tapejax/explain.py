@@ -66,9 +66,7 @@ class SourceReport(NamedTuple):
         if not self.connected:
             lines = [f"{self.name}: None"]
             for reason in self.reasons:
-                lines += [
-                    f"  {line}" if i == 0 else f"  {line}" for i, line in enumerate(str(reason).splitlines())
-                ]
+                lines += [f"  {line}" if i == 0 else f"  {line}" for i, line in enumerate(str(reason).splitlines())]
             return "\n".join(lines)
         lines = [f"{self.name}: connected" + ("" if self.path else ": it is the target itself")]
         width = max((len(step.operation) for step in self.path), default=0)
@@ -114,9 +112,7 @@ def explain(
         names = Names(Recording(), spaces)
         reason = _no_recording(tape)
         named = [(_source_name(leaf, i, names), leaf.value) for i, leaf in enumerate(starts.leaves)]
-        return Explanation(
-            [SourceReport(n, v, False, (), (reason,)) for n, v in named], _ends_name(ends.leaves, names)
-        )
+        return Explanation([SourceReport(n, v, False, (), (reason,)) for n, v in named], _ends_name(ends.leaves, names))
     with recorder.outside():
         case = _Case(tape, recording, Names(recording, spaces), spaces, places)
         reports = [case.report(ends.leaves, leaf, i) for i, leaf in enumerate(starts.leaves)]
@@ -141,11 +137,7 @@ def _no_recording(tape: GradientTape) -> Reason:
 
 def _ends_name(leaves: Sequence[Leaf], names: Names) -> str:
     found = [names.of(leaf.array) for leaf in leaves]
-    return (
-        found[0]
-        if len(found) == 1
-        else f"the sum of {', '.join(found[:6])}{' ...' if len(found) > 6 else ''}"
-    )
+    return found[0] if len(found) == 1 else f"the sum of {', '.join(found[:6])}{' ...' if len(found) > 6 else ''}"
 
 
 def _source_name(leaf: Leaf, position: int, names: Names) -> str:
@@ -196,9 +188,7 @@ class _Case:
                     reasons.append(reason)
         return SourceReport(name, source.value, False, (), tuple(reasons))
 
-    def _path(
-        self, targets: Sequence[Any], arrays: Sequence[Any], accessed: Sequence[Any]
-    ) -> tuple[PathStep, ...]:
+    def _path(self, targets: Sequence[Any], arrays: Sequence[Any], accessed: Sequence[Any]) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target."""
         listing, _ = list_entries(self.recording, targets, arrays, accessed)
         found, _ = leading(listing, self.entries)
@@ -240,7 +230,7 @@ class _Case:
         before = "" if entry is None else f", as {_name(entry)} made it"
         return Reason(
             "integer",
-            f"the target {self.names.of(target)} is {type_of(target)}{before}: integers and booleans do not vary smoothly, so they "
+            f"the target {self.names.of(target)} is {type_of(target)}{before}: integers and booleans do not vary smoothly: they "
             "have no derivative",
             "take the gradient of the floating-point value that it was made from",
             None if entry is None else _name(entry),
@@ -258,7 +248,7 @@ class _Case:
                 Reason(
                     "integer",
                     f"{name} is {type_of(source.array)}: only floating-point and complex values carry gradient",
-                    f"make {name} a float, for instance tf.cast({name}, tf.float32) or x.astype(jnp.float32), before it is watched",
+                    f"make {name} a float before it is watched: tf.cast({name}, tf.float32), {name}.astype(jnp.float32)",
                 )
             ]
         if any(id(x) in watched for x in (*arrays, *accessed)) or accessed:
@@ -337,9 +327,7 @@ class _Case:
         for position in range(begin):
             entry = self.entries[position]
             if position in leading_to and any(id(x) in ids for x in entry.inputs):
-                watch = next(
-                    (m for m in self.recording.marks if m.kind == "watch" and id(m.about) in ids), None
-                )
+                watch = next((m for m in self.recording.marks if m.kind == "watch" and id(m.about) in ids), None)
                 at = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
                 some = "this use is not counted: " if connected else ""
                 return [
@@ -372,9 +360,9 @@ class _Case:
                 former = [a for a in was if a.line.number < statement.number]
                 return Reason(
                     "replaced",
-                    f"{name} is a Tensor now, no longer the Variable of {(former or was)[0].line}: this line put a new tensor in its place, "
-                    "which the tape does not watch",
-                    f"change the Variable instead of the name: {name}.assign(...), {name}.assign_add(...) or {name}.assign_sub(...)",
+                    f"{name} is a Tensor now, no longer the Variable of {(former or was)[0].line}: this line put a new tensor in "
+                    "its place, which the tape does not watch",
+                    f"change the Variable instead of the name: {name}.assign(...), {name}.assign_add(...), {name}.assign_sub(...)",
                     None,
                     statement,
                 )
@@ -437,12 +425,7 @@ class _Case:
 
     def _behind(self, x: Any, target: Any) -> list[Reason]:
         """What else is broken between a value and the target."""
-        if (
-            x is None
-            or x is target
-            or id(target) not in (everything := self._dependents([x]))
-            or not is_inexact(x)
-        ):
+        if x is None or x is target or id(target) not in (everything := self._dependents([x])) or not is_inexact(x):
             return []
         return self._cut_by_operations(target, [x], everything)
 
@@ -583,9 +566,7 @@ class _Case:
                 continue
             before = statement.line.number - (not statement.changes)
             for used in sorted(statement.uses, key=lambda n: n != source):
-                if used == source or any(
-                    self._makes(text, s, used, everything) for s in text.of(used, before)
-                ):
+                if used == source or any(self._makes(text, s, used, everything) for s in text.of(used, before)):
                     return statement, wanted
             for used in sorted(statement.uses):
                 found = self._leaves_tape(text, used, source, everything, seen, before)
@@ -608,9 +589,7 @@ class _Case:
 
     def _asked(self, text: Text) -> int | None:
         """The line of `text` that asks, or None if that is another text's."""
-        return next(
-            (line.number for scope, line in self.places if line is not None and scope == text.scope), None
-        )
+        return next((line.number for scope, line in self.places if line is not None and scope == text.scope), None)
 
     def _array_of(self, name: str) -> Any:
         value = self.values.get(name)
@@ -638,14 +617,10 @@ class _Case:
 
     def _stops(self, text: Text) -> list[Any]:
         marks = [line_of(m.where) for m in self.recording.marks if m.kind == "stop"]
-        return [
-            s for m in marks if m is not None and text.readable and (s := text.span_at(m.number)) is not None
-        ]
+        return [s for m in marks if m is not None and text.readable and (s := text.span_at(m.number)) is not None]
 
     def _mark_line(self, kind: str) -> Line | None:
-        return next(
-            (line_of(m.where) for m in self.recording.marks[::-1] if m.kind == kind and m.where), None
-        )
+        return next((line_of(m.where) for m in self.recording.marks[::-1] if m.kind == kind and m.where), None)
 
     # ---- what the tape did not see ----
 
@@ -769,9 +744,7 @@ def _html(explanation: Explanation) -> str:
     for report in explanation.reports:
         colour = "#15803d" if report.connected else "#b91c1c"
         state = "connected" if report.connected else "None"
-        rows = [
-            f'<div class="h">{html.escape(report.name)}: <span style="color:{colour}">{state}</span></div>'
-        ]
+        rows = [f'<div class="h">{html.escape(report.name)}: <span style="color:{colour}">{state}</span></div>']
         for step in report.path:
             line = f"{step.line}  {step.line.text}" if step.line else ""
             rows.append(

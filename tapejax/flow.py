@@ -87,9 +87,7 @@ class Text:
         found = sorted((a for a in self.assignments if name in a.names), key=lambda a: -a.line.number)
         before = [a for a in found if line is not None and a.line.number <= line]
         last = next((i for i, a in enumerate(before) if not a.changes), None)
-        return (
-            found if last is None else before[: last + 1]
-        )  # around a loop, a use sees what stands below it, too
+        return found if last is None else before[: last + 1]  # around a loop, a use sees what stands below it, too
 
     def threads(self, span: Span | None) -> Assignment | None:
         """A statement in `span` that has something run by another thread."""

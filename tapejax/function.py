@@ -21,7 +21,17 @@ import numpy as np
 from . import nest, recorder
 from .dtypes import requested
 from .errors import OperatorNotAllowedInGraphError
-from .signatures import TensorSpec, alive, cast, check_signature, describe, flatten_result, in_words, rebuild, symbolic_inputs
+from .signatures import (
+    TensorSpec,
+    alive,
+    cast,
+    check_signature,
+    describe,
+    flatten_result,
+    in_words,
+    rebuild,
+    symbolic_inputs,
+)
 from .staging import Staged, init_scope, tracing
 from .structures import is_variable
 from .values import Tensor, is_array_like
@@ -398,12 +408,18 @@ class _Binding:
         start, stop = self._offset if self.signature is not None else 0, 0
         stop = start + len(specs)
         if len(args) < stop or (self._variadic and len(args) > stop):
-            raise TypeError(f"{len(specs)} arguments were expected, as in the input signature {specs}; got {len(args) - start}")
+            raise TypeError(
+                f"{len(specs)} arguments were expected, as in the input signature {specs}; got {len(args) - start}"
+            )
         return (*args[:start], *[cast(x, s) for x, s in zip(args[start:stop], specs, strict=True)], *args[stop:])
 
     def names(self, count: int) -> list[str]:
         """Names for `count` arguments by position."""
-        names = [] if self.signature is None else [p.name for p in self.signature.parameters.values() if p.kind in _POSITIONAL]
+        names = (
+            []
+            if self.signature is None
+            else [p.name for p in self.signature.parameters.values() if p.kind in _POSITIONAL]
+        )
         return names[:count] + [f"arg{i}" for i in range(len(names), count)]
 
     def in_words(self, program: Program) -> str:
@@ -529,7 +545,9 @@ class ConcreteFunction:
     @property
     def captured_inputs(self) -> list[Any]:
         """What the program takes beyond its arguments: its variables, and tensors that the function closed over."""
-        return [slot.holder for slot in self._program.staged.slots] + [Tensor(x) for x in self._program.staged.constants]
+        return [slot.holder for slot in self._program.staged.slots] + [
+            Tensor(x) for x in self._program.staged.constants
+        ]
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         return self.function_type

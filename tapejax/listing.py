@@ -117,11 +117,11 @@ class Names:
                     if not name.startswith("_"):
                         self._add(name, value, 0)
         self._count = 0
+        self._results: set[int] = set()
         for position, entry in enumerate(recording.entries):
             for j, x in enumerate(entry.outputs):
-                self._given.setdefault(
-                    id(x), f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
-                )
+                self._results.add(id(x))
+                self._given.setdefault(id(x), f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}")
 
     def _add(self, name: str, value: Any, depth: int) -> None:
         if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.ndarray, np.generic)):
@@ -159,11 +159,7 @@ class Names:
         key = id(x)
         found = self._names.get(key) or self._given.get(key)
         if found is None:
-            if (
-                not isinstance(x, jax.core.Tracer)
-                and x.ndim == 0
-                and jax.numpy.issubdtype(x.dtype, np.number)
-            ):
+            if not isinstance(x, jax.core.Tracer) and x.ndim == 0 and jax.numpy.issubdtype(x.dtype, np.number):
                 return number_text(np.asarray(x)[()])
             found = self._given[key] = f"c{self._count}"
             self._count += 1
@@ -191,6 +187,8 @@ def _own_name(variable: Any) -> str | None:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    if type(value).__module__.split(".")[0] in _NOT_MODELS - {"builtins"}:
+        return
     if isinstance(value, dict):
         yield from ((f"[{key!r}]", inner) for key, inner in list(value.items())[:200])
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -202,18 +200,11 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     ):  # an object that may be a model, not a function or module
         if type(value).__module__.split(".")[0] in _NOT_MODELS:
             return
-        if any(
-            base.__module__.startswith("keras.") for base in type(value).__mro__
-        ):  # its variables have names
-            yield from (
-                (f".{getattr(v, 'path', i)}", v)
-                for i, v in enumerate(getattr(value, "variables", None) or ())
-            )
+        if any(base.__module__.startswith("keras.") for base in type(value).__mro__):  # its variables have names
+            yield from ((f".{getattr(v, 'path', i)}", v) for i, v in enumerate(getattr(value, "variables", None) or ()))
             return
         yield from (
-            (f".{name}", inner)
-            for name, inner in list(getattr(value, "__dict__", {}).items())
-            if name[:1] != "_"
+            (f".{name}", inner) for name, inner in list(getattr(value, "__dict__", {}).items()) if name[:1] != "_"
         )
 
 
@@ -257,15 +248,11 @@ def value_text(x: Any, indent: int = 0) -> str:
         return "traced by JAX"
     found = np.asarray(x)
     if found.size <= SHOWN and found.ndim <= 2:
-        found = (
-            found.astype(np.float32) if found.dtype.kind == "V" or found.dtype.name == "bfloat16" else found
-        )
+        found = found.astype(np.float32) if found.dtype.kind == "V" or found.dtype.name == "bfloat16" else found
         text = np.array2string(found, precision=4, separator=", ", suppress_small=False)
         return text.replace("\n", "\n" + " " * indent)
     if found.dtype.kind in "c":
-        return (
-            f"absolute values from {number_text(np.abs(found).min())} to {number_text(np.abs(found).max())}"
-        )
+        return f"absolute values from {number_text(np.abs(found).min())} to {number_text(np.abs(found).max())}"
     return f"from {number_text(found.min())} to {number_text(found.max())}"
 
 
@@ -273,9 +260,7 @@ def value_text(x: Any, indent: int = 0) -> str:
 SHOWN = 9
 
 
-def ancestors(
-    entries: Sequence[Entry], arrays: Sequence[Any]
-) -> tuple[list[int], dict[int, tuple[Any, int]]]:
+def ancestors(entries: Sequence[Entry], arrays: Sequence[Any]) -> tuple[list[int], dict[int, tuple[Any, int]]]:
     """What `arrays` were computed from, gradient or not: the positions of the entries, in order, and the arrays that no
     entry made, by id, each with the position of the last entry that uses it."""
     wanted = {id(x) for x in arrays}
@@ -357,9 +342,7 @@ def heading(tape: Any, recording: Recording | None, names: Names | None = None) 
     if recording is None:
         line = line_of(tape._used)
         used = (
-            "nothing recorded yet"
-            if tape._used is None
-            else f"used up by the gradient taken at {line or 'some line'}"
+            "nothing recorded yet" if tape._used is None else f"used up by the gradient taken at {line or 'some line'}"
         )
         return f"{kind}, {used}"
     count = len(recording.entries)
@@ -418,7 +401,7 @@ def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
 
 _STYLE = (
     "<style>.tapejax{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px;line-height:1.45}"
-    ".tapejax table{border-collapse:collapse;margin:2px 0}.tapejax td,.tapejax th{text-align:left!important;"
+    ".tapejax table{border-collapse:collapse;margin:2px 0;font-size:12px}.tapejax td,.tapejax th{text-align:left!important;"
     "padding:2px 12px 2px 4px;border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top;white-space:nowrap}"
     ".tapejax th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.7)}"
     ".tapejax .n,.tapejax .t{opacity:.55}.tapejax .o{font-weight:600}.tapejax .d{color:#c2410c;font-weight:700}"
@@ -478,7 +461,8 @@ def _typed_html(text: str) -> str:
     parts = []
     for item in text.split(", "):
         name, colon, kind = item.partition(": ")
-        parts.append(html.escape(name) + (f' <span class="t">{html.escape(kind)}</span>' if colon else ""))
+        kind = f' <span class="t">{html.escape(kind)}</span>' if colon else ""
+        parts.append(f'<span style="white-space:nowrap">{html.escape(name)}{kind}</span>')
     return ", ".join(parts)
 
 
@@ -501,9 +485,7 @@ def value_html(value: Any) -> str:
 
 def _is_small_matrix(array: Any) -> bool:
     kinds = (np.number, np.bool_)
-    numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(
-        array
-    )
+    numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(array)
     return numeric and array.ndim <= 2 and array.size > 0 and max(array.shape, default=1) <= CELLS
 
 
@@ -525,9 +507,7 @@ def _cell(x: Any, value: float, scale: float) -> str:
         colour = "220,50,32" if value > 0 else "0,90,181"
         fill = f"background:rgba({colour},{0.55 * abs(value) / scale:.2f})"
     else:
-        fill = (
-            "background:repeating-linear-gradient(45deg,#888 0 3px,#bbb 3px 6px);color:#000;font-weight:700"
-        )
+        fill = "background:repeating-linear-gradient(45deg,#888 0 3px,#bbb 3px 6px);color:#000;font-weight:700"
     text = str(x) if grid_is_whole(x) else f"{value:.3g}"
     return f'<td style="{fill};padding:3px 7px;text-align:right!important;border:0">{html.escape(text)}</td>'
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+
 class _Scope(threading.local):
     path = ""
 

@@ -432,6 +432,11 @@ def eager() -> bool:
     return _is_eager(trace.outer if type(trace) is RecorderTrace else trace)
 
 
+def plain(trace: Any) -> bool:
+    """Whether under `trace`, the current one, values are known, no tape records and no `function` is traced."""
+    return _is_eager(trace) and capturing.capture is None
+
+
 def staging() -> bool:
     """Whether the current (outer) trace stages out a program, as under ``jax.jit``: values are not known yet."""
     return _stages(current_trace())

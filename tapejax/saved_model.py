@@ -133,7 +133,9 @@ class _Saver:
         manifest_signatures = {}
         for key, concrete in called.items():
             manifest_signatures[key] = self._add({"kind": "function"}, None)
-            self._functions.append((self._nodes[manifest_signatures[key]], f"signature {key!r}", _as_signature(key, concrete)))
+            self._functions.append(
+                (self._nodes[manifest_signatures[key]], f"signature {key!r}", _as_signature(key, concrete))
+            )
         for node, path, function in self._functions:
             node.update(self._function(function, path))
         self._files["variables.npz"] = _npz(self._arrays)
@@ -168,7 +170,9 @@ class _Saver:
             self._functions.append((self._nodes[number], path, value))
             return number
         if isinstance(value, Mapping):
-            return self._container("dict", value, [(key, value[key]) for key in value if isinstance(key, (str, int))], path)
+            return self._container(
+                "dict", value, [(key, value[key]) for key in value if isinstance(key, (str, int))], path
+            )
         if nest.is_nested(value) and not isinstance(value, range):
             return self._container("tuple" if isinstance(value, tuple) else "list", value, enumerate(value), path)
         if isinstance(value, (Module, LoadedObject)):
@@ -207,10 +211,11 @@ class _Saver:
 
     def _function(self, function: Any, path: str) -> dict[str, Any]:
         if isinstance(function, LoadedFunction):
-            raise ValueError(f"{path} was loaded from a saved model: its programs are there already, copy that directory.")
+            raise ValueError(
+                f"{path} was loaded from a saved model: its programs are there already, copy that directory."
+            )
         concrete = [function] if isinstance(function, ConcreteFunction) else None
         owner = function._function if isinstance(function, ConcreteFunction) else function
-        binding = owner._binding
         if concrete is None and function.input_signature is not None:
             concrete = [function.get_concrete_function()]
         if concrete is None:
@@ -226,7 +231,12 @@ class _Saver:
                 logger.warning("A trace of %s is not saved, since it was called with %s", path, error)
                 continue
             programs.append(self._program(owner, args, kwargs, path) | {"args": signature[0], "kwargs": signature[1]})
-        return {"name": owner.name, "parameters": _parameters(binding.signature), "programs": programs}
+        return {
+            "name": owner.name,
+            "parameters": _parameters(owner._binding.signature),
+            "one_signature": owner.input_signature is not None,
+            "programs": programs,
+        }
 
     def _program(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any], path: str) -> dict[str, Any]:
         specs: list[Any] = []
@@ -284,8 +294,14 @@ class _Saver:
             )
         return {"variable": number}
 
-    def _export(self, function: Function, args: Any, kwargs: Any, specs: Any, ranks: Any) -> tuple[Program, dict[str, Any]]:
-        attempts = symbolic_inputs(specs, ranks) if any(None in spec.shape or spec.shape.rank is None for spec in specs) else [None]
+    def _export(
+        self, function: Function, args: Any, kwargs: Any, specs: Any, ranks: Any
+    ) -> tuple[Program, dict[str, Any]]:
+        attempts = (
+            symbolic_inputs(specs, ranks)
+            if any(None in spec.shape or spec.shape.rank is None for spec in specs)
+            else [None]
+        )
         for position, inputs in enumerate(attempts):
             try:
                 if inputs is None:
@@ -518,14 +534,16 @@ class _Loader:
             vars(made)[key] = self._node(child)
 
     def _make_list(self, number: int, node: dict[str, Any]) -> None:
-        self._made[number] = made = []
+        made: list[Any] = []
+        self._made[number] = made
         made.extend(self._node(child) for _, child in node["children"])
 
     def _make_tuple(self, number: int, node: dict[str, Any]) -> None:
         self._made[number] = tuple(self._node(child) for _, child in node["children"])
 
     def _make_dict(self, number: int, node: dict[str, Any]) -> None:
-        self._made[number] = made = {}
+        made: dict[Any, Any] = {}
+        self._made[number] = made
         made.update((key, self._node(child)) for key, child in node["children"])
 
     def _make_nothing(self, number: int, node: dict[str, Any]) -> None:
@@ -534,12 +552,17 @@ class _Loader:
     def _make_variable(self, number: int, node: dict[str, Any]) -> None:
         shape = TensorShape(None) if node["any_shape"] else node["shape"]
         self._made[number] = Variable(
-            self._arrays[node["array"]], trainable=node["trainable"], name=node["name"], shape=shape, validate_shape=shape is None
+            self._arrays[node["array"]],
+            trainable=node["trainable"],
+            name=node["name"],
+            shape=shape,
+            validate_shape=shape is None,
         )
 
     def _make_function(self, number: int, node: dict[str, Any]) -> None:
         programs = [_LoadedProgram(node["name"], program, self) for program in node["programs"]]
-        self._made[number] = LoadedFunction(node["name"], _signature(node["parameters"]), programs)
+        signature = _signature(node["parameters"])
+        self._made[number] = LoadedFunction(node["name"], signature, programs, node["one_signature"])
 
     def slot(self, reference: dict[str, Any]) -> Slot:
         if "variable" in reference:
@@ -558,8 +581,13 @@ class _Loader:
         for name in names:
             try:
                 exported = export.deserialize(bytearray(self._data[name]))
+                exported.mlir_module()
             except Exception as error:
-                raise _damaged(self._folder, f"{name} is no program that JAX {jax.__version__} can read: {error}") from error
+                written = self._manifest.get("jax")
+                raise OSError(
+                    f"JAX {jax.__version__} cannot read {name} of the saved model in {self._folder}, which JAX {written} wrote: "
+                    f"{str(error).splitlines()[0]}. A JAX reads what the same or an older version wrote."
+                ) from error
             if jax.default_backend() not in [_PLATFORM_NAMES.get(p, p) for p in exported.platforms]:
                 raise OSError(
                     f"The saved model in {self._folder} was exported for {', '.join(exported.platforms)}; this is a "
@@ -575,8 +603,11 @@ _PLATFORM_NAMES = {"cuda": "gpu", "rocm": "gpu"}
 class LoadedFunction:
     """A function of a loaded model: the programs that were saved with it, one for each signature."""
 
-    def __init__(self, name: str, signature: inspect.Signature | None, programs: Sequence[_LoadedProgram]):
+    def __init__(
+        self, name: str, signature: inspect.Signature | None, programs: Sequence[_LoadedProgram], one: bool = False
+    ):
         self.name = self.__name__ = name
+        self._one_signature = one
         self._signature = signature
         self._programs = programs
 
@@ -585,17 +616,19 @@ class LoadedFunction:
 
         Raises:
           ValueError: there is none.
-          TypeError: the arguments do not fit the function's parameters.
+          TypeError: the arguments do not fit the function's parameters, or its input signature if it has one.
         """
         if not self._programs:
-            raise ValueError(f"Found zero restored functions for caller function: {self.name} had never been traced when saved.")
+            raise ValueError(
+                f"Found zero restored functions for caller function: {self.name} had never been traced when saved."
+            )
         given = self._bind(args, kwargs)
         for program in self._programs:
             arrays = program.match(*given)
             if arrays is not None:
                 return program(arrays)
         options = "\n".join(f"  {in_words(program.args)} {in_words(program.kwargs)}" for program in self._programs)
-        raise ValueError(
+        raise (TypeError if self._one_signature else ValueError)(
             f"Could not find matching concrete function to call loaded from the SavedModel: {self.name} was called with "
             f"{given[0]} and {given[1]}. Expected one of:\n{options}"
         )
@@ -619,7 +652,9 @@ class LoadedFunction:
     @property
     def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:
         """The arguments of the first program; a signature takes them by name."""
-        return (), dict(zip(self._signature.parameters if self._signature else (), self._programs[0].args, strict=False))
+        return (), dict(
+            zip(self._signature.parameters if self._signature else (), self._programs[0].args, strict=False)
+        )
 
     @property
     def structured_outputs(self) -> Any:
@@ -671,7 +706,10 @@ class _LoadedProgram:
     def structured_outputs(self) -> Any:
         variant = next(iter(self._variants.values()))
         specs = [TensorSpec([d if isinstance(d, int) else None for d in x.shape], x.dtype) for x in variant.results]
-        return nest.map_structure(lambda x: x._array if isinstance(x, Tensor) else x, _decode(self._results, specs))
+        found = nest.map_structure(lambda x: x._array if isinstance(x, Tensor) else x, _decode(self._results, specs))
+        if isinstance(found, dict):  # a signature's results have names
+            return {k: TensorSpec.from_spec(x, k) if isinstance(x, TensorSpec) else x for k, x in found.items()}
+        return found
 
 
 class _LoadedCompiled(Compiled):
@@ -747,7 +785,7 @@ def _encode(x: Any) -> Any:
 
 
 def _decode(x: dict[str, Any], results: Sequence[Any] = ()) -> Any:
-    (kind, content), = x.items()
+    ((kind, content),) = x.items()
     match kind:
         case "spec":
             shape, dtype, name = content
@@ -760,7 +798,7 @@ def _decode(x: dict[str, Any], results: Sequence[Any] = ()) -> Any:
             return {key: _decode(item, results) for key, item in content}
         case "namedtuple":
             name, fields, items = content
-            return collections.namedtuple(name, fields)(*[_decode(item, results) for item in items])  # type: ignore[misc]
+            return collections.namedtuple(name, fields)(*[_decode(item, results) for item in items])
         case "list":
             return [_decode(item, results) for item in content]
         case "tuple":
@@ -857,7 +895,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise OSError(f"{path} was not written by tapejax.saved_model.save")
     if manifest.get("version") != VERSION:
-        raise OSError(f"{path} has version {manifest.get('version')!r} of the format; this tapejax reads version {VERSION}")
+        raise OSError(
+            f"{path} has version {manifest.get('version')!r} of the format; this tapejax reads version {VERSION}"
+        )
     missing = {"nodes", "signatures", "dtypes", "files"} - set(manifest)
     if missing or "variables.npz" not in manifest["files"]:
         raise _damaged(folder, f"{MANIFEST} lacks {', '.join(sorted(missing)) or 'variables.npz'}")
@@ -870,6 +910,6 @@ def _damaged(folder: Path, what: str) -> OSError:
 
 def _require_flatbuffers() -> None:
     try:
-        import flatbuffers  # noqa: F401
+        import flatbuffers  # type: ignore[import-untyped]  # noqa: F401
     except ImportError:
         raise ImportError("tf.saved_model needs `flatbuffers`, as jax.export does: pip install flatbuffers") from None

@@ -302,33 +302,55 @@ def cast(value: Any, spec: Any) -> Any:
 
 # How many axes a tensor of any rank may have where a program has to know.
 RANKS = (1, 2, 0, 3, 4)
+# Up to so many open sizes, every way in which some of them could be equal is tried.
+OPEN_SIZES = 4
 
 
-def symbolic_inputs(specs: Sequence[TensorSpec], ranks: Sequence[int] | None = None) -> list[list[jax.ShapeDtypeStruct]]:
+def symbolic_inputs(
+    specs: Sequence[TensorSpec], ranks: Sequence[int] | None = None
+) -> list[list[jax.ShapeDtypeStruct]]:
     """Specs with sizes that are not known, as JAX's symbolic shapes; several attempts, the most general one first.
 
-    Sizes that have nothing to do with each other are tried first, then the same first size for all (a batch). A shape of
-    unknown rank gets one of `ranks`, in the order of the specs; by default one after the other is tried.
+    All sizes apart are tried first, then some of them equal: only the function knows whether it adds its arguments or
+    multiplies them as matrices. A shape of unknown rank gets one of `ranks`, in the order of the specs; by default one after
+    the other is tried.
     """
     if ranks is None:
         unknown = sum(spec.shape.rank is None for spec in specs)
         tries = RANKS if unknown else (0,)
         return [inputs for rank in tries for inputs in symbolic_inputs(specs, [rank] * unknown)]
-    attempts = [_symbolic(specs, iter(ranks), shared) for shared in (False, True)]
-    return attempts if sum(x.shape[:1] != y.shape[:1] for x, y in zip(*attempts, strict=True)) > 1 else attempts[:1]
+    given = iter(ranks)
+    shapes = [[None] * next(given) if spec.shape.rank is None else list(spec.shape) for spec in specs]
+    places = [(i, axis) for i, shape in enumerate(shapes) for axis, size in enumerate(shape) if size is None]
+    return [_symbolic(specs, shapes, dict(zip(places, groups, strict=True))) for groups in _groupings(places)]
 
 
-def _symbolic(specs: Sequence[TensorSpec], ranks: Iterator[int], shared: bool) -> list[jax.ShapeDtypeStruct]:
+def _groupings(places: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Ways to number the open sizes, equal ones alike: from all apart to all equal."""
+    if len(places) > OPEN_SIZES:
+        batch = [0 if axis == 0 else 1 + i for i, (_, axis) in enumerate(places)]
+        return [tuple(range(len(places))), tuple(batch), (0,) * len(places)]
+    found: list[tuple[int, ...]] = [()]
+    for _ in places:
+        found = [(*groups, n) for groups in found for n in range(max(groups, default=-1) + 2)]
+
+    def order(groups: tuple[int, ...]) -> tuple[int, bool]:
+        batch = {n for n, (_, axis) in zip(groups, places, strict=True) if axis == 0}
+        return -len(set(groups)), len(batch) > 1  # few equal ones first, and among these the first axes
+
+    return sorted(found, key=order)
+
+
+def _symbolic(
+    specs: Sequence[TensorSpec], shapes: Any, groups: dict[tuple[int, int], int]
+) -> list[jax.ShapeDtypeStruct]:
     from jax import export  # loaded when it is needed
 
     scope = export.SymbolicScope()
     out = []
-    for i, spec in enumerate(specs):
-        shape = [None] * next(ranks) if spec.shape.rank is None else list(spec.shape)
-        named = [
-            ("b" if shared and axis == 0 else f"d{i}_{axis}") if size is None else str(size) for axis, size in enumerate(shape)
-        ]
-        out.append(jax.ShapeDtypeStruct(export.symbolic_shape(", ".join(named), scope=scope), requested(spec.dtype)))
+    for i, (spec, shape) in enumerate(zip(specs, shapes, strict=True)):
+        sizes = [f"d{groups[i, axis]}" if size is None else str(size) for axis, size in enumerate(shape)]
+        out.append(jax.ShapeDtypeStruct(export.symbolic_shape(", ".join(sizes), scope=scope), requested(spec.dtype)))
     return out
 
 
@@ -370,16 +392,12 @@ _NUMBERS = (bool, int, float, complex)
 
 
 def _flatten_nested(result: Any, arrays: list[Any]) -> Packer:
+    kind: Any = type(result)
     if isinstance(result, Mapping):
         packed = [(key, flatten_result(result[key], arrays)) for key in result]
-        like = result if isinstance(result, collections.defaultdict) else None
-        kind = type(result)
-        if like is not None:
-            factory = like.default_factory
-            return lambda outputs: kind(factory, [(key, pack(outputs)) for key, pack in packed])
-        return lambda outputs: kind([(key, pack(outputs)) for key, pack in packed])
+        first = (result.default_factory,) if isinstance(result, collections.defaultdict) else ()
+        return lambda outputs: kind(*first, [(key, pack(outputs)) for key, pack in packed])
     packers = [flatten_result(x, arrays) for x in result]
-    kind = type(result)
     if hasattr(result, "_fields"):
         return lambda outputs: kind(*[pack(outputs) for pack in packers])
     if isinstance(result, (range, collections.abc.MappingView)):

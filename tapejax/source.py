@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import functools
 import inspect
 import itertools
 import keyword
@@ -149,8 +150,7 @@ class _FunctionPrinter:
             ]
             inputs = [self.values[slot] for slot in step.ins]
             outs = [
-                self._new(slot, f"t{len(self.lines)}") if j in step.present else "_"
-                for j, slot in enumerate(step.outs)
+                self._new(slot, f"t{len(self.lines)}") if j in step.present else "_" for j, slot in enumerate(step.outs)
             ]
             self.lines += self.code.operation(step.op, inputs, args, outs)
             for j in step.present:
@@ -187,19 +187,15 @@ class _FunctionPrinter:
         leaves = self.starts.leaves
         single = leaf_of(self.sources) is not None
         paths = ["sources"] if single else list(_paths(self.sources, self.starts, "sources"))
-        names = []
+        names: list[str] = []
         for leaf, path in zip(leaves, paths, strict=True):
             keyed = re.findall(r"\['(\w+)'\]$", path)
-            wish = self.names.get(id(leaf.array)) or (
-                keyed[0] if keyed else "x" if single else f"x{len(names)}"
-            )
+            wish = self.names.get(id(leaf.array)) or (keyed[0] if keyed else "x" if single else f"x{len(names)}")
             names.append(self.scope.new(wish))
         self.parameter = names[0] if single else "sources"
         used = {i for i, slot in zip(self.owner, self.program.sources, strict=True) if slot is not None}
         if not single and used:
-            flat = isinstance(self.sources, (list, tuple)) and all(
-                p == f"sources[{i}]" for i, p in enumerate(paths)
-            )
+            flat = isinstance(self.sources, (list, tuple)) and all(p == f"sources[{i}]" for i, p in enumerate(paths))
             if flat and len(used) == len(leaves):
                 self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = sources")
             else:
@@ -247,9 +243,7 @@ def _packed(structure: Any, ends: Iterator[str], taken: Structure) -> str:
         if isinstance(structure, tuple):
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         return f"[{', '.join(parts)}]"
-    parts = [
-        next(ends) for part in jax.tree.leaves(structure, is_leaf=is_variable) if leaf_of(part) is not None
-    ]
+    parts = [next(ends) for part in jax.tree.leaves(structure, is_leaf=is_variable) if leaf_of(part) is not None]
     return f"[{', '.join(parts)}]"  # a pytree class of the user's: its leaves
 
 
@@ -314,13 +308,13 @@ class Code:
 
     # -- operations --
 
-    def operation(
-        self, op: Any, inputs: Sequence[Any], args: Sequence[str], outs: Sequence[str]
-    ) -> list[str]:
+    def operation(self, op: Any, inputs: Sequence[Any], args: Sequence[str], outs: Sequence[str]) -> list[str]:
         """The line that computes `outs` from `args` as `op` does from `inputs`."""
-        closed = jax.make_jaxpr(op.fn)(*inputs)
+        closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
         jaxpr = jaxprs.open_jaxpr(closed)
         consts = [self.constant(c) for c in getattr(closed, "consts", ())]
+        if not consts and (spelled := _spelled(op.name, closed, [jax.typeof(x) for x in inputs], args)) is not None:
+            return [_assign(outs, spelled)]
         if len(jaxpr.eqns) == 1 and not consts:
             eqn = jaxpr.eqns[0]
             if list(eqn.outvars) == list(jaxpr.outvars) and len(set(eqn.outvars)) == len(eqn.outvars):
@@ -333,9 +327,6 @@ class Code:
                 for out, v in zip(outs, jaxpr.outvars, strict=True)
                 if out != "_"
             ]
-        spelled = _spelled(op.name, closed, [jax.typeof(x) for x in inputs], args)
-        if spelled is not None and not consts:
-            return [_assign(outs, spelled)]
         return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
 
     def helper(self, closed: Any, wish: str) -> str:
@@ -352,9 +343,7 @@ class Code:
         """The parameters and lines of a function that does what a jaxpr does."""
         jaxpr = jaxprs.open_jaxpr(closed)
         letters = self.scope.letters()
-        names: dict[Any, str] = dict(
-            zip(jaxpr.constvars, map(self.constant, jaxprs._consts(closed)), strict=True)
-        )
+        names: dict[Any, str] = dict(zip(jaxpr.constvars, map(self.constant, jaxprs._consts(closed)), strict=True))
         parameters = [next(letters) for _ in jaxpr.invars]
         names.update(zip(jaxpr.invars, parameters, strict=True))
         lines = []
@@ -372,11 +361,11 @@ class Code:
     def _atom(self, v: Any, names: dict[Any, str], result: bool = False) -> str:
         if not isinstance(v, core.Literal):
             return names[v]
+        aval: Any = v.aval
         if result:  # a result must be an array of its dtype
-            return f"jnp.asarray({number(v.val)}, {dtype_text(v.aval.dtype)})"
-        if v.aval.weak_type or not hasattr(v.val, "shape") and not hasattr(v.val, "dtype"):
-            scalar = number(v.val)
-            return scalar if v.aval.weak_type else f"{dtype_text(v.aval.dtype)}({scalar})"
+            return f"jnp.asarray({number(v.val)}, {dtype_text(aval.dtype)})"
+        if aval.weak_type or not hasattr(v.val, "shape") and not hasattr(v.val, "dtype"):
+            return number(v.val) if aval.weak_type else f"{dtype_text(aval.dtype)}({number(v.val)})"
         return self.constant(np.asarray(v.val))
 
     def equation(self, eqn: Any, args: Sequence[str]) -> str:
@@ -384,9 +373,7 @@ class Code:
         name = eqn.primitive.name
         if name in jaxprs.JIT:
             inner = eqn.params["jaxpr"]
-            called = _spelled(
-                eqn.params["name"], _closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn
-            )
+            called = _spelled(eqn.params["name"], _closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
             return called or f"{self.helper(inner, eqn.params['name'])}({_arrays(args)})"
         if rule := _STRUCTURED.get(name):
             try:
@@ -411,6 +398,15 @@ class Code:
         return name
 
 
+def _without_second_order(fn: Callable) -> Callable:
+    """A function of `tapejax.ops` without what makes it connected at second order (`ops.table.straight`): its value and its
+    gradient are the same, and it is the plain function that a reader knows."""
+    plain = getattr(getattr(getattr(fn, "func", fn), "fun", None), "__wrapped__", None)
+    if plain is None or not getattr(plain, "__module__", "").startswith("tapejax.ops"):
+        return fn
+    return functools.partial(plain, **getattr(fn, "keywords", {}))
+
+
 def _arrays(args: Sequence[str]) -> str:
     """Arguments of a function that was written for arrays."""
     return ", ".join(arg if _is_name(arg) else f"jnp.asarray({arg})" for arg in args)
@@ -429,8 +425,13 @@ def _assign(outs: Sequence[str], text: str) -> str:
 def _closed_equation(eqn: Any) -> Any:
     """An equation as a program of its own, whose inputs are its distinct variables."""
     free = list(dict.fromkeys(v for v in eqn.invars if not isinstance(v, core.Literal)))
-    jaxpr = core.Jaxpr((), free, list(eqn.outvars), [eqn], eqn.effects)
-    return core.ClosedJaxpr(jaxpr, ())
+    params = eqn.primitive.get_bind_params(eqn.params)
+
+    def bind(*xs: Any) -> Any:
+        env = dict(zip(free, xs, strict=True))
+        return eqn.primitive.bind(*(v.val if isinstance(v, core.Literal) else env[v] for v in eqn.invars), **params)
+
+    return jax.make_jaxpr(bind)(*(jaxprs._spec(v.aval) for v in free))
 
 
 # ---- functions whose derivative is their own, and control flow ------------------------------------------------------
@@ -442,7 +443,9 @@ def _scan(code: Code, eqn: Any, args: Sequence[str]) -> str:
     body = code.helper(p["jaxpr"], "body")
     groups = (args[:consts], args[consts : consts + carry], args[consts + carry :])
     lists = ", ".join(f"[{', '.join(group)}]" for group in groups)
-    text = f"{code.needs('scan')}({body}, {lists}, length={p['length']}, reverse={p['reverse']}, unroll={p['unroll']!r})"
+    text = (
+        f"{code.needs('scan')}({body}, {lists}, length={p['length']}, reverse={p['reverse']}, unroll={p['unroll']!r})"
+    )
     return f"{text}[0]" if len(eqn.outvars) == 1 else text
 
 
@@ -472,9 +475,7 @@ def _linear_solve(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     count = len(right)
     matvec, vecmat, solve, transpose_solve = (
         None if jaxpr is None else f"{code.helper(jaxpr, wish)}({', '.join([*known, '*b'])})"
-        for jaxpr, wish, known in zip(
-            solvers, ("matvec", "vecmat", "solve", "transpose_solve"), consts, strict=True
-        )
+        for jaxpr, wish, known in zip(solvers, ("matvec", "vecmat", "solve", "transpose_solve"), consts, strict=True)
     )
     flat = code.needs("flat")
     texts = [f"lambda b: {flat}({matvec})", f"({', '.join(right)},)", f"lambda _, b: {flat}({solve})"]
@@ -529,15 +530,9 @@ def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
         results = _results(returned)
         outs, found = results[: len(zeros)], iter(results[len(zeros) :])
         outs_avals = p["call_jaxpr"].out_avals
-        tangents = [
-            _zero(aval) if zero else next(found) for zero, aval in zip(zeros, outs_avals, strict=True)
-        ]
+        tangents = [_zero(aval) if zero else next(found) for zero, aval in zip(zeros, outs_avals, strict=True)]
         one = len(zeros) == 1
-        pair = (
-            f"return {outs[0]}, {tangents[0]}"
-            if one
-            else f"return ({', '.join(outs)}), ({', '.join(tangents)})"
-        )
+        pair = f"return {outs[0]}, {tangents[0]}" if one else f"return ({', '.join(outs)}), ({', '.join(tangents)})"
         unpack = f"({', '.join(rule[:count])},), ({', '.join(rule[count:])},) = primals, tangents"
         code.helpers.append(
             f"@jax.custom_jvp\n{_definition(name, parameters, body)}\n\n\n"
@@ -558,9 +553,7 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     trees = p["out_trees"]()
     if len(trees) != 3:
         raise _Unspellable
-    passed_on = trees[
-        2
-    ]  # for each residual the argument that it is, or None where the forward function computes it
+    passed_on = trees[2]  # for each residual the argument that it is, or None where the forward function computes it
     closed = core.ClosedJaxpr(forward, consts)
     outs = len(p["call_jaxpr"].out_avals)
     computed = iter(closed.out_avals)
@@ -572,8 +565,7 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
                 store.reset()
         found = p["bwd"].call_wrapped(*xs) if hasattr(p["bwd"], "call_wrapped") else p["bwd"](*xs)
         return [
-            x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype)
-            for x, a in zip(found, avals, strict=True)
+            x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in zip(found, avals, strict=True)
         ]
 
     specs = [jaxprs._spec(aval) for aval in (*residuals, *p["call_jaxpr"].out_avals)]
@@ -650,7 +642,9 @@ _STRUCTURED: dict[str, Callable[[Code, Any, Sequence[str]], str | None]] = {
     "remat2": _checkpoint,
     "custom_jvp_call": _custom_jvp,
     "custom_vjp_call": _custom_vjp,
-    "device_put": _called("jax.device_put"),  # to where its argument is: code that is pasted elsewhere has other devices
+    "device_put": _called(
+        "jax.device_put"
+    ),  # to where its argument is: code that is pasted elsewhere has other devices
     "random_unwrap": _called("jax.random.key_data"),
     "closed_call": _inlined("call_jaxpr"),
     "core_call": _inlined("call_jaxpr"),
@@ -667,16 +661,12 @@ class _Unspellable(Exception):
 _spellings: dict[Any, str | None] = {}
 
 
-def _spelled(
-    name: str, closed: Any, avals: Sequence[Any], args: Sequence[str], eqn: Any = None
-) -> str | None:
+def _spelled(name: str, closed: Any, avals: Sequence[Any], args: Sequence[str], eqn: Any = None) -> str | None:
     """The first spelling that gives the operations of `closed`, with `args` filled in; None if there is none."""
     if eqn is None:
         texts, kinds = list(args), list(avals)
     else:  # of a single equation's operands only the distinct variables are inputs of `closed`
-        variables = {
-            v: (a, v.aval) for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)
-        }
+        variables = {v: (a, v.aval) for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)}
         texts, kinds = [a for a, _ in variables.values()], [aval for _, aval in variables.values()]
     symbols = list(dict.fromkeys(text for text in texts if _is_name(text)))
     inputs = [
@@ -808,15 +798,12 @@ _ALIASES = {
 
 def _names(name: str) -> Iterator[str]:
     plain = name.strip("_")
-    for found in (plain, name, plain.removeprefix("reduce_"), *_ALIASES.get(plain, ())):
-        yield found
+    yield from (plain, name, plain.removeprefix("reduce_"), *_ALIASES.get(plain, ()))
     if "_" in plain:
         yield plain.replace("_", "")
 
 
-def _candidates(
-    name: str, closed: Any, avals: Sequence[Any], holes: Sequence[str], eqn: Any
-) -> Iterator[str]:
+def _candidates(name: str, closed: Any, avals: Sequence[Any], holes: Sequence[str], eqn: Any) -> Iterator[str]:
     """Guesses at how an operation of this name might be spelled, the nicest first."""
     plain = name.strip("_")
     safe = [f"({hole})" if hole.startswith("-") else hole for hole in holes]
@@ -882,9 +869,7 @@ def _all_equations(jaxpr: Any) -> Iterator[Any]:
             yield from _all_equations(jaxprs.open_jaxpr(inner))
 
 
-def _special(
-    plain: str, closed: Any, holes: Sequence[str], safe: Sequence[str], out: Any, eqn: Any
-) -> Iterator[str]:
+def _special(plain: str, closed: Any, holes: Sequence[str], safe: Sequence[str], out: Any, eqn: Any) -> Iterator[str]:
     """Spellings that need shapes or parameters."""
     x = safe[0] if safe else ""
     shape, dtype = tuple(getattr(out, "shape", ())), getattr(out, "dtype", None)
@@ -1031,10 +1016,7 @@ def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
             if eqn.primitive.name in jaxprs.JIT:
                 inner = eqn.params["jaxpr"]
                 outs = run(jaxprs.open_jaxpr(inner), jaxprs._consts(inner), ins)
-            elif (
-                eqn.primitive.name == "convert_element_type"
-                and (folded := _converted(ins[0], eqn)) is not None
-            ):
+            elif eqn.primitive.name == "convert_element_type" and (folded := _converted(ins[0], eqn)) is not None:
                 outs = [folded]
             else:
                 avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
@@ -1145,11 +1127,7 @@ def array_text(x: Any) -> str | None:
     first = found.flat[0]
     if (found == first).all() and not (found.dtype.kind == "f" and first == 0 and np.signbit(found).any()):
         fill = {"0": "zeros", "1": "ones"}.get(number(first).removesuffix(".0"))
-        return (
-            f"jnp.{fill}({found.shape}, {dtype})"
-            if fill
-            else f"jnp.full({found.shape}, {number(first)}, {dtype})"
-        )
+        return f"jnp.{fill}({found.shape}, {dtype})" if fill else f"jnp.full({found.shape}, {number(first)}, {dtype})"
     if found.ndim == 1 and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
         return f"jnp.arange({found.size}, dtype={dtype})"
     if found.size > WRITTEN_OUT:

@@ -201,16 +201,26 @@ class Compiled:
 
     def run(self, arrays: Sequence[Any]) -> Sequence[Any]:
         """Runs it on the present state and `arrays`, keeps the new state and returns the outputs."""
+        trace = current_trace()
+        if recorder.plain(trace):  # nobody looks on: the same as below, at full speed
+            with tracing:
+                inputs = [getattr(slot.holder, slot.attribute) for slot in self.slots]
+            found = self.op.call(*inputs, *self.constants, *arrays)
+            if self.changed:
+                with tracing:
+                    for i, array in zip(self.changed, found[self.outputs :], strict=True):
+                        slot = self.slots[i]
+                        setattr(slot.holder, slot.attribute, array)
+            return found
         with tracing:
             state = [slot.read() for slot in self.slots]
-        inputs = (*state, *self.constants, *arrays)
-        trace = current_trace()
+        values = (*state, *self.constants, *arrays)
         if type(trace) is not recorder.RecorderTrace:
-            found = self.op.call(*inputs)
+            found = self.op.call(*values)
         else:
             with recorder.outside():
-                found = self.op.call(*inputs)
-                found = [*trace.note(self.noted, inputs, found[: self.outputs]), *found[self.outputs :]]
+                found = self.op.call(*values)
+                found = [*trace.note(self.noted, values, found[: self.outputs]), *found[self.outputs :]]
         if self.changed:
             with tracing:
                 self._store(found[self.outputs :], arrays)
@@ -236,7 +246,11 @@ class Staged(Compiled):
             with capture:
                 outputs = body(*tracers)
                 # state stops gradients
-                new = [jax.lax.stop_gradient(slot.array) for slot in capture.slots.values() if slot.array is not slot.tracer]
+                new = [
+                    jax.lax.stop_gradient(slot.array)
+                    for slot in capture.slots.values()
+                    if slot.array is not slot.tracer
+                ]
                 self.changed = [i for i, slot in enumerate(capture.slots.values()) if slot.array is not slot.tracer]
                 initial = [slot.before for slot in capture.created.values()]
             self._counts = len(outputs), len(new)
@@ -270,8 +284,10 @@ class Staged(Compiled):
         constants, count = self.constants, len(self.slots)
 
         def pure(*flat: Any) -> list[Any]:
-            lifted = {id(c): x for c, x in zip(constants, flat[count:])}
-            return _evaluate(self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :])
+            lifted = {id(c): x for c, x in zip(constants, flat[count:], strict=False)}
+            return _evaluate(
+                self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :]
+            )
 
         state: list[Any] = [None] * count
         for eqn in jaxpr.eqns:
@@ -311,7 +327,9 @@ class Threaded:
             self._staged = [Staged(body, [_abstract(x) for x in arrays], "body") for body, arrays in bodies]
         for staged in self._staged:
             if staged.created:
-                raise ValueError("Variables cannot be created in a branch or loop of a tf.function: create them before it.")
+                raise ValueError(
+                    "Variables cannot be created in a branch or loop of a tf.function: create them before it."
+                )
             self._slots |= {slot.place: slot for slot in staged.slots}
         self._changed = list(dict.fromkeys(staged.slots[i].place for staged in self._staged for i in staged.changed))
         self._held = {place: slot.read() for place, slot in self._slots.items()}
@@ -365,7 +383,9 @@ def _named(name: str, closed: Any, outputs: int | None = None) -> Op:
     return Op(name, fn)
 
 
-def _evaluate(closed: Any, wanted: Sequence[Any], state: Sequence[Any], lifted: dict[int, Any], args: Sequence[Any]) -> list:
+def _evaluate(
+    closed: Any, wanted: Sequence[Any], state: Sequence[Any], lifted: dict[int, Any], args: Sequence[Any]
+) -> list:
     """The outputs `wanted`, with state and constants from elsewhere; only what they need is evaluated.
 
     All outputs together need everything, effects included.
@@ -411,7 +431,11 @@ def _library_variables() -> Iterator[None]:
     if _hooked or kind is None or not hasattr(kind, "__jax_array__"):
         yield
         return
-    own = {name: vars(kind)[name] for name in ("value", "_direct_assign", "_initialize_with_initializer") if name in vars(kind)}
+    own = {
+        name: vars(kind)[name]
+        for name in ("value", "_direct_assign", "_initialize_with_initializer")
+        if name in vars(kind)
+    }
     hooks = _keras_hooks(kind)
     for name, hook in hooks.items():
         setattr(kind, name, hook)

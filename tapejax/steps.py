@@ -66,9 +66,7 @@ class Backward:
     `gradients` are what the sweep arrives at: exactly those of `GradientTape.gradient`, structured as its sources.
     """
 
-    def __init__(
-        self, tape: GradientTape, target: Any, sources: Any, output_gradients: Any, spaces: Sequence[dict]
-    ):
+    def __init__(self, tape: GradientTape, target: Any, sources: Any, output_gradients: Any, spaces: Sequence[dict]):
         recording = tape._usable()
         targets, self._structure = _targets(target), Structure(sources, _no_source)
         arrays, self._owner = _source_arrays(recording, self._structure.leaves)
@@ -93,9 +91,7 @@ class Backward:
     def _walk(self, ct: dict[int, Any]) -> Iterator[BackwardStep]:
         sweep = derivatives.sweep_steps(self._program, self._values, self._seeds, ct)
         while True:
-            with (
-                recorder.outside()
-            ):  # nobody's tape records that we look; but not while the user has the step
+            with recorder.outside():  # nobody's tape records that we look; but not while the user has the step
                 try:
                     at, back = next(sweep)
                 except StopIteration:
@@ -168,11 +164,7 @@ def check_numerics(walk: Backward, ends: Sequence[Any]) -> None:
 
 
 def _finite(x: Any) -> bool:
-    if (
-        not isinstance(x, jax.Array)
-        or isinstance(x, jax.core.Tracer)
-        or not jnp.issubdtype(x.dtype, jnp.inexact)
-    ):
+    if not isinstance(x, jax.Array) or isinstance(x, jax.core.Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
         return True
     with recorder.outside():
         return bool(_all_finite(x))
@@ -204,16 +196,18 @@ def _forward_message(position: int, entry: Entry, x: Any, names: Names) -> str:
     if culprits:
         said = f"its input {', '.join(culprits)} came in that way: the tape did not compute it"
     inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
-    return f"forward: operation {position}, {name}{_where(entry)}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
+    at = f"forward: operation {position}, {name}{_where(entry)}"
+    return f"{at}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
 
 
 def _backward_message(step: BackwardStep, name: str, x: Any) -> str:
     came_in = any(x is y for _, y in step.incoming)
     coming = "; ".join(f"∂{step.of}/∂{n} = {value_text(y)}" for n, y in step.incoming)
+    at = f"operation {step.number}, {step.operation}{_where(step.entry)}"
     if came_in:
-        return f"backward: the cotangent of {name}, which comes to operation {step.number}, {step.operation}{_where(step.entry)}, is {_what(x)}"
+        return f"backward: the cotangent of {name}, which comes to {at}, is {_what(x)}"
     return (
-        f"backward: operation {step.number}, {step.operation}{_where(step.entry)}, makes ∂{step.of}/∂{name} {_what(x)}; what "
+        f"backward: {at}, makes ∂{step.of}/∂{name} {_what(x)}; what "
         f"came in was finite: {coming}. Its derivative is infinite or undefined there. If a `where` chooses another value in "
         "its place, a zero cotangent still meets that derivative, and 0 * inf is NaN: give the operation a harmless argument "
         "in the branch not taken, as in where(ok, f(where(ok, x, 1.0)), 0.0)."

@@ -197,7 +197,7 @@ class GradientTape:
         recording = self._usable()
         targets, wanted = _targets(target), Structure(sources, _no_source)
         unconnected = _unconnected(unconnected_gradients)
-        cotangents = _cotangents(targets, target, output_gradients)
+        cotangents = None if output_gradients is None else _cotangents(targets, target, output_gradients)
         self._before_derivative("gradient")
         found = _gradients(recording, targets, wanted, cotangents)
         if not self._persistent:
@@ -531,7 +531,7 @@ class GradientTape:
         >>> import tapejax as tf
         >>> x = tf.Variable([0.0, 4.0])
         >>> with tf.GradientTape() as tape:
-        ...     y = tf.where(x > 0.0, tf.sqrt(x), 0.0)
+        ...     y = tf.where(x > 0.0, tf.norm(x[:, None], axis=1), 0.0)
         >>> tape.check_numerics(y, x)
         Traceback (most recent call last):
         tapejax.steps.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
@@ -543,10 +543,11 @@ class GradientTape:
 
 
 def _gradients(
-    recording: recorder.Recording, targets: Sequence[Leaf], sources: Structure, cotangents: Sequence[Any]
+    recording: recorder.Recording, targets: Sequence[Leaf], sources: Structure, cotangents: Sequence[Any] | None
 ) -> list[Any]:
     def pull_back(program: Program, values: Sequence[Any]) -> list[Any]:
-        return derivatives.pull_back(program, values, [conjugate(x) for x in cotangents])
+        ends = None if cotangents is None else [conjugate(x) for x in cotangents]
+        return derivatives.pull_back(program, values, ends)
 
     return _derivatives(recording, targets, sources, pull_back)
 

@@ -14,19 +14,26 @@ from jax.sharding import PartitionSpec as P
 
 import tapejax as tf
 
-MESH = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-SPREAD = NamedSharding(MESH, P("data"))
-EVERYWHERE = NamedSharding(MESH, P())
+ROWS, WHOLE = P("data"), P()
+
+
+@functools.cache
+def mesh():
+    return jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
+def spread(spec):
+    return NamedSharding(mesh(), spec)
 
 
 def arguments():
     x = jnp.arange(16.0).reshape(8, 2) / 16
     w = jnp.arange(6.0).reshape(2, 3) / 6
-    return jax.device_put(x, SPREAD), jax.device_put(w, EVERYWHERE)
+    return jax.device_put(x, spread(ROWS)), jax.device_put(w, spread(WHOLE))
 
 
-def over_devices(function, out_specs=P("data")):
-    return jax.shard_map(function, mesh=MESH, in_specs=(P("data"), P()), out_specs=out_specs)
+def over_devices(function, out_specs=ROWS):
+    return jax.shard_map(function, mesh=mesh(), in_specs=(ROWS, WHOLE), out_specs=out_specs)
 
 
 def rows(x, w):
@@ -35,10 +42,7 @@ def rows(x, w):
 
 def of_one_function(x, w):
     """A function that comes back as the same object."""
-    return _rows_over_devices(x, w)
-
-
-_rows_over_devices = over_devices(rows)
+    return over_devices(rows)(x, w)
 
 
 def of_a_fresh_lambda(x, w):
@@ -46,7 +50,7 @@ def of_a_fresh_lambda(x, w):
 
 
 def with_a_collective(x, w):
-    return over_devices(lambda a, b: lax.psum(jnp.sum(a @ b) ** 2, "data"), P())(x, w)
+    return over_devices(lambda a, b: lax.psum(jnp.sum(a @ b) ** 2, "data"), WHOLE)(x, w)
 
 
 def with_a_collective_in_between(x, w):
@@ -79,14 +83,14 @@ def by_sharded_arrays(x, w):
 
 
 def with_a_constraint(x, w):
-    return lax.with_sharding_constraint(x @ w, SPREAD) ** 2
+    return lax.with_sharding_constraint(x @ w, spread(ROWS)) ** 2
 
 
 def with_device_put(x, w):
-    return jax.device_put(jnp.sin(x @ w), EVERYWHERE) * 2
+    return jax.device_put(jnp.sin(x @ w), spread(WHOLE)) * 2
 
 
-FUNCTIONS = [value for name, value in list(globals().items()) if callable(value) and name.split("_")[0] in ("of", "with", "in", "by")]
+FUNCTIONS = [value for name, value in list(globals().items()) if name.startswith(("of_", "with_", "in_", "by_"))]
 
 
 def gradient(function, sources):
@@ -106,7 +110,7 @@ def check(function):
     for _ in range(3):
         found = gradient(function, sources)
         assert_same(found, expected)
-        assert found[0].sharding.is_equivalent_to(SPREAD, 2), found[0].sharding
+        assert found[0].sharding.is_equivalent_to(spread(ROWS), 2), found[0].sharding
     assert_same(jax.jit(functools.partial(gradient, function))(sources), expected)
 
     with tf.GradientTape() as tape:

@@ -61,7 +61,7 @@ def test_a_missed_target_and_a_wrong_loss_fail(monkeypatch, capsys):
     from benchmarks import __main__ as program
 
     workload = Workload(
-        "a title", lambda tf: None, lambda jit: None, targets=(Target("tensorflow", 0.5),), slowest_step=1
+        "a title", lambda tf: None, lambda jit: None, targets=(Target("tensorflow", 0.5),), first=(Target("jax.jit", 2),), slowest_step=1
     )
     monkeypatch.setitem(program.WORKLOADS, "made-up", workload)
     good = {"loss": 1.0, "first": 9.0, "median": 1.0, "slowest": 9.0, "repeats": 5}
@@ -75,3 +75,6 @@ def test_a_missed_target_and_a_wrong_loss_fail(monkeypatch, capsys):
     for ours, theirs, passed, text in cases:
         assert program._show("made-up", {"tapejax": ours, "tensorflow": theirs}) is passed
         assert text in capsys.readouterr().out
+    for first, passed in [(5.0, True), (4.0, False)]:
+        assert program._show("made-up", {"tapejax": good, "jax.jit": good | {"first": first}}) is passed
+        assert f"first step at most 2 x: {'pass' if passed else 'FAIL'}" in capsys.readouterr().out

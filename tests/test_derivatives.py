@@ -1,4 +1,4 @@
-"""Jacobians, Hessians, forward mode, custom gradients and control flow, each against JAX's own derivative of the function."""
+"""Jacobians, Hessians, forward mode, custom gradients and control flow, each against what JAX gives for the function."""
 
 import functools
 
@@ -63,7 +63,7 @@ def program_of(name):
 @named
 @pytest.mark.parametrize("mode", [None, "reverse", "forward"])
 def test_jacobian(name, mode, monkeypatch):
-    """Of the function by hand, and of the one that the tape hands out, by either mode of JAX's; twice, from the cache."""
+    """Of the function by hand and of the one that the tape hands out, by either mode of JAX's; the second is cached."""
     function, sources = program_of(name)
     monkeypatch.setattr(derivatives, "jacobian", functools.partial(derivatives.jacobian, mode=mode))
     for _ in range(2):
@@ -143,8 +143,10 @@ def test_inside_transformations():
     assert_close(jax.jit(jacobian_by_tape(f))(x), jax.jacrev(f)(x))
     assert_close(jax.vmap(jacobian_by_tape(f))(draw(3, 4)), jax.vmap(jax.jacrev(f))(draw(3, 4)))
     assert_close(jax.jacfwd(jacobian_by_tape(f))(x), jax.jacfwd(jax.jacrev(f))(x))
-    assert_close(jax.grad(lambda x: jnp.sum(jacobian_by_tape(f)(x) ** 2))(x), jax.grad(lambda x: jnp.sum(jax.jacrev(f)(x) ** 2))(x))
-    assert_close(jax.jit(jax.vmap(hessian_by_tape(loss)))(draw(3, 4)), jax.vmap(jax.hessian(loss))(draw(3, 4)), 1e-4)
+    assert_close(*(jax.grad(lambda x, j=j: jnp.sum(j(f)(x) ** 2))(x) for j in (jacobian_by_tape, jax.jacrev)))
+    assert_close(
+        jax.jit(jax.vmap(hessian_by_tape(loss)))(draw(3, 4)), jax.vmap(jax.hessian(loss))(draw(3, 4)), 1e-4
+    )
     assert_close(jacobian_by_tape(jax.grad(loss))(x), jax.hessian(loss)(x), 1e-4)
     assert_close(jacobian_by_tape(jax.checkpoint(f))(x), jax.jacrev(f)(x))
 
@@ -226,8 +228,9 @@ def test_what_goes_one_way_only(modes):
     x = draw(3)
     tape, y = recorded(jax.jit(loop), x)
     assert_close(tape.jacobian(y, x), jnp.diag(4 * x**3), 1e-4)
-    tape, y = recorded(lambda s: wrong(s * jnp.arange(5.0)), x[0])
-    assert_close(tape.jacobian(y, x[0]), 3.0 * jnp.arange(5.0))
+    s = draw()
+    tape, y = recorded(lambda s: wrong(s * jnp.arange(5.0)), s)
+    assert_close(tape.jacobian(y, s), 3.0 * jnp.arange(5.0))
 
 
 def test_the_first_error_is_raised():
@@ -241,16 +244,19 @@ def test_the_first_error_is_raised():
 @pytest.mark.parametrize("budget", [1, 100, 1000])
 def test_chunks(budget, monkeypatch):
     """Row by row, or in chunks of which the last is not full: the same."""
-    wide, tall, x = draw(7, 10), draw(11, 3), draw(4, 5)
+    wide, tall, x, ten, three = draw(7, 10), draw(11, 3), draw(4, 5), draw(10, seed=1), draw(3, seed=1)
     monkeypatch.setattr(derivatives, "CHUNK_BYTES", budget)
     derivatives._whole_rows.cache_clear()
-    tape, y = recorded(lambda x: jnp.tanh(wide @ x), wide[0])
-    assert_close(tape.jacobian(y, wide[0]), jax.jacrev(lambda x: jnp.tanh(wide @ x))(wide[0]))
-    tape, y = recorded(lambda x: jnp.tanh(tall @ x), tall[0])
-    assert_close(tape.jacobian(y, tall[0]), jax.jacrev(lambda x: jnp.tanh(tall @ x))(tall[0]))
+    tape, y = recorded(lambda x: jnp.tanh(wide @ x), ten)
+    assert_close(tape.jacobian(y, ten), jax.jacrev(lambda x: jnp.tanh(wide @ x))(ten))
+    tape, y = recorded(lambda x: jnp.tanh(tall @ x), three)
+    assert_close(tape.jacobian(y, three), jax.jacrev(lambda x: jnp.tanh(tall @ x))(three))
     tape, y = recorded(lambda x: jnp.cumsum(x, axis=1) ** 2, x)
     assert_close(tape.batch_jacobian(y, x), jax.vmap(jax.jacrev(lambda r: jnp.cumsum(r) ** 2))(x))
-    assert_close(hessian_by_tape(lambda x: jnp.sum(x**3) * x[0, 0])(x), jax.hessian(lambda x: jnp.sum(x**3) * x[0, 0])(x))
+    assert_close(
+        hessian_by_tape(lambda x: jnp.sum(x**3) * x[0, 0])(x),
+        jax.hessian(lambda x: jnp.sum(x**3) * x[0, 0])(x),
+    )
     derivatives._whole_rows.cache_clear()
 
 
@@ -267,7 +273,9 @@ def test_chunks_are_differentiable(budget, monkeypatch):
 
         x = draw(shape[1])
         tape, y = recorded(lambda x, penalty=penalty: penalty(x, jacobian_by_tape), x)
-        assert_close(tape.gradient(y, x), jax.grad(lambda x, penalty=penalty: penalty(x, jax.jacrev))(x), 1e-4)
+        assert_close(
+            tape.gradient(y, x), jax.grad(lambda x, penalty=penalty: penalty(x, jax.jacrev))(x), 1e-4
+        )
     derivatives._whole_rows.cache_clear()
 
 
@@ -333,7 +341,6 @@ def by_hand(x):
 
     f.defvjp(lambda x: (jnp.sin(x), x), lambda x, dy: (dy * jnp.cos(x) * 10.0,))
     return f(x)
-
 
 
 TRANSFORMATIONS = {
@@ -431,7 +438,9 @@ def test_a_gradient_of_another_shape():
     x = tf.Variable([1.0, 2.0])
     with tf.GradientTape() as tape:
         y = misshapen(x)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"misshapen returned shape \(3,\) for argument 0"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"misshapen returned shape \(3,\) for argument 0"
+    ):
         tape.gradient(y, x)
 
 
@@ -459,7 +468,9 @@ def test_recompute_grad_is_a_checkpoint():
     x = draw(3)
     text = str(jax.make_jaxpr(jax.grad(lambda x: tf.recompute_grad(layers)(x).sum()))(x))
     assert "remat" in text or "checkpoint" in text
-    assert_close(jax.grad(lambda x: tf.recompute_grad(layers)(x).sum())(x), jax.grad(lambda x: layers(x).sum())(x))
+    assert_close(
+        jax.grad(lambda x: tf.recompute_grad(layers)(x).sum())(x), jax.grad(lambda x: layers(x).sum())(x)
+    )
 
 
 # ---- forward mode ---------------------------------------------------------------------------------------------------
@@ -518,6 +529,7 @@ def test_forward_over_reverse_and_back():
 
 def test_an_accumulator_inside_transformations():
     def product(x, v):
+        x, v = jnp.asarray(x), jnp.asarray(v)
         with tf.autodiff.ForwardAccumulator(x, v) as acc:
             y = jnp.sin(x) * x
         return acc.jvp(y)
@@ -547,23 +559,37 @@ def halves(x):
 
 CONTROL_FLOW = {
     "cond": lambda x: tf.cond(x[0] > 0.0, lambda: tf.sin(x), lambda: tf.cos(x)),
-    "cond_of_structures": lambda x: tf.cond(x[0] > x[1], lambda: {"a": x, "b": [x]}, lambda: {"a": x * 2.0, "b": [x * x]})["b"][0],
-    "case": lambda x: tf.case([(x[0] > 5.0, lambda: x), (x[1] > -5.0, lambda: x * x)], default=lambda: x * 3.0),
+    "cond_of_structures": lambda x: tf.cond(
+        x[0] > x[1], lambda: {"a": x, "b": [x]}, lambda: {"a": x * 2.0, "b": [x * x]}
+    )["b"][0],
+    "case": lambda x: tf.case(
+        [(x[0] > 5.0, lambda: x), (x[1] > -5.0, lambda: x * x)], default=lambda: x * 3.0
+    ),
     "case_without_default": lambda x: tf.case([(x[0] > 5.0, lambda: x), (x[1] > -5.0, lambda: x * x)]),
-    "switch_case": lambda x: tf.switch_case(tf.cast(x[0] * 0.0 + 1.0, tf.int32), [lambda: x, lambda: x * x, lambda: -x]),
-    "switch_case_default": lambda x: tf.switch_case(tf.cast(x[0] * 0.0 - 3.0, tf.int32), [lambda: x], default=lambda: x**3),
-    "switch_case_last": lambda x: tf.switch_case(tf.cast(x[0] * 0.0 + 7.0, tf.int32), [lambda: x, lambda: x * x]),
+    "switch_case": lambda x: tf.switch_case(
+        tf.cast(x[0] * 0.0 + 1.0, tf.int32), [lambda: x, lambda: x * x, lambda: -x]
+    ),
+    "switch_case_default": lambda x: tf.switch_case(
+        tf.cast(x[0] * 0.0 - 3.0, tf.int32), [lambda: x], default=lambda: x**3
+    ),
+    "switch_case_last": lambda x: tf.switch_case(
+        tf.cast(x[0] * 0.0 + 7.0, tf.int32), [lambda: x, lambda: x * x]
+    ),
     "while_bounded": lambda x: tf.while_loop(
         lambda i, a: i < 5, lambda i, a: (i + 1, tf.sin(a) * x), (tf.constant(0), x), maximum_iterations=3
     )[1],
     "map_fn": lambda x: tf.map_fn(lambda a: tf.sin(a) * a, x),
     "map_fn_of_structures": lambda x: tf.map_fn(
-        lambda p: (p["a"] * p["b"], tf.cast(p["a"], tf.int32)), {"a": x, "b": x * 2.0}, fn_output_signature=(tf.float32, tf.int32)
+        lambda p: (p["a"] * p["b"], tf.cast(p["a"], tf.int32)),
+        {"a": x, "b": x * 2.0},
+        fn_output_signature=(tf.float32, tf.int32),
     )[0],
     "vectorized_map": lambda x: tf.vectorized_map(lambda a: tf.sin(a) * a, x),
     "scan": lambda x: tf.scan(lambda a, b: a * b + b, x),
     "scan_reverse": lambda x: tf.scan(lambda a, b: a * b + b, x, reverse=True),
-    "scan_from": lambda x: tf.scan(lambda a, b: (a[0] * b, a[1] + 1), x, initializer=(tf.constant(2.0), tf.constant(0)))[0],
+    "scan_from": lambda x: tf.scan(
+        lambda a, b: (a[0] * b, a[1] + 1), x, initializer=(tf.constant(2.0), tf.constant(0))
+    )[0],
     "scan_from_reverse": lambda x: tf.scan(lambda a, b: a * b, x, initializer=x[0], reverse=True),
     "foldl": lambda x: tf.foldl(lambda a, b: a * b - a, x),
     "foldr": lambda x: tf.foldr(lambda a, b: a * b - a, x, initializer=x[1]),

@@ -17,9 +17,7 @@ import tapejax as tf
 def marked(function):
     """The line numbers of `function` that end in ``# here`` (or ``# here: name``), by name."""
     lines, first = inspect.getsourcelines(function)
-    return {
-        line.split("# here")[1].strip(" :\n"): first + i for i, line in enumerate(lines) if "# here" in line
-    }
+    return {line.split("# here")[1].strip(" :\n"): first + i for i, line in enumerate(lines) if "# here" in line}
 
 
 def assert_says(report, function, *kinds, operation=None, mark=""):
@@ -292,7 +290,9 @@ def test_python_number():
 def test_numpy_without_source_text():
     """Where the text cannot be read, the conversion of a Tensor is remembered."""
     space = {"tf": tf, "np": np}
-    code = "x = tf.Variable(3.0)\nwith tf.GradientTape() as tape:\n    n = (x * x).numpy()\n    y = tf.constant(2.0) * n\n"
+    code = (
+        "x = tf.Variable(3.0)\nwith tf.GradientTape() as tape:\n    n = (x * x).numpy()\n    y = tf.constant(2.0) * n\n"
+    )
     exec(compile(code + "found = tape.explain(y, x)", "<nowhere>", "exec"), space)
     (report,) = space["found"]
     assert report.kinds == ("python",) and report.reasons[0].line.number == 3

@@ -2,6 +2,9 @@
 
 import contextlib
 import gc
+import os
+import subprocess
+import sys
 import threading
 import warnings
 import weakref
@@ -385,8 +388,7 @@ def test_draws_differ_from_call_to_call_and_follow_the_seed():
     def eager():
         tf.random.set_seed(7)
         return [
-            np.stack([tf.random.normal([2]), tf.random.uniform([2]), tf.random.normal([2], seed=5)])
-            for _ in range(3)
+            np.stack([tf.random.normal([2]), tf.random.uniform([2]), tf.random.normal([2], seed=5)]) for _ in range(3)
         ]
 
     first, second = rounds(), rounds()
@@ -515,9 +517,19 @@ def keras(monkeypatch):
         warnings.simplefilter("ignore")
         module = pytest.importorskip("keras")
     if module.backend.backend() != "jax":
-        pytest.skip("Keras was loaded with another backend")
+        pytest.skip("Keras was loaded with another backend: test_keras_in_a_process_of_its_own runs this")
     module.utils.set_random_seed(0)
     return module
+
+
+def test_keras_in_a_process_of_its_own():
+    """A process has one Keras backend, and the parity tests load TensorFlow's: then the tests below run elsewhere."""
+    loaded = sys.modules.get("keras")
+    if loaded is None or loaded.backend.backend() == "jax":
+        pytest.skip("the tests below run here")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "keras"]
+    done = subprocess.run(command, env=os.environ | {"KERAS_BACKEND": "jax"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def data():
@@ -528,7 +540,9 @@ def data():
 
 def model_of(keras):
     layers = keras.layers
-    model = keras.Sequential([layers.Dense(8, activation="relu"), layers.BatchNormalization(), layers.Dropout(0.2, seed=1)])
+    model = keras.Sequential(
+        [layers.Dense(8, activation="relu"), layers.BatchNormalization(), layers.Dropout(0.2, seed=1)]
+    )
     model.add(layers.Dense(1))
     return model
 

@@ -230,6 +230,8 @@ TRANSFORMATIONS = [value for name, value in list(globals().items()) if name.star
 @pytest.mark.parametrize("transformed", TRANSFORMATIONS, ids=lambda f: f.__name__)
 def test_tape_inside(transformed, kind):
     """A step that takes a gradient by a tape behaves under a transformation as one that takes it by `jax.grad`."""
+    if transformed is in_jvp and "custom_vjp" in kind:
+        pytest.skip("JAX itself has no forward mode through a custom_vjp whose forward pass calls it again")
     case = CASES[kind]
     sources, _ = split(case.arguments())
     found = transformed(gradient_by_tape(case), sources)
@@ -554,11 +556,15 @@ def test_a_rule_reads_globals_and_objects_anew():
     """The backward function of a custom_vjp is the user's Python: what it reads may have changed since the last time."""
     global FACTOR
     x, box = jnp.asarray(X), [2.0]
-    kept = _times(lambda: FACTOR)
+
+    def factor():
+        return FACTOR
+
+    kept = _times(factor)
     for value in (2.0, 3.0, jnp.float32(5.0), jnp.float32(7.0)):
         FACTOR = box[0] = value
         expected = jnp.full(3, float(value))
-        for function in (kept, _times(lambda: FACTOR), _times(lambda: box[0]), jax.vmap(_times(lambda: FACTOR))):
+        for function in (kept, _times(factor), _times(lambda: box[0]), jax.vmap(_times(factor))):
             for _ in range(2):
                 assert_same(taped(function, x), expected)
 

@@ -193,7 +193,23 @@ _rule.defjvp(lambda primals, tangents: (_rule(*primals), 3 * primals[0] * tangen
 _back_rule = jax.custom_vjp(lambda x, y: x * y)
 _back_rule.defvjp(lambda x, y: (_back_rule(x, y), (x, y)), lambda saved, g: (2 * g * saved[1], g * saved[0]))
 
-ONE = [sin, tanh, gaussian, halve, root, sigmoid, leaky, transpose, total, mean, spread, softmax, first_row, gather, order]
+ONE = [
+    sin,
+    tanh,
+    gaussian,
+    halve,
+    root,
+    sigmoid,
+    leaky,
+    transpose,
+    total,
+    mean,
+    spread,
+    softmax,
+    first_row,
+    gather,
+    order,
+]
 ONE += [stop, floor, identity, rule]
 TWO = [add, subtract, multiply, divide, matmul, contract, solve, gather_by, scatter, where, branch, loop, scan, count]
 TWO += [mapped, closing_over, checkpointed, beside, back_rule]

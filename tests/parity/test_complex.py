@@ -17,7 +17,17 @@ def test_holomorphic_functions(tf):
     z = z_of(tf)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(z)
-        values = [z * z, z**3, tf.exp(z), tf.sin(z), tf.math.log(z), tf.sqrt(z), 1.0 / z, tf.tanh(z), (2.0 + 1.0j) * z]
+        values = [
+            z * z,
+            z**3,
+            tf.exp(z),
+            tf.sin(z),
+            tf.math.log(z),
+            tf.sqrt(z),
+            1.0 / z,
+            tf.tanh(z),
+            (2.0 + 1.0j) * z,
+        ]
     return [tape.gradient(y, z) for y in values]
 
 
@@ -68,7 +78,10 @@ def test_the_modulus_at_zero(tf):
 @parity
 def test_a_real_loss_of_a_complex_source(tf):
     """The direction of steepest ascent: what descent subtracts."""
-    z, wanted = tf.Variable([1.0 + 2.0j, 3.0 - 1.0j], dtype=tf.complex64), tf.constant([0.0 + 1.0j, 1.0 + 0.0j], tf.complex64)
+    z, wanted = (
+        tf.Variable([1.0 + 2.0j, 3.0 - 1.0j], dtype=tf.complex64),
+        tf.constant([0.0 + 1.0j, 1.0 + 0.0j], tf.complex64),
+    )
     losses = []
     for _ in range(3):
         with tf.GradientTape() as tape:
@@ -127,7 +140,9 @@ def test_matrices(tf):
             tf.einsum("ij,kj->ik", a, tf.math.conj(b)),
         ]
         norm = tf.reduce_sum(tf.abs(a @ b) ** 2)
-    return [tape.gradient(y, [a, b], unconnected_gradients="zero") for y in values], tape.gradient(norm, [a, b])
+    return [tape.gradient(y, [a, b], unconnected_gradients="zero") for y in values], tape.gradient(
+        norm, [a, b]
+    )
 
 
 @parity
@@ -171,7 +186,11 @@ def test_unconnected(tf):
         tape.watch([z, w])
         y = tf.math.real(z)
         stopped = tf.math.real(tf.stop_gradient(z))
-    return tape.gradient(y, [z, w]), tape.gradient(y, [z, w], unconnected_gradients="zero"), tape.gradient(stopped, z)
+    return (
+        tape.gradient(y, [z, w]),
+        tape.gradient(y, [z, w], unconnected_gradients="zero"),
+        tape.gradient(stopped, z),
+    )
 
 
 @parity

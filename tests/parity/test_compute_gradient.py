@@ -14,7 +14,9 @@ def test_one_argument(tf):
 @parity(rtol=1e-3, atol=2e-3)
 def test_several_arguments(tf):
     """One matrix for each argument, whatever kind of value it is."""
-    found = tf.test.compute_gradient(lambda a, b, c: tf.matmul(a, b) * c, [[[1.0, 2.0]], np.eye(2, dtype="float32"), 3.0])
+    found = tf.test.compute_gradient(
+        lambda a, b, c: tf.matmul(a, b) * c, [[[1.0, 2.0]], np.eye(2, dtype="float32"), 3.0]
+    )
     return found, [type(part).__name__ for part in found]
 
 

@@ -68,7 +68,11 @@ def test_the_wrong_gradient_is_used(tf):
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = square(x)
-    return tape.gradient(y, x), tape.gradient(y, x, output_gradients=tf.constant([0.5, -1.0])), tape.jacobian(y, x)
+    return (
+        tape.gradient(y, x),
+        tape.gradient(y, x, output_gradients=tf.constant([0.5, -1.0])),
+        tape.jacobian(y, x),
+    )
 
 
 @parity
@@ -192,7 +196,10 @@ def test_an_unused_result(tf):
 
     @tf.custom_gradient
     def f(x):
-        return (x * 2.0, tf.stack([x, x])), lambda da, db: da + tf.reduce_sum(db) + 7.0 * tf.cast(tf.size(db), tf.float32)
+        return (
+            x * 2.0,
+            tf.stack([x, x]),
+        ), lambda da, db: da + tf.reduce_sum(db) + 7.0 * tf.cast(tf.size(db), tf.float32)
 
     x = tf.Variable(3.0)
     with tf.GradientTape() as tape:
@@ -212,7 +219,11 @@ def test_none_as_gradient(tf):
     with tf.GradientTape(persistent=True) as tape:
         z = f(x, y)
         both = z + y
-    return tape.gradient(z, [x, y]), tape.gradient(both, [x, y]), tape.gradient(z, y, unconnected_gradients="zero")
+    return (
+        tape.gradient(z, [x, y]),
+        tape.gradient(both, [x, y]),
+        tape.gradient(z, y, unconnected_gradients="zero"),
+    )
 
 
 @parity
@@ -457,7 +468,11 @@ def test_the_name_is_kept(tf):
         """What it does."""
         return x, lambda dy: dy
 
-    return documented.__name__, documented.__doc__, tf.custom_gradient(lambda x: (x * 2.0, lambda dy: dy))(tf.constant(1.0))
+    return (
+        documented.__name__,
+        documented.__doc__,
+        tf.custom_gradient(lambda x: (x * 2.0, lambda dy: dy))(tf.constant(1.0)),
+    )
 
 
 # --- higher orders --------------------------------------------------------------------------------------------------
@@ -623,7 +638,13 @@ def test_no_pair(tf):
     x = tf.constant(2.0)
     return [
         error_of(tf.custom_gradient(f), x)
-        for f in (lambda x: x, lambda x: (x, x, x), lambda x: None, lambda x: (x,), lambda x: [x, lambda dy: dy])
+        for f in (
+            lambda x: x,
+            lambda x: (x, x, x),
+            lambda x: None,
+            lambda x: (x,),
+            lambda x: [x, lambda dy: dy],
+        )
     ]
 
 
@@ -692,7 +713,12 @@ def test_stop_gradient(tf):
         z = x**2 + tf.stop_gradient(y**2)
         w = tf.stop_gradient(x) * x
         straight_through = x + tf.stop_gradient(tf.round(x * 1.3) - x)
-    return tape.gradient(z, {"x": x, "y": y}), tape.gradient(w, x), straight_through, tape.gradient(straight_through, x)
+    return (
+        tape.gradient(z, {"x": x, "y": y}),
+        tape.gradient(w, x),
+        straight_through,
+        tape.gradient(straight_through, x),
+    )
 
 
 @parity

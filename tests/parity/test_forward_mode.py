@@ -31,7 +31,12 @@ def test_several_primals(tf):
     a, b = tf.constant([1.0, 2.0]), tf.constant(3.0)
     ta, tb = tf.constant([0.5, -1.0]), tf.constant(2.0)
     found = []
-    for primals, tangents in [([a, b], [ta, tb]), ((a, b), (ta, tb)), ({"a": a, "b": b}, {"a": ta, "b": tb}), ([a, [b]], [ta, [tb]])]:
+    for primals, tangents in [
+        ([a, b], [ta, tb]),
+        ((a, b), (ta, tb)),
+        ({"a": a, "b": b}, {"a": ta, "b": tb}),
+        ([a, [b]], [ta, [tb]]),
+    ]:
         with tf.autodiff.ForwardAccumulator(primals, tangents) as acc:
             y = a * b + tf.sin(b)
         found.append(acc.jvp(y))
@@ -359,7 +364,9 @@ def test_through_a_custom_gradient(tf):
     return acc.jvp(y)
 
 
-@parity(differs="forward mode keeps to a custom gradient as reverse mode does; TensorFlow looks into the function")
+@parity(
+    differs="forward mode keeps to a custom gradient as reverse mode does; TensorFlow looks into the function"
+)
 def test_through_a_custom_gradient_of_operations(tf):
     """The gradient function, or what the operations in the function are."""
 

@@ -201,7 +201,13 @@ def test_calls_that_do_not_fit(tf):
         return x + y
 
     one = tf.constant(1.0)
-    return error_of(f), error_of(f, one), error_of(f, one, one, one), error_of(f, one, y=one, z=one), error_of(f, one, x=one)
+    return (
+        error_of(f),
+        error_of(f, one),
+        error_of(f, one, one, one),
+        error_of(f, one, y=one, z=one),
+        error_of(f, one, x=one),
+    )
 
 
 @parity
@@ -673,7 +679,10 @@ def test_tensor_specs(tf):
     return (
         [repr(x) for x in (s, tf.TensorSpec([2]), tf.TensorSpec(None), tf.TensorSpec([], "int32"))],
         (s.shape, s.dtype, s.name, tf.TensorSpec(None).shape),
-        [s.is_compatible_with(x) for x in (tf.ones([3, 2]), tf.ones([3]), tf.ones([1, 2], tf.int32), np.ones((3, 2), "float32"))],
+        [
+            s.is_compatible_with(x)
+            for x in (tf.ones([3, 2]), tf.ones([3]), tf.ones([1, 2], tf.int32), np.ones((3, 2), "float32"))
+        ],
         [s.is_compatible_with(tf.TensorSpec(x)) for x in ([None, 2], [5, 2], [None, 3], [2])],
         [s == tf.TensorSpec([None, 2], tf.float32, "n"), s == tf.TensorSpec([None, 2]), s == 1],
         hash(s) == hash(tf.TensorSpec([None, 2], tf.float32, "n")),
@@ -818,7 +827,12 @@ def test_state_stops_gradients(tf):
 @parity
 def test_which_variables_are_watched(tf):
     """Those that the program touches and that are trainable."""
-    read, assigned, frozen, other = tf.Variable(1.0), tf.Variable(2.0), tf.Variable(3.0, trainable=False), tf.Variable(4.0)
+    read, assigned, frozen, other = (
+        tf.Variable(1.0),
+        tf.Variable(2.0),
+        tf.Variable(3.0, trainable=False),
+        tf.Variable(4.0),
+    )
 
     @tf.function
     def f(x):

@@ -39,7 +39,11 @@ def test_the_hessian_of_a_layer(tf):
 @parity(rtol=1e-3, atol=1e-4)
 def test_a_newton_step(tf):
     """A step of Newton's method on a layer's kernel, by the Hessian."""
-    x, kernel, wanted = tf.constant(draw(7, 3)), tf.Variable(draw(3, 2, seed=1)), tf.constant(draw(7, 2, seed=2))
+    x, kernel, wanted = (
+        tf.constant(draw(7, 3)),
+        tf.Variable(draw(3, 2, seed=1)),
+        tf.constant(draw(7, 2, seed=2)),
+    )
 
     def step():
         with tf.GradientTape() as outer:
@@ -341,12 +345,20 @@ def test_a_hessian_inside_the_block(tf):
     return hessian, tape.gradient(z, x)
 
 
-@parity(differs="a second derivative that is zero everywhere is None; TensorFlow has zeros for some operations")
+@parity(
+    differs="a second derivative that is zero everywhere is None; TensorFlow has zeros for some operations"
+)
 def test_the_curvature_of_a_kink(tf):
     """relu, abs and maximum are straight on both sides."""
     x = tf.Variable([-1.0, 2.0])
     with tf.GradientTape(persistent=True) as outer:
         with tf.GradientTape(persistent=True) as inner:
-            values = [tf.nn.relu(x), tf.abs(x), tf.maximum(x, 0.0), tf.nn.leaky_relu(x), tf.where(x > 0.0, x, 0.0)]
+            values = [
+                tf.nn.relu(x),
+                tf.abs(x),
+                tf.maximum(x, 0.0),
+                tf.nn.leaky_relu(x),
+                tf.where(x > 0.0, x, 0.0),
+            ]
         slopes = [inner.gradient(y, x) for y in values]
     return [outer.gradient(slope, x) for slope in slopes]

@@ -226,7 +226,10 @@ def test_flattening_by_hand(tf):
             return tuple(self._flatten(predicate=lambda x: isinstance(x, str) and not x.startswith(("net", "d"))))
 
         def paths(self):
-            return [(path, v.name) for path, v in self._flatten(predicate=lambda x: isinstance(x, tf.Variable), with_path=True)]
+            return [
+                (path, v.name)
+                for path, v in self._flatten(predicate=lambda x: isinstance(x, tf.Variable), with_path=True)
+            ]
 
     net = Net()
     return net.texts, net.paths()

@@ -1,4 +1,4 @@
-"""Operations without a gradient, and giving them one: `RegisterGradient`, `no_gradient`, `numpy_function`, `py_function`.
+"""Operations without a gradient, and giving them one: `RegisterGradient`, `no_gradient`; Python as an operation.
 
 What is registered stays registered, in both systems: each body has a name of its own.
 """
@@ -23,7 +23,10 @@ def test_an_operation_without_a_gradient(tf):
     )
 
 
-@parity(says="AdjustContrastv2", differs="a LookupError in a Jacobian too; TensorFlow wraps it into a StagingError")
+@parity(
+    says="AdjustContrastv2",
+    differs="a LookupError in a Jacobian too; TensorFlow wraps it into a StagingError",
+)
 def test_the_jacobian_of_an_operation_without_a_gradient(tf):
     """The same error, whichever derivative is asked for."""
     image = tf.Variable([[[0.5, 0.0, 0.0]]])
@@ -75,7 +78,9 @@ def test_numpy_function_is_not_connected(tf):
     x = tf.Variable([1.0, 2.0])
     with tf.GradientTape(persistent=True) as tape:
         y = tf.numpy_function(np.sinh, [x], tf.float32)
-        both = tf.numpy_function(lambda a, b: (a + b, a.astype("int32")), [x, np.float32(3)], [tf.float32, tf.int32])
+        both = tf.numpy_function(
+            lambda a, b: (a + b, a.astype("int32")), [x, np.float32(3)], [tf.float32, tf.int32]
+        )
         z = y * x
     return y, both, tape.gradient(z, x)
 

@@ -1,0 +1,317 @@
+"""`tapejax.saved_model`: in a new process, with nothing of the Python code; damaged directories; what is in the files."""
+
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tapejax as tf
+
+pytest.importorskip("flatbuffers", reason="jax.export serializes with flatbuffers")
+
+
+@tf.custom_gradient
+def clip(x):
+    return x * 1.0, lambda dy: tf.clip_by_value(dy, -1.0, 1.0)
+
+
+class Net(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = tf.Variable([[1.0, 2.0], [3.0, 4.0]], name="w")
+        self.half = tf.Variable(np.ones(2), dtype=tf.bfloat16, trainable=False)
+        self.calls = tf.Variable(0, trainable=False)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32)])
+    def __call__(self, x):
+        self.calls.assign_add(1)
+        return tf.tanh(x @ self.w)
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def clipped(self, x):
+        return clip(x * x) * 5.0
+
+    @tf.function(input_signature=[])
+    def draw(self):
+        return tf.random.uniform([2])
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    net = Net()
+    tf.saved_model.save(net, folder)
+    return net, folder
+
+
+def elsewhere(code, *arguments):
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+CODE = """
+import json, sys
+import tapejax as tf
+loaded = tf.saved_model.load(sys.argv[1])
+x = tf.constant([[0.1, 0.2], [0.3, -0.4]])
+with tf.GradientTape() as outer:
+    outer.watch(x)
+    with tf.GradientTape(persistent=True) as inner:
+        inner.watch(x)
+        y = loaded(x)
+    d = inner.gradient(y, x)
+z = tf.constant(3.0)
+with tf.GradientTape() as tape:
+    tape.watch(z)
+    c = loaded.clipped(z)
+try:
+    clipped = float(tape.gradient(c, z))
+except LookupError as error:
+    clipped = str(error)
+print(json.dumps({
+    "y": y.numpy().tolist(), "d": d.numpy().tolist(), "dw": inner.gradient(y, loaded.w).numpy().tolist(),
+    "dd": outer.gradient(d, x).numpy().tolist(), "clipped": clipped, "c": float(c), "calls": int(loaded.calls),
+    "half": loaded.half.dtype.name, "draws": [loaded.draw().numpy().tolist() for _ in range(2)],
+}))
+"""
+
+
+def test_gradients_in_a_new_process(saved):
+    net, folder = saved
+    x = tf.constant([[0.1, 0.2], [0.3, -0.4]])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape(persistent=True) as inner:
+            inner.watch(x)
+            y = net(x)
+        d = inner.gradient(y, x)
+    found = elsewhere(CODE, folder)
+    np.testing.assert_allclose(found["y"], y, rtol=1e-6)
+    np.testing.assert_allclose(found["d"], d, rtol=1e-6)
+    np.testing.assert_allclose(found["dw"], inner.gradient(y, net.w), rtol=1e-6)
+    np.testing.assert_allclose(found["dd"], outer.gradient(d, x), rtol=1e-5)
+    assert found["clipped"] == 6.0 and found["c"] == 45.0 and found["calls"] == 1 and found["half"] == "bfloat16"
+    assert found["draws"][0] != found["draws"][1]
+
+
+def test_without_custom_gradients_asking_is_a_lookup_error(tmp_path):
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(Net(), tmp_path, options=options)
+    found = elsewhere(CODE, tmp_path)
+    assert found["c"] == 45.0
+    assert "clipped" in found["clipped"] and "experimental_custom_gradients" in found["clipped"]
+    assert np.shape(found["d"]) == (2, 2)  # the other functions have their gradients
+
+
+def test_loaded_functions_in_jax(saved):
+    net, folder = saved
+    loaded = tf.saved_model.load(folder)
+    x = jnp.array([[0.1, 0.2]])
+    expected = jnp.tanh(x @ net.w._array)
+    clipped = lambda z: jnp.asarray(loaded.clipped(z))  # noqa: E731
+    np.testing.assert_allclose(jax.grad(clipped)(0.1), 0.2, rtol=1e-6)
+    np.testing.assert_allclose(jax.vmap(clipped)(jnp.array([1.0, 2.0])), [5.0, 20.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = loaded(x)
+    np.testing.assert_allclose(y, expected, rtol=1e-6)
+    jacobian = jax.jacobian(lambda x: jnp.tanh(x @ net.w._array))(x)
+    np.testing.assert_allclose(tape.jacobian(y, x), jacobian, rtol=1e-5)
+
+
+def test_a_loaded_function_inside_a_function(saved):
+    _, folder = saved
+    loaded = tf.saved_model.load(folder)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(loaded(x))
+        loaded.w.assign_sub(tape.gradient(loss, loaded.w))
+        return loss
+
+    before = loaded.w.numpy()
+    step(tf.ones([1, 2])), step(tf.ones([1, 2]))
+    assert loaded.calls.numpy() == 2 and (loaded.w.numpy() < before).all()
+
+
+def test_third_derivatives_are_not_there(saved):
+    _, folder = saved
+    loaded = tf.saved_model.load(folder)
+    x = tf.constant([[0.1, 0.2]])
+    with tf.GradientTape() as third:
+        third.watch(x)
+        with tf.GradientTape() as second:
+            second.watch(x)
+            with tf.GradientTape() as first:
+                first.watch(x)
+                y = loaded(x)
+            d = first.gradient(y, x)
+        dd = second.gradient(d, x)
+    with pytest.raises(LookupError, match="order 2"):
+        third.gradient(dd, x)
+
+
+def test_the_files_are_data(saved):
+    _, folder = saved
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert names[-2:] == ["saved_model.json", "variables.npz"] and all(
+        name.endswith(".stablehlo") for name in names[:-2]
+    )
+    with zipfile.ZipFile(folder / "variables.npz") as archive:
+        assert all(name.endswith(".npy") for name in archive.namelist())
+
+
+def test_nothing_is_unpickled(saved, tmp_path, monkeypatch):
+    _, folder = saved
+
+    def refuse(*_, **__):
+        raise AssertionError("pickle was used")
+
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    tf.saved_model.load(folder)
+
+    # an array of objects, which NumPy would unpickle, is refused
+    copy = tmp_path / "evil"
+    shutil.copytree(folder, copy)
+    monkeypatch.undo()
+    np.savez(copy / "variables.npz", v0=np.array([print], dtype=object))
+    _restamp(copy)
+    with pytest.raises(OSError, match=r"variables\.npz"):
+        tf.saved_model.load(copy)
+
+
+def _restamp(folder):
+    import hashlib
+
+    manifest = json.loads((folder / "saved_model.json").read_text())
+    data = (folder / "variables.npz").read_bytes()
+    manifest["files"]["variables.npz"] = [len(data), hashlib.sha256(data).hexdigest()]
+    (folder / "saved_model.json").write_text(json.dumps(manifest))
+
+
+def _edit(**changes):
+    def edit(folder):
+        manifest = json.loads((folder / "saved_model.json").read_text())
+        manifest.update(changes)
+        (folder / "saved_model.json").write_text(json.dumps(manifest))
+
+    return edit
+
+
+def _truncate(name):
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:100])
+
+
+def _flip(folder):
+    data = bytearray((folder / "variables.npz").read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / "variables.npz").write_bytes(data)
+
+
+DAMAGE = {
+    "truncated variables": (_truncate("variables.npz"), "100 bytes"),
+    "changed variables": (_flip, "not what was written"),
+    "truncated program": (_truncate("functions/1.stablehlo"), r"functions/1\.stablehlo has 100 bytes"),
+    "missing program": (lambda folder: (folder / "functions/2.stablehlo").unlink(), "missing"),
+    "truncated manifest": (_truncate("saved_model.json"), "no JSON"),
+    "another format": (_edit(format="other"), "not written by"),
+    "a list": (lambda folder: (folder / "saved_model.json").write_text("[]"), "not written by"),
+    "a later version": (_edit(version=99), "version 99"),
+    "no nodes": (_edit(nodes=[]), "does not make sense"),
+    "odd nodes": (_edit(nodes=[{"kind": "exec"}]), "does not make sense"),
+    "a file outside": (_edit(files={"../../etc/passwd": [1, ""], "variables.npz": [1, ""]}), "names a file"),
+    "a model of TensorFlow": (
+        lambda folder: ((folder / "saved_model.json").unlink(), (folder / "saved_model.pb").write_bytes(b"")),
+        "TensorFlow",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_and_foreign_directories(saved, tmp_path, name):
+    _, folder = saved
+    damage, says = DAMAGE[name]
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    damage(copy)
+    with pytest.raises(OSError, match=says):
+        tf.saved_model.load(copy)
+
+
+def test_a_missing_directory(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        tf.saved_model.load(tmp_path / "nowhere")
+    assert not tf.saved_model.contains_saved_model(tmp_path / "nowhere")
+
+
+def test_contains_saved_model(saved, tmp_path):
+    _, folder = saved
+    assert tf.saved_model.contains_saved_model(folder) and not tf.saved_model.contains_saved_model(tmp_path)
+
+
+def test_a_function_that_prints_cannot_be_saved(tmp_path):
+    module = tf.Module()
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def f(x):
+        jax.debug.print("x = {}", x._array)
+        return x
+
+    module.f = f
+    with pytest.raises(ValueError, match=r"root\.f cannot be exported"):
+        tf.saved_model.save(module, tmp_path)
+
+
+def test_traces_called_with_objects_are_left_out(tmp_path, caplog):
+    module = tf.Module()
+    module.f = tf.function(lambda x, option: x * 2.0)
+    module.f(tf.constant(1.0), 1)
+    module.f(tf.constant(1.0), object)
+    tf.saved_model.save(module, tmp_path)
+    assert "root.f is not saved" in caplog.text
+    assert tf.saved_model.load(tmp_path).f(tf.constant(1.0), 1).numpy() == 2.0
+
+
+def test_integers_and_no_gradient(tmp_path):
+    module = tf.Module()
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)])
+    def f(x, n):
+        return tf.while_loop(lambda i, t: i < n, lambda i, t: (i + 1, t * x), (tf.constant(0), tf.constant(1.0)))
+
+    module.power, module.next = f, tf.function(lambda n: n + 1, input_signature=[tf.TensorSpec([], tf.int32)])
+    tf.saved_model.save(module, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        _, y = loaded.power(x, 3)
+    assert y.numpy() == 8.0 and loaded.next(3).numpy() == 4
+    with pytest.raises(LookupError, match="power|<lambda>|f"):  # JAX does not differentiate an open loop backward
+        tape.gradient(y, x)
+
+
+def test_a_keras_layer_in_a_module(tmp_path, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    keras = pytest.importorskip("keras")
+    if keras.backend.backend() != "jax":
+        pytest.skip("Keras was loaded with another backend")
+    module = tf.Module()
+    module.dense = keras.layers.Dense(2)
+    module.dense.build((None, 3))
+    module.f = tf.function(lambda x: module.dense(x._array), input_signature=[tf.TensorSpec([None, 3])])
+    tf.saved_model.save(module, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    x = tf.ones([4, 3])
+    np.testing.assert_allclose(loaded.f(x), module.dense(jnp.ones((4, 3))), rtol=1e-6)
+    assert [v.shape for v in loaded.dense.variables] == [(3, 2), (2,)]
