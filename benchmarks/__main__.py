@@ -45,9 +45,7 @@ def main(argv: list[str] | None = None) -> int:
 def _options(argv: list[str] | None) -> argparse.Namespace:
     names = [*WORKLOADS, IMPORT]
     parser = argparse.ArgumentParser("python -m benchmarks", description=(__doc__ or "").split("\n\n")[1])
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"which ones (default: all): {', '.join(names)}"
-    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones (default: all): {', '.join(names)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE, too")
     parser.add_argument("--quick", action="store_true", help="fewer repeats: rough numbers in less time")
     parser.add_argument(
@@ -101,11 +99,7 @@ def _import_times(systems: list[str], repeats: int) -> dict[str, Times | str]:
 
 def _show(name: str, times: dict[str, Times | str]) -> bool:
     """Print one workload's table; returns whether tapejax met its targets."""
-    title = (
-        "import: tapejax is what it adds to jax.numpy"
-        if name == IMPORT
-        else f"{name}: {WORKLOADS[name].title}"
-    )
+    title = "import: tapejax is what it adds to jax.numpy" if name == IMPORT else f"{name}: {WORKLOADS[name].title}"
     print(f"\n{title}\n  {'system':<12}{'ms a step':>11}{'first':>11}{'slowest':>11}{'tapejax takes':>16}")
     passed = True
     ours = times.get("tapejax")

@@ -187,9 +187,7 @@ def functional_chain(operations: int) -> Callable[[Callable], Step]:
 def words(i: int) -> list[str]:
     """The operations of step ``i``: 20 to 30 of a vocabulary of eight, drawn at random but always the same."""
     rng = random.Random(i)
-    return rng.choices(
-        ["matmul", "tanh", "sin", "relu", "add", "multiply", "transpose", "mean"], k=rng.randint(20, 30)
-    )
+    return rng.choices(["matmul", "tanh", "sin", "relu", "add", "multiply", "transpose", "mean"], k=rng.randint(20, 30))
 
 
 def changing_data():
@@ -467,9 +465,7 @@ WORKLOADS = {
         taped_changing,
         functional_changing,
         targets=(Target("tensorflow", 1 / 3),),
-        without=frozenset(
-            {"tf.function"}
-        ),  # it would have to retrace and compile at every step, like jax.jit
+        without=frozenset({"tf.function"}),  # it would have to retrace and compile at every step, like jax.jit
     ),
     "rnn": Workload(
         "RNN, 300 steps unrolled",

@@ -18,14 +18,14 @@ import sys as _sys
 import types as _types
 
 from . import dtypes as _dtypes
-from . import errors, nest, ops as _ops
+from . import errors, nest
+from . import ops as _ops
 from .accumulator import ForwardAccumulator
 from .custom_gradient import custom_gradient, grad_pass_through, recompute_grad
 from .dtypes import DType, TensorShape, as_dtype
 from .errors import NarrowingWarning
-from .function import TensorSpec, function, init_scope
+from .function import TensorSpec, function, init_scope, inside_function
 from .function import functions_run_eagerly as _functions_run_eagerly
-from .function import inside_function as _inside_function
 from .function import run_functions_eagerly as _run_functions_eagerly
 from .module import Module
 from .names import name_scope
@@ -47,7 +47,7 @@ def executing_eagerly() -> bool:
     """Whether operations run at once: outside ``jax.jit`` and `function`."""
     from . import recorder
 
-    return not (recorder.staging() or _inside_function())
+    return not (recorder.staging() or inside_function())
 
 
 def _namespace(name: str, names: dict, doc: str) -> _types.ModuleType:
@@ -56,9 +56,7 @@ def _namespace(name: str, names: dict, doc: str) -> _types.ModuleType:
     return module
 
 
-_NAMESPACES = {
-    full.removeprefix("tf."): _ops.namespace(full) for full in _ops.NAMESPACES if full != "tf"
-} | {
+_NAMESPACES = {full.removeprefix("tf."): _ops.namespace(full) for full in _ops.NAMESPACES if full != "tf"} | {
     "autodiff": _namespace("autodiff", {"ForwardAccumulator": ForwardAccumulator}, "Forward-mode derivatives."),
     "config": _namespace(
         "config",
@@ -67,7 +65,9 @@ _NAMESPACES = {
     ),
     "image": _namespace("image", {"adjust_contrast": _adjust_contrast}, "Images."),
     "test": _namespace(
-        "test", {"compute_gradient": _compute_gradient, "max_error": _max_error}, "Derivatives against finite differences."
+        "test",
+        {"compute_gradient": _compute_gradient, "max_error": _max_error},
+        "Derivatives against finite differences.",
     ),
 }
 globals().update(_ops.NAMESPACES["tf"])

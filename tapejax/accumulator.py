@@ -49,7 +49,9 @@ class ForwardAccumulator:
         _refuse_duplicates(self._sources.leaves)
         for leaf in self._sources.leaves:
             if not is_inexact(leaf.array):
-                logger.warning("The dtype of the primal must be floating (e.g. tf.float32), got tf.%s", leaf.array.dtype)
+                logger.warning(
+                    "The dtype of the primal must be floating (e.g. tf.float32), got tf.%s", leaf.array.dtype
+                )
             elif is_variable(leaf.value):
                 self._recording.watch_variable(leaf.value, leaf.array)
             else:
@@ -83,7 +85,10 @@ class ForwardAccumulator:
         ends = Structure(primals, _no_target)
         arrays, owner = _source_arrays(self._recording, self._sources.leaves)
         program, values = extract(
-            self._recording, [leaf.array for leaf in ends.leaves], arrays, _accessed(self._recording, self._sources.leaves)
+            self._recording,
+            [leaf.array for leaf in ends.leaves],
+            arrays,
+            _accessed(self._recording, self._sources.leaves),
         )
         inside = self._trace is not None
         if inside:  # its own products are not its business, as in TensorFlow
@@ -102,7 +107,9 @@ def _refuse_duplicates(leaves: Sequence[Leaf]) -> None:
     seen: set[int] = set()
     for i, leaf in enumerate(leaves):
         if id(leaf.array) in seen:
-            raise ValueError(f"primals[{i}] was specified as a primal before: give it once, with the sum of its tangents.")
+            raise ValueError(
+                f"primals[{i}] was specified as a primal before: give it once, with the sum of its tangents."
+            )
         seen.add(id(leaf.array))
 
 

@@ -64,7 +64,9 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
         with recorder.also(watcher):
             pair = self._f(*args, **kwargs)
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not callable(pair[1]):
-            kind = ValueError if isinstance(pair, (list, tuple)) and len(pair) != 2 else TypeError  # as unpacking has it
+            kind = (
+                ValueError if isinstance(pair, (list, tuple)) and len(pair) != 2 else TypeError
+            )  # as unpacking has it
             raise kind(
                 f"{self._name} is decorated with custom_gradient: it must return (result, gradient function), not {pair!r}."
             )
@@ -107,7 +109,9 @@ class _Call(NamedTuple):
             )
         leaves = [(i, leaf_of(x)) for i, x in enumerate(self.arguments)]
         wanted = [(f"argument {i}", leaf.array, given[i]) for i, leaf in leaves if leaf is not None]
-        wanted += [(f"variable {v.name}", leaf_of(v).array, x) for v, x in zip(self.variables, of_variables, strict=True)]  # type: ignore[union-attr]
+        for variable, x in zip(self.variables, of_variables, strict=True):
+            if (leaf := leaf_of(variable)) is not None:
+                wanted.append((f"variable {variable.name}", leaf.array, x))
         return [self._checked(*item) for item in wanted]
 
     def _checked(self, what: str, primal: Any, gradient: Any) -> Any:
@@ -148,7 +152,9 @@ def _attach(call: _Call, function: custom_gradient, args: Sequence, kwargs: dict
     if recorder.eager():
         again = functools.partial(_again, function, args, kwargs, call, len(outputs))
         copy = functools.partial(_copies, len(outputs))
-        found = recorder.run(Op(call.name, again, copy, eager=True, pull=pull, results=len(outputs)), (*outputs, *inputs))
+        found = recorder.run(
+            Op(call.name, again, copy, eager=True, pull=pull, results=len(outputs)), (*outputs, *inputs)
+        )
     else:
         traced = _Traced(pull, outputs)
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
@@ -162,7 +168,9 @@ def _takes_variables(backward: Callable) -> bool:
     return any(p.name == "variables" or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
 
-def _again(function: custom_gradient, args: Sequence, kwargs: dict[str, Any], call: _Call, count: int, *flat: Any) -> list:
+def _again(
+    function: custom_gradient, args: Sequence, kwargs: dict[str, Any], call: _Call, count: int, *flat: Any
+) -> list:
     """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
     given = iter(flat[count:])
     arguments = [x if leaf_of(x) is None else leaf_of(x).wrap(next(given)) for x in call.arguments]  # type: ignore[union-attr]

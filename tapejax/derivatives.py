@@ -226,7 +226,7 @@ def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -
     Reverse mode (as `jax.jacrev`: the pullback under `vmap`) takes a pass for each element of the target, forward mode
     (as `jax.jacfwd`: the pushforward under `vmap`) one for each element of the sources; the fewer passes win.
     """
-    target = values[program.targets[0]] if program.targets[0] is not None else None
+    target = _target(program, values)
     connected = [slot for slot in program.sources if slot is not None]
     if target is None or not connected:
         return [None] * len(program.sources)
@@ -265,12 +265,18 @@ def _whole_rows(name: tuple, program: Program, rows: Any) -> Op:
     return Op(name[0], lambda *values: rows(program, values), key=(*name, program))
 
 
+def _target(program: Program, values: Sequence[Any]) -> Any:
+    """The value of a program's one target; None where it is not connected."""
+    (slot,) = program.targets
+    return None if slot is None else values[slot]
+
+
 def _one_hot(index: Any, like: Any) -> Any:
     return jax.nn.one_hot(index, like.size, dtype=like.dtype).reshape(like.shape)
 
 
 def _reverse_rows(program: Program, values: Sequence[Any]) -> list[Any]:
-    target = values[program.targets[0]]
+    target = _target(program, values)
 
     def row(index: Any) -> list[Any]:
         return sweep(program, values, [_one_hot(index, target)])
@@ -284,7 +290,7 @@ def _source_bytes(program: Program, values: Sequence[Any]) -> int:
 
 
 def _forward_columns(program: Program, values: Sequence[Any]) -> list[Any]:
-    target = values[program.targets[0]]
+    target = _target(program, values)
     found: list[Any] = []
     for position, slot in enumerate(program.sources):
         if slot is None:
@@ -304,7 +310,7 @@ def _forward_columns(program: Program, values: Sequence[Any]) -> list[Any]:
 
 
 def _batch_rows(program: Program, values: Sequence[Any]) -> list[Any]:
-    target = values[program.targets[0]]
+    target = _target(program, values)
     outs = jax.ShapeDtypeStruct(target.shape[1:], target.dtype)
 
     def row(index: Any) -> list[Any]:
@@ -314,9 +320,7 @@ def _batch_rows(program: Program, values: Sequence[Any]) -> list[Any]:
     return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in found]
 
 
-def _map_chunks(
-    row: Any, count: int, program: Program, values: Sequence[Any], result_bytes: int, axis: int = 0
-) -> Any:
+def _map_chunks(row: Any, count: int, program: Program, values: Sequence[Any], result_bytes: int, axis: int = 0) -> Any:
     """`row` of every index below `count`, stacked: at once under `vmap`, or chunk after chunk where memory asks for it."""
     carried = {step.ins[i] for step in program.steps for i in step.wanted}
     each = max(1, sum(values[slot].nbytes for slot in carried))
@@ -354,13 +358,15 @@ _whole_programs: set[int] = set()
 def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any] | None = None) -> list[Any]:
     """The sources' cotangents (None where not connected), by the way of running that stalls the user least.
 
-    They are pulled back from the targets' `cotangents`, by default ones. A program is compiled whole when it comes back, or at once if its parts would have to be compiled anyway. A long one that
-    repeats itself is run chunk by chunk, each of which comes back. What was never seen but is made of known parts runs step
-    by step and compiles nothing.
+    They are pulled back from the targets' `cotangents`, by default ones. A program is compiled whole when it comes back, or
+    at once if its parts would have to be compiled anyway. A long one that repeats itself is run chunk by chunk, each of
+    which comes back. What was never seen but is made of known parts runs step by step and compiles nothing.
     """
     if not _compile_whole(program, values):
         if cotangents is None:
-            cotangents = [None if slot is None else recorder.apply(jnp.ones_like, values[slot]) for slot in program.targets]
+            cotangents = [
+                None if slot is None else recorder.apply(jnp.ones_like, values[slot]) for slot in program.targets
+            ]
         long = len(program.steps) > COMPILE_AT_MOST and not any([step.op.eager for step in program.steps])
         if long and (parts := chunks(program)):
             return _sweep_chunks(program, parts, values, cotangents)

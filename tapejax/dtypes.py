@@ -180,9 +180,7 @@ complex128 = _define("complex128", np.complex128)
 bool = _define("bool", np.bool_)
 string = _define("string", np.object_)  # a name to compare with: no JAX array holds strings
 half, double = float16, float64
-_known.update(
-    {"half": float16, "float": float32, "double": float64, builtins.float: float32, builtins.bool: bool}
-)
+_known.update({"half": float16, "float": float32, "double": float64, builtins.float: float32, builtins.bool: bool})
 
 
 def as_dtype(type_value: Any) -> DType:
@@ -211,9 +209,7 @@ def _find(type_value: Any) -> DType:
     hint = _did_you_mean.get(type_value, "") if isinstance(type_value, type) else ""
     # np.dtype is generous: it takes None, int, struct strings ...; only what is a type by name or class
     # is meant here.
-    numpy_dtype: Any = getattr(
-        type_value, "dtype", type_value if isinstance(type_value, (str, type)) else None
-    )
+    numpy_dtype: Any = getattr(type_value, "dtype", type_value if isinstance(type_value, (str, type)) else None)
     if numpy_dtype is not None and not hint and type_value is not str:
         try:
             numpy_dtype = np.dtype(numpy_dtype)
@@ -262,9 +258,7 @@ def requested(dtype: Any) -> np.dtype:
             NarrowingWarning,
             stacklevel=_depth_of_caller(),
         )
-        _warned = (
-            True  # only after the warning went through: where warnings are errors, each such place is one
-        )
+        _warned = True  # only after the warning went through: where warnings are errors, each such place is one
     return given
 
 
@@ -505,9 +499,7 @@ def _size(dim: Any) -> int | None:
     try:
         size = dim.__index__()
     except (AttributeError, TypeError):
-        raise TypeError(
-            f"a shape's sizes are integers or None; got {dim!r} of type {type(dim).__name__}"
-        ) from None
+        raise TypeError(f"a shape's sizes are integers or None; got {dim!r} of type {type(dim).__name__}") from None
     if size < 0:
         raise ValueError(f"a shape's sizes are not negative; got {size}")
     return size

@@ -362,7 +362,7 @@ class _Case:
                     "replaced",
                     f"{name} is a Tensor now, no longer the Variable of {(former or was)[0].line}: this line put a new tensor in "
                     "its place, which the tape does not watch",
-                    f"change the Variable instead of the name: {name}.assign(...), {name}.assign_add(...), {name}.assign_sub(...)",
+                    f"change the Variable, not the name: {name}.assign(...), {name}.assign_add(...), {name}.assign_sub(...)",
                     None,
                     statement,
                 )

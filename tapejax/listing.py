@@ -138,11 +138,12 @@ class Names:
             return
         self._seen.add(id(value))
         for part, inner in _parts(value):
-            self._add(name + part, inner, depth + 1)
+            self._add(part[1:] if part[0] == "=" else name + part, inner, depth + 1)
 
     def only(self, values: Sequence[Any]) -> dict[int, str]:
-        """The user's names of these values, by id."""
-        return {id(x): self._names[id(x)] for x in values if id(x) in self._names}
+        """The names of these values, by id, as far as they have any."""
+        known = {**self._given, **self._names}
+        return {id(x): known[id(x)] for x in values if id(x) in known}
 
     def is_result(self, x: Any) -> bool:
         """Whether an entry made `x`."""
@@ -201,7 +202,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         if type(value).__module__.split(".")[0] in _NOT_MODELS:
             return
         if any(base.__module__.startswith("keras.") for base in type(value).__mro__):  # its variables have names
-            yield from ((f".{getattr(v, 'path', i)}", v) for i, v in enumerate(getattr(value, "variables", None) or ()))
+            yield from ((f"={getattr(v, 'path', i)}", v) for i, v in enumerate(getattr(value, "variables", None) or ()))
             return
         yield from (
             (f".{name}", inner) for name, inner in list(getattr(value, "__dict__", {}).items()) if name[:1] != "_"

@@ -74,9 +74,7 @@ def map_structure(func: Callable, *structure: Any, check_types: bool = True, **k
     if not structure:
         raise ValueError("map_structure needs at least one structure")
     if unknown := set(kwargs) - {"expand_composites"}:
-        raise ValueError(
-            f"map_structure takes check_types and expand_composites, not {', '.join(sorted(unknown))}"
-        )
+        raise ValueError(f"map_structure takes check_types and expand_composites, not {', '.join(sorted(unknown))}")
     first, *others = structure
     for other in others:
         assert_same_structure(first, other, check_types=check_types)
@@ -113,9 +111,7 @@ def _packed(structure: Any, leaves: Iterator) -> Any:
     if hasattr(structure, "_fields"):
         return type(structure)(*children)
     # A range or a view of a dict cannot hold other values.
-    return (
-        children if isinstance(structure, (range, collections.abc.MappingView)) else type(structure)(children)
-    )
+    return children if isinstance(structure, (range, collections.abc.MappingView)) else type(structure)(children)
 
 
 def _like(mapping: Any, items: dict) -> Any:
@@ -124,9 +120,7 @@ def _like(mapping: Any, items: dict) -> Any:
     return type(mapping)(items)
 
 
-def assert_same_structure(
-    nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False
-) -> None:
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
     """Checks that two structures are nested alike.
 
     Raises:
@@ -171,6 +165,4 @@ def _same_type(a: Any, b: Any) -> bool:
         return True
     # Two classes made by namedtuple() of the same name and fields are the same type to the reader.
     fields = getattr(a, "_fields", None)
-    return (
-        fields is not None and fields == getattr(b, "_fields", None) and type(a).__name__ == type(b).__name__
-    )
+    return fields is not None and fields == getattr(b, "_fields", None) and type(a).__name__ == type(b).__name__

@@ -96,7 +96,11 @@ _SCALARS = frozenset((float, int, bool, complex))
 
 
 def list_entries(
-    recording: Recording, targets: Sequence[Any], sources: Sequence[Any], accessed: Sequence[Any] = (), whole: bool = False
+    recording: Recording,
+    targets: Sequence[Any],
+    sources: Sequence[Any],
+    accessed: Sequence[Any] = (),
+    whole: bool = False,
 ) -> tuple[Listing, list[Any]]:
     """A recording as data, and the value behind each number."""
     numbers: dict[int, int] = {}
@@ -158,7 +162,9 @@ def carrying(listing: Listing, entries: Sequence[Entry]) -> Iterator[Link]:
             yield Link(position, wanted, linked)
 
 
-def leading(listing: Listing, entries: Sequence[Entry]) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
+def leading(
+    listing: Listing, entries: Sequence[Entry]
+) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
     """The entries that lead from a source to a target: their positions, inputs wanted and outputs present. And all values
     that a target depends on through them."""
     needed = {x for x in listing.targets if listing.whole or _inexact_dtype(listing.dtypes[x])}
@@ -191,9 +197,9 @@ def compact(
     for step in steps:
         for x in step.ins:
             slots.setdefault(x, len(slots))
-    for x in (*targets, *sources):
-        if x is not None:
-            slots.setdefault(x, len(slots))
+    for end_slot in (*targets, *sources):
+        if end_slot is not None:
+            slots.setdefault(end_slot, len(slots))
     read = tuple(slots)
 
     def slot(x: int) -> int:
@@ -229,7 +235,9 @@ def chunks(program: Program) -> tuple[Chunk, ...]:
     kinds = [(step.op, step.wanted, step.present) for step in program.steps]
     count = len(kinds)
     middle = count // 3
-    period = next((p for p in range(1, CHUNK * 2) if kinds[middle : middle + 2 * p] == kinds[middle + p : middle + 3 * p]), 0)
+    period = next(
+        (p for p in range(1, CHUNK * 2) if kinds[middle : middle + 2 * p] == kinds[middle + p : middle + 3 * p]), 0
+    )
     if not period:
         return ()
     length = period * -(-CHUNK // period)

@@ -156,12 +156,14 @@ _OWN = (os.path.dirname(__file__) + os.sep, os.path.dirname(jax.__file__) + os.s
 _serves: dict[str, bool] = {}
 
 
-def caller() -> Any:
+def caller(skip: int = 2) -> Any:
     """The user's code that is running, and the instruction in it: ``(code, f_lasti)``, from which `listing` tells the line.
+
+    The innermost `skip` frames are known to be ours.
 
     Frames are walked, not kept: they would keep all their variables alive. Where all code is installed code, None.
     """
-    frame: Any = sys._getframe(2)
+    frame: Any = sys._getframe(skip)
     while frame is not None:
         code = frame.f_code
         known = _serves.get(code.co_filename)
@@ -206,7 +208,7 @@ class RecorderTrace(jax.core.Trace):
             return outputs
         outputs = _distinct(outputs, inputs)
         flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
-        entry = Entry(op, tuple(inputs), flat, caller())
+        entry = Entry(op, tuple(inputs), flat, caller(3))
         for recording in recordings:
             recording.entries.append(entry)
         return outputs
@@ -481,7 +483,12 @@ def read(variable: Any) -> Any:
     elif not _is_eager(trace):
         for recording in active_recordings():
             recording.read(variable, array)
-    if not _is_eager(trace) and not isinstance(array, jax.core.Tracer) and isinstance(array, jax.Array) and _stages(trace):
+    if (
+        not _is_eager(trace)
+        and not isinstance(array, jax.core.Tracer)
+        and isinstance(array, jax.Array)
+        and _stages(trace)
+    ):
         raise RuntimeError(
             f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
             "would be baked into the compiled program and later assign()s would go unnoticed. Decorate the function with "

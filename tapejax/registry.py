@@ -93,7 +93,7 @@ def opaque(name: str) -> Callable[[Callable], Callable]:
             )
 
         differentiable.defvjp(forward, backward)
-        differentiable.__name__ = name
+        differentiable.__name__ = name  # type: ignore[attr-defined]  # what the tape shows
         return differentiable
 
     return decorate

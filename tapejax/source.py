@@ -564,6 +564,8 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
             if store:
                 store.reset()
         found = p["bwd"].call_wrapped(*xs) if hasattr(p["bwd"], "call_wrapped") else p["bwd"](*xs)
+        if isinstance(found, tuple) and found and isinstance(found[0], list):  # from JAX 0.11 on, with its tree
+            found = found[0]
         return [
             x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in zip(found, avals, strict=True)
         ]

@@ -93,7 +93,9 @@ class Structure:
 
     def pack(self, results: Sequence[Any]) -> Any:
         """The structure with one result for each leaf, each given back as its leaf wants it."""
-        return self.pack_raw([None if x is None else leaf.wrap(x) for leaf, x in zip(self.leaves, results, strict=True)])
+        return self.pack_raw(
+            [None if x is None else leaf.wrap(x) for leaf, x in zip(self.leaves, results, strict=True)]
+        )
 
     def pack_raw(self, results: Sequence[Any]) -> Any:
         """The structure with one result for each leaf, as it is."""

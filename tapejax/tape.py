@@ -15,7 +15,7 @@ from . import derivatives, nest, recorder
 from .errors import InvalidArgumentError
 from .program import Program, extract, is_inexact
 from .structures import Leaf, Structure, conjugate, is_variable, leaf_of
-from .values import Tensor, Variable, raw
+from .values import Variable, raw
 
 logger = logging.getLogger("tapejax")
 
@@ -203,7 +203,9 @@ class GradientTape:
         if not self._persistent:
             self._use_up()
         if unconnected is UnconnectedGradients.ZERO:
-            found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(wanted.leaves, found, strict=True)]
+            found = [
+                jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(wanted.leaves, found, strict=True)
+            ]
         return wanted.pack(found)
 
     def jacobian(
@@ -301,7 +303,9 @@ class GradientTape:
         _unconnected(unconnected_gradients)
         for name, leaf in (("target", end), ("source", start)):
             if leaf.array.ndim < 2:
-                raise ValueError(f"`{name}` must have rank at least 2, a batch of vectors or more; got shape {leaf.array.shape}.")
+                raise ValueError(
+                    f"`{name}` must have rank at least 2, a batch of vectors or more; got shape {leaf.array.shape}."
+                )
         if end.array.shape[0] != start.array.shape[0]:
             raise ValueError(
                 f"Need first dimension of target shape ({end.array.shape}) and source shape ({start.array.shape}) to match."
@@ -351,7 +355,9 @@ class GradientTape:
         def function(sources: Any) -> Any:
             given = [leaf.array for leaf in Structure(sources, _no_source).leaves]
             if len(given) != len(starts.leaves):
-                raise ValueError(f"sources: {len(starts.leaves)} arrays were expected, as on the tape; got {len(given)}")
+                raise ValueError(
+                    f"sources: {len(starts.leaves)} arrays were expected, as on the tape; got {len(given)}"
+                )
             inputs = []
             for array, i in zip(arrays, owner, strict=True):
                 first = arrays[owner.index(i)]
@@ -489,7 +495,9 @@ class GradientTape:
         """
         starts = Structure(sources, _no_source)
         with recorder.outside():
-            return jax.make_jaxpr(self.as_function(target, sources))(starts.pack_raw([leaf.array for leaf in starts.leaves]))
+            return jax.make_jaxpr(self.as_function(target, sources))(
+                starts.pack_raw([leaf.array for leaf in starts.leaves])
+            )
 
     def steps(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
         """The backward pass of `gradient`, one operation at a time, from the target to the sources.
@@ -528,10 +536,11 @@ class GradientTape:
             names the operation and the line that ran it; ``error.entry``, ``error.line``, ``error.direction`` and
             ``error.value`` are for programs.
 
+        >>> import jax.numpy as jnp
         >>> import tapejax as tf
         >>> x = tf.Variable([0.0, 4.0])
         >>> with tf.GradientTape() as tape:
-        ...     y = tf.where(x > 0.0, tf.norm(x[:, None], axis=1), 0.0)
+        ...     y = jnp.where(x > 0.0, jnp.sqrt(x), 0.0)
         >>> tape.check_numerics(y, x)
         Traceback (most recent call last):
         tapejax.steps.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
@@ -630,7 +639,11 @@ def _cotangents(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> 
     if output_gradients is None:
         return [recorder.apply(jnp.ones_like, leaf.array) if is_inexact(leaf.array) else None for leaf in targets]
     given = [output_gradients] if leaf_of(target) is not None else nest.flatten(output_gradients)
-    if isinstance(output_gradients, (list, tuple)) and len(output_gradients) == 1 and leaf_of(output_gradients[0]) is not None:
+    if (
+        isinstance(output_gradients, (list, tuple))
+        and len(output_gradients) == 1
+        and leaf_of(output_gradients[0]) is not None
+    ):
         given = list(output_gradients)  # a list of one for a single target
     if len(given) != len(targets):
         raise ValueError(f"output_gradients: got {len(given)} for {len(targets)} target(s); one is needed for each.")

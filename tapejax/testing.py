@@ -34,7 +34,9 @@ def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) 
     [[2.0, 0.0], [0.0, 4.0]]
     """
     if not isinstance(x, (list, tuple)):
-        raise ValueError(f"`x` must be a list or tuple of values convertible to a Tensor (arguments to `f`), not a {type(x)}")
+        raise ValueError(
+            f"`x` must be a list or tuple of values convertible to a Tensor (arguments to `f`), not a {type(x)}"
+        )
     step = 1 / 1024 if delta is None else delta
     given = [convert_to_tensor(a) for a in x]
     arguments = [_parts(a) for a in given]

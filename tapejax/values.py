@@ -136,9 +136,7 @@ def _require_range(found: np.ndarray, dtype: np.dtype) -> None:
     limits = np.iinfo(dtype)
     for extreme in (found.min(), found.max()):
         if not limits.min <= extreme <= limits.max:
-            raise ValueError(
-                f"the integer {extreme} does not fit {dtype}: turn jax_enable_x64 on for 64-bit integers"
-            )
+            raise ValueError(f"the integer {extreme} does not fit {dtype}: turn jax_enable_x64 on for 64-bit integers")
 
 
 def _as_numpy(value: Any) -> np.ndarray:
@@ -156,19 +154,13 @@ def _as_numpy(value: Any) -> np.ndarray:
         except ValueError as error:
             if "inhomogeneous" not in str(error):
                 raise
-            raise ValueError(
-                f"a nested list whose rows differ in length is no tensor: {_short(value)}"
-            ) from None
+            raise ValueError(f"a nested list whose rows differ in length is no tensor: {_short(value)}") from None
         if kind is int or isinstance(value, (Sequence, range)):
             found = _as_python_numbers(found, value)
     if found.dtype.kind in "SU":
-        raise DTypeError(
-            f"strings cannot be converted to a tensor, JAX's arrays hold numbers only: {_short(value)}"
-        )
+        raise DTypeError(f"strings cannot be converted to a tensor, JAX's arrays hold numbers only: {_short(value)}")
     if found.dtype.kind in "OMmV" and not jnp.issubdtype(found.dtype, np.number):
-        raise ValueError(
-            f"a value of type {_culprit(value).__name__} cannot be converted to a tensor: {_short(value)}"
-        )
+        raise ValueError(f"a value of type {_culprit(value).__name__} cannot be converted to a tensor: {_short(value)}")
     return found
 
 
@@ -268,9 +260,7 @@ def is_tensor(x: Any) -> bool:
     return is_array_like(x)
 
 
-def convert_to_tensor(
-    value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
-) -> Tensor:
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
     """`value` as a `Tensor`; a `Tensor` is returned as it is. See `raw` for the rules and the errors.
 
     >>> convert_to_tensor([1, 2])
@@ -313,9 +303,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
     if array is None:
         array = _constant(value, dtype)
     elif dtype is not None and array.dtype != requested(dtype):
-        raise TypeError(
-            f"dtype={as_dtype(dtype).name} was requested of a tensor of dtype {array.dtype}: use tf.cast"
-        )
+        raise TypeError(f"dtype={as_dtype(dtype).name} was requested of a tensor of dtype {array.dtype}: use tf.cast")
     if shape is None or (wanted := as_shape(shape)) == array.shape:
         return value if type(value) is Tensor else Tensor(array)
     if array.size == 1:
@@ -556,9 +544,7 @@ class _Value:
 
     def __hash__(self) -> int:
         kind = type(self).__name__
-        raise TypeError(
-            f"{kind} is unhashable, since == compares elements: use {kind.lower()}.ref() as the key"
-        )
+        raise TypeError(f"{kind} is unhashable, since == compares elements: use {kind.lower()}.ref() as the key")
 
     def _repr_html_(self) -> str:
         from . import listing
@@ -632,9 +618,7 @@ class Tensor(_Value):
     def set_shape(self, shape: Any) -> None:
         """Checks that `shape` agrees. Raises ValueError if not."""
         if not self.shape.is_compatible_with(shape):
-            raise ValueError(
-                f"the tensor's shape {self.shape} is not compatible with shape={as_shape(shape)}"
-            )
+            raise ValueError(f"the tensor's shape {self.shape} is not compatible with shape={as_shape(shape)}")
 
     def __len__(self) -> int:
         if not self._array.ndim:
@@ -877,21 +861,15 @@ class Variable(_Value):
         recorder.leaves("state", held, update, into=new)
         return self._store(new, read_value)
 
-    def scatter_update(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Variable | None:
+    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable | None:
         """Assigns ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""
         return self._scatter("set", sparse_delta.indices, sparse_delta.values)
 
-    def scatter_add(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Variable | None:
+    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable | None:
         """Adds ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""
         return self._scatter("add", sparse_delta.indices, sparse_delta.values)
 
-    def scatter_sub(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Variable | None:
+    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable | None:
         """Subtracts ``sparse_delta.values`` from the rows ``sparse_delta.indices``."""
         return self._scatter("subtract", sparse_delta.indices, sparse_delta.values)
 

@@ -61,7 +61,12 @@ def test_a_missed_target_and_a_wrong_loss_fail(monkeypatch, capsys):
     from benchmarks import __main__ as program
 
     workload = Workload(
-        "a title", lambda tf: None, lambda jit: None, targets=(Target("tensorflow", 0.5),), first=(Target("jax.jit", 2),), slowest_step=1
+        "a title",
+        lambda tf: None,
+        lambda jit: None,
+        targets=(Target("tensorflow", 0.5),),
+        first=(Target("jax.jit", 2),),
+        slowest_step=1,
     )
     monkeypatch.setitem(program.WORKLOADS, "made-up", workload)
     good = {"loss": 1.0, "first": 9.0, "median": 1.0, "slowest": 9.0, "repeats": 5}

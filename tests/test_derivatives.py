@@ -144,9 +144,7 @@ def test_inside_transformations():
     assert_close(jax.vmap(jacobian_by_tape(f))(draw(3, 4)), jax.vmap(jax.jacrev(f))(draw(3, 4)))
     assert_close(jax.jacfwd(jacobian_by_tape(f))(x), jax.jacfwd(jax.jacrev(f))(x))
     assert_close(*(jax.grad(lambda x, j=j: jnp.sum(j(f)(x) ** 2))(x) for j in (jacobian_by_tape, jax.jacrev)))
-    assert_close(
-        jax.jit(jax.vmap(hessian_by_tape(loss)))(draw(3, 4)), jax.vmap(jax.hessian(loss))(draw(3, 4)), 1e-4
-    )
+    assert_close(jax.jit(jax.vmap(hessian_by_tape(loss)))(draw(3, 4)), jax.vmap(jax.hessian(loss))(draw(3, 4)), 1e-4)
     assert_close(jacobian_by_tape(jax.grad(loss))(x), jax.hessian(loss)(x), 1e-4)
     assert_close(jacobian_by_tape(jax.checkpoint(f))(x), jax.jacrev(f)(x))
 
@@ -273,9 +271,7 @@ def test_chunks_are_differentiable(budget, monkeypatch):
 
         x = draw(shape[1])
         tape, y = recorded(lambda x, penalty=penalty: penalty(x, jacobian_by_tape), x)
-        assert_close(
-            tape.gradient(y, x), jax.grad(lambda x, penalty=penalty: penalty(x, jax.jacrev))(x), 1e-4
-        )
+        assert_close(tape.gradient(y, x), jax.grad(lambda x, penalty=penalty: penalty(x, jax.jacrev))(x), 1e-4)
     derivatives._whole_rows.cache_clear()
 
 
@@ -438,9 +434,7 @@ def test_a_gradient_of_another_shape():
     x = tf.Variable([1.0, 2.0])
     with tf.GradientTape() as tape:
         y = misshapen(x)
-    with pytest.raises(
-        tf.errors.InvalidArgumentError, match=r"misshapen returned shape \(3,\) for argument 0"
-    ):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"misshapen returned shape \(3,\) for argument 0"):
         tape.gradient(y, x)
 
 
@@ -468,9 +462,7 @@ def test_recompute_grad_is_a_checkpoint():
     x = draw(3)
     text = str(jax.make_jaxpr(jax.grad(lambda x: tf.recompute_grad(layers)(x).sum()))(x))
     assert "remat" in text or "checkpoint" in text
-    assert_close(
-        jax.grad(lambda x: tf.recompute_grad(layers)(x).sum())(x), jax.grad(lambda x: layers(x).sum())(x)
-    )
+    assert_close(jax.grad(lambda x: tf.recompute_grad(layers)(x).sum())(x), jax.grad(lambda x: layers(x).sum())(x))
 
 
 # ---- forward mode ---------------------------------------------------------------------------------------------------
@@ -562,9 +554,7 @@ CONTROL_FLOW = {
     "cond_of_structures": lambda x: tf.cond(
         x[0] > x[1], lambda: {"a": x, "b": [x]}, lambda: {"a": x * 2.0, "b": [x * x]}
     )["b"][0],
-    "case": lambda x: tf.case(
-        [(x[0] > 5.0, lambda: x), (x[1] > -5.0, lambda: x * x)], default=lambda: x * 3.0
-    ),
+    "case": lambda x: tf.case([(x[0] > 5.0, lambda: x), (x[1] > -5.0, lambda: x * x)], default=lambda: x * 3.0),
     "case_without_default": lambda x: tf.case([(x[0] > 5.0, lambda: x), (x[1] > -5.0, lambda: x * x)]),
     "switch_case": lambda x: tf.switch_case(
         tf.cast(x[0] * 0.0 + 1.0, tf.int32), [lambda: x, lambda: x * x, lambda: -x]
@@ -572,9 +562,7 @@ CONTROL_FLOW = {
     "switch_case_default": lambda x: tf.switch_case(
         tf.cast(x[0] * 0.0 - 3.0, tf.int32), [lambda: x], default=lambda: x**3
     ),
-    "switch_case_last": lambda x: tf.switch_case(
-        tf.cast(x[0] * 0.0 + 7.0, tf.int32), [lambda: x, lambda: x * x]
-    ),
+    "switch_case_last": lambda x: tf.switch_case(tf.cast(x[0] * 0.0 + 7.0, tf.int32), [lambda: x, lambda: x * x]),
     "while_bounded": lambda x: tf.while_loop(
         lambda i, a: i < 5, lambda i, a: (i + 1, tf.sin(a) * x), (tf.constant(0), x), maximum_iterations=3
     )[1],

@@ -51,9 +51,7 @@ def test_digits_learns_to_read(digits_on_tapejax):
 def test_digits_draws_whole_bars_only_where_there_is_no_terminal(digits_on_tapejax):
     *bars, _ = digits_on_tapejax[0].splitlines()
     assert len(bars) == 15 and "\r" not in digits_on_tapejax[0]
-    assert all(
-        re.fullmatch(r"epoch [ \d]\d/15 \[={24}\] loss \d\.\d{4}, test accuracy [\d.]+%", bar) for bar in bars
-    )
+    assert all(re.fullmatch(r"epoch [ \d]\d/15 \[={24}\] loss \d\.\d{4}, test accuracy [\d.]+%", bar) for bar in bars)
 
 
 @pytest.mark.tensorflow
@@ -73,8 +71,4 @@ def test_digits_refuses_unknown_options():
     command = [sys.executable, "-m", "tapejax", "run", "examples/digits.py", "--epoch-count", "3"]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
-    assert (
-        "usage: digits.py" in done.stderr
-        and "--epoch-count" in done.stderr
-        and "Traceback" not in done.stderr
-    )
+    assert "usage: digits.py" in done.stderr and "--epoch-count" in done.stderr and "Traceback" not in done.stderr

@@ -124,10 +124,18 @@ def test_names():
 
     with tf.GradientTape() as tape:
         tape.watch(params["layers"])
-        y = also(named) * inner(params["w"], *params["layers"], model.bias)
+        total = also(named) * inner(params["w"], *params["layers"], model.bias)
     del named
     text = str(tape)
-    for name in ("params['w']", "params['layers'][0]", "params['layers'][1]", "model.bias", "scale", "y: float32[2]"):
+    assert total.shape == (2,)
+    for name in (
+        "params['w']",
+        "params['layers'][0]",
+        "params['layers'][1]",
+        "model.bias",
+        "scale",
+        "total: float32[2]",
+    ):
         assert name in text, text
 
 

@@ -130,15 +130,11 @@ def test_64_bits_with_x64():
         assert convert_to_tensor([np.float64(1)]).dtype == "float64"
         assert convert_to_tensor(2**40).dtype == "int64"
         assert convert_to_tensor(1.5, dtype="float64").dtype == "float64"
-        assert (
-            op(_mul, 2.0, 3.0).dtype == "float32"
-        )  # numbers only: TensorFlow's type, not JAX's weak float64
+        assert op(_mul, 2.0, 3.0).dtype == "float32"  # numbers only: TensorFlow's type, not JAX's weak float64
         assert op(_mul, constant(2.0), 3.0).dtype == "float32"
 
 
-@pytest.mark.parametrize(
-    "value", [np.ones(2), np.arange(2), np.float64(1), [np.float64(1)], np.ones(2, complex)]
-)
+@pytest.mark.parametrize("value", [np.ones(2), np.arange(2), np.float64(1), [np.float64(1)], np.ones(2, complex)])
 def test_narrowing_warns_once_and_at_the_callers_line(value, unwarned):
     with pytest.warns(errors.NarrowingWarning, match="jax_enable_x64") as caught:
         assert convert_to_tensor(value).dtype.size in (4, 8)
@@ -443,9 +439,7 @@ def test_copies(again):
     w = again(v)
     assert repr(w) == repr(v) and w.trainable is False
     v.assign([2.0])
-    assert w.numpy() == (
-        2.0 if again is copy.copy else 1.0
-    )  # as in TensorFlow a shallow copy is the same state
+    assert w.numpy() == (2.0 if again is copy.copy else 1.0)  # as in TensorFlow a shallow copy is the same state
 
 
 # ---- Variable ------------------------------------------------------------
@@ -620,9 +614,7 @@ def test_dtype_compares():
 
 
 def test_dtype_text_and_properties():
-    assert (
-        repr(float32) == "tf.float32" and str(float32) == "<dtype: 'float32'>" and float32.name == "float32"
-    )
+    assert repr(float32) == "tf.float32" and str(float32) == "<dtype: 'float32'>" and float32.name == "float32"
     assert float32.as_numpy_dtype is np.float32 and dtypes.bool.as_numpy_dtype is np.bool_
     assert (int32.min, int32.max, type(int32.min)) == (-(2**31), 2**31 - 1, int)
     assert float32.max == np.finfo(np.float32).max and dtypes.bfloat16.min < -1e38
@@ -752,9 +744,7 @@ def test_nest_map_structure():
 
 def test_nest_pack_sequence_as():
     assert nest.pack_sequence_as({"b": 0, "a": [0, 0]}, [1, 2, 3]) == {"b": 3, "a": [1, 2]}
-    assert (
-        nest.pack_sequence_as(Pair(0, (0,)), [1, 2]) == Pair(1, (2,)) and nest.pack_sequence_as(0, [1]) == 1
-    )
+    assert nest.pack_sequence_as(Pair(0, (0,)), [1, 2]) == Pair(1, (2,)) and nest.pack_sequence_as(0, [1]) == 1
     packed = nest.pack_sequence_as(collections.OrderedDict(b=0, a=0), [1, 2])
     assert list(packed.items()) == [("b", 2), ("a", 1)]
     for flat, error in (([1, 2], ValueError), ([1], ValueError), (5, TypeError)):

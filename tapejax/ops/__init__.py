@@ -91,8 +91,7 @@ def _found(entry: str, places: tuple) -> tuple[str, Any]:
 
 
 NAMESPACES: dict[str, dict[str, Any]] = {
-    namespace: dict(_found(entry, _PLACES[namespace]) for entry in names.split())
-    for namespace, names in _TABLE.items()
+    namespace: dict(_found(entry, _PLACES[namespace]) for entry in names.split()) for namespace, names in _TABLE.items()
 }
 
 

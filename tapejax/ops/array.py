@@ -120,9 +120,7 @@ def range(
     """
     if limit is None:
         start, limit = 0, start
-    values = [
-        host(value, argument) for value, argument in ((start, "start"), (limit, "limit"), (delta, "delta"))
-    ]
+    values = [host(value, argument) for value, argument in ((start, "start"), (limit, "limit"), (delta, "delta"))]
     if dtype is None:
         found = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
     else:
@@ -132,9 +130,7 @@ def range(
         raise InvalidArgumentError("range: delta must not be 0")
     if (begin > end) if step > 0 else (begin < end):
         raise InvalidArgumentError(f"range: start={begin} and limit={end} do not suit delta={step}")
-    return Tensor(
-        raw(np.arange(begin, end, step).astype(narrowed(found) if dtype is None else requested(dtype)))
-    )
+    return Tensor(raw(np.arange(begin, end, step).astype(narrowed(found) if dtype is None else requested(dtype))))
 
 
 def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
@@ -233,10 +229,7 @@ def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tens
 
 def _broadcast(arrays: Sequence[Any]) -> list:
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    return [
-        array if array.shape == shape else op(_full, array, shape=shape, dtype=array.dtype)
-        for array in arrays
-    ]
+    return [array if array.shape == shape else op(_full, array, shape=shape, dtype=array.dtype) for array in arrays]
 
 
 def one_hot(
@@ -261,9 +254,7 @@ def one_hot(
     else:
         given = next((value for value in (on_value, off_value) if value is not None), None)
         wanted = np.dtype("float32") if given is None else raw(given).dtype
-    values = [
-        raw(default if value is None else value, wanted) for value, default in ((on_value, 1), (off_value, 0))
-    ]
+    values = [raw(default if value is None else value, wanted) for value, default in ((on_value, 1), (off_value, 0))]
     array = raw(indices, dtype_hint="int32")
     if kind_of(array.dtype) not in "iu":
         raise TypeError(f"indices must be integers, got {array.dtype}")
@@ -282,9 +273,7 @@ def _one_hot(indices, on, off, depth, axis):
 renamed("one_hot", _one_hot)
 
 
-def sequence_mask(
-    lengths: TensorLike, maxlen: Any = None, dtype: Any = "bool", name: str | None = None
-) -> Tensor:
+def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = "bool", name: str | None = None) -> Tensor:
     """True for the first ``lengths[i]`` of `maxlen` places (by default the largest length)."""
     array = raw(lengths)
     if maxlen is None:
@@ -381,9 +370,7 @@ def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False, name: st
     array = raw(a)
     order = tuple(reversed(np.arange(array.ndim).tolist())) if perm is None else shape_of(perm, "perm")
     if sorted(axis % array.ndim if array.ndim else axis for axis in order) != list(np.arange(array.ndim)):
-        raise InvalidArgumentError(
-            f"transpose: perm={order} is no permutation of the axes of shape {array.shape}"
-        )
+        raise InvalidArgumentError(f"transpose: perm={order} is no permutation of the axes of shape {array.shape}")
     return op(_transpose, array, perm=order, conjugate=bool(conjugate))
 
 
@@ -475,9 +462,7 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
     if isinstance(counts, tuple):
         counts = counts * array.shape[axis] if len(counts) == 1 else counts
         if len(counts) != array.shape[axis]:
-            raise InvalidArgumentError(
-                f"repeat: {len(counts)} repeats for an axis of length {array.shape[axis]}"
-            )
+            raise InvalidArgumentError(f"repeat: {len(counts)} repeats for an axis of length {array.shape[axis]}")
     return op(_repeat, array, repeats=counts, axis=axis)
 
 
@@ -511,9 +496,7 @@ def pad(
     if mode.upper() not in _PAD_MODES:
         raise ValueError(f"mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}")
     if np.shape(widths) != (array.ndim, 2) and not array.ndim == 0 == np.size(widths):
-        raise InvalidArgumentError(
-            f"pad: paddings must be of shape ({array.ndim}, 2), got {np.shape(widths)}"
-        )
+        raise InvalidArgumentError(f"pad: paddings must be of shape ({array.ndim}, 2), got {np.shape(widths)}")
     if mode.upper() == "CONSTANT":
         value = raw(constant_values, dtype_hint=array.dtype)
         return op(
@@ -593,9 +576,7 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     if not arrays:
         raise InvalidArgumentError("stack: values must hold at least one tensor")
     if len({array.shape for array in arrays}) > 1:
-        raise InvalidArgumentError(
-            f"stack: Shapes of all inputs must match, got {[array.shape for array in arrays]}"
-        )
+        raise InvalidArgumentError(f"stack: Shapes of all inputs must match, got {[array.shape for array in arrays]}")
     return op(_stack, *arrays, axis=axis_of(axis, arrays[0].ndim + 1))
 
 
@@ -620,17 +601,13 @@ def unstack(value: TensorLike, num: Any = None, axis: Any = 0, name: str = "unst
     array = raw(value)
     axis = axis_of(axis, array.ndim)
     if num is not None and int(num) != array.shape[axis]:
-        raise InvalidArgumentError(
-            f"unstack: num={num}, but axis {axis} of shape {array.shape} has another length"
-        )
+        raise InvalidArgumentError(f"unstack: num={num}, but axis {axis} of shape {array.shape} has another length")
     return list(op(_unstack, array, axis=axis))
 
 
 def _unstack(x, axis):
     return (
-        tuple(lax.squeeze(part, (axis,)) for part in lax.split(x, (1,) * x.shape[axis], axis))
-        if x.shape[axis]
-        else ()
+        tuple(lax.squeeze(part, (axis,)) for part in lax.split(x, (1,) * x.shape[axis], axis)) if x.shape[axis] else ()
     )
 
 
@@ -651,16 +628,12 @@ def split(
     sizes = static(num_or_size_splits, "num_or_size_splits")
     if not isinstance(sizes, tuple):
         if sizes < 1 or length % sizes:
-            raise InvalidArgumentError(
-                f"split: an axis of length {length} cannot be split into {sizes} equal parts"
-            )
+            raise InvalidArgumentError(f"split: an axis of length {length} cannot be split into {sizes} equal parts")
         sizes = (length // sizes,) * sizes
     rest = length - sum(size for size in sizes if size != -1)
     sizes = tuple(rest if size == -1 else size for size in sizes)
     if min(sizes, default=0) < 0 or sum(sizes) != length:
-        raise InvalidArgumentError(
-            f"split: sizes {num_or_size_splits} do not add up to the axis' length {length}"
-        )
+        raise InvalidArgumentError(f"split: sizes {num_or_size_splits} do not add up to the axis' length {length}")
     return list(op(_split, array, sizes=sizes, axis=axis))
 
 
@@ -741,8 +714,7 @@ def _plan(index: tuple, shape: tuple[int, ...]) -> tuple[tuple, list]:
 
 def _plan_slice(item: slice, length: int, axis: int) -> tuple[tuple, list]:
     bounds = [
-        None if bound is None else int(host(bound, "a slice bound"))
-        for bound in (item.start, item.stop, item.step)
+        None if bound is None else int(host(bound, "a slice bound")) for bound in (item.start, item.stop, item.step)
     ]
     if bounds[2] == 0:
         raise InvalidArgumentError(f"strides[{axis}] must be non-zero")
@@ -820,17 +792,11 @@ def slice_(input_: TensorLike, begin: TensorLike, size: TensorLike, name: str | 
     array = raw(input_)
     start, sizes = shape_of(begin, "begin"), shape_of(size, "size")
     if not len(start) == len(sizes) == array.ndim:
-        raise InvalidArgumentError(
-            f"slice: begin and size must have {array.ndim} elements, got {start} and {sizes}"
-        )
-    sizes = tuple(
-        length - b if s == -1 else s for b, s, length in zip(start, sizes, array.shape, strict=True)
-    )
+        raise InvalidArgumentError(f"slice: begin and size must have {array.ndim} elements, got {start} and {sizes}")
+    sizes = tuple(length - b if s == -1 else s for b, s, length in zip(start, sizes, array.shape, strict=True))
     for axis, (b, s, length) in enumerate(zip(start, sizes, array.shape, strict=True)):
         if not (0 <= b <= length and 0 <= s <= length - b):
-            raise InvalidArgumentError(
-                f"slice: Expected size[{axis}] in [0, {length - b}], but got {s}, at begin {b}"
-            )
+            raise InvalidArgumentError(f"slice: Expected size[{axis}] in [0, {length - b}], but got {s}, at begin {b}")
     return getitem(array, tuple(slice(b, b + s) for b, s in zip(start, sizes, strict=True)))
 
 
@@ -867,9 +833,7 @@ def strided_slice(
     return getitem(input_, tuple(item(i) for i in np.arange(len(start)).tolist()))
 
 
-def boolean_mask(
-    tensor: TensorLike, mask: TensorLike, axis: Any = None, name: str = "boolean_mask"
-) -> Tensor:
+def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: Any = None, name: str = "boolean_mask") -> Tensor:
     """The parts of `tensor` where `mask`, which covers the axes from `axis` on, is true.
 
     Raises:
@@ -900,9 +864,7 @@ def _boolean_mask(x, places, axis, covers):
 renamed("boolean_mask", _boolean_mask)
 
 
-def where(
-    condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None
-) -> Tensor:
+def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None) -> Tensor:
     """x where `condition` is true, else y; with `condition` alone, the indices of its true elements.
 
     Raises:
@@ -1178,17 +1140,13 @@ def invert_permutation(x):
     return jnp.zeros_like(x).at[x].set(jnp.arange(x.shape[0], dtype=x.dtype))
 
 
-def space_to_depth(
-    input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None
-) -> Tensor:
+def space_to_depth(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """Blocks of block_size x block_size pixels moved into the channels."""
     _require_nhwc("space_to_depth", data_format)
     return op(_space_to_depth, raw(input), n=int(block_size))
 
 
-def depth_to_space(
-    input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None
-) -> Tensor:
+def depth_to_space(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
     """Channels moved into blocks of block_size x block_size pixels."""
     _require_nhwc("depth_to_space", data_format)
     return op(_depth_to_space, raw(input), n=int(block_size))
@@ -1203,20 +1161,12 @@ def _require_nhwc(name: str, data_format: str) -> None:
 
 def _space_to_depth(x, n):
     b, h, w, c = x.shape
-    return (
-        x.reshape(b, h // n, n, w // n, n, c)
-        .transpose(0, 1, 3, 2, 4, 5)
-        .reshape(b, h // n, w // n, n * n * c)
-    )
+    return x.reshape(b, h // n, n, w // n, n, c).transpose(0, 1, 3, 2, 4, 5).reshape(b, h // n, w // n, n * n * c)
 
 
 def _depth_to_space(x, n):
     b, h, w, c = x.shape
-    return (
-        x.reshape(b, h, w, n, n, c // (n * n))
-        .transpose(0, 1, 3, 2, 4, 5)
-        .reshape(b, h * n, w * n, c // (n * n))
-    )
+    return x.reshape(b, h, w, n, n, c // (n * n)).transpose(0, 1, 3, 2, 4, 5).reshape(b, h * n, w * n, c // (n * n))
 
 
 renamed("space_to_depth", _space_to_depth)

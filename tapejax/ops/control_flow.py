@@ -72,9 +72,7 @@ def _select(choose: Callable, branches: Sequence[Callable]) -> Any:
     return _tensors(structures[0], arrays)
 
 
-def switch_case(
-    branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str = "switch_case"
-) -> Any:
+def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str = "switch_case") -> Any:
     """The branch of that number; `default`, or else the last one, for a number out of range.
 
     Args:
@@ -91,7 +89,10 @@ def switch_case(
     2.0
     """
     numbered = _numbered(branch_fns)
-    _require_callable(*((f"branch_fns[{i}]", fn) for i, fn in numbered.items()), *([("default", default)] if default is not None else []))
+    _require_callable(
+        *((f"branch_fns[{i}]", fn) for i, fn in numbered.items()),
+        *([("default", default)] if default is not None else []),
+    )
     otherwise = default or numbered[max(numbered)]
     if not _traced(branch_index):
         return numbered.get(int(branch_index), otherwise)()
@@ -110,7 +111,9 @@ def _numbered(branch_fns: Any) -> dict[int, Callable]:
     items = branch_fns.items() if isinstance(branch_fns, dict) else enumerate(branch_fns)
     pairs = [x if isinstance(x, tuple) else (i, x) for i, x in items]
     if sorted(i for i, _ in pairs) != list(range(len(pairs))):
-        raise ValueError(f"branch_fns must be numbered from 0 to {len(pairs) - 1} without a gap, got {[i for i, _ in pairs]}.")
+        raise ValueError(
+            f"branch_fns must be numbered from 0 to {len(pairs) - 1} without a gap, got {[i for i, _ in pairs]}."
+        )
     return dict(pairs)
 
 
@@ -121,7 +124,11 @@ def _require_callable(*named: tuple[Any, Any]) -> None:
 
 
 def case(
-    pred_fn_pairs: Any, default: Callable | None = None, exclusive: bool = False, strict: bool = False, name: str = "case"
+    pred_fn_pairs: Any,
+    default: Callable | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
 ) -> Any:
     """The function of the first true condition, else `default`.
 
@@ -130,7 +137,9 @@ def case(
       InvalidArgumentError: no condition is true and there is no default, or with `exclusive` several are.
     """
     if not isinstance(pred_fn_pairs, (list, tuple, dict)):
-        raise TypeError(f"'pred_fn_pairs' must be a list, tuple or dict of conditions and functions, got {pred_fn_pairs!r}.")
+        raise TypeError(
+            f"'pred_fn_pairs' must be a list, tuple or dict of conditions and functions, got {pred_fn_pairs!r}."
+        )
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
     _require_callable(*(("fn", fn) for _, fn in pairs), *([("default", default)] if default is not None else []))
     if not _traced(*(pred for pred, _ in pairs)):
@@ -188,7 +197,9 @@ def while_loop(
         result = body(*current)
         if single and not (isinstance(result, (list, tuple)) and len(result) == 1):
             result = [result]
-        result = type(current)(result) if type(current) in (list, tuple) and isinstance(result, (list, tuple)) else result
+        result = (
+            type(current)(result) if type(current) in (list, tuple) and isinstance(result, (list, tuple)) else result
+        )
         nest.assert_same_structure(current, result)
         return nest.map_structure(convert_to_tensor, result)
 
@@ -276,7 +287,9 @@ def map_fn(
     """
     tensors, count = _rows(elems)
     signature = fn_output_signature if fn_output_signature is not None else dtype
-    expected = nest.map_structure(lambda x: x.dtype, nest.pack_sequence_as(elems, tensors)) if signature is None else signature
+    expected = (
+        nest.map_structure(lambda x: x.dtype, nest.pack_sequence_as(elems, tensors)) if signature is None else signature
+    )
 
     def checked(row: Any) -> Any:
         result = nest.map_structure(convert_to_tensor, fn(row))

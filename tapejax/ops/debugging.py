@@ -51,9 +51,7 @@ def _compare(name: str, holds: Callable, sign: str) -> Any:
 
 
 def _check(name: str, holds: Callable, what: str) -> Any:
-    def public(
-        x: TensorLike, message: str | None = None, summarize: Any = None, name: str | None = None
-    ) -> None:
+    def public(x: TensorLike, message: str | None = None, summarize: Any = None, name: str | None = None) -> None:
         values = _values(x)
         if values is not None and not np.all(holds(values[0])):
             _fail(message, f"Condition {what} did not hold element-wise. x: {values[0]}")
@@ -120,22 +118,16 @@ def assert_rank(x: TensorLike, rank: Any, message: str | None = None, name: str 
         raise ValueError(f"{message or ''} x must have rank {rank}, got shape {_named_shape(x)}".strip())
 
 
-def assert_rank_at_least(
-    x: TensorLike, rank: Any, message: str | None = None, name: str | None = None
-) -> None:
+def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has at least that many axes."""
     if len(_named_shape(x)) < int(rank):
-        raise ValueError(
-            f"{message or ''} x must have rank {rank} or more, got shape {_named_shape(x)}".strip()
-        )
+        raise ValueError(f"{message or ''} x must have rank {rank} or more, got shape {_named_shape(x)}".strip())
 
 
 def assert_rank_in(x: TensorLike, ranks: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless the number of x's axes is one of `ranks`."""
     if len(_named_shape(x)) not in [int(rank) for rank in ranks]:
-        raise ValueError(
-            f"{message or ''} x must have one of the ranks {ranks}, got shape {_named_shape(x)}".strip()
-        )
+        raise ValueError(f"{message or ''} x must have one of the ranks {ranks}, got shape {_named_shape(x)}".strip())
 
 
 def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> TensorLike:
@@ -156,20 +148,14 @@ def assert_shapes(
     sizes: dict[Any, int] = {}
     for x, wanted in shapes.items() if isinstance(shapes, dict) else shapes:
         found = _named_shape(x)
-        symbols = (
-            tuple(wanted) if isinstance(wanted, (tuple, list, str)) else (wanted,) if wanted != () else ()
-        )
+        symbols = tuple(wanted) if isinstance(wanted, (tuple, list, str)) else (wanted,) if wanted != () else ()
         if symbols[:1] in ((Ellipsis,), ("*",)) and len(symbols) - 1 <= len(found):
             symbols, found = symbols[1:], found[len(found) - len(symbols) + 1 :]
         if len(symbols) != len(found):
-            raise ValueError(
-                f"{message or ''} Tensor of shape {_named_shape(x)} must have rank {len(symbols)}".strip()
-            )
+            raise ValueError(f"{message or ''} Tensor of shape {_named_shape(x)} must have rank {len(symbols)}".strip())
         for axis, (symbol, size) in enumerate(zip(symbols, found, strict=True)):
             expected = (
-                int(symbol)
-                if isinstance(symbol, int) or str(symbol).isdigit()
-                else sizes.setdefault(symbol, size)
+                int(symbol) if isinstance(symbol, int) or str(symbol).isdigit() else sizes.setdefault(symbol, size)
             )
             if symbol not in (None, ".") and expected != size:
                 raise ValueError(
@@ -178,15 +164,11 @@ def assert_shapes(
                 )
 
 
-def assert_type(
-    tensor: TensorLike, tf_type: Any, message: str | None = None, name: str | None = None
-) -> None:
+def assert_type(tensor: TensorLike, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `tensor` has the dtype `tf_type`."""
     found = as_dtype(raw(tensor).dtype)
     if found != as_dtype(tf_type):
-        raise TypeError(
-            f"{message or ''} tensor must be of type {as_dtype(tf_type)!r}, got {found!r}".strip()
-        )
+        raise TypeError(f"{message or ''} tensor must be of type {as_dtype(tf_type)!r}, got {found!r}".strip())
 
 
 def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
@@ -217,9 +199,7 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
         raise InvalidArgumentError(f"check_numerics: a floating point tensor is needed, got {array.dtype}")
     values = _values(array)
     if values is not None and not np.isfinite(values[0]).all():
-        raise InvalidArgumentError(
-            f"{message} : Tensor had {'NaN' if np.isnan(values[0]).any() else 'Inf'} values"
-        )
+        raise InvalidArgumentError(f"{message} : Tensor had {'NaN' if np.isnan(values[0]).any() else 'Inf'} values")
     return op(_checked, array)
 
 

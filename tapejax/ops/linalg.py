@@ -72,9 +72,7 @@ def matmul(
     if not (transpose_a or transpose_b or adjoint_a or adjoint_b or output_type):
         return op_on_arrays(_matmul, x, y)
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
-        raise ValueError(
-            "only one of transpose_a and adjoint_a, and of transpose_b and adjoint_b, can be True"
-        )
+        raise ValueError("only one of transpose_a and adjoint_a, and of transpose_b and adjoint_b, can be True")
     how = tuple(
         "adjoint" if adjoint else "transpose" if turned else ""
         for turned, adjoint in ((transpose_a, adjoint_a), (transpose_b, adjoint_b))
@@ -108,9 +106,7 @@ def matvec(
     if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
         x, y = raw(x), raw(y)
     if x.ndim < 2 or y.ndim < 1:
-        raise InvalidArgumentError(
-            f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}"
-        )
+        raise InvalidArgumentError(f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}")
     return op(_matvec, x, y, how="adjoint" if adjoint_a else "transpose" if transpose_a else "")
 
 
@@ -168,9 +164,7 @@ def cross(a, b):
 
 def _matrix(name: str, array: Any, square: bool = False) -> Any:
     if array.ndim < 2:
-        raise InvalidArgumentError(
-            f"{name}: Input must be a matrix or a batch of them, got shape {array.shape}"
-        )
+        raise InvalidArgumentError(f"{name}: Input must be a matrix or a batch of them, got shape {array.shape}")
     if square and array.shape[-1] != array.shape[-2]:
         raise InvalidArgumentError(f"{name}: Input matrix must be square, got shape {array.shape}")
     return array
@@ -216,12 +210,8 @@ def diag(
     array = raw(diagonal)
     offset = _one_diagonal("diag", k)
     least = array.shape[-1] + abs(offset)
-    rows = (
-        least - max(offset, 0) if num_rows == -1 and num_cols != -1 else least if num_rows == -1 else num_rows
-    )
-    columns = (
-        least + min(offset, 0) if num_cols == -1 and num_rows != -1 else least if num_cols == -1 else num_cols
-    )
+    rows = least - max(offset, 0) if num_rows == -1 and num_cols != -1 else least if num_rows == -1 else num_rows
+    columns = least + min(offset, 0) if num_cols == -1 and num_rows != -1 else least if num_cols == -1 else num_cols
     return op(_diag, array, k=offset, shape=(int(rows), int(columns)), padding=padding_value)
 
 
@@ -229,9 +219,7 @@ def _one_diagonal(name: str, k: Any) -> int:
     k = static(k, "k")
     bounds = k if isinstance(k, tuple) else (k, k)
     if bounds[0] != bounds[-1]:
-        raise NotImplementedError(
-            f"{name}: several diagonals at once, k={k}, are not supported: call it once for each"
-        )
+        raise NotImplementedError(f"{name}: several diagonals at once, k={k}, are not supported: call it once for each")
     return int(bounds[0])
 
 
@@ -381,9 +369,7 @@ slogdet = _square(
     "The determinant's sign and the logarithm of its absolute value.",
     result=LogMatrixDeterminant,
 )
-logdet = _square(
-    "logdet", _logdet, "The logarithm of the determinant of a positive definite matrix.", "matrix"
-)
+logdet = _square("logdet", _logdet, "The logarithm of the determinant of a positive definite matrix.", "matrix")
 cholesky = _square(
     "cholesky",
     lambda x: jnp.linalg.cholesky(x),
@@ -394,9 +380,7 @@ expm = _square(
     lambda x: scipy_linalg.expm(x) if x.ndim == 2 else jax.vmap(scipy_linalg.expm)(x),
     "The matrix exponential.",
 )
-eigh = _square(
-    "eigh", _eigh, "Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix.", "tensor"
-)
+eigh = _square("eigh", _eigh, "Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix.", "tensor")
 eigvalsh = _square("eigvalsh", _eigvalsh, "The eigenvalues of a Hermitian matrix.", "tensor")
 eig = _square("eig", _eig, "Eigenvalues and right eigenvectors; on the CPU only.", "tensor")
 eigvals = _square("eigvals", lambda x: jnp.linalg.eigvals(x), "The eigenvalues; on the CPU only.", "tensor")
@@ -455,17 +439,13 @@ def triangular_solve(
 ) -> Tensor:
     """x with ``matrix @ x = rhs``, where only one triangle of `matrix` is read."""
     a, b = (raw(array) for array in operands(matrix, rhs))
-    return op(
-        _triangular_solve, _matrix("triangular_solve", a, True), b, lower=bool(lower), adjoint=bool(adjoint)
-    )
+    return op(_triangular_solve, _matrix("triangular_solve", a, True), b, lower=bool(lower), adjoint=bool(adjoint))
 
 
 def _triangular_solve(a, b, lower, adjoint):
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
-    return lax.linalg.triangular_solve(
-        a, b, left_side=True, lower=lower, transpose_a=adjoint, conjugate_a=adjoint
-    )
+    return lax.linalg.triangular_solve(a, b, left_side=True, lower=lower, transpose_a=adjoint, conjugate_a=adjoint)
 
 
 renamed("triangular_solve", _triangular_solve)
@@ -517,9 +497,7 @@ def _qr(x, full):
 renamed("qr", _qr)
 
 
-def svd(
-    tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
-) -> Any:
+def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """Singular values s and singular vectors: ``tensor = u @ diag(s) @ adjoint(v)``.
 
     Returns:
@@ -552,9 +530,7 @@ def _pinv(x, rcond):
 renamed("pinv", _pinv)
 
 
-def matrix_rank(
-    a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None
-) -> Tensor:
+def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
     """The number of singular values above `tol`, int32."""
     return op(_matrix_rank, _matrix("matrix_rank", raw(a)), tol=None if tol is None else float(static(tol)))
 

@@ -330,12 +330,8 @@ def _zeta(x, q):
 shown(_nextafter, _polygamma, _zeta)
 nextafter = binary("nextafter", _nextafter, FLOAT, "The next number after x1 towards x2.", ("x1", "x2"))
 atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
-igamma = binary(
-    "igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x")
-)
-igammac = binary(
-    "igammac", special.gammaincc, FLOAT, "The regularised upper incomplete gamma function.", ("a", "x")
-)
+igamma = binary("igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x"))
+igammac = binary("igammac", special.gammaincc, FLOAT, "The regularised upper incomplete gamma function.", ("a", "x"))
 zeta = binary("zeta", _zeta, FLOAT, "The Hurwitz zeta function.", ("x", "q"))
 polygamma = binary("polygamma", _polygamma, FLOAT, "The a-th derivative of digamma.", ("a", "x"))
 
@@ -363,9 +359,7 @@ floormod = _integer_division(
     "floormod", lambda x, y: jnp.mod(x, y), REAL, "x - floor(x / y) * y: it has the sign of y."
 )
 truncatediv = _integer_division("truncatediv", _truncatediv, NUMBER, "x / y, rounded towards 0.")
-truncatemod = _integer_division(
-    "truncatemod", _truncatemod, REAL, "The remainder of x / y; it has the sign of x."
-)
+truncatemod = _integer_division("truncatemod", _truncatemod, REAL, "The remainder of x / y; it has the sign of x.")
 mod = floormod
 
 
@@ -395,9 +389,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     if type(b) is int and kind in FIELD and b in _STATIC_EXPONENTS:
         return op(_static_power, a, y=b)
     if kind in INTEGER and (values := known(b)) is not None and (values < 0).any():
-        raise InvalidArgumentError(
-            "pow: Integers to negative integer powers are not allowed; cast x to a float type"
-        )
+        raise InvalidArgumentError("pow: Integers to negative integer powers are not allowed; cast x to a float type")
     if kind == "b":
         require_kind("pow", a if hasattr(a, "dtype") else b, NUMBER)
     return op(
@@ -439,9 +431,7 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
         raise ValueError("inputs must hold at least one tensor")
     arrays = [raw(array) for array in arrays]
     if len({array.shape for array in arrays}) > 1:
-        raise InvalidArgumentError(
-            f"add_n: the inputs must have one shape, got {[array.shape for array in arrays]}"
-        )
+        raise InvalidArgumentError(f"add_n: the inputs must have one shape, got {[array.shape for array in arrays]}")
     return op(_add_n, *arrays)
 
 
@@ -483,9 +473,7 @@ def _mean(x, axis, keepdims):
     if kind_of(x.dtype) in FIELD:
         return jnp.mean(x, axis, keepdims=keepdims)
     count = np.prod([x.shape[one] for one in axis], dtype=x.dtype)
-    return lax.div(
-        *jnp.broadcast_arrays(_sum(x, axis, keepdims), count)
-    )  # integers stay integers, rounded towards 0
+    return lax.div(*jnp.broadcast_arrays(_sum(x, axis, keepdims), count))  # integers stay integers, rounded towards 0
 
 
 def _max(x, axis, keepdims):
@@ -529,9 +517,7 @@ def _any(x, axis, keepdims):
     return jnp.any(x, axis, keepdims=keepdims)
 
 
-shown(
-    _sum, _prod, _mean, _max, _min, _variance, _std, _logsumexp, _euclidean_norm, _all, _any, prefix="reduce_"
-)
+shown(_sum, _prod, _mean, _max, _min, _variance, _std, _logsumexp, _euclidean_norm, _all, _any, prefix="reduce_")
 
 _AXES = " over `axis` (a number, a list, or None for all axes)."
 REDUCTIONS = {
@@ -553,9 +539,7 @@ globals().update({name: reduction(name.strip("_"), *row) for name, row in REDUCT
 def _refusing_integers(fn: Any) -> Any:
     # These two raise TypeError where the others raise InvalidArgumentError.
     @functools.wraps(fn)
-    def public(
-        input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
-    ) -> Tensor:
+    def public(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
         array = raw(input_tensor)
         if kind_of(array.dtype) not in FIELD:
             raise TypeError(
@@ -599,9 +583,7 @@ def zero_fraction(value):
 def _arg(name: str, fn: Any, doc: str) -> Any:
     renamed(name, fn)
 
-    def public(
-        input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None
-    ) -> Tensor:
+    def public(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
         array = raw(input)
         if array.ndim == 0:
             raise InvalidArgumentError(f"{public.__name__}: input must have at least one axis, got a scalar")
@@ -663,9 +645,7 @@ def _scan(name: str, scan: Any, start: float, kinds: str, doc: str) -> Any:
     return public
 
 
-cumsum = _scan(
-    "cumsum", lambda x, axis: jnp.cumsum(x, axis, dtype=x.dtype), 0, NUMBER, "The running sum along `axis`."
-)
+cumsum = _scan("cumsum", lambda x, axis: jnp.cumsum(x, axis, dtype=x.dtype), 0, NUMBER, "The running sum along `axis`.")
 cumprod = _scan(
     "cumprod",
     lambda x, axis: jnp.cumprod(x, axis, dtype=x.dtype),
@@ -760,13 +740,9 @@ def _sorted_segment(how: str) -> Any:
         ids = host(segment_ids, "segment_ids")
         array = raw(data)
         if ids.ndim != 1 or array.ndim == 0 or ids.shape[0] != array.shape[0]:
-            raise InvalidArgumentError(
-                f"segment_ids must have shape ({np.shape(array)[:1]}), got {ids.shape}"
-            )
+            raise InvalidArgumentError(f"segment_ids must have shape ({np.shape(array)[:1]}), got {ids.shape}")
         if (np.diff(ids) < 0).any():
-            raise InvalidArgumentError(
-                "segment_ids are not increasing: use tf.math.unsorted_" + public.__name__
-            )
+            raise InvalidArgumentError("segment_ids are not increasing: use tf.math.unsorted_" + public.__name__)
         return op(kernel, array, raw(segment_ids), num_segments=int(ids[-1]) + 1 if ids.size else 0)
 
     public.__name__ = public.__qualname__ = f"segment_{how}"
@@ -782,14 +758,10 @@ def _unsorted_segment(how: str) -> Any:
 
     renamed(kernel.__name__, flat)
 
-    def public(
-        data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None
-    ) -> Tensor:
+    def public(data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None) -> Tensor:
         array, ids = raw(data), raw(segment_ids)
         if array.shape[: ids.ndim] != ids.shape:
-            raise InvalidArgumentError(
-                f"data's shape {array.shape} must begin with segment_ids' shape {ids.shape}"
-            )
+            raise InvalidArgumentError(f"data's shape {array.shape} must begin with segment_ids' shape {ids.shape}")
         return op(flat, array, ids, num_segments=int(static(num_segments, "num_segments")))
 
     public.__name__ = public.__qualname__ = f"unsorted_segment_{how}"
@@ -822,9 +794,7 @@ def bincount(
 ) -> Tensor:
     """How often each number 0, 1, 2 ... occurs in `arr` (or the sum of `weights` there)."""
     if axis not in (None, 0) or binary_output:
-        raise NotImplementedError(
-            "bincount: axis and binary_output are not supported, use jax.vmap(jnp.bincount)"
-        )
+        raise NotImplementedError("bincount: axis and binary_output are not supported, use jax.vmap(jnp.bincount)")
     values = host(arr, "arr").reshape(-1)
     length = max(int(values.max()) + 1 if values.size else 0, int(minlength or 0))
     if maxlength is not None:

@@ -110,6 +110,4 @@ def _in_jax(name: str) -> str | None:
     import jax.scipy.special  # here, since only an error needs it
 
     places = {"jnp": jax.numpy, "jax.lax": jax.lax, "jax.nn": jax.nn, "jax.scipy.special": jax.scipy.special}
-    return next(
-        (f"{place}.{name}" for place, module in places.items() if callable(getattr(module, name, None))), None
-    )
+    return next((f"{place}.{name}" for place, module in places.items() if callable(getattr(module, name, None))), None)

@@ -177,12 +177,8 @@ def dropout(
         rate = raw(rate, array.dtype)
     shape = array.shape
     if noise_shape is not None:
-        given = (
-            noise_shape if isinstance(noise_shape, (list, tuple)) else shape_of(noise_shape, "noise_shape")
-        )
-        shape = tuple(
-            size if wanted is None else int(wanted) for wanted, size in zip(given, array.shape, strict=True)
-        )
+        given = noise_shape if isinstance(noise_shape, (list, tuple)) else shape_of(noise_shape, "noise_shape")
+        shape = tuple(size if wanted is None else int(wanted) for wanted, size in zip(given, array.shape, strict=True))
     return op(_dropout, array, rate, *_random.state.next(seed), shape=shape)
 
 
@@ -234,9 +230,7 @@ def _softmax_cross_entropy(labels, logits, axis):
 renamed("softmax_cross_entropy", _softmax_cross_entropy)
 
 
-def sparse_softmax_cross_entropy_with_logits(
-    labels: TensorLike, logits: TensorLike, name: str | None = None
-) -> Tensor:
+def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """-log(softmax(logits))[label] along the last axis: one loss for each example.
 
     Args:
@@ -277,9 +271,7 @@ def _like_logits(name: str, labels: Any, logits: Any) -> list:
     _require_logits(name, labels, logits)
     labels, logits = (raw(array) for array in operands(labels, logits))
     if labels.shape != logits.shape:
-        raise ValueError(
-            f"{name}: logits and labels must have the same shape, got {logits.shape} and {labels.shape}"
-        )
+        raise ValueError(f"{name}: logits and labels must have the same shape, got {logits.shape} and {labels.shape}")
     require_kind(name, logits, FLOAT)
     return [labels, logits]
 
@@ -297,11 +289,7 @@ def sigmoid_cross_entropy_with_logits(
 
 def _sigmoid_cross_entropy(labels, logits):
     positive = logits >= 0
-    return (
-        jnp.where(positive, logits, 0)
-        - logits * labels
-        + jnp.log1p(jnp.exp(jnp.where(positive, -logits, logits)))
-    )
+    return jnp.where(positive, logits, 0) - logits * labels + jnp.log1p(jnp.exp(jnp.where(positive, -logits, logits)))
 
 
 def weighted_cross_entropy_with_logits(
@@ -386,9 +374,7 @@ def _batch_normalization(x, mean, variance, *rest, has_offset, has_scale):
 renamed("batch_normalization", _batch_normalization)
 
 
-def bias_add(
-    value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None
-) -> Tensor:
+def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None) -> Tensor:
     """`bias`, a vector, added along the channel axis: the last, or the second for data formats that begin with 'NC'.
 
     Raises:
@@ -400,9 +386,7 @@ def bias_add(
     x, b = (raw(array) for array in operands(value, bias))
     axis = 1 if (data_format or "").startswith("NC") else x.ndim - 1
     if x.ndim < 2 or b.ndim != 1 or x.shape[axis] != b.shape[0]:
-        raise InvalidArgumentError(
-            f"bias_add: a bias of shape {b.shape} does not fit axis {axis} of shape {x.shape}"
-        )
+        raise InvalidArgumentError(f"bias_add: a bias of shape {b.shape} does not fit axis {axis} of shape {x.shape}")
     return op(_bias_add, x, b, axis=axis)
 
 
@@ -413,9 +397,7 @@ def _bias_add(x, bias, axis):
 renamed("bias_add", _bias_add)
 
 
-def embedding_lookup(
-    params: TensorLike, ids: TensorLike, max_norm: Any = None, name: str | None = None
-) -> Tensor:
+def embedding_lookup(params: TensorLike, ids: TensorLike, max_norm: Any = None, name: str | None = None) -> Tensor:
     """The rows of `params` at `ids`, clipped to `max_norm` where it is given."""
     if isinstance(params, (list, tuple)) and len(params) == 1:
         params = params[0]
@@ -529,9 +511,7 @@ def _convolution(
     first = _channels_first(data_format, rank)
     channels, taken = image.shape[1 if first else -1], weights.shape[-2]
     if "output_shape" not in options and (not taken or channels % taken):
-        raise InvalidArgumentError(
-            f"{name}: input depth {channels} must be a multiple of filter depth {taken}"
-        )
+        raise InvalidArgumentError(f"{name}: input depth {channels} must be a multiple of filter depth {taken}")
     out = op(
         kernel,
         image,
@@ -617,9 +597,7 @@ def depthwise_conv2d(
     name: str | None = None,
 ) -> Tensor:
     """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
-    return _convolution(
-        "depthwise_conv2d", 2, _depthwise, input, filter, strides, padding, data_format, dilations
-    )
+    return _convolution("depthwise_conv2d", 2, _depthwise, input, filter, strides, padding, data_format, dilations)
 
 
 def separable_conv2d(
@@ -681,9 +659,7 @@ def _window(x, size, strides, padding, first):
 
 def _max_pool(x, size, strides, padding, first):
     lowest = -np.inf if kind_of(x.dtype) == "f" else jnp.iinfo(x.dtype).min
-    return lax.reduce_window(
-        x, np.asarray(lowest, x.dtype), lax.max, *_window(x, size, strides, padding, first)
-    )
+    return lax.reduce_window(x, np.asarray(lowest, x.dtype), lax.max, *_window(x, size, strides, padding, first))
 
 
 def _avg_pool(x, size, strides, padding, first):
@@ -729,16 +705,12 @@ def _pooling(kernel: Any, what: str) -> tuple:
         ) -> Tensor:
             return _pooled(kernel, input, rank, ksize, strides, padding, data_format)
 
-        public.__doc__ = (
-            f"The {what} of each window of size `ksize`, `strides` apart. Padding as in `conv2d`."
-        )
+        public.__doc__ = f"The {what} of each window of size `ksize`, `strides` apart. Padding as in `conv2d`."
         return renamed(name, public)
 
     name = kernel.__name__
     formats = {None: None, 1: "NWC", 2: "NHWC", 3: "NDHWC"}
-    return tuple(
-        by_rank(rank, name + (f"{rank}d" if rank else ""), default) for rank, default in formats.items()
-    )
+    return tuple(by_rank(rank, name + (f"{rank}d" if rank else ""), default) for rank, default in formats.items())
 
 
 max_pool, max_pool1d, max_pool2d, max_pool3d = _pooling(_max_pool, "largest element")

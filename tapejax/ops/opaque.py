@@ -51,7 +51,9 @@ def _adjust_integers(images: Any, contrast_factor: Any) -> Any:
     return jnp.clip(adjusted * (limit + 0.5), 0, limit).astype(images.dtype)
 
 
-def numpy_function(func: Callable, inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None) -> Any:
+def numpy_function(
+    func: Callable, inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
+) -> Any:
     """Runs `func` on NumPy arrays as an operation of its own, which has no gradient: what depends on it is not connected.
 
     Args:
@@ -70,6 +72,7 @@ def numpy_function(func: Callable, inp: Sequence[Any], Tout: Any, stateful: bool
         found = func(*(np.asarray(x) for x in arrays))
     found = list(found) if several else [found]
     results = [convert_to_tensor(np.asarray(x, requested(t))) for x, t in zip(found, nest.flatten(Tout), strict=True)]
+
     # noted as an operation, so that it shows on the tape and a gradient can be registered for it
     def fn(*_: Any) -> list[Any]:
         return [jax.lax.stop_gradient(x._array) for x in results]

@@ -218,9 +218,7 @@ def normal(
 ) -> Tensor:
     """Normally distributed numbers. The gradient reaches `mean` and `stddev`."""
     wanted = _float_dtype(dtype)
-    return _draw(
-        _normal, *state.next(seed), *_parameters(wanted, mean, stddev), shape=shape_of(shape), dtype=wanted
-    )
+    return _draw(_normal, *state.next(seed), *_parameters(wanted, mean, stddev), shape=shape_of(shape), dtype=wanted)
 
 
 def truncated_normal(
@@ -273,9 +271,7 @@ def gamma(
     return _draw(_gamma, *state.next(seed), *given, shape=shape_of(shape), dtype=wanted)
 
 
-def poisson(
-    shape: Any, lam: TensorLike, dtype: Any = "float32", seed: Any = None, name: str | None = None
-) -> Tensor:
+def poisson(shape: Any, lam: TensorLike, dtype: Any = "float32", seed: Any = None, name: str | None = None) -> Tensor:
     """`shape` numbers from each Poisson distribution in `lam`."""
     return _draw(_poisson, *state.next(seed), raw(lam), shape=shape_of(shape), dtype=requested(dtype))
 
@@ -309,9 +305,7 @@ def shuffle(value: TensorLike, seed: Any = None, name: str | None = None) -> Ten
 def _stateless(seed: TensorLike) -> tuple:
     array = raw(seed)
     if array.shape != (2,) or kind_of(array.dtype) not in "iu":
-        raise InvalidArgumentError(
-            f"seed must be two integers, shape (2,), got {array.dtype} of shape {array.shape}"
-        )
+        raise InvalidArgumentError(f"seed must be two integers, shape (2,), got {array.dtype} of shape {array.shape}")
     halves = op(_halves, array)
     return halves[0]._array, halves[1]._array
 
@@ -338,9 +332,7 @@ def stateless_normal(
 ) -> Tensor:
     """As `normal`, but the same `seed`, two integers, always gives the same numbers."""
     wanted = _float_dtype(dtype)
-    return _draw(
-        _normal, *_stateless(seed), *_parameters(wanted, mean, stddev), shape=shape_of(shape), dtype=wanted
-    )
+    return _draw(_normal, *_stateless(seed), *_parameters(wanted, mean, stddev), shape=shape_of(shape), dtype=wanted)
 
 
 def stateless_truncated_normal(
@@ -410,9 +402,7 @@ def stateless_poisson(
 ) -> Tensor:
     """Numbers from Poisson distributions, of the whole `shape`; the same `seed` always gives the same numbers."""
     rates, sizes = raw(lam), shape_of(shape)
-    return _draw(
-        _poisson, *_stateless(seed), rates, shape=sizes[: len(sizes) - rates.ndim], dtype=requested(dtype)
-    )
+    return _draw(_poisson, *_stateless(seed), rates, shape=sizes[: len(sizes) - rates.ndim], dtype=requested(dtype))
 
 
 def stateless_binomial(

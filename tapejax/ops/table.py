@@ -61,9 +61,7 @@ def static(value: Any, argument: str = "argument") -> Any:
     if type(value) is tuple and all(type(item) is int for item in value):
         return value
     if isinstance(value, _ARRAYS):
-        return (
-            host(value, argument).tolist() if np.ndim(value) == 0 else static(host(value, argument).tolist())
-        )
+        return host(value, argument).tolist() if np.ndim(value) == 0 else static(host(value, argument).tolist())
     if isinstance(value, DType):
         return value.dtype
     if isinstance(value, (list, tuple, range)):
@@ -190,14 +188,10 @@ def _option(name: str, value: Any) -> Any:
 
 def _with_name(signature: inspect.Signature, tensors: Sequence[str] = ()) -> inspect.Signature:
     parameters = [
-        p.replace(
-            kind=p.POSITIONAL_OR_KEYWORD, annotation="TensorLike" if p.name in tensors else p.annotation
-        )
+        p.replace(kind=p.POSITIONAL_OR_KEYWORD, annotation="TensorLike" if p.name in tensors else p.annotation)
         for p in signature.parameters.values()
     ]
-    extra = inspect.Parameter(
-        "name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="str | None"
-    )
+    extra = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="str | None")
     return signature.replace(parameters=[*parameters, extra], return_annotation="Tensor")
 
 
@@ -206,9 +200,7 @@ def _as_array(x: TensorLike, kinds: str) -> Any:
     return raw(x, "bool") if kinds == BOOL and not is_array_like(x) else raw(x)
 
 
-def unary(
-    name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: str = "x"
-) -> Callable[..., Tensor]:
+def unary(name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: str = "x") -> Callable[..., Tensor]:
     """A public function of one tensor, elementwise. `fn` must be a stable object: a ``jnp`` function for one."""
 
     def public(x: TensorLike, name: str | None = None) -> Tensor:
@@ -239,9 +231,7 @@ def binary(
 def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Callable[..., Tensor]:
     """A public function that reduces axes; ``fn(x, axis, keepdims)`` gets a tuple of axes."""
 
-    def public(
-        input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
-    ) -> Tensor:
+    def public(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
         array = input_tensor._array if type(input_tensor) is Tensor else _as_array(input_tensor, kinds)
         require_kind(public.__name__, array, kinds)
         return op(fn, array, axis=axes_of(axis, array.ndim), keepdims=bool(keepdims))

@@ -140,9 +140,7 @@ def test_matrices(tf):
             tf.einsum("ij,kj->ik", a, tf.math.conj(b)),
         ]
         norm = tf.reduce_sum(tf.abs(a @ b) ** 2)
-    return [tape.gradient(y, [a, b], unconnected_gradients="zero") for y in values], tape.gradient(
-        norm, [a, b]
-    )
+    return [tape.gradient(y, [a, b], unconnected_gradients="zero") for y in values], tape.gradient(norm, [a, b])
 
 
 @parity

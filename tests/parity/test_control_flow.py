@@ -85,9 +85,7 @@ def test_case_exclusive(tf):
     )
 
 
-@parity(
-    differs="exclusive=True raises where several are true, as documented; eager TensorFlow does not look"
-)
+@parity(differs="exclusive=True raises where several are true, as documented; eager TensorFlow does not look")
 def test_several_that_exclude_each_other(tf):
     """Then at most one may be true."""
     x = tf.constant(2.0)
@@ -152,9 +150,7 @@ def test_a_loop_whose_length_depends_on_values(tf):
     """Newton's square root until it is good enough."""
     a = tf.Variable(2.0)
     with tf.GradientTape() as tape:
-        (root,) = tf.while_loop(
-            lambda r: tf.abs(r * r - a) > 1e-4, lambda r: [0.5 * (r + a / r)], [tf.constant(1.0)]
-        )
+        (root,) = tf.while_loop(lambda r: tf.abs(r * r - a) > 1e-4, lambda r: [0.5 * (r + a / r)], [tf.constant(1.0)])
     return root, tape.gradient(root, a)
 
 
@@ -184,9 +180,7 @@ def test_maximum_iterations(tf):
     """An upper bound; a loop that never runs."""
     x = tf.Variable(2.0)
     with tf.GradientTape(persistent=True) as tape:
-        bounded = tf.while_loop(
-            lambda i, y: True, lambda i, y: [i + 1, y * x], [0, 1.0], maximum_iterations=3
-        )
+        bounded = tf.while_loop(lambda i, y: True, lambda i, y: [i + 1, y * x], [0, 1.0], maximum_iterations=3)
         never = tf.while_loop(lambda y: y > 100.0, lambda y: [y * x], [x * 1.0])
     return bounded, tape.gradient(bounded[1], x), never, tape.gradient(never, x)
 
@@ -211,9 +205,7 @@ def test_a_loop_at_second_order(tf):
     x = tf.Variable(1.5)
     with tf.GradientTape() as outer:
         with tf.GradientTape() as inner:
-            _, y = tf.while_loop(
-                lambda i, y: i < 3, lambda i, y: (i + 1, y * x), (tf.constant(0), tf.constant(1.0))
-            )
+            _, y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), (tf.constant(0), tf.constant(1.0)))
         slope = inner.gradient(y, x)
 
     def descend(i, w):
@@ -260,9 +252,7 @@ def test_map_fn_over_structures(tf):
     """Several tensors in, several out, of other dtypes."""
     a, b = tf.constant([1.0, 2.0]), tf.constant([[1, 2], [3, 4]])
     return (
-        tf.map_fn(
-            lambda pair: pair[0] * tf.cast(pair[1], tf.float32), (a, b), fn_output_signature=tf.float32
-        ),
+        tf.map_fn(lambda pair: pair[0] * tf.cast(pair[1], tf.float32), (a, b), fn_output_signature=tf.float32),
         tf.map_fn(lambda x: (x, x * 2.0), a, fn_output_signature=(tf.float32, tf.float32)),
         tf.map_fn(
             lambda x: {"n": tf.cast(x, tf.int32), "x": x},
@@ -351,9 +341,7 @@ def test_scan_over_structures(tf):
     """An accumulator of another structure than the elements."""
     x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     return (
-        tf.scan(
-            lambda state, row: (state[0] + 1, state[1] + row), x, initializer=(tf.constant(0), tf.zeros(2))
-        ),
+        tf.scan(lambda state, row: (state[0] + 1, state[1] + row), x, initializer=(tf.constant(0), tf.zeros(2))),
         tf.scan(lambda a, pair: a + pair[0] * pair[1], (x, x), initializer=tf.zeros(2)),
         tf.scan(lambda a, b: a + b, x),
     )
@@ -379,9 +367,7 @@ def test_folds_over_structures(tf):
     a, b = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])
     return (
         tf.foldl(lambda acc, pair: acc + pair[0] * pair[1], (a, b), initializer=tf.constant(0.0)),
-        tf.foldl(
-            lambda acc, x: (acc[0] + x, acc[1] * x), a, initializer=(tf.constant(0.0), tf.constant(1.0))
-        ),
+        tf.foldl(lambda acc, x: (acc[0] + x, acc[1] * x), a, initializer=(tf.constant(0.0), tf.constant(1.0))),
         tf.foldr(lambda acc, pair: [acc[0] + pair[1]], [a, b], initializer=[tf.constant(0.0)]),
     )
 
@@ -392,9 +378,7 @@ def test_scans_that_are_refused(tf):
     x = tf.constant([1.0, 2.0])
     return (
         error_of(tf.scan, lambda a, b: (a, b), x, initializer=tf.constant(1.0)),
-        error_of(
-            tf.scan, lambda a, b: a + b[0], (x, tf.constant([1.0, 2.0, 3.0])), initializer=tf.constant(0.0)
-        )
+        error_of(tf.scan, lambda a, b: a + b[0], (x, tf.constant([1.0, 2.0, 3.0])), initializer=tf.constant(0.0))
         is None,
     )
 

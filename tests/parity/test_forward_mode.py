@@ -364,9 +364,7 @@ def test_through_a_custom_gradient(tf):
     return acc.jvp(y)
 
 
-@parity(
-    differs="forward mode keeps to a custom gradient as reverse mode does; TensorFlow looks into the function"
-)
+@parity(differs="forward mode keeps to a custom gradient as reverse mode does; TensorFlow looks into the function")
 def test_through_a_custom_gradient_of_operations(tf):
     """The gradient function, or what the operations in the function are."""
 

@@ -345,9 +345,7 @@ def test_a_hessian_inside_the_block(tf):
     return hessian, tape.gradient(z, x)
 
 
-@parity(
-    differs="a second derivative that is zero everywhere is None; TensorFlow has zeros for some operations"
-)
+@parity(differs="a second derivative that is zero everywhere is None; TensorFlow has zeros for some operations")
 def test_the_curvature_of_a_kink(tf):
     """relu, abs and maximum are straight on both sides."""
     x = tf.Variable([-1.0, 2.0])

@@ -315,9 +315,7 @@ def test_inside_the_block_of_a_persistent_tape(tf):
 def test_a_tape_that_was_never_entered(tf):
     """There is nothing to differentiate."""
     x = tf.Variable([1.0, 2.0])
-    return error_of(tf.GradientTape().jacobian, x * 1.0, x), error_of(
-        tf.GradientTape().batch_jacobian, x * 1.0, x
-    )
+    return error_of(tf.GradientTape().jacobian, x * 1.0, x), error_of(tf.GradientTape().batch_jacobian, x * 1.0, x)
 
 
 @parity
@@ -408,9 +406,7 @@ def test_the_batch_is_checked(tf):
     return [error_of(tape.batch_jacobian, *pair) for pair in pairs]
 
 
-@parity(
-    differs="a scalar target is a ValueError as a vector is; TensorFlow stumbles over its shape (IndexError)"
-)
+@parity(differs="a scalar target is a ValueError as a vector is; TensorFlow stumbles over its shape (IndexError)")
 def test_a_scalar_as_batch(tf):
     """A scalar target has no batch."""
     x = tf.Variable(draw(3, 2))
@@ -446,9 +442,7 @@ def test_a_batch_uses_the_tape_up(tf):
     return first, error_of(tape.batch_jacobian, y, x), refused, other.batch_jacobian(z, x)
 
 
-@parity(
-    differs="experimental_use_pfor=False works on any tape; TensorFlow wants a persistent one (RuntimeError)"
-)
+@parity(differs="experimental_use_pfor=False works on any tape; TensorFlow wants a persistent one (RuntimeError)")
 def test_without_vectorisation_on_a_tape_used_once(tf):
     """TensorFlow's loop asks the tape once for each row."""
     x = tf.Variable(draw(3, 2))

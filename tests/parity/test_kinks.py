@@ -200,9 +200,7 @@ def test_where_broadcasts(tf):
 def test_a_comparison_as_a_mask(tf):
     """A mask from a comparison is a constant."""
     x = [-1.0, 0.5, 2.0]
-    return slopes(tf, lambda x: x * tf.cast(x > 0.0, x.dtype), x), slopes(
-        tf, lambda x: tf.cast(x > 0.0, x.dtype), x
-    )
+    return slopes(tf, lambda x: x * tf.cast(x > 0.0, x.dtype), x), slopes(tf, lambda x: tf.cast(x > 0.0, x.dtype), x)
 
 
 @parity
@@ -261,9 +259,7 @@ def test_functions_that_have_zeros_or_none(tf):
 def test_reductions_of_nothing(tf):
     """Reductions of empty tensors, and their gradients."""
     x = np.zeros([0, 3], "float32")
-    return [
-        slopes(tf, function, x) for function in (tf.reduce_sum, lambda x: tf.reduce_sum(x, 0), tf.reduce_prod)
-    ]
+    return [slopes(tf, function, x) for function in (tf.reduce_sum, lambda x: tf.reduce_sum(x, 0), tf.reduce_prod)]
 
 
 @parity

@@ -260,9 +260,7 @@ ARRAYS = [
     row("gather_nd", lambda tf, x: tf.gather_nd(x, [[0, 1], [1, 2], [0, 1]]), CUBE),
     row("gather_nd_batch", lambda tf, x: tf.gather_nd(x, [[[1], [0]], [[2], [2]]], batch_dims=1), CUBE),
     row("scatter_nd", lambda tf, x: tf.scatter_nd([[1], [3], [1]], x, [5]), a(1, 2, 3)),
-    row(
-        "scatter_update", lambda tf, x, y: tf.tensor_scatter_nd_update(x, [[1], [0]], y), a(1, 2, 3), a(7, 8)
-    ),
+    row("scatter_update", lambda tf, x, y: tf.tensor_scatter_nd_update(x, [[1], [0]], y), a(1, 2, 3), a(7, 8)),
     row("scatter_add", lambda tf, x, y: tf.tensor_scatter_nd_add(x, [[1], [1]], y), a(1, 2, 3), a(7, 8)),
     row("scatter_sub", lambda tf, x, y: tf.tensor_scatter_nd_sub(x, [[1], [1]], y), a(1, 2, 3), a(7, 8)),
     row("boolean_mask", lambda tf, x: tf.boolean_mask(x, [True, False, True]) ** 2, RAGGED),
@@ -270,9 +268,7 @@ ARRAYS = [
     row("boolean_mask_nd", lambda tf, x: tf.boolean_mask(x, x > 1), CUBE),
     row("slice", lambda tf, x: tf.slice(x, [0, 1, 0], [-1, 2, 3]), CUBE),
     row("strided_slice", lambda tf, x: tf.strided_slice(x, [0, 1], [2, 3], [1, 2], shrink_axis_mask=1), CUBE),
-    row(
-        "sort", lambda tf, x: tf.sort(x, axis=1)[:, 0] * 3 + tf.sort(x, direction="DESCENDING")[:, 1], RAGGED
-    ),
+    row("sort", lambda tf, x: tf.sort(x, axis=1)[:, 0] * 3 + tf.sort(x, direction="DESCENDING")[:, 1], RAGGED),
     row(
         "sort_ties",
         lambda tf, x: [tf.sort(x)[:2], tf.sort(x, direction="DESCENDING")[:2] * 3],
@@ -282,9 +278,7 @@ ARRAYS = [
     row("top_k", lambda tf, x: tf.math.top_k(x, 2), RAGGED),
     row("top_k_values", lambda tf, x: tf.math.top_k(x, 2).values * 3, RAGGED),
     row("searchsorted", lambda tf, x: tf.searchsorted(x, [0.0, 1, 9], side="right"), a(0, 1, 2)),
-    row(
-        "one_hot_values", lambda tf, x, y: tf.one_hot([0, 2, -1], 3, on_value=x, off_value=y), f32(2), f32(3)
-    ),
+    row("one_hot_values", lambda tf, x, y: tf.one_hot([0, 2, -1], 3, on_value=x, off_value=y), f32(2), f32(3)),
     row("fill", lambda tf, x: tf.fill([2, 3], x) * 2, f32(2)),
     row("linspace", lambda tf, x, y: tf.linspace(x, y, 5), f32(2), f32(3)),
     row("identity", lambda tf, x: tf.identity(x), RAGGED),
@@ -450,9 +444,7 @@ LOSSES = [
         lambda tf, x: tf.nn.sparse_softmax_cross_entropy_with_logits([[2, 0, 1], [1, 1, 3]], x),
         CUBE,
     ),
-    row(
-        "sigmoid_xent", lambda tf, p, x: tf.nn.sigmoid_cross_entropy_with_logits(labels=p, logits=x), P, L - 1
-    ),
+    row("sigmoid_xent", lambda tf, p, x: tf.nn.sigmoid_cross_entropy_with_logits(labels=p, logits=x), P, L - 1),
     row(
         "sigmoid_xent_large",
         lambda tf, p, x: tf.nn.sigmoid_cross_entropy_with_logits(p, x),
@@ -1149,9 +1141,7 @@ def test_arguments_have_tensorflows_names_order_and_defaults():
             path = f"{namespace}.{name}".removeprefix("tf.")
             if isinstance(ours, type) or not callable(ours) or path in ("meshgrid", "parallel_stack"):
                 continue
-            want, got = (
-                list(inspect.signature(fn).parameters.values()) for fn in (find(tensorflow, path), ours)
-            )
+            want, got = (list(inspect.signature(fn).parameters.values()) for fn in (find(tensorflow, path), ours))
             assert [p.name for p in got] == [p.name for p in want if p.name != "dim"], path
             for one, other in zip(want, got):
                 if one.name != "name" and one.default is not one.empty:

@@ -78,9 +78,7 @@ def test_numpy_function_is_not_connected(tf):
     x = tf.Variable([1.0, 2.0])
     with tf.GradientTape(persistent=True) as tape:
         y = tf.numpy_function(np.sinh, [x], tf.float32)
-        both = tf.numpy_function(
-            lambda a, b: (a + b, a.astype("int32")), [x, np.float32(3)], [tf.float32, tf.int32]
-        )
+        both = tf.numpy_function(lambda a, b: (a + b, a.astype("int32")), [x, np.float32(3)], [tf.float32, tf.int32])
         z = y * x
     return y, both, tape.gradient(z, x)
 

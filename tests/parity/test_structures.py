@@ -7,12 +7,8 @@ from harness import error_of, parity
 
 Pair = collections.namedtuple("Pair", "left right")
 
-INVITES_MISTAKES = (
-    "output_gradients must match the targets in number and shape; TensorFlow pads, drops or broadcasts"
-)
-ONE_CLASS_OF_ERROR = (
-    "a number as target or source is a TypeError like any other non-tensor, not an AttributeError"
-)
+INVITES_MISTAKES = "output_gradients must match the targets in number and shape; TensorFlow pads, drops or broadcasts"
+ONE_CLASS_OF_ERROR = "a number as target or source is a TypeError like any other non-tensor, not an AttributeError"
 
 
 def recorded(tf, function, *values):

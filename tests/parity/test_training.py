@@ -14,9 +14,7 @@ def three_clusters(seed, count=90):
     rng = np.random.default_rng(seed)
     labels = np.arange(count) % 3
     centers = np.array([[0.0, 2.0], [2.0, -1.0], [-2.0, -1.0]])
-    return (centers[labels] + rng.normal(scale=0.7, size=(count, 2))).astype("float32"), labels.astype(
-        "int32"
-    )
+    return (centers[labels] + rng.normal(scale=0.7, size=(count, 2))).astype("float32"), labels.astype("int32")
 
 
 @parity(rtol=1e-4)
@@ -44,9 +42,7 @@ def test_a_softmax_classifier(tf):
         batch = slice(step % 3 * 30, step % 3 * 30 + 30)
         with tf.GradientTape() as tape:
             logits = tf.constant(points[batch]) @ weights + bias
-            loss = tf.reduce_mean(
-                tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels[batch], logits=logits)
-            )
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels[batch], logits=logits))
         for variable, gradient in zip([weights, bias], tape.gradient(loss, [weights, bias])):
             variable.assign_sub(0.5 * gradient)
         losses.append(float(loss))
