@@ -64,6 +64,8 @@ class ForwardAccumulator:
         return self
 
     def __exit__(self, *exception: Any) -> None:
+        if self._trace is None:
+            return
         trace, self._trace = self._trace, None
         recorder.stop(self._recording, trace)
 

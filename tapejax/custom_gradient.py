@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from . import nest, recorder
+from . import derivatives, nest, recorder
 from .errors import InvalidArgumentError
-from .program import is_inexact
+from .program import extract, is_inexact
 from .recorder import Op, Recording
 from .structures import conjugate, is_variable, leaf_of
 from .values import Tensor, raw
@@ -229,8 +229,14 @@ def _with_gradient(traced: _Traced, outputs: int, inputs: int, *flat: Any) -> li
     return call(list(flat[:outputs]), list(flat[outputs:end]), list(flat[end:]))
 
 
+def _without_results(fn: Callable, count: int) -> Callable:
+    return lambda *flat: fn(*flat[count:])
+
+
 def recompute_grad(f: Callable) -> Callable:
     """`f` with its intermediate values computed again in the backward pass instead of kept, as `jax.checkpoint` does.
+
+    On values `f` runs as Python both times: what it draws at random should come from a key or seed that it is given.
 
     Args:
       f: a function of tensors; it may read Variables.
@@ -254,18 +260,31 @@ def recompute_grad(f: Callable) -> Callable:
         inputs = [recorder.read(x) if is_variable(x) else leaf.array for x in arguments if (leaf := leaf_of(x))]
         inputs += [recorder.read(v) for v in variables]
 
-        @jax.checkpoint
         def again(*arrays: Any) -> list[Any]:
             given = iter(arrays)
             rebuilt = [x if leaf_of(x) is None else leaf_of(x).wrap(next(given)) for x in arguments]  # type: ignore[union-attr]
             with holding(variables, list(given)):
                 return [raw(x) for x in nest.flatten(f(*nest.pack_sequence_as(list(args), rebuilt), **kwargs))]
 
+        def pull(cotangents: Sequence[Any]) -> list[Any]:
+            recording = Recording(watch_accessed=False)
+            fresh = [recorder.apply(jnp.copy, x) for x in inputs]  # one value may have come as two arguments
+            for x in fresh:
+                recording.watch(x)
+            with recorder.also(recording):
+                targets = again(*fresh)
+            program, read = extract(recording, targets, fresh)
+            return [None] * len(flat) + derivatives.pull_back(program, read, cotangents)
+
         name = getattr(f, "__name__", "recompute_grad")
-        if recorder.eager():
-            outputs = recorder.run(Op(name, again, lambda *_: [jnp.copy(raw(x)) for x in flat], eager=True), inputs)
+        if recorder.eager():  # as Python, once more
+            results = [raw(x) for x in flat]
+            fn = _without_results(jax.checkpoint(again), len(results))
+            op = Op(name, fn, functools.partial(_copies, len(results)), eager=True, pull=pull, results=len(results))
+            outputs = recorder.run(op, (*results, *inputs))
         else:
-            outputs = recorder.run(Op(name, again, again), inputs)
+            fn = jax.checkpoint(again)
+            outputs = recorder.run(Op(name, fn, fn), inputs)
         wrapped = [y if isinstance(x, jax.Array) else Tensor(y) for y, x in zip(outputs, flat, strict=True)]
         return nest.pack_sequence_as(result, wrapped)
 

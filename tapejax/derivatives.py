@@ -345,14 +345,14 @@ def _map_chunks(row: Any, count: int, program: Program, values: Sequence[Any], r
 COMPILE_AT_MOST = 128
 # Compiling a program whole costs about as much as compiling this share of its steps one by one (README, "Speed").
 WHOLE_PER_STEP = 1 / 4
-# After every so many programs compiled whole, the next must have come back once more: a loop of ever new lengths is not
-# worth a compile for each.
+# For every so many programs that were compiled whole in vain, the next must have come back once more: a loop of ever new
+# lengths is not worth a compile for each.
 PATIENCE = 8
 CACHED_PROGRAMS = 4096
 
 _sightings: OrderedDict[Program, int] = OrderedDict()
 _kinds: OrderedDict[Any, int] = OrderedDict()
-_whole_programs: set[int] = set()
+_unproved: set[int] = set()  # programs that were compiled whole and have not come back yet
 
 
 def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any] | None = None) -> list[Any]:
@@ -422,16 +422,19 @@ def _compile_whole(program: Program, values: Sequence[Any]) -> bool:
         return False
     before = _remember(_sightings, program)
     if before < 0:
+        _unproved.discard(hash(program))
         return True
     if before:
-        worth = before > len(_whole_programs) // PATIENCE
+        worth = before > len(_unproved) // PATIENCE
     else:
         kinds = {(*step[3:], step.op, *(_kind(values[slot]) for slot in step.ins)) for step in program.steps}
         fresh = sum(not _remember(_kinds, kind) for kind in kinds)
         worth = fresh >= len(program.steps) * WHOLE_PER_STEP
     if worth:
         _sightings[program] = -1
-        _whole_programs.add(hash(program))
+        if len(_unproved) >= CACHED_SWEEPS:
+            _unproved.clear()
+        _unproved.add(hash(program))
     return worth
 
 

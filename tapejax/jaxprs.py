@@ -257,13 +257,32 @@ def intern(value: Any) -> Any:
     known = _known.get(value)
     if known is not None and (first := known()) is not None:
         return first
-    key = (type(value), _structure(value))
+    if value in _own:
+        return value
+    try:
+        key = (type(value), _structure(value))
+    except _OverArraysError:
+        _own.add(value)
+        return value
     first = _representatives.setdefault(key, value)
     _representatives.move_to_end(key)
     if len(_representatives) > CACHED_STRUCTURES:
         _representatives.popitem(last=False)
     _known[value] = weakref.ref(first)
     return first
+
+
+# Jaxprs with a custom rule that closes over arrays: no two are known to be the same, and to keep one is to keep its arrays.
+_own: weakref.WeakSet = weakref.WeakSet()
+
+
+class _OverArraysError(Exception):
+    pass
+
+
+def is_own(params: dict[str, Any]) -> bool:
+    """Whether `intern` found one of the jaxprs among a primitive's parameters to be like no other."""
+    return any(jaxpr in _own for jaxpr in _inner(params))
 
 
 class _Same:
@@ -334,7 +353,7 @@ def _custom_jvp_rule(params: dict[str, Any]) -> dict[str, Any]:
 
     def rule() -> Any:
         jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
-        return _structure(jaxpr), tuple(map(_Same, consts)), tuple(zeros)
+        return _structure(jaxpr), _rule_constants(consts), tuple(zeros)
 
     return {"jvp_jaxpr_fun": ("jvp", _unfold(params, rule))}
 
@@ -345,11 +364,17 @@ def _custom_vjp_rule(params: dict[str, Any]) -> dict[str, Any]:
     def rule() -> Any:
         jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*[True] * count)
         backward = _backward_jaxpr(params, [v.aval for v in jaxpr.outvars])
-        forward = (_structure(jaxpr), tuple(map(_Same, consts)))
-        return forward, _structure(backward), tuple(map(_Same, _consts(backward)))
+        forward = (_structure(jaxpr), _rule_constants(consts))
+        return forward, _structure(backward), _rule_constants(_consts(backward))
 
     both = ("vjp", _unfold(params, rule))
     return {"fwd_jaxpr_thunk": both, "bwd": both, "out_trees": both}
+
+
+def _rule_constants(consts: Sequence[Any]) -> tuple[_Same, ...]:
+    if any(isinstance(c, jax.Array) for c in consts):
+        raise _OverArraysError
+    return tuple(map(_Same, consts))
 
 
 def _unfold(params: dict[str, Any], rule: Callable[[], Any]) -> Any:
@@ -360,6 +385,8 @@ def _unfold(params: dict[str, Any], rule: Callable[[], Any]) -> Any:
     _unfolding.append(primal)
     try:
         return rule()
+    except _OverArraysError:
+        raise
     except Exception:  # the user's rule fails, or is not for tracing: it is itself only
         return _Same(params)
     finally:

@@ -553,7 +553,10 @@ def _primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -
         else:
             lifted = jaxprs.lift(primitive, params, args, arrays)
         return _jaxpr_op(lifted, params.get("name", primitive.name)), (*arrays, *args)
-    op = _bind_op(primitive, {name: jaxprs.intern(value) for name, value in params.items()})
+    same = {name: jaxprs.intern(value) for name, value in params.items()}
+    if jaxprs.is_own(same):
+        return _own_op(primitive, params), args
+    op = _bind_op(primitive, same)
     if jaxpr is not None:
         if len(_known_jaxprs) >= CACHED_OPS:
             _known_jaxprs.clear()
@@ -568,9 +571,14 @@ _known_jaxprs: dict[int, tuple[tuple, Any, Op]] = {}
 def _bind_op(primitive: Any, params: dict[str, Any]) -> Op:
     try:
         return _cached_bind_op(primitive, tuple(params.items()))
-    except TypeError:  # a parameter that cannot be hashed: an Op equal to itself only
-        fn = functools.partial(primitive.bind, **params)
-        return Op(primitive.name, fn, fn)
+    except TypeError:  # a parameter that cannot be hashed
+        return _own_op(primitive, params)
+
+
+def _own_op(primitive: Any, params: dict[str, Any]) -> Op:
+    # It will not be recognised when it comes again: to compile or keep anything for it would be in vain.
+    fn = functools.partial(primitive.bind, **params)
+    return Op(params.get("name") or primitive.name, fn, fn, eager=True)
 
 
 @functools.lru_cache(CACHED_OPS)
@@ -584,7 +592,10 @@ def _cached_bind_op(primitive: Any, params: tuple[tuple[str, Any], ...]) -> Op:
 
 
 def _jaxpr_op(closed: Any, name: str) -> Op:
-    return _cached_jaxpr_op(jaxprs.intern(closed), name)
+    same = jaxprs.intern(closed)
+    if jaxprs.is_own({"jaxpr": same}):
+        return Op(name, jaxpr_as_fun(same), functools.partial(jax.core.eval_jaxpr, same.jaxpr, ()), eager=True)
+    return _cached_jaxpr_op(same, name)
 
 
 @functools.lru_cache(CACHED_OPS)

@@ -11,6 +11,7 @@ from plain_jax import CASES
 
 import tapejax as tf
 from tapejax import derivatives, recorder
+from tapejax import registry as registered
 
 
 def draw(*shape, seed=0):
@@ -463,6 +464,89 @@ def test_recompute_grad_is_a_checkpoint():
     text = str(jax.make_jaxpr(jax.grad(lambda x: tf.recompute_grad(layers)(x).sum()))(x))
     assert "remat" in text or "checkpoint" in text
     assert_close(jax.grad(lambda x: tf.recompute_grad(layers)(x).sum())(x), jax.grad(lambda x: layers(x).sum())(x))
+
+
+# ---- operations without a gradient ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """What a test registers is forgotten after it."""
+    monkeypatch.setattr(registered, "_registry", dict(registered._registry))
+    yield
+    for forget in registered._cached_by_name:
+        forget()
+
+
+def opaque_cube(x):
+    return jax.pure_callback(lambda a: np.asarray(a) ** 3, x, x, vmap_method="sequential")
+
+
+def test_a_gradient_for_a_jitted_function(registry):
+    """By the name under which the tape has it; caches that knew it without are forgotten; at any order, also in jit."""
+
+    @jax.jit
+    def cube_of_elsewhere(x):
+        return opaque_cube(x)
+
+    def slope(x):
+        tape, y = recorded(cube_of_elsewhere, x)
+        return tape.gradient(y, x)
+
+    x = jnp.arange(1.0, 4.0)
+    for _ in range(2):
+        with pytest.raises(LookupError, match="cube_of_elsewhere"):
+            slope(x)
+
+    @tf.RegisterGradient("cube_of_elsewhere")
+    def gradient(op, dy):
+        assert op.type == op.name == "cube_of_elsewhere" and len(op.outputs) == 1
+        return dy * 3.0 * op.inputs[0] ** 2
+
+    assert_close(slope(x), 3 * x**2)
+    assert_close(jax.jit(slope)(x), 3 * x**2)
+    tape, y = recorded(cube_of_elsewhere, x)
+    assert_close(tape.jacobian(y, x), jnp.diag(3 * x**2))
+    tape, y = recorded(slope, x)
+    assert_close(tape.gradient(y, x), 6 * x)
+    with tf.autodiff.ForwardAccumulator(x, jnp.ones(3)) as acc:
+        y = cube_of_elsewhere(x)
+    assert_close(acc.jvp(y), 3 * x**2)
+
+
+def test_no_gradient(registry):
+    """What is declared to have none is not connected."""
+
+    @jax.jit
+    def one_of_no_gradient(x):
+        return x * 3.0
+
+    x = draw(3)
+    tape, y = recorded(one_of_no_gradient, x)
+    assert tape.gradient(y, x) is not None
+    tf.no_gradient("one_of_no_gradient")
+    tape, y = recorded(one_of_no_gradient, x)
+    assert tape.gradient(y, x) is None
+
+
+def test_the_number_of_registered_gradients(registry):
+    @jax.jit
+    def product_of_elsewhere(x, y):
+        return x * y
+
+    tf.RegisterGradient("product_of_elsewhere")(lambda op, dy: (dy,))
+    x = draw(3)
+    tape, y = recorded(product_of_elsewhere, x, x * 1.0)
+    with pytest.raises(ValueError, match="product_of_elsewhere returned 1 gradients for 2 inputs"):
+        tape.gradient(y, x)
+
+
+def test_numpy_function_with_a_registered_gradient(registry):
+    tf.RegisterGradient("PyFunc")(lambda op, dy: dy * tf.cosh(op.inputs[0]))
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.numpy_function(np.sinh, [x], tf.float32)
+    assert_close(tape.gradient(y, x)._array, jnp.cosh(x.value._array))
 
 
 # ---- forward mode ---------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from .. import nest, recorder
 from ..errors import InvalidArgumentError
@@ -99,7 +100,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = N
     count = max(numbered) + 1
     branches = [numbered.get(i, otherwise) for i in range(count)] + [otherwise]
     index = raw(branch_index)
-    index = jax.numpy.where((index < 0) | (index > count), count, index)
+    index = jnp.where((index < 0) | (index > count), count, index)
     return _select(lambda fns: jax.lax.switch(index, fns), branches)
 
 
@@ -349,7 +350,7 @@ def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bo
         seen = [value]
     else:
         raise ValueError("'elems' has no rows and there is no 'initializer'.")
-    if recorder.staging():
+    if order and recorder.staging():
         return _scanned(fn, elems, tensors, value, seen, order, reverse, every)
     for i in order:
         result = nest.map_structure(convert_to_tensor, fn(value, _row(elems, tensors, i)))
@@ -357,6 +358,8 @@ def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bo
             nest.assert_same_structure(value, result)
         value = result
         seen.append(value)
+    if every and not seen:
+        return nest.map_structure(lambda x: Tensor(jnp.zeros((0, *x.shape), x._array.dtype)), value)
     return _stacked(seen[::-1] if reverse else seen) if every else value
 
 
@@ -372,8 +375,6 @@ def _scanned(fn, elems, tensors, value, seen, order, reverse, every):
         arrays, state = threaded(0, carry[1], *carry[0], *row)
         return (arrays, state), arrays
 
-    if not order:
-        return _stacked(seen) if every else value
     rows = [x._array[min(order) : max(order) + 1] for x in tensors]
     threaded = Threaded((body, [*start, *[jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in rows]]))
     (last, state), all_of_them = jax.lax.scan(step, (start, threaded.state), rows, reverse=reverse)
@@ -383,7 +384,7 @@ def _scanned(fn, elems, tensors, value, seen, order, reverse, every):
     if seen:
         first = [raw(x)[None] for x in nest.flatten(seen[0])]
         parts = zip(first, all_of_them, strict=True)
-        all_of_them = [jax.numpy.concatenate([b, a] if reverse else [a, b]) for a, b in parts]
+        all_of_them = [jnp.concatenate([b, a] if reverse else [a, b]) for a, b in parts]
     return _tensors(value, all_of_them)
 
 

@@ -391,6 +391,27 @@ def test_functions_that_are_none(tf):
 
 
 @parity
+def test_no_rows(tf):
+    """Nothing to scan or fold: the initial value, or nothing."""
+    none = tf.ones((0,))
+    return (
+        tf.scan(lambda a, b: a + b, none, initializer=tf.constant(1.0)),
+        tf.foldl(lambda a, b: a + b, none, initializer=tf.constant(1.0)),
+        tf.map_fn(lambda a: a * 2.0, none),
+        tf.vectorized_map(lambda a: a * 2.0, tf.ones((0, 3))),
+    )
+
+
+@parity(
+    differs="nothing to begin with is a ValueError (TensorFlow: OutOfRangeError); a map over no rows keeps their shape"
+)
+def test_no_rows_and_no_beginning(tf):
+    """There is no first row to begin with."""
+    none = tf.ones((0, 3))
+    return tf.map_fn(lambda a: a * 2.0, none), error_of(tf.foldl, lambda a, b: a + b, none)
+
+
+@parity
 def test_a_recurrent_network(tf):
     """A scan over time steps, trained through."""
     rng = np.random.default_rng(0)

@@ -776,6 +776,35 @@ def test_recompute_grad_of_variables(tf):
 
 
 @parity
+def test_recompute_grad_of_python(tf):
+    """On values it is Python both times: it may look at them, and be given one value twice."""
+
+    @tf.recompute_grad
+    def f(x, y):
+        if tf.reduce_sum(x) > 0.0:
+            return x * x * y
+        return y
+
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = x * 1.0
+        z = f(y, y)
+    return z, tape.gradient(z, [x, y])
+
+
+@parity(
+    differs="recompute_grad computes with the values that its variables had; TensorFlow with those they have by then"
+)
+def test_recompute_grad_after_an_assignment(tf):
+    """The variable has changed since."""
+    w, x = tf.Variable(3.0), tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = tf.recompute_grad(lambda a: a * w)(x)
+    w.assign(100.0)
+    return tape.gradient(y, x)
+
+
+@parity
 def test_recompute_grad_nested(tf):
     """One inside another, and one after another."""
     w = tf.Variable(2.0)

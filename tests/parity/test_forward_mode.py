@@ -190,6 +190,13 @@ def test_entered_again(tf):
 
 
 @parity
+def test_left_without_being_entered(tf):
+    """Nothing happens."""
+    acc = tf.autodiff.ForwardAccumulator(tf.constant(2.0), tf.constant(1.0))
+    return acc.__exit__(None, None, None)
+
+
+@parity
 def test_before_the_block(tf):
     """The primal has its tangent from the beginning."""
     x = tf.constant(2.0)
