@@ -225,13 +225,17 @@ def stable_key(subfuns: Sequence[Any], args: Sequence[Any], params: dict[str, An
 
     The functions must be JAX's own or jitted ones, whose behaviour depends on nothing but their arguments.
     """
-    functions = []
-    for fun in subfuns:
-        f = getattr(fun, "f", None)
+    functions = [getattr(fun, "f", None) for fun in subfuns]
+    for f in functions:
         if not (hasattr(f, "lower") or getattr(f, "__module__", "").startswith("jax.")):
             return None
-        functions.append((f, *(_wrapped(fun)[1:3])))
-    return (*functions, tuple(sorted(params.items())), tuple(map(jax.typeof, args)))
+    # what the first is wrapped in holds the static arguments, which all of them share
+    key = (*functions, subfuns[0].transforms, *params.values(), *map(jax.typeof, args))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
 
 
 def function_name(fun: Any) -> str | None:

@@ -40,6 +40,8 @@ def flatten(structure: Any, expand_composites: bool = False) -> list:
     >>> flatten({"b": 1, "a": [2, (3,)]})
     [2, 3, 1]
     """
+    if type(structure) in _PLAIN_LEAVES:
+        return [structure]
     if type(structure) is list and _PLAIN_LEAVES.issuperset(map(type, structure)):
         return list(structure)
     return list(_leaves(structure))

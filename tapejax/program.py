@@ -208,7 +208,10 @@ def compact(
     def end(x: int | None) -> int | None:
         return None if x is None else slots[x]
 
-    numbered = [step._replace(ins=tuple(map(slot, step.ins)), outs=tuple(map(slot, step.outs))) for step in steps]
+    numbered = [
+        Step(op, tuple(map(slot, ins)), tuple(map(slot, outs)), wanted, present)
+        for op, ins, outs, wanted, present in steps
+    ]
     return Program(tuple(numbered), tuple(map(end, targets)), tuple(map(end, sources))), read
 
 

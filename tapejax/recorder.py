@@ -323,6 +323,8 @@ def _distinct(outputs: Any, inputs: Sequence[Any]) -> Any:
                 return _copy(outputs)
         return outputs
     seen = {id(x) for x in inputs}
+    if type(outputs) is list and len(outputs) == 1 and id(outputs[0]) not in seen:
+        return outputs  # what a jitted function of one result gives
     fresh = []
     for x in jax.tree.leaves(outputs):
         fresh.append(_copy(x) if id(x) in seen and isinstance(x, jax.Array) else x)

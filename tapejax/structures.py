@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import is_
 from typing import Any, NamedTuple
 
 import jax
@@ -70,9 +71,10 @@ class Structure:
 
     def __init__(self, structure: Any, refuse: Callable[[Any], Exception]):
         self._structure = structure
-        self._items: list[tuple[int, Any]] = []
+        self._items: list[tuple[int, Any]] = []  # of each item how many parts it has (-1: it is a leaf), and its tree
         self.leaves: list[Leaf] = []
-        for item in nest.flatten(structure):
+        items = nest.flatten(structure)
+        for item in items:
             leaf = leaf_of(item)
             if leaf is not None:
                 _require_alive(leaf)
@@ -90,6 +92,10 @@ class Structure:
                 if leaf is not None:
                     _require_alive(leaf)
             self._items.append((len(parts), (tree, [leaf is not None for leaf in found])))
+        # the usual case, and no need to take it apart again for the results
+        self._plain_list = (
+            type(structure) is list and len(structure) == len(self.leaves) and all(map(is_, structure, items))
+        )
 
     def pack(self, results: Sequence[Any]) -> Any:
         """The structure with one result for each leaf, each given back as its leaf wants it."""
@@ -99,6 +105,8 @@ class Structure:
 
     def pack_raw(self, results: Sequence[Any]) -> Any:
         """The structure with one result for each leaf, as it is."""
+        if self._plain_list:
+            return list(results)
         wrapped = iter(results)
         return nest.pack_sequence_as(self._structure, list(self._packed(wrapped)))
 

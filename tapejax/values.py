@@ -174,6 +174,8 @@ def _as_python_numbers(found: np.ndarray, value: Any) -> np.ndarray:
         raise ValueError(f"a list that mixes bool with other numbers is no tensor: {_short(value)}")
     if kind == "c" and not isinstance(first, (complex, np.complexfloating)):
         raise ValueError(f"a list that mixes complex with other numbers is no tensor: {_short(value)}")
+    if kind == "u" and found.size and found.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"an integer beyond int64 is no tensor: {_short(value)}")
     if kind in "iu":
         limits = np.iinfo(np.int32)
         return (

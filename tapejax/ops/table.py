@@ -273,7 +273,7 @@ def straight(fn: Callable) -> Callable:
     def derivative(primals, tangents):
         (x, *rest), (dx, *_) = primals, tangents
         y, dy = jax.jvp(lambda x: fn(x, *rest), (x,), (dx,))
-        return y, dy + jnp.where(False, x * dx, jnp.zeros_like(dy))
+        return y, dy + jnp.where(False, x, jnp.zeros_like(x)) * dx
 
     connected.defjvp(derivative)
     return connected
