@@ -50,18 +50,15 @@ def sweep_steps(
             add(slot, x)
     for position in reversed(range(len(program.steps))):
         step = program.steps[position]
-        outs = [step.outs[j] for j in step.present]
-        if not all(slot in ct for slot in outs):  # nothing came back to some of them
-            outs = [slot for slot in outs if slot in ct]
-        if not outs:
+        present = tuple([j for j in step.present if step.outs[j] in ct])  # to the others nothing came back
+        if not present:
             continue
         if step.op.pull is not None:
             back = _pull_own(step, values, ct)
         else:
-            present = tuple(j for j in step.present if step.outs[j] in ct)
-            pull = pullback(step.op, step.wanted, present)
             inputs = [values[slot] for slot in step.ins]
-            back = recorder.run(pull, (*inputs, *(ct[slot] for slot in outs)))
+            pull = pullback(step.op, step.wanted, present)
+            back = recorder.run(pull, (*inputs, *[ct[step.outs[j]] for j in present]))
         for i, x in zip(step.wanted, back, strict=True):
             if x is not None:
                 add(step.ins[i], x)

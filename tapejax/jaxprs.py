@@ -9,6 +9,7 @@ and ours see that it is the same program.
 
 from __future__ import annotations
 
+import threading
 import types
 import weakref
 from collections import OrderedDict
@@ -263,11 +264,14 @@ def intern(value: Any) -> Any:
         return first
     if value in _own:
         return value
+    _interning.on = True
     try:
         key = (type(value), _structure(value))
     except _OverArraysError:
         _own.add(value)
         return value
+    finally:
+        _interning.on = False
     first = _representatives.setdefault(key, value)
     _representatives.move_to_end(key)
     if len(_representatives) > CACHED_STRUCTURES:
@@ -282,6 +286,13 @@ _own: weakref.WeakSet = weakref.WeakSet()
 
 class _OverArraysError(Exception):
     pass
+
+
+class _Interning(threading.local):
+    on = False
+
+
+_interning = _Interning()
 
 
 def is_own(params: dict[str, Any]) -> bool:
@@ -376,7 +387,7 @@ def _custom_vjp_rule(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rule_constants(consts: Sequence[Any]) -> tuple[_Same, ...]:
-    if any(isinstance(c, jax.Array) for c in consts):
+    if _interning.on and any(isinstance(c, jax.Array) for c in consts):
         raise _OverArraysError
     return tuple(map(_Same, consts))
 

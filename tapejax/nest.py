@@ -7,6 +7,7 @@ sorted keys; everything else, tensors, variables, arrays, strings, sets and shap
 from __future__ import annotations
 
 import collections
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,6 @@ from .values import Tensor, Variable
 
 _LEAVES = (str, bytes, bytearray, TensorShape, Tensor, Variable)
 _PLAIN_LEAVES = frozenset((Tensor, Variable, float, int, bool, str, type(None)))
-_PLAIN_NESTS = frozenset((list, tuple, dict))
 _NESTS = (Sequence, Mapping, collections.abc.MappingView)
 
 
@@ -25,10 +25,13 @@ def is_nested(structure: Any) -> bool:
     >>> is_nested([]), is_nested({"a": 1}), is_nested("ab"), is_nested(1)
     (True, True, False, False)
     """
-    kind = type(structure)
-    if kind in _PLAIN_NESTS or kind in _PLAIN_LEAVES:  # what is usual need not ask Python's abstract classes
-        return kind in _PLAIN_NESTS
-    return isinstance(structure, _NESTS) and not isinstance(structure, _LEAVES)
+    kind: Any = type(structure)  # to mypy a class is not hashable
+    return _is_nested_type(kind)
+
+
+@functools.lru_cache(1024)  # Python's abstract classes take a microsecond to answer
+def _is_nested_type(kind: Any) -> bool:
+    return issubclass(kind, _NESTS) and not issubclass(kind, _LEAVES)
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list:
@@ -56,6 +59,8 @@ def _leaves(structure: Any) -> Iterator:
 
 
 def _children(structure: Any) -> list:
+    if type(structure) is list or type(structure) is tuple:
+        return structure  # type: ignore[return-value]
     if isinstance(structure, Mapping):
         return [structure[key] for key in sorted(structure)]
     return list(structure)

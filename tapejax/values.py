@@ -374,11 +374,12 @@ def operands(*args: Any) -> list:
 
     Raises:
       InvalidArgumentError: two tensors have different dtypes.
-      TypeError: a Python number does not fit the dtype: a float beside an integer tensor.
+      DTypeError: a Python number does not fit the dtype: a float beside an integer tensor. It is both of TensorFlow's
+        classes for that, InvalidArgumentError and TypeError.
 
     >>> operands(constant(1), 2.5)
     Traceback (most recent call last):
-    TypeError: 2.5 does not fit dtype int32 of the tensor beside it: convert one of them, for ...
+    tapejax.errors.DTypeError: 2.5 does not fit dtype int32 of the tensor beside it: convert one of them, for ...
     """
     arrays = [arg._array if type(arg) is Tensor else _array_of(arg) for arg in args]
     dtype = None
