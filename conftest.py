@@ -1,0 +1,5 @@
+"""What pytest leaves out where an optional package is missing."""
+
+import importlib.util
+
+collect_ignore = [] if importlib.util.find_spec("flatbuffers") else ["tapejax/saved_model.py"]  # its doctests save models
