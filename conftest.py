@@ -2,4 +2,6 @@
 
 import importlib.util
 
-collect_ignore = [] if importlib.util.find_spec("flatbuffers") else ["tapejax/saved_model.py"]  # its doctests save models
+collect_ignore = []
+if importlib.util.find_spec("flatbuffers") is None:
+    collect_ignore.append("tapejax/saved_model.py")  # its doctests save models
