@@ -10,7 +10,6 @@ and ours see that it is the same program.
 from __future__ import annotations
 
 import threading
-import types
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -429,36 +428,3 @@ def _backward_jaxpr(params: dict[str, Any], forward_out: Sequence[Any]) -> Any:
 
 
 _RULES = {"custom_jvp_call": _custom_jvp_rule, "custom_vjp_call": _custom_vjp_rule}
-
-
-def _wrapped(fun: Any) -> Any:
-    """One of JAX's wrapped functions: the user's function and the static arguments of its transformations."""
-    if not hasattr(fun, "transforms"):
-        return _function(fun)
-    statics = [[_parameter(a) for a in args if not callable(a)] for _, args in fun.transforms]
-    return _function(fun.f), tuple(gen for gen, _ in fun.transforms), tuple(map(tuple, statics)), fun.params
-
-
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, type, types.ModuleType)
-
-
-def _function(fn: Any) -> Any:
-    """A function by its code and what it closes over, where that is all that its behaviour can depend on."""
-    if isinstance(fn, partial):
-        return _function(fn.func), tuple(map(_closed_over, fn.args)), tuple(sorted(fn.keywords.items()))
-    if not isinstance(fn, types.FunctionType):
-        return _Same(fn)
-    try:
-        cells = [_closed_over(cell.cell_contents) for cell in fn.__closure__ or ()]
-    except ValueError:  # an empty cell
-        return _Same(fn)
-    defaults = [_closed_over(value) for value in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())]
-    return fn.__code__, tuple(cells), tuple(defaults)
-
-
-def _closed_over(value: Any) -> Any:
-    if isinstance(value, _PLAIN):
-        return (type(value), repr(value) if isinstance(value, float) else value)
-    if isinstance(value, tuple):
-        return tuple(map(_closed_over, value))
-    return _function(value) if callable(value) else _Same(value)
