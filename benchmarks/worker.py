@@ -23,11 +23,12 @@ def measure(workload: Workload, system: str, seconds: float) -> dict[str, float]
     step, wait = SYSTEMS[system](workload)
     numbers = itertools.count()
 
-    def timed() -> tuple[Any, float]:
+    def timed(together: int = workload.together) -> tuple[Any, float]:
         started = time.perf_counter()
-        loss, gradients = step(next(numbers))
+        for _ in range(together):
+            loss, gradients = step(next(numbers))
         wait(loss, gradients)
-        return loss, 1e3 * (time.perf_counter() - started)
+        return loss, 1e3 * (time.perf_counter() - started) / together
 
     def repeat(seconds: float, least: int, most: int) -> list[float]:
         end, times = time.perf_counter() + seconds, list[float]()
@@ -35,7 +36,7 @@ def measure(workload: Workload, system: str, seconds: float) -> dict[str, float]
             times.append(timed()[1])
         return times
 
-    loss, first = timed()
+    loss, first = timed(1)
     warm_up = repeat(seconds / 2, least=3, most=50)
     times = repeat(seconds, least=5, most=2000)
     return {

@@ -38,6 +38,7 @@ class Workload:
     first: tuple[Target, ...] = ()  # the same for the first step, which compiles
     slowest_step: float | None = None  # seconds that no step of tapejax may exceed, the first included
     without: frozenset[str] = field(default=frozenset())  # systems for which it means nothing
+    together: int = 1  # steps until somebody waits for a result: a training loop looks at its loss now and then
 
 
 # ---- a multilayer perceptron
@@ -142,6 +143,22 @@ def functional_training(batch: int, width: int) -> Callable[[Callable], Step]:
             return loss, parameters
 
         return step
+
+    return build
+
+
+def compiled_training(batch: int, width: int) -> Callable[[Any], Step]:
+    """The whole training step as one ``function``."""
+
+    def build(tf):
+        step = taped_mlp(batch, width, update=True)(tf)
+        compiled = tf.function(lambda: step(0)[0])
+
+        def run(i):
+            loss = compiled()
+            return loss, [loss]
+
+        return run
 
     return build
 
@@ -448,6 +465,14 @@ WORKLOADS = {
         "the same MLP with its update: a training step",
         taped_mlp(*SMALL, update=True),
         functional_training(*SMALL),
+    ),
+    "function": Workload(
+        "the same training step as one tf.function, 20 steps together",
+        taped_mlp(*SMALL, update=True),
+        functional_training(*SMALL),
+        tapejax=compiled_training(*SMALL),
+        targets=(Target("jax.jit", 1.2), Target("tf.function", 1)),
+        together=20,
     ),
     "large-mlp": Workload(
         "4-layer MLP, batch 256, width 1024",
