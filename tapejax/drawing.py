@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import io
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 
 from . import recorder
-from .listing import Names, ancestors, leaf_of_quietly, line_of, number_text
+from .listing import Line, Names, ancestors, line_of, number_text, shortened
 from .program import carrying, leading, list_entries
 from .recorder import Recording
 
@@ -23,8 +23,12 @@ from .recorder import Recording
 OPERATIONS = 60
 # of which there are so many at most.
 GROUPS = 30
-# Up to so many layers the picture runs from left to right, as one reads; a deeper one runs down the page.
-LAYERS_ACROSS = 9
+# A picture of up to so many inches runs from left to right, as one reads; a longer one runs down the page.
+ACROSS = 11.0
+# What is between two layers, in inches: across, down the page, and down the page where there are many.
+GAPS, MANY = (0.85, 0.5, 0.34), 14
+# How strongly an operation keeps its place in the column of what it is computed from, against a value from outside.
+PULL = 12.0
 # How many layers a value from outside may be away from its use; beyond, it is drawn again.
 NEAR = 3
 
@@ -54,6 +58,11 @@ class Node:
         return max(0.5, 0.24 + max(size * len(self.label), 0.068 * len(self.note)))
 
     @property
+    def pull(self) -> float:
+        """How strongly it holds its place, and its neighbours."""
+        return 1.0 if self.kind in ("source", "constant") else PULL
+
+    @property
     def height(self) -> float:
         return 0.05 if self.kind == "turn" else 0.46 if self.note else 0.34
 
@@ -78,8 +87,12 @@ class Drawing:
         self.figure.savefig(file, **options)
 
     def _repr_svg_(self) -> str:
+        import matplotlib
+
         out = io.StringIO()
-        self.figure.savefig(out, format="svg")
+        # the same picture gives the same text: a notebook under version control changes only where the tape did
+        with matplotlib.rc_context({"svg.hashsalt": "tapejax"}):
+            self.figure.savefig(out, format="svg", metadata={"Date": None})
         return out.getvalue()
 
     def __repr__(self) -> str:
@@ -115,7 +128,7 @@ def graph(
     def leaf(x: Any) -> Node:
         if id(x) not in maker:
             kind = "source" if id(x) in source_ids else "constant"
-            maker[id(x)] = node = Node(names.of(x), kind=kind, carries=kind == "source", target=id(x) in target_ids)
+            maker[id(x)] = node = Node(shortened(names.of(x), 26), kind=kind, carries=kind == "source", target=id(x) in target_ids)
             nodes.append(node)
         return maker[id(x)]
 
@@ -158,19 +171,31 @@ def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
     if len(shown) <= OPERATIONS:
         return [[i] for i in shown]
     groups: list[list[int]] = []
-    last: Any = None
+    lines: list[Any] = []
     for i in shown:
         where = recording.entries[i].where
         line = (where[0], line_of(where).number) if where else None  # type: ignore[union-attr]
-        if groups and line == last:
+        if groups and line == lines[-1]:
             groups[-1].append(i)
         else:
             groups.append([i])
-        last = line
+            lines.append(line)
     if len(groups) < 4:  # all on a few lines: by number
-        groups = [[i] for i in shown]
+        groups, lines = [[i] for i in shown], [recording.entries[i].op for i in shown]
+    start, period = _loop(lines)
     size = -(-len(groups) // GROUPS)
-    return [sum(groups[i : i + size], []) for i in range(0, len(groups), size)]
+    size = -(-size // period) * period  # whole rounds of a loop
+    cuts = [0, *range(start, len(groups), size)] if start else range(0, len(groups), size)
+    return [sum(groups[a:b], []) for a, b in zip(cuts, [*cuts[1:], len(groups)], strict=True)]
+
+
+def _loop(lines: Sequence[Any]) -> tuple[int, int]:
+    """Where a loop begins in a sequence, and how long a round of it is; (0, 1) where there is none."""
+    for period in range(1, len(lines) // 3):
+        same = [a == b for a, b in zip(lines, lines[period:], strict=False)]
+        if sum(same) >= 0.8 * len(same):
+            return same.index(True), period
+    return 0, 1
 
 
 def _operation(recording: Recording, names: Names, group: Sequence[int], carries: bool) -> Node:
@@ -179,13 +204,15 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
     if len(group) > 1:
         line = line_of(entry.where)
         lines = {line_of(recording.entries[i].where) for i in group}
-        label = f"{name} … {recording.entries[group[-1]].op.name.strip('_')}"
+        label, where = f"{name} … {recording.entries[group[-1]].op.name.strip('_')}", str(line)
         if len(lines) == 1 and line is not None and line.text:
             label = line.text if len(line.text) <= 34 else f"{line.text[:33]}…"
-        return Node(label, f"{len(group)} operations, {line}", carries=carries)
+        elif len({x and x.file for x in lines}) == 1 and line is not None:
+            where = f"{Line(line.file, min(x.number for x in lines), '', '')}–{max(x.number for x in lines)}"
+        return Node(label, f"{len(group)} operations, {where}", carries=carries)
     numbers = [number_text(x) for x in entry.inputs if not isinstance(x, jax.Array) or _is_number(x, names)]
     said = [names.name(x) for x in entry.outputs]
-    return Node(" ".join([name[:24], *numbers[:2]]), ", ".join(n for n in said if n)[:28], carries=carries)
+    return Node(" ".join([name if len(name) <= 30 else f"{name[:29]}…", *numbers[:2]]), ", ".join(n for n in said if n)[:28], carries=carries)
 
 
 def _is_number(x: Any, names: Names) -> bool:
@@ -289,9 +316,14 @@ def _crossings(layers: Sequence[Sequence[Node]]) -> int:
     return total
 
 
+def is_across(layers: Sequence[Sequence[Node]]) -> bool:
+    """Whether the picture runs from left to right."""
+    return _depths(layers, True)[0][-1][1] <= ACROSS if layers else True
+
+
 def _place(layers: Sequence[Sequence[Node]]) -> None:
     """Moves the nodes towards their neighbours, keeping their order and distances."""
-    across = len(layers) <= LAYERS_ACROSS
+    across = is_across(layers)
     for layer in layers:
         for i, node in enumerate(layer):
             node.at = float(i)
@@ -299,28 +331,29 @@ def _place(layers: Sequence[Sequence[Node]]) -> None:
         for layer in layers if sweep % 2 == 0 else list(layers)[::-1]:
             around = [[*_neighbours(n, True), *_neighbours(n, False)] for n in layer]
             wishes = [
-                sum(m.at for m in near) / len(near) if near else n.at for n, near in zip(layer, around, strict=True)
+                sum(m.at * m.pull for m in near) / sum(m.pull for m in near) if near else n.at
+                for n, near in zip(layer, around, strict=True)
             ]
             sizes = [n.height if across else n.width for n in layer]
             gap = 0.3 if across else 0.35
             steps = [(a + b) / 2 + gap for a, b in zip(sizes, sizes[1:], strict=False)]
-            for node, at in zip(layer, _spread(wishes, steps), strict=True):
+            for node, at in zip(layer, _spread(wishes, steps, [n.pull for n in layer]), strict=True):
                 node.at = at
 
 
-def _spread(wishes: Sequence[float], steps: Sequence[float]) -> list[float]:
-    """The places nearest to `wishes`, in least squares, that are `steps` apart (pool adjacent violators)."""
+def _spread(wishes: Sequence[float], steps: Sequence[float], pulls: Sequence[float]) -> list[float]:
+    """The places nearest to `wishes`, in least squares weighted by `pulls`, that are `steps` apart (pool adjacent violators)."""
     offsets = [0.0][: len(wishes)]
     for step in steps:
         offsets.append(offsets[-1] + step)
-    pools: list[tuple[float, int]] = []
-    for wish, offset in zip(wishes, offsets, strict=True):
-        total, count = wish - offset, 1
-        while pools and pools[-1][0] / pools[-1][1] > total / count:
-            more, n = pools.pop()
-            total, count = total + more, count + n
-        pools.append((total, count))
-    flat = [total / count for total, count in pools for _ in range(count)]
+    pools: list[tuple[float, float, int]] = []  # the weighted sum of the wishes, the weight, how many
+    for wish, offset, pull in zip(wishes, offsets, pulls, strict=True):
+        total, weight, count = (wish - offset) * pull, pull, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / weight:
+            more, heavier, n = pools.pop()
+            total, weight, count = total + more, weight + heavier, count + n
+        pools.append((total, weight, count))
+    flat = [total / weight for total, weight, count in pools for _ in range(count)]
     return [x + offset for x, offset in zip(flat, offsets, strict=True)]
 
 
@@ -333,13 +366,13 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Any:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("draw() needs Matplotlib: pip install matplotlib") from error
-    across = len(layers) <= LAYERS_ACROSS
+    across = is_across(layers)
     depths, low, high = _depths(layers, across)
     margin, legend = 0.35, 0.45
     length, breadth = depths[-1][1] + margin, high - low + 2 * margin
     width, height = (length + margin, breadth + legend) if across else (breadth, length + margin + legend)
-    width = max(width, 5.2)
-    figure = Figure(figsize=(width, height), dpi=100)
+    narrow, width = width, max(width, 5.2)  # the legend wants room
+    figure = Figure(figsize=(width, height), dpi=100, layout="none")  # whatever the user's rcParams say
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
@@ -347,13 +380,14 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Any:
 
     def spot(node: Node, along: float = 0.0) -> tuple[float, float]:
         depth, side = depths[node.layer][0] + margin + along, node.at - low + margin
-        return (depth, side) if across else (side, depth)
+        x, y = (depth, side) if across else (side, depth)
+        return x + (width - narrow) / 2, y
 
     size = [max((n.width if across else n.height for n in layer), default=0.5) for layer in layers]
     labelled: dict[int, set[str]] = defaultdict(set)
     for node in (n for layer in layers for n in layer):
         for edge in node.outs:
-            _paint_edge(axes, edge, spot, across, size, labelled)
+            _paint_edge(axes, edge, spot, across, size, _gap(layers, across), labelled)
     for node in (n for layer in layers for n in layer):
         if node.kind != "turn":
             _paint_node(axes, node, *spot(node))
@@ -367,12 +401,18 @@ def _depths(layers: Sequence[Sequence[Node]], across: bool) -> tuple[list[tuple[
     for layer in layers:
         size = max((n.width if across else n.height for n in layer), default=0.5)
         found.append((at + size / 2, at + size))
-        at += size + (0.85 if across else 0.5)
+        at += size + _gap(layers, across)
     sides = [(n.at, (n.height if across else n.width) / 2) for layer in layers for n in layer] or [(0.0, 0.0)]
     return found, min(at - half for at, half in sides), max(at + half for at, half in sides)
 
 
-def _paint_edge(axes: Any, edge: Edge, spot: Any, across: bool, size: Sequence[float], labelled: Any) -> None:
+def _gap(layers: Sequence[Any], across: bool) -> float:
+    return GAPS[0 if across else 1 if len(layers) <= MANY else 2]
+
+
+def _paint_edge(
+    axes: Any, edge: Edge, spot: Any, across: bool, size: Sequence[float], gap: float, labelled: Any
+) -> None:
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
@@ -380,7 +420,7 @@ def _paint_edge(axes: Any, edge: Edge, spot: Any, across: bool, size: Sequence[f
     out = (size[tail.layer] if tail.kind == "turn" else tail.width if across else tail.height) / 2
     into = (size[head.layer] if head.kind == "turn" else head.width if across else head.height) / 2
     start, end = spot(tail, out), spot(head, -into)
-    middle = size[tail.layer] / 2 + (0.85 if across else 0.5) / 2
+    middle = size[tail.layer] / 2 + gap / 2
     if across:
         turn = spot(tail, middle)[0]
         control = [(turn, start[1]), (turn, end[1])]
@@ -405,7 +445,7 @@ def _paint_edge(axes: Any, edge: Edge, spot: Any, across: bool, size: Sequence[f
     )
     if edge.label and edge.label not in labelled[id(tail)]:
         labelled[id(tail)].add(edge.label)
-        t = 0.42
+        t = 0.42 if len(head.ins) <= 3 else 0.24  # where many come together, there is room further away only
         weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3]
         x, y = (sum(w * p[i] for w, p in zip(weights, [start, *control, end], strict=True)) for i in (0, 1))
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
@@ -465,17 +505,3 @@ def _paint_legend(axes: Any, height: float) -> None:
         axes.add_patch(Rectangle((x, y - 0.06), 0.18, 0.12, facecolor=fill, edgecolor=edge, linewidth=1))
         axes.text(x + 0.25, y, text, fontsize=7.5, va="center", color=GREY)
         x += 0.45 + 0.065 * len(text)
-
-
-def watched(recording: Recording, names: Names) -> tuple[list[Any], list[Any]]:
-    """What the tape watches, and the arrays of other libraries' variables among it."""
-    accessed: list[Any] = []
-    if recording.watch_accessed:
-        accessed = [leaf.array for leaf in map(leaf_of_quietly, _trainable(names.variables)) if leaf is not None]
-        used = {id(x) for entry in recording.entries for x in entry.inputs}
-        accessed = [x for x in accessed if id(x) in used]
-    return [*(x for x, _ in recording.watched.values()), *accessed], accessed
-
-
-def _trainable(variables: Iterable[Any]) -> Iterable[Any]:
-    return (v for v in variables if getattr(v, "trainable", True))

@@ -50,6 +50,10 @@ class DTypeError(InvalidArgumentError, TypeError):
     """Dtypes that do not mix. TensorFlow raises one of the two bases, now one, now the other: either catches this."""
 
 
+class SymbolicValue(ValueError):
+    """A value was wanted of a placeholder: a ``KerasTensor`` of a Functional model."""
+
+
 class DeadlineExceededError(OpError):
     """The time allowed ran out."""
 

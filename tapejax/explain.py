@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from . import recorder
+from . import jaxprs, recorder
 from .flow import Assignment, Text, root
 from .listing import Line, Names, ancestors, carrying_positions, line_of, page, type_of
-from .program import carrying, extract, is_inexact, leading, list_entries
+from .jaxcore import Literal
+from .program import carrying, equation_links, extract, is_inexact, leading, list_entries
 from .recorder import Entry, Recording
 from .structures import Leaf, Structure, is_variable
 from .tape import GradientTape, _accessed, _no_source, _no_target, _source_arrays
@@ -24,6 +25,8 @@ from .values import Variable
 
 # Where several paths break, so many are told.
 BREAKS = 4
+# A longer path is printed by its beginning and its end.
+STEPS, FIRST, LAST = 24, 12, 8
 
 
 class Reason(NamedTuple):
@@ -64,17 +67,27 @@ class SourceReport(NamedTuple):
 
     def __str__(self) -> str:
         if not self.connected:
-            lines = [f"{self.name}: None"]
-            for reason in self.reasons:
-                lines += [f"  {line}" if i == 0 else f"  {line}" for i, line in enumerate(str(reason).splitlines())]
+            several = len(self.reasons) > 1
+            lines = [f"{self.name}: None" + (f", for {len(self.reasons)} reasons" if several else "")]
+            for i, reason in enumerate(self.reasons, 1):
+                bullet = f"{i}. " if several else ""
+                lines += [f"  {bullet if j == 0 else ' ' * len(bullet)}{x}" for j, x in enumerate(str(reason).splitlines())]
             return "\n".join(lines)
         lines = [f"{self.name}: connected" + ("" if self.path else ": it is the target itself")]
         width = max((len(step.operation) for step in self.path), default=0)
-        for step in self.path:
+        wide = max((len(step.value) for step in self.path), default=0)
+        for step in _folded(self.path):
+            if step is None:
+                lines.append(f"     … {len(self.path) - FIRST - LAST} more: .path has them")
+                continue
             where = f"   {step.line}  {step.line.text}" if step.line else ""
-            lines.append(f"  -> {step.operation.ljust(width)}  {step.value}{where}".rstrip())
+            lines.append(f"  -> {step.operation.ljust(width)}  {step.value.ljust(wide)}{where}".rstrip())
         lines += [f"  note: {reason}".replace("\n", "\n  ") for reason in self.reasons]
         return "\n".join(lines)
+
+
+def _folded(path: Sequence[PathStep]) -> Sequence[PathStep | None]:
+    return path if len(path) <= STEPS else (*path[:FIRST], None, *path[-LAST:])
 
 
 class Explanation:
@@ -192,23 +205,29 @@ class _Case:
         """The shortest way from the source to a target."""
         listing, _ = list_entries(self.recording, targets, arrays, accessed)
         found, _ = leading(listing, self.entries)
-        length: dict[int, tuple[int, ...]] = {id(x): () for x in arrays}
+        away = {id(x): 0 for x in arrays}
+        before: dict[int, tuple[int, int]] = {}  # the entry that made a value, and what it made it from
         for position, wanted, present in found:
             entry = self.entries[position]
-            ways = [length[id(entry.inputs[i])] for i in wanted if id(entry.inputs[i]) in length]
+            ways = [id(entry.inputs[i]) for i in wanted if id(entry.inputs[i]) in away]
             if ways:
-                way = (*min(ways, key=len), position)
-                for j in present:
-                    length.setdefault(id(entry.outputs[j]), way)
-        ways = [length[id(x)] for x in targets if id(x) in length]
-        best = min(ways, key=len) if ways else ()
+                came = min(ways, key=away.__getitem__)
+                for made in (id(entry.outputs[j]) for j in present):
+                    if made not in away:
+                        away[made], before[made] = away[came] + 1, (position, came)
+        ends = [id(x) for x in targets if id(x) in away]
+        at = min(ends, key=away.__getitem__) if ends else None
+        best: list[int] = []
+        while at in before:
+            position, at = before[at]
+            best.append(position)
         return tuple(
             PathStep(
                 _name(self.entries[i]),
                 ", ".join(map(self.names.typed, self.entries[i].outputs)),
                 line_of(self.entries[i].where),
             )
-            for i in best
+            for i in reversed(best)
         )
 
     def _why(
@@ -319,7 +338,7 @@ class _Case:
     ) -> list[Reason]:
         """Uses on the way to a target from before the watch began."""
         begins = [self.recording.watched[id(x)][1] for x in arrays if id(x) in self.recording.watched]
-        if not begins or isinstance(source.value, Variable):
+        if not begins:
             return []
         begin = min(begins)
         ids = {id(x) for x in arrays}
@@ -483,27 +502,47 @@ class _Case:
     def _cut(self, entry: Entry, came: Any, made: Any) -> Reason:
         name, line = _name(entry), line_of(entry.where)
         value, out = self.names.of(came), self.names.of(made)
-        if "stop_gradient" in name or _contains(entry, "stop_gradient") and is_inexact(made):
+        inside = _inside(entry, came, made)
+        if inside is not None:  # a function of the user's: what matters is in it
+            (name, integer), called = inside, name
+            said = f"{name}, inside {called}"
+        else:
+            integer, said = not is_inexact(made), name
+        if "stop_gradient" in name or inside is None and is_inexact(made) and _contains(entry, "stop_gradient"):
             return Reason(
                 "stop_gradient",
-                f"{name} was applied to {value}: what comes out is a constant to every derivative",
-                f"use {value} itself where the gradient should flow",
+                f"{said} was applied to {value}: what comes out is a constant to every derivative"
+                if inside is None
+                else f"{said}, stands on the way from {value}: what comes out is a constant to every derivative",
+                f"use {value} itself where the gradient should flow" if inside is None else f"take it out of {called}",
                 name,
                 line,
             )
-        if not is_inexact(made):
+        if integer:
             return Reason(
                 "integer",
-                f"{name} turned {value} ({type_of(came)}) into {out} ({type_of(made)}): no gradient passes through integers and "
-                "booleans",
+                f"{said} turned {value} ({type_of(came)}) into {out} ({type_of(made)}): no gradient passes through integers and "
+                "booleans"
+                if inside is None
+                else f"{said}, makes integers or booleans of what comes from {value}: no gradient passes through these",
                 "keep this path in floating point; in place of a hard choice (argmax, round, a comparison) use a smooth one "
                 "(softmax, sigmoid, where on the values)",
                 name,
                 line,
             )
+        if name.endswith("_pullback"):  # a tape over a tape
+            first = name.removesuffix("_pullback")
+            return Reason(
+                "no derivative",
+                f"the derivative of {first}, which another tape took, does not depend on {value}: {first} is linear there, so "
+                f"{out} is a constant",
+                "there is nothing to mend: it is zero; unconnected_gradients='zero' gives zeros in place of None",
+                name,
+                line,
+            )
         return Reason(
             "no derivative",
-            f"the derivative of {name} by {value} is zero everywhere, so JAX and TensorFlow treat {out} as a constant",
+            f"the derivative of {said} by {value} is zero everywhere, so JAX and TensorFlow treat {out} as a constant",
             "use a smooth operation in its place, or give it a gradient of your own with tapejax.custom_gradient",
             name,
             line,
@@ -728,9 +767,50 @@ def _name(entry: Entry) -> str:
     return entry.op.name.strip("_")
 
 
-def _contains(entry: Entry, primitive: str) -> bool:
-    from . import jaxprs
+def _inside(entry: Entry, came: Any, made: Any) -> tuple[str, bool] | None:
+    """In a function of the user's: the operation in it where the derivative of `made` by `came` ends, and whether that is
+    because it makes integers. None for a library's function, and where it is not to be found."""
+    try:
+        with recorder.outside():
+            closed = jax.make_jaxpr(entry.op.fn)(*entry.inputs)
+        output = next(j for j, x in enumerate(entry.outputs) if x is made)
+        return _ends_in(closed, {i for i, x in enumerate(entry.inputs) if x is came}, output, False)
+    except ZeroDivisionError:  # it looks at values: not to be traced
+        return None
 
+
+def _ends_in(closed: Any, inputs: set[int], output: int, users: bool) -> tuple[str, bool] | None:
+    jaxpr = jaxprs.open_jaxpr(closed)
+    users = users or _is_users(jaxpr)
+    needed = {jaxpr.outvars[output]} if not isinstance(jaxpr.outvars[output], Literal) else set()
+    for eqn in reversed(jaxpr.eqns):
+        if needed.intersection(eqn.outvars):
+            needed.update(v for v in eqn.invars if not isinstance(v, Literal))
+    live = {v for i, v in enumerate(jaxpr.invars) if i in inputs}
+    for eqn in jaxpr.eqns:
+        reached = {i for i, v in enumerate(eqn.invars) if not isinstance(v, Literal) and v in live}
+        if not reached:
+            continue
+        linked = equation_links(eqn)
+        ends = [j for j, v in enumerate(eqn.outvars) if v in needed and linked[j].isdisjoint(reached)]
+        if ends:
+            for inner in jaxprs._inner(eqn.params):
+                body = jaxprs.open_jaxpr(inner)
+                if len(body.invars) == len(eqn.invars) and len(body.outvars) == len(eqn.outvars):
+                    if (found := _ends_in(inner, reached, ends[0], users)) is not None:
+                        return found
+            name = (eqn.params.get("name") or eqn.primitive.name).strip("_")
+            return (name, not jax.numpy.issubdtype(eqn.outvars[ends[0]].aval.dtype, np.inexact)) if users else None
+        live.update(v for j, v in enumerate(eqn.outvars) if not linked[j].isdisjoint(reached))
+    return None
+
+
+def _is_users(jaxpr: Any) -> bool:
+    file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
+    return bool(file) and not recorder.serves(file)
+
+
+def _contains(entry: Entry, primitive: str) -> bool:
     try:
         return jaxprs.contains(jax.make_jaxpr(entry.op.fn)(*entry.inputs), primitive)
     except Exception:  # it looks at values: not to be traced
@@ -742,10 +822,13 @@ def _html(explanation: Explanation) -> str:
 
     blocks = []
     for report in explanation.reports:
-        colour = "#15803d" if report.connected else "#b91c1c"
+        colour = "#16a34a" if report.connected else "#dc2626"  # readable on white and on black
         state = "connected" if report.connected else "None"
         rows = [f'<div class="h">{html.escape(report.name)}: <span style="color:{colour}">{state}</span></div>']
-        for step in report.path:
+        for step in _folded(report.path):
+            if step is None:
+                rows.append(f'<div class="t">&nbsp;… {len(report.path) - FIRST - LAST} more</div>')
+                continue
             line = f"{step.line}  {step.line.text}" if step.line else ""
             rows.append(
                 f'<div>&nbsp;&rarr; <span class="o">{html.escape(step.operation)}</span> {html.escape(step.value)} '

@@ -5,6 +5,8 @@ It is taken from where that module takes it: importing ``jax.extend`` loads Pall
 
 from __future__ import annotations
 
+import functools
+import sys
 from typing import Any
 
 try:
@@ -37,3 +39,31 @@ else:
     def set_trace(trace: Any) -> None:
         """Makes `trace` the one that JAX hands operations to, until further notice."""
         set_current_trace(trace).__enter__()
+
+
+_PUBLIC_CORE = "jax.extend.core"
+_hidden: set[type] = set()
+
+
+def hide(kind: type) -> None:
+    """Makes JAX's public answer to "which transformation is this?" look past traces of `kind`, to their ``outer``.
+
+    Flax asks, and lets a model's state be changed only where the model was made. A tape is no transformation: what was
+    made outside changes inside (batch statistics, counts of random numbers), and what was made inside does afterwards.
+    Until somebody has loaded the module that answers, nobody can have asked.
+    """
+    public: Any = sys.modules.get(_PUBLIC_CORE)
+    if public is None or kind in _hidden:
+        return
+    _hidden.add(kind)
+    answer = public.get_opaque_trace_state
+
+    @functools.wraps(answer)
+    def get_opaque_trace_state(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        if type(trace) is not kind:
+            return answer(*args, **kwargs)
+        with set_current_trace(trace.outer):
+            return answer(*args, **kwargs)
+
+    public.get_opaque_trace_state = get_opaque_trace_state

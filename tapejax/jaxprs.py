@@ -46,6 +46,11 @@ def among(params: dict[str, Any]) -> bool:
     return next(_inner(params), None) is not None
 
 
+def asks_host(jaxpr: Any) -> bool:
+    """Whether running `jaxpr` calls Python with ``io_callback``, which may give something else each time."""
+    return any(type(effect).__name__ == "IOEffect" for effect in jaxpr.effects)
+
+
 def is_plain_jit(params: dict[str, Any]) -> bool:
     """Whether a ``jit`` was asked for nothing but compilation: no donation, shardings, layouts or options."""
     asked = (*params["in_shardings"], *params["out_shardings"])

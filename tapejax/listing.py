@@ -6,10 +6,14 @@ is, and what the user calls the values, is found when somebody looks.
 
 from __future__ import annotations
 
+import dis
+import functools
 import html
 import linecache
 import os
+import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +30,8 @@ from .values import Tensor, Variable
 ROWS, FIRST, LAST = 60, 40, 15
 # In HTML what is between is folded into groups, as many as a browser opens without a pause.
 GROUP, GROUPS = 100, 10
+# Lines that are kept: an explanation asks for the same ones again and again.
+LINES = 4096
 # How far into containers and objects names are looked for, and how many objects in all.
 DEPTH, OBJECTS = 4, 5000
 
@@ -34,7 +40,7 @@ DEPTH, OBJECTS = 4, 5000
 
 
 class Line(NamedTuple):
-    """A line of the user's code. Prints as ``file.py:12``."""
+    """A line of the user's code. Prints as ``file.py:12``, in a notebook as ``In [3]:2``."""
 
     file: str
     number: int
@@ -43,16 +49,27 @@ class Line(NamedTuple):
 
     def __str__(self) -> str:
         name = self.file if self.file.startswith("<") else os.path.basename(self.file)
-        if "ipykernel_" in self.file or self.file.startswith("<ipython-input"):
-            name = "cell"
-        return f"{name}:{self.number}"
+        return f"{_notebook_cell(self.file) or name}:{self.number}"
+
+
+def _notebook_cell(file: str) -> str | None:
+    """The cell of a notebook behind a file name that IPython made up, as the notebook shows it: ``In [3]``."""
+    if "IPython" not in sys.modules:
+        return None
+    shell = sys.modules["IPython"].get_ipython()
+    label = getattr(shell and shell.compile, "format_code_name", lambda _: None)(file)  # from IPython 8 on
+    if label is not None:
+        return label[1].replace("In[", "In [")
+    return "cell" if "ipykernel_" in file or file.startswith("<ipython-input") else None
 
 
 def line_of(where: Any) -> Line | None:
     """The line behind what `recorder.caller` captured; None where it found no code of the user's."""
-    if not where:
-        return None
-    code, instruction = where
+    return _line(*where) if where else None
+
+
+@functools.lru_cache(LINES)
+def _line(code: Any, instruction: int) -> Line:
     number = code.co_firstlineno
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
@@ -74,25 +91,32 @@ def places() -> list[Any]:
     return found
 
 
+class Space(dict[str, Any]):
+    """The variables of a running function or module; `passing` are those that a loop binds anew each time."""
+
+    passing: frozenset[str] = frozenset()
+
+
 def namespaces() -> list[dict[str, Any]]:
     """The variables that the user's running code sees: of the innermost frame first, of ``__main__`` if there is none."""
-    frame = sys._getframe(1)
+    frame: Any = sys._getframe(1)
     found: list[dict[str, Any]] = []
-    outer: Any = frame
-    while outer is not None:
-        name = outer.f_code.co_filename
-        if not recorder.serves(name):
-            found.append(dict(outer.f_locals))
-            if len(found) == 1 and outer.f_globals is not outer.f_locals:
-                found.append(outer.f_globals)
-        outer = outer.f_back
+    while frame is not None:
+        if not recorder.serves(frame.f_code.co_filename):
+            found.append(space := Space(frame.f_locals))
+            space.passing = _bound_by_loops(frame.f_code)
+            if len(found) == 1 and frame.f_globals is not frame.f_locals:
+                found.append(frame.f_globals)
+        frame = frame.f_back
     return found or [vars(sys.modules["__main__"])]
 
 
 class Names:
     """What the user calls the values of a recording, and what the tape calls those that have no name.
 
-    A value is known by its identity. Results without a name are ``t3`` (of entry 3) or ``t3_1``, other arrays ``c0, c1...``.
+    A value is known by its identity. What no variable holds any more is called by the name that it was stored under when
+    it was computed, with the number of its entry where others were, too: ``hidden``, ``h_3``. Other results are ``t3``
+    (of entry 3) or ``t3_1``, other arrays ``c0, c1...``.
     """
 
     def __init__(self, recording: Recording, spaces: Sequence[dict[str, Any]] = ()):
@@ -101,30 +125,43 @@ class Names:
         self.variables: list[Any] = []  # of other libraries, found on the way
         self._seen: set[int] = set()
         self._given: dict[int, str] = {}
-        # what is asked for first is named first: variables by a plain name, then everything else
+        # what is asked for first is named first: values by a plain name, then everything else; a Variable that a loop goes
+        # over is better known as ``layers[1]`` than as ``layer``
         with recorder.outside():
             for space in spaces:
+                passing = getattr(space, "passing", ())
                 for name, value in list(space.items()):
-                    if not name.startswith("_") and leaf_of_quietly(value) is not None:
+                    if not name.startswith("_") and _is_value(value) and not (name in passing and is_variable(value)):
                         self._add(name, value, 0)
-            for variable, arrays in recording.variables.values():
-                known = self._names.get(id(variable._array)) or _own_name(variable)
-                for array in (variable._array, *arrays.values()):
-                    if known:
-                        self._names.setdefault(id(array), known)
             for space in spaces:
-                for name, value in list(space.items()):
+                for name, value in sorted(space.items(), key=lambda item: item[0] in getattr(space, "passing", ())):
                     if not name.startswith("_"):
                         self._add(name, value, 0)
+            for variable, arrays in recording.variables.values():
+                leaf = leaf_of_quietly(variable)
+                held = () if leaf is None else (leaf.array,)
+                known = next((self._names[id(x)] for x in held if id(x) in self._names), None) or _own_name(variable)
+                for array in (*held, *arrays.values()):
+                    if known:
+                        self._names.setdefault(id(array), known)
         self._count = 0
         self._results: set[int] = set()
+        stored = _stored(recording.entries)
+        often = Counter([*stored.values(), *self._names.values()])
         for position, entry in enumerate(recording.entries):
             for j, x in enumerate(entry.outputs):
                 self._results.add(id(x))
-                self._given.setdefault(id(x), f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}")
+                name = f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
+                if (own := stored.get(position)) is not None:
+                    name = own if often[own] == 1 else f"{own}_{position}"
+                self._given.setdefault(id(x), name)
 
     def _add(self, name: str, value: Any, depth: int) -> None:
-        if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.ndarray, np.generic)):
+        if isinstance(value, np.ndarray):
+            self._names.setdefault(id(value), name)
+            self._kept.append(value)
+            return
+        if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.generic)):
             return
         leaf = leaf_of_quietly(value)
         if leaf is not None:
@@ -155,9 +192,9 @@ class Names:
 
     def of(self, x: Any) -> str:
         """What `x` is called in the table; a number is called by its value."""
-        if not isinstance(x, jax.Array) or (isinstance(x, np.ndarray) and x.size == 1):
-            return number_text(x)
         key = id(x)
+        if not isinstance(x, jax.Array):
+            return self._names.get(key) or number_text(x)
         found = self._names.get(key) or self._given.get(key)
         if found is None:
             if not isinstance(x, jax.core.Tracer) and x.ndim == 0 and jax.numpy.issubdtype(x.dtype, np.number):
@@ -168,8 +205,67 @@ class Names:
 
     def typed(self, x: Any) -> str:
         """Its name with its dtype and shape: ``w: float32[3,4]``."""
-        name = self.of(x)
-        return f"{name}: {type_of(x)}" if hasattr(x, "dtype") and not name[:1].isdigit() else name
+        name = shortened(self.of(x))
+        return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name  # a number stands as it is
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or leaf_of_quietly(value) is not None
+
+
+def _stored(entries: Sequence[Entry]) -> dict[int, str]:
+    """The name under which the user's code stored the result of an entry, by position, where that is sure.
+
+    The instruction behind the one that ran an entry tells it. One instruction may run several operations: what it gave
+    back is then the last one's result, unless only another's was used afterwards.
+    """
+    runs: list[tuple[int, int]] = []  # where an instruction's entries begin and end
+    for position, entry in enumerate(entries):
+        if runs and entry.where is not None and entry.where == entries[position - 1].where:
+            runs[-1] = runs[-1][0], position + 1
+        else:
+            runs.append((position, position + 1))
+    last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
+    found = {}
+    for start, stop in runs:
+        name = _stored_after(*entries[stop - 1].where) if entries[stop - 1].where else None
+        if name is None or len(entries[stop - 1].outputs) != 1:
+            continue
+        used = {i for i in range(start, stop) for x in entries[i].outputs if last_use.get(id(x), -1) >= stop}
+        if used <= {stop - 1}:
+            found[stop - 1] = name
+    return found
+
+
+def _stored_after(code: Any, instruction: int) -> str | None:
+    return _stores(code).get(instruction)
+
+
+@functools.lru_cache(256)
+def _bound_by_loops(code: Any) -> frozenset[str]:
+    found: set[str] = set()
+    binding = False
+    for step in dis.get_instructions(code):
+        binding = step.opname == "FOR_ITER" or binding and step.opname.startswith(("UNPACK_", "STORE_"))
+        if binding and step.opname.startswith("STORE_") and step.argval:
+            found.update(step.argval if isinstance(step.argval, tuple) else [step.argval])
+    return frozenset(found)
+
+
+@functools.lru_cache(256)
+def _stores(code: Any) -> dict[int, str]:
+    """For each instruction whose result is stored under a name right away: that name."""
+    found: dict[int, str] = {}
+    before = 0
+    for step in dis.get_instructions(code):
+        if step.opname == "COPY":  # of ``a = b = f(x)`` or ``(a := f(x))``
+            continue
+        if step.opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")):
+            name = step.argval[0] if isinstance(step.argval, tuple) else step.argval  # 3.13 has two in one
+            if not name.startswith("_"):  # while a call runs, 3.11 points behind its instruction
+                found |= {offset: name for offset in range(before, step.offset)}
+        before = step.offset
+    return found
 
 
 def leaf_of_quietly(value: Any) -> Any:
@@ -239,7 +335,7 @@ def type_of(x: Any) -> str:
     dtype = getattr(x, "dtype", None)
     if dtype is None:
         return type(x).__name__
-    shape = ",".join(map(str, x.shape))
+    shape = ",".join(map(str, getattr(x, "shape", ())))  # JAX's own Python numbers have a dtype only
     return f"{dtype}[{shape}]" if shape else str(dtype)
 
 
@@ -258,7 +354,7 @@ def value_text(x: Any, indent: int = 0) -> str:
 
 
 # Arrays of up to so many elements are shown whole.
-SHOWN = 9
+SHOWN = 16
 
 
 def ancestors(entries: Sequence[Entry], arrays: Sequence[Any]) -> tuple[list[int], dict[int, tuple[Any, int]]]:
@@ -325,14 +421,20 @@ class Table:
         )
 
 
+def watching(recording: Recording, names: Names) -> tuple[list[Any], list[Any]]:
+    """What the tape watches, and the arrays of other libraries' variables among it: of those that it has used."""
+    accessed: list[Any] = []
+    if recording.watch_accessed:
+        trainable = [v for v in names.variables if getattr(v, "trainable", True)]
+        used = {id(x) for entry in recording.entries for x in entry.inputs} if trainable else set()
+        arrays = [leaf.array for leaf in map(leaf_of_quietly, trainable) if leaf is not None]
+        accessed = [x for x in arrays if id(x) in used]
+    return [*(x for x, _ in recording.watched.values()), *accessed], accessed
+
+
 def carrying_positions(recording: Recording, names: Names) -> set[int]:
     """The entries through which gradient reaches what the tape watches."""
-    accessed = []
-    if recording.watch_accessed:
-        trainable = (v for v in names.variables if getattr(v, "trainable", True))
-        accessed = [leaf.array for leaf in map(leaf_of_quietly, trainable) if leaf is not None]
-    watched = [x for x, _ in recording.watched.values()] + accessed
-    listing, _ = list_entries(recording, (), watched, accessed)
+    listing, _ = list_entries(recording, (), *watching(recording, names))
     with recorder.outside():
         return {link.position for link in carrying(listing, recording.entries)}
 
@@ -349,7 +451,7 @@ def heading(tape: Any, recording: Recording | None, names: Names | None = None) 
     count = len(recording.entries)
     text = f"{kind}{', recording' if tape._trace is not None else ''}: {count} operation{'' if count == 1 else 's'}"
     if names is not None:
-        watched = list(dict.fromkeys(names.of(x) for x, _ in recording.watched.values()))
+        watched = list(dict.fromkeys(map(names.of, watching(recording, names)[0])))
         if watched:
             text += f"; watching {', '.join(watched[:8])}" + (
                 f" and {len(watched) - 8} more" if len(watched) > 8 else ""
@@ -359,6 +461,13 @@ def heading(tape: Any, recording: Recording | None, names: Names | None = None) 
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def shortened(name: str, width: int = 32) -> str:
+    """A long path by its end: ``…/dense_1/kernel``."""
+    while len(name) > width and "/" in name.removeprefix("…/"):
+        name = "…/" + name.removeprefix("…/").partition("/")[2]
+    return name
 
 
 def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str, Any]]) -> str:
@@ -390,11 +499,13 @@ def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
         )
     widths = [max(len(cell[i]) for cell in cells) for i in range(5)]
     lines = [heading(tape, recording, names)]
+    terminal = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # a row is a row there
     for cell in cells:
         number, mark, *rest = cell
         columns = [number.rjust(widths[0]), mark.ljust(widths[1])]
         columns += [text.ljust(width) for text, width in zip(rest[:3], widths[2:], strict=True)]
-        lines.append("  ".join((" ".join(columns[:2]), *columns[2:], rest[3])).rstrip())
+        line = "  ".join((" ".join(columns[:2]), *columns[2:], rest[3])).rstrip()
+        lines.append(_cut(line, terminal) if terminal else line)
     if any(cell[1] for cell in cells):
         lines.append("∂: carries gradient to what the tape watches")
     return "\n".join(lines)
@@ -405,7 +516,7 @@ _STYLE = (
     ".tapejax table{border-collapse:collapse;margin:2px 0;font-size:12px}.tapejax td,.tapejax th{text-align:left!important;"
     "padding:2px 12px 2px 4px;border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top;white-space:nowrap}"
     ".tapejax th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.7)}"
-    ".tapejax .n,.tapejax .t{opacity:.55}.tapejax .o{font-weight:600}.tapejax .d{color:#c2410c;font-weight:700}"
+    ".tapejax .n,.tapejax .t{opacity:.55}.tapejax .o{font-weight:600}.tapejax .d{color:#ea580c;font-weight:700}"
     ".tapejax details{margin:2px 0}.tapejax summary{cursor:pointer;opacity:.75}"
     ".tapejax .in{white-space:normal}.tapejax .h{font-weight:600;margin-bottom:2px}</style>"
 )
@@ -484,6 +595,13 @@ def value_html(value: Any) -> str:
     return page(caption + heat_map(found))
 
 
+def small_html(x: Any) -> str:
+    """The value of a small vector or matrix as a heat map, of anything else in words."""
+    if not isinstance(x, jax.core.Tracer) and x.size <= SHOWN and x.ndim and _is_small_matrix(x):
+        return heat_map(np.asarray(x))
+    return f" = {html.escape(value_text(x))}"
+
+
 def _is_small_matrix(array: Any) -> bool:
     kinds = (np.number, np.bool_)
     numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(array)
@@ -499,7 +617,7 @@ def heat_map(found: np.ndarray) -> str:
     rows = []
     for texts, numbers in zip(grid, floats, strict=True):
         cells = "".join(_cell(x, f, scale) for x, f in zip(texts, numbers, strict=True))
-        rows.append(f"<tr>{cells}</tr>")
+        rows.append(f'<tr style="background:transparent">{cells}</tr>')  # notebooks stripe tables
     return f'<table style="border-collapse:separate;border-spacing:1px">{"".join(rows)}</table>'
 
 

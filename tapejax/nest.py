@@ -43,19 +43,24 @@ def flatten(structure: Any, expand_composites: bool = False) -> list:
     >>> flatten({"b": 1, "a": [2, (3,)]})
     [2, 3, 1]
     """
+    return taken_apart(structure, is_nested)
+
+
+def taken_apart(structure: Any, nested: Callable[[Any], bool]) -> list:
+    """`flatten`, where `nested` says what is a structure."""
     if type(structure) in _PLAIN_LEAVES:
         return [structure]
     if type(structure) is list and _PLAIN_LEAVES.issuperset(map(type, structure)):
         return list(structure)
-    return list(_leaves(structure))
+    return list(_leaves(structure, nested))
 
 
-def _leaves(structure: Any) -> Iterator:
-    if not is_nested(structure):
+def _leaves(structure: Any, nested: Callable[[Any], bool] = is_nested) -> Iterator:
+    if not nested(structure):
         yield structure
         return
     for child in _children(structure):
-        yield from _leaves(child)
+        yield from _leaves(child, nested)
 
 
 def _children(structure: Any) -> list:
@@ -85,7 +90,7 @@ def map_structure(func: Callable, *structure: Any, check_types: bool = True, **k
     first, *others = structure
     for other in others:
         assert_same_structure(first, other, check_types=check_types)
-    return _packed(first, map(func, *map(_leaves, structure)))
+    return packed(first, map(func, *map(_leaves, structure)))
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
@@ -103,18 +108,19 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
     count, flat = len(flatten(structure)), list(flat_sequence)
     if count != len(flat):
         raise ValueError(f"structure has {count} leaves, but flat_sequence has {len(flat)} items")
-    return _packed(structure, iter(flat))
+    return packed(structure, iter(flat))
 
 
-def _packed(structure: Any, leaves: Iterator) -> Any:
-    if not is_nested(structure):
+def packed(structure: Any, leaves: Iterator, nested: Callable[[Any], bool] = is_nested) -> Any:
+    """`pack_sequence_as` of as many `leaves` as there are, where `nested` says what is a structure."""
+    if not nested(structure):
         return next(leaves)
     if type(structure) is list:
-        return [_packed(child, leaves) for child in structure]
+        return [packed(child, leaves, nested) for child in structure]
     if isinstance(structure, Mapping):
-        packed = {key: _packed(structure[key], leaves) for key in sorted(structure)}
-        return _like(structure, {key: packed[key] for key in structure})
-    children = [_packed(child, leaves) for child in structure]
+        items = {key: packed(structure[key], leaves, nested) for key in sorted(structure)}
+        return _like(structure, {key: items[key] for key in structure})
+    children = [packed(child, leaves, nested) for child in structure]
     if hasattr(structure, "_fields"):
         return type(structure)(*children)
     # A range or a view of a dict cannot hold other values.

@@ -310,7 +310,7 @@ def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
 
 def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
     inexact = [i for i, x in enumerate(entry.inputs) if hasattr(x, "dtype") and _inexact_dtype(x.dtype)]  # NumPy's too
-    outputs = [is_inexact(x) for x in entry.outputs]
+    outputs = [hasattr(x, "dtype") and _inexact_dtype(x.dtype) for x in entry.outputs]
     everything = tuple(frozenset(inexact) if out else frozenset() for out in outputs)
     fn = differentiable(op)
     if getattr(op.fn, "func", op.fn) in recorder.zero_gradients:
@@ -338,6 +338,14 @@ def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
     return tuple(
         frozenset(i for i in inexact if mask >> i & 1) for mask in ((next(found) if out else 0) for out in outputs)
     )
+
+
+def equation_links(eqn: Any) -> tuple[frozenset[int], ...]:
+    """`links` of one equation of a jaxpr."""
+    params = eqn.primitive.get_bind_params(eqn.params)
+    specs = [v.val if isinstance(v, Literal) else jaxprs._spec(v.aval) for v in eqn.invars]
+    op = Op(eqn.primitive.name, lambda *xs: eqn.primitive.bind(*xs, **params))
+    return _find_links(op, Entry(op, tuple(specs), tuple(jaxprs._spec(v.aval) for v in eqn.outvars)))
 
 
 def _propagate(jaxpr: Any, masks: Sequence[int]) -> list[int]:

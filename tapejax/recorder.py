@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 import sys
 import sysconfig
@@ -22,12 +23,15 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from . import jaxprs
-from .jaxcore import current_trace, jaxpr_as_fun, set_current_trace, set_trace
+from .jaxcore import current_trace, hide, jaxpr_as_fun, set_current_trace, set_trace
 
 # Operations remembered by `_op` and `_primitive_op`: each holds a compiled function or a jaxpr, never an array.
 CACHED_OPS = 4096
+# Integers up to this many stay known while a program is traced.
+MOST_SIZES = 64
 
 
 class Op:
@@ -225,7 +229,8 @@ class RecorderTrace(jax.core.Trace):
     def process_primitive(self, primitive, tracers, params, /):
         if primitive.name in _REF_OPERATIONS:
             return self._run_on_ref(primitive, tracers, params)
-        return self.run(*_primitive_op(primitive, params, tracers))
+        outputs = self.run(*_primitive_op(primitive, params, tracers))
+        return _handed_on(outputs, tracers, params) if primitive.name in _CALLS else outputs
 
     def _run_on_ref(self, primitive, tracers, params):
         # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
@@ -311,6 +316,23 @@ def _refuse_ref(cotangents: Sequence[Any]) -> Sequence[Any]:
     )
 
 
+def without_derivative(op: Op, constants: int = 0) -> Op:
+    """`op`, whose first `constants` inputs it does not take, where running it again would give something else.
+
+    A derivative is taken at the recorded inputs, by computing what it needs of them anew.
+    """
+
+    def refuse(cotangents: Sequence[Any]) -> Sequence[Any]:
+        raise LookupError(
+            f"gradient registry has no entry for: {op.name}, a compiled program that asks Python for something as it runs (random "
+            "numbers of tf.random, io_callback). It would be given something else in the backward pass. Decorate the function "
+            "with tapejax.function in place of jax.jit, use tf.while_loop or tf.map_fn in place of lax.scan, or pass what it "
+            "asks for in as an argument (tf.random.stateless_normal with a seed)."
+        )
+
+    return Op(op.name, lambda *inputs: op.fn(*inputs[constants:]), lambda *inputs: op.call(*inputs[constants:]), eager=True, pull=refuse)
+
+
 _copy = jax.jit(jnp.copy)
 
 
@@ -330,6 +352,21 @@ def _distinct(outputs: Any, inputs: Sequence[Any]) -> Any:
         fresh.append(_copy(x) if id(x) in seen and isinstance(x, jax.Array) else x)
         seen.add(id(x))
     return jax.tree.unflatten(jax.tree.structure(outputs), fresh)
+
+
+_CALLS = frozenset((*jaxprs.JIT, "checkpoint", "remat", "remat2"))
+
+
+def _handed_on(outputs: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """The outputs of a call with, for those that are inputs handed on beside other results, these inputs themselves.
+
+    So does JAX outside a tape. A model whose state goes through ``nnx.jit`` has the same parameters afterwards as before.
+    """
+    if type(outputs) is not list or len(outputs) < 2 or any(params.get("donated_invars", ())):
+        return outputs
+    jaxpr = jaxprs.open_jaxpr(params["jaxpr"])
+    given = dict(zip(jaxpr.invars, inputs, strict=True))
+    return [x if isinstance(v, jaxprs.Literal) else given.get(v, x) for v, x in zip(jaxpr.outvars, outputs, strict=True)]
 
 
 # One trace for the process over the eager trace: JAX's jit cache is keyed by the trace, and a new one for every tape
@@ -352,6 +389,7 @@ def start(recording: Recording) -> RecorderTrace:
     global _eager
     trace = current_trace()
     if type(trace) is not RecorderTrace:
+        hide(RecorderTrace)
         if not _is_eager(trace):
             trace = RecorderTrace(trace, _Recordings())
         else:
@@ -520,12 +558,33 @@ def run(op: Op, inputs: Sequence[Any]) -> Any:
     """Runs `op` under the outer trace and notes it on the tapes that record here."""
     trace = current_trace()
     if type(trace) is not RecorderTrace:
-        return op.call(*inputs)
+        return op.call(*inputs) if _is_eager(trace) else _call(op, inputs)
     set_trace(trace.outer)
     try:
-        return trace.note(op, inputs, op.call(*inputs))
+        return trace.note(op, inputs, op.call(*inputs) if _is_eager(trace.outer) else _call(op, inputs))
     finally:
         set_trace(trace)
+
+
+def _call(op: Op, inputs: Sequence[Any]) -> Any:
+    """Runs `op` where a program is being traced: what is computed of shapes alone is known there, and may be a shape again."""
+    known = [is_size(x) for x in inputs]
+    if inputs and all(known) and not op.eager:
+        with jax.ensure_compile_time_eval():
+            if all(map(_may_be_size, jax.tree.leaves(jax.eval_shape(op.fn, *inputs)))):
+                return op.call(*inputs)
+    # A NumPy array is part of the program; a jax.Array would be an input of it.
+    constant = [is_known and getattr(x, "weak_type", True) is False for x, is_known in zip(inputs, known, strict=True)]
+    return op.call(*[np.asarray(x) if here else x for x, here in zip(inputs, constant, strict=True)])
+
+
+def is_size(x: Any) -> bool:
+    """Whether `x` is known and could be a shape, or part of one: a few integers (or truths, that compare them)."""
+    return not isinstance(x, jax.core.Tracer) and (isinstance(x, int) or _may_be_size(x))
+
+
+def _may_be_size(x: Any) -> bool:
+    return hasattr(x, "dtype") and x.dtype.kind in "ib" and math.prod(x.shape) <= MOST_SIZES
 
 
 zero_gradients: weakref.WeakSet = weakref.WeakSet()
@@ -549,6 +608,9 @@ def _primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -
             return known[2], args
     elif not jaxprs.among(params):
         return _bind_op(primitive, params), args
+    if any(map(jaxprs.asks_host, jaxprs._inner(params))):
+        arrays = jaxprs.constants_of(params)
+        return without_derivative(_own_op(primitive, params), len(arrays)), (*arrays, *args)
     if arrays := jaxprs.constants_of(params):
         if primitive.name in jaxprs.JIT:
             lifted = jaxprs.lift_jaxpr(params["jaxpr"], arrays)

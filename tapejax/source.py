@@ -24,7 +24,7 @@ import numpy as np
 from jax.extend import core
 
 from . import jaxprs, nest, recorder
-from .listing import type_of
+from .listing import page, type_of
 from .program import Program
 from .structures import Structure, is_variable, leaf_of
 
@@ -100,7 +100,7 @@ class TapeFunction:
     def _repr_html_(self) -> str:
         import html
 
-        return f"<pre>{html.escape(self.code)}</pre>"
+        return page(f"<pre>{html.escape(self.code)}</pre>")
 
 
 class _Scope:

@@ -271,6 +271,8 @@ class Staged(Compiled):
             self.op = self.noted = _named(name, self.lifted)
             if self.changed:  # tapes see the results only: state stops gradients
                 self.noted = _named(name, self.lifted, self.outputs)
+            if jaxprs.asks_host(self.lifted):
+                self.noted = recorder.without_derivative(self.noted)
             recorder.joint.add(self.noted.fn)
 
     @property

@@ -5,6 +5,9 @@ The sweep is `derivatives.sweep_steps`, the one that `gradient` runs: what is sh
 
 from __future__ import annotations
 
+import html
+import itertools
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -55,9 +58,7 @@ class BackwardStep(NamedTuple):
                 yield head + value_text(x, len(head))
 
     def _repr_html_(self) -> str:
-        import html
-
-        return page(f"<pre>{html.escape(str(self))}</pre>")
+        return page(_html_rows([self]))
 
 
 class Backward:
@@ -117,17 +118,56 @@ class Backward:
                     found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
         return self._structure.pack(found)
 
-    def __str__(self) -> str:
+    def _heading(self) -> str:
         seeds = [(t, x) for t, x in zip(self._program.targets, self._seeds, strict=True) if t is not None]
-        head = f"Backward pass of {self._of}: {len(self)} operations"
+        head = f"Backward pass of {self._of}: {len(self)} operation{'' if len(self) == 1 else 's'}"
         if len(seeds) == 1:
             head += f", from ∂{self._of}/∂{self._of} = {value_text(seeds[0][1])}"
-        return "\n".join([head, *map(str, self)])
+        return head
+
+    def _parts(self) -> tuple[list[BackwardStep], int, list[BackwardStep]]:
+        """The steps that are shown first, how many are left out then, and those that are shown last."""
+        count = len(self)
+        shown = listing.FIRST if count > listing.ROWS else count
+        walk = iter(self)
+        first = list(itertools.islice(walk, shown))
+        last = deque(walk, listing.LAST)
+        return first, count - len(first) - len(last), list(last)
+
+    def __str__(self) -> str:
+        first, left_out, last = self._parts()
+        more = [f"   …  {left_out} more: iterate over the steps for them"] if left_out else []
+        return "\n".join([self._heading(), *map(str, first), *more, *map(str, last)])
 
     def _repr_html_(self) -> str:
-        import html
+        first, left_out, last = self._parts()
+        body = f'<div class="h">{html.escape(self._heading())}</div>' + _html_rows(first, head=True)
+        if left_out:
+            body += f'<div class="t">… {left_out} more: iterate over the steps for them</div>' + _html_rows(last)
+        return page(body)
 
-        return page(f"<pre>{html.escape(str(self))}</pre>")
+
+def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
+    rows = []
+    if head:
+        titles = ("#", "operation", "cotangent that comes in", "cotangents that go out", "line")
+        rows.append("<tr>" + "".join(f"<th>{title}</th>" for title in titles) + "</tr>")
+    for step in steps:
+        where = f'<span class="n">{html.escape(str(step.line))}</span> {html.escape(step.line.text)}' if step.line else ""
+        cells = [_cotangents_html(step.of, values) for values in (step.incoming, step.outgoing)]
+        rows.append(
+            f'<tr><td class="n">{step.number}</td><td class="o">{html.escape(step.operation)}</td>'
+            f"<td>{cells[0]}</td><td>{cells[1]}</td><td>{where}</td></tr>"
+        )
+    return f"<table>{''.join(rows)}</table>"
+
+
+def _cotangents_html(of: str, values: Sequence[tuple[str, Any]]) -> str:
+    return "".join(
+        f'<div>∂{html.escape(of)}/∂{html.escape(name)} <span class="t">{html.escape(type_of(x))}</span>'
+        f"{listing.small_html(x)}</div>"
+        for name, x in values
+    )
 
 
 # ---- numbers that are none ------------------------------------------------------------------------------------------

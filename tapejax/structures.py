@@ -45,6 +45,25 @@ def _same(x: Any) -> Any:
     return x
 
 
+def _is_container(value: Any) -> bool:
+    """Whether `value` is a container as TensorFlow knows them. A Flax state is a mapping, too, but a pytree of its own kind."""
+    if isinstance(value, (list, tuple, dict)):
+        return nest.is_nested(value)
+    return nest.is_nested(value) and jax.tree_util.all_leaves([value])
+
+
+def _in_pytree(value: Any) -> Leaf | None:
+    """`leaf_of(value)` for a part of a pytree. The result for a variable of Flax is one of its kind, as `nnx.grad` gives it:
+    Flax's optimizers and filters look for it."""
+    leaf = leaf_of(value)
+    if leaf is None or isinstance(value, Variable) or not is_variable(value):
+        return leaf
+    parts, tree = jax.tree.flatten(value)
+    if len(parts) != 1 or jax.tree_util.treedef_is_leaf(tree):
+        return leaf
+    return leaf._replace(wrap=lambda x: tree.unflatten([x]))
+
+
 def _require_alive(leaf: Leaf) -> None:
     array = leaf.array
     if isinstance(array, jax.core.Tracer):
@@ -73,7 +92,7 @@ class Structure:
         self._structure = structure
         self._items: list[tuple[int, Any]] = []  # of each item how many parts it has (-1: it is a leaf), and its tree
         self.leaves: list[Leaf] = []
-        items = nest.flatten(structure)
+        items = nest.taken_apart(structure, _is_container)
         for item in items:
             leaf = leaf_of(item)
             if leaf is not None:
@@ -86,7 +105,7 @@ class Structure:
             parts, tree = jax.tree.flatten(item, is_leaf=is_variable)
             if jax.tree_util.treedef_is_leaf(tree) or item is None:
                 raise refuse(item)
-            found = [leaf_of(part) for part in parts]
+            found = [_in_pytree(part) for part in parts]
             self.leaves.extend(leaf for leaf in found if leaf is not None)
             for leaf in found:
                 if leaf is not None:
@@ -108,7 +127,7 @@ class Structure:
         if self._plain_list:
             return list(results)
         wrapped = iter(results)
-        return nest.pack_sequence_as(self._structure, list(self._packed(wrapped)))
+        return nest.packed(self._structure, self._packed(wrapped), _is_container)
 
     def _packed(self, results: Iterator[Any]) -> Iterator[Any]:
         for count, pytree in self._items:

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from . import derivatives, nest, recorder
+from . import derivatives, libraries, nest, recorder
 from .errors import InvalidArgumentError
 from .program import Program, extract, is_inexact
 from .structures import Leaf, Structure, conjugate, is_variable, leaf_of
@@ -77,6 +77,7 @@ class GradientTape:
             raise ValueError(
                 "Tape is still recording: this tape was entered already and not left. Use a tape of its own for the inner block."
             )
+        libraries.meet()
         if self._recording is None:
             self._recording = recorder.Recording(self._watch_accessed_variables)
         self._recording.mark(mark)
@@ -477,7 +478,7 @@ class GradientTape:
         names = listing.Names(recording, listing.namespaces())
         ends = [] if target is None else [leaf.array for leaf in Structure(target, _no_target).leaves]
         if sources is None:
-            starts, accessed = drawing.watched(recording, names)
+            starts, accessed = listing.watching(recording, names)
         else:
             leaves = Structure(sources, _no_source).leaves
             starts, accessed = _source_arrays(recording, leaves)[0], _accessed(recording, leaves)

@@ -128,8 +128,9 @@ def _on_device(found: np.ndarray, dtype: np.dtype, checked: bool = True) -> jax.
     if checked and dtype.itemsize < found.dtype.itemsize and found.dtype.kind in "iu" and found.size:
         _require_range(found, dtype)
     # The copy is NumPy's: JAX may share memory with what it is given, and the caller may write to that again.
-    with recorder.outside():
-        return _to_array(np.array(found, dtype))
+    copy = np.array(found, dtype)
+    with jax.ensure_compile_time_eval() if recorder.is_size(copy) else recorder.outside():
+        return _to_array(copy)
 
 
 def _require_range(found: np.ndarray, dtype: np.dtype) -> None:

@@ -83,7 +83,7 @@ def test_everything_is_drawn_without_a_target():
 def test_layout(count):
     tape, x, c, y = recorded(count)
     layers = drawing.arrange(nodes_of(tape, [y._array], [x._array]))
-    across = len(layers) <= drawing.LAYERS_ACROSS
+    across = drawing.is_across(layers)
     for depth, layer in enumerate(layers):
         for node in layer:
             assert node.layer == depth
@@ -129,5 +129,6 @@ def test_odd_tapes():
 
 
 def test_places_are_the_nearest_that_keep_their_distance():
-    assert drawing._spread([0.0, 0.0, 10.0], [1.0, 1.0]) == [-0.5, 0.5, 10.0]
-    assert drawing._spread([5.0], []) == [5.0]
+    assert drawing._spread([0.0, 0.0, 10.0], [1.0, 1.0], [1.0, 1.0, 1.0]) == [-0.5, 0.5, 10.0]
+    assert drawing._spread([0.0, 0.0], [1.0], [3.0, 1.0]) == [-0.25, 0.75]  # who pulls harder moves less
+    assert drawing._spread([5.0], [], [1.0]) == [5.0]

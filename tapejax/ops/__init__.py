@@ -6,11 +6,13 @@ attaches the operators to `Tensor` and `Variable`.
 
 from __future__ import annotations
 
+import importlib
 import types
+from collections.abc import Callable
 from typing import Any
 
 from .. import values
-from . import array, debugging, linalg, math, nn, operators, random
+from . import array, debugging, linalg, math, nn, operators, random, tensor_array
 from .missing import MISSING, missing
 
 # Each name is looked up in the modules after the colon, in their order; "new=old" renames.
@@ -31,6 +33,7 @@ _TABLE = {
         einsum matmul tensordot
         constant convert_to_tensor is_tensor Tensor Variable
         Assert assert_equal assert_greater assert_less assert_rank
+        TensorArray
         """,
     "tf.math": """
         abs accumulate_n acos acosh add add_n angle argmax argmin asin asinh atan atan2 atanh bessel_i0 bessel_i0e
@@ -74,13 +77,45 @@ _TABLE = {
     "tf.bitwise": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift",
 }
 _PLACES = {
-    "tf": (math, array, linalg, values, debugging),
+    "tf": (math, array, linalg, values, debugging, tensor_array),
     "tf.math": (math, nn, array),
     "tf.nn": (nn, math, array),
     "tf.linalg": (linalg, math, array),
     "tf.random": (random,),
     "tf.debugging": (debugging,),
     "tf.bitwise": (math,),
+}
+
+
+# Families that few programs need: each is imported when one of its names is first asked for. {namespace: {module: names}}
+_LATER: dict[str, dict[str, str]] = {
+    "tf.autodiff": {"..accumulator": "ForwardAccumulator", "..tape": "GradientTape"},
+    "tf.config": {"..function": "run_functions_eagerly functions_run_eagerly"},
+    "tf.image": {
+        ".image": """
+            ResizeMethod adjust_brightness adjust_gamma adjust_hue adjust_saturation central_crop convert_image_dtype
+            crop_and_resize crop_to_bounding_box extract_patches flip_left_right flip_up_down grayscale_to_rgb hsv_to_rgb
+            image_gradients non_max_suppression pad_to_bounding_box per_image_standardization psnr random_brightness
+            random_contrast random_crop random_flip_left_right random_flip_up_down random_hue random_saturation resize
+            resize_with_crop_or_pad resize_with_pad rgb_to_grayscale rgb_to_hsv rgb_to_yiq rgb_to_yuv rot90 sobel_edges
+            ssim ssim_multiscale stateless_random_brightness stateless_random_contrast stateless_random_crop
+            stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue
+            stateless_random_saturation total_variation transpose yiq_to_rgb yuv_to_rgb
+            """,
+        ".encoded": """
+            adjust_jpeg_quality decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp
+            encode_jpeg encode_png extract_jpeg_shape is_jpeg random_jpeg_quality stateless_random_jpeg_quality
+            """,
+        ".opaque": "adjust_contrast",
+    },
+    "tf.random": {".generator": "Algorithm Generator create_rng_state get_global_generator set_global_generator"},
+    "tf.random.experimental": {
+        ".generator": """
+            Algorithm Generator create_rng_state get_global_generator index_shuffle set_global_generator stateless_shuffle
+            """,
+        ".random": "stateless_fold_in=fold_in stateless_split=split",
+    },
+    "tf.test": {"..testing": "compute_gradient max_error"},
 }
 
 
@@ -93,13 +128,53 @@ def _found(entry: str, places: tuple) -> tuple[str, Any]:
 NAMESPACES: dict[str, dict[str, Any]] = {
     namespace: dict(_found(entry, _PLACES[namespace]) for entry in names.split()) for namespace, names in _TABLE.items()
 }
+# {namespace: {name: (module, its name there)}}
+LATER: dict[str, dict[str, tuple[str, str]]] = {
+    namespace: {
+        (pair := entry.partition("="))[0]: (module, pair[2] or pair[0])
+        for module, names in families.items()
+        for entry in names.split()
+    }
+    for namespace, families in _LATER.items()
+}
 
 
-def namespace(full: str, doc: str = "") -> types.ModuleType:
-    """The module ``tapejax.nn`` for ``"tf.nn"``: its names, and an error with a hint for those that are missing."""
-    module = types.ModuleType(full.replace("tf", "tapejax", 1), doc or f"TensorFlow's {full}.")
-    vars(module).update(NAMESPACES[full], __all__=list(NAMESPACES[full]), __getattr__=missing(full))
-    return module
+def names_of(full: str) -> list[str]:
+    """All names of a namespace, ``"tf"`` or ``"tf.nn"``."""
+    return [*NAMESPACES.get(full, ()), *LATER.get(full, ())]
 
 
-__all__ = ["MISSING", "NAMESPACES", "missing", "namespace", "operators"]
+def when_asked(full: str, held: dict[str, Any]) -> Callable[[str], Any]:
+    """A module's ``__getattr__``: a name that is imported now and then kept in `held`, or an error with a hint."""
+    refuse = missing(full)
+    later = LATER.get(full, {})
+
+    def __getattr__(name: str) -> Any:
+        if name not in later:
+            return refuse(name)
+        module, there = later[name]
+        held[name] = getattr(importlib.import_module(module, __name__), there)
+        return held[name]
+
+    return __getattr__
+
+
+def namespaces() -> dict[str, types.ModuleType]:
+    """``{"nn": the module tapejax.nn, "config.experimental": ...}``, each an attribute of the one above it."""
+    full_names = {full for full in (*NAMESPACES, *LATER) if full != "tf"}
+    full_names |= {full.rpartition(".")[0] for full in full_names} - {"tf"}
+    modules: dict[str, types.ModuleType] = {}
+    for full in sorted(full_names):
+        name = full.removeprefix("tf.")
+        module = types.ModuleType(full.replace("tf", "tapejax", 1), f"TensorFlow's {full}.")
+        held = vars(module)
+        held.update(NAMESPACES.get(full, {}), __all__=names_of(full), __getattr__=when_asked(full, held))
+        held["__dir__"] = lambda names=held["__all__"]: sorted(names)
+        modules[name] = module
+        above, _, last = name.rpartition(".")
+        if above:
+            setattr(modules[above], last, module)
+    return modules
+
+
+__all__ = ["LATER", "MISSING", "NAMESPACES", "missing", "names_of", "namespaces", "operators", "when_asked"]

@@ -12,24 +12,35 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .. import nest, recorder
 from ..errors import InvalidArgumentError
 from ..staging import Threaded
 from ..values import Tensor, convert_to_tensor, is_tensor, raw
 from .array import stack
+from .random import each_row
+from .tensor_array import TensorArray
 
 
 def _traced(*values: Any) -> bool:
     return any(isinstance(raw(x), jax.core.Tracer) for x in values if is_tensor(x))
 
 
+def _value(x: Any) -> Any:
+    return x if isinstance(x, TensorArray) else convert_to_tensor(x)
+
+
 def _arrays(structure: Any) -> list[Any]:
-    return [raw(x) for x in nest.flatten(structure)]
+    leaves = nest.flatten(structure)
+    return [array for x in leaves for array in (x.arrays() if isinstance(x, TensorArray) else (raw(x),))]
 
 
 def _tensors(structure: Any, arrays: Sequence[Any]) -> Any:
-    return nest.pack_sequence_as(structure, [Tensor(x) for x in arrays])
+    given = iter(arrays)
+    return nest.map_structure(
+        lambda x: x.holding(given) if isinstance(x, TensorArray) else Tensor(next(given)), structure
+    )
 
 
 def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None) -> Any:
@@ -191,7 +202,7 @@ def while_loop(
     _require_callable(("cond", cond), ("body", body))
     if not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
-    variables = nest.map_structure(convert_to_tensor, loop_vars)
+    variables = nest.map_structure(_value, loop_vars)
     single = len(variables) == 1
 
     def step(current: Any) -> Any:
@@ -202,7 +213,7 @@ def while_loop(
             type(current)(result) if type(current) in (list, tuple) and isinstance(result, (list, tuple)) else result
         )
         nest.assert_same_structure(current, result)
-        return nest.map_structure(convert_to_tensor, result)
+        return nest.map_structure(_value, result)
 
     if not recorder.staging():
         count = 0
@@ -212,6 +223,10 @@ def while_loop(
         return variables
 
     start = _arrays(variables)
+    if any(isinstance(x, TensorArray) and not x.arrays() for x in nest.flatten(variables)):
+        # What the body writes says which shape the elements have: it is traced once for that alone.
+        _look_at(lambda *arrays: _arrays(step(_tensors(variables, arrays))), start)
+        start = _arrays(variables)
     threaded = Threaded(
         (lambda *arrays: [raw(cond(*_tensors(variables, arrays)))], start),
         (lambda *arrays: _arrays(step(_tensors(variables, arrays))), start),
@@ -234,6 +249,14 @@ def while_loop(
         (last, state), _ = jax.lax.scan(bounded, (start, threaded.state), None, length=int(maximum_iterations))
     threaded.finish(state)
     return _tensors(variables, last)
+
+
+def _look_at(body: Callable, arrays: Sequence[Any]) -> None:
+    """Traces `body` and lets go of the program."""
+    if recorder.capturing.capture is None:
+        jax.eval_shape(body, *arrays)
+    else:
+        Threaded((body, arrays))
 
 
 def _rows(elems: Any, argument: str = "elems") -> tuple[list[Any], int]:
@@ -327,15 +350,17 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     >>> print(tf.vectorized_map(lambda x: x * tf.reduce_sum(x), tf.ones((3, 2))).numpy().tolist())
     [[2.0, 2.0], [2.0, 2.0], [2.0, 2.0]]
     """
-    tensors, _ = _rows(elems)
+    tensors, count = _rows(elems)
     structures: list[Any] = []
 
-    def flat(arrays: Sequence[Any]) -> list[Any]:
-        result = fn(_tensors(elems, arrays))
+    def flat(row: Any, arrays: Sequence[Any]) -> list[Any]:
+        with each_row(row):
+            result = fn(_tensors(elems, arrays))
         structures.append(result)
         return _arrays(result)
 
-    return _tensors(structures[0], arrays) if (arrays := jax.vmap(flat)([x._array for x in tensors])) else structures[0]
+    arrays = jax.vmap(flat)(np.arange(count, dtype=np.uint32), [x._array for x in tensors])
+    return _tensors(structures[0], arrays) if arrays else structures[0]
 
 
 def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bool) -> Any:
@@ -343,7 +368,7 @@ def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bo
     tensors, count = _rows(elems)
     order = list(range(count))[:: -1 if reverse else 1]
     if initializer is not None:
-        value = nest.map_structure(convert_to_tensor, initializer)
+        value = nest.map_structure(_value, initializer)
         seen = []
     elif count:
         value = _row(elems, tensors, order.pop(0))
@@ -353,7 +378,7 @@ def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bo
     if order and recorder.staging():
         return _scanned(fn, elems, tensors, value, seen, order, reverse, every)
     for i in order:
-        result = nest.map_structure(convert_to_tensor, fn(value, _row(elems, tensors, i)))
+        result = nest.map_structure(_value, fn(value, _row(elems, tensors, i)))
         if initializer is not None or nest.is_nested(result):
             nest.assert_same_structure(value, result)
         value = result

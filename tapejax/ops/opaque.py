@@ -22,7 +22,7 @@ def _adjust_contrast(images: Any, contrast_factor: Any) -> Any:
     return (images - mean) * contrast_factor + mean
 
 
-def adjust_contrast(images: Any, contrast_factor: Any, name: str | None = None) -> Tensor:
+def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """Images whose distance from their mean, for each channel, is `contrast_factor` times as large.
 
     It has no gradient, as in TensorFlow: asking for one raises `LookupError`, until one is registered for

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
+from ..errors import SymbolicValue
 from ..values import Tensor, Variable, is_array_like, op, operands, raw
 from . import array, linalg, math
 
@@ -19,6 +20,8 @@ def _forward(fn: Callable, reflected: str) -> Callable:
     def operator(x, y):
         try:
             return fn(x, y)
+        except SymbolicValue:
+            return NotImplemented  # a KerasTensor knows what to do
         except (TypeError, ValueError):
             # An object of another library that is no tensor may know what to do with one.
             if isinstance(y, _PLAIN) or is_array_like(y) or not hasattr(type(y), reflected):

@@ -1,13 +1,19 @@
 """Random numbers, drawn by ``jax.random`` from one state for the whole process.
 
 A draw is an operation like any other: a function of the two numbers that make its key, which are constants to a tape.
-`state` is the only place that knows which numbers come next.
+`state` is the only place that knows which numbers come next. What runs at once counts in Python. A `function` that is being
+traced takes the count in and gives it back, like a Variable. Any other program under construction (``jax.jit``, ``lax.scan``)
+asks for the next numbers whenever it runs. So no draw is ever baked into a program.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import secrets
 import threading
+import weakref
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import jax
@@ -17,61 +23,99 @@ import numpy as np
 from .. import recorder
 from ..dtypes import as_dtype, requested
 from ..errors import InvalidArgumentError
+from ..jaxcore import current_trace, set_current_trace
 from ..values import Tensor, op, raw
 from .table import TensorLike, kind_of, known, renamed, shape_of, static, wide
 
 
-class State:
-    """The seed of the process and how many draws there were: together they make the key of the next draw.
+class _Counter:
+    """How many draws there were."""
 
-    What threads the state through a compiled program can put its own numbers, tracers even, in `seed` and `count`.
+    count: Any = 0
+
+
+class State(_Counter):
+    """A seed, and how many draws there were: together they make the key of the next draw.
+
+    While a `function` is traced `seed` and `count` hold tracers, for the numbers that its program will find.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int | None = None) -> None:
         self._lock = threading.Lock()
-        self._own: dict[int, _Counter] = {}
-        self.reset(None)
+        self._counters: dict[Hashable, _Counter] = {}
+        # Those of compiled functions, which keep them.
+        self._compiled: weakref.WeakSet[_Counter] = weakref.WeakSet()
+        self.reset(seed)
 
-    def reset(self, seed: int | None) -> None:
-        self._number = secrets.randbits(31) if seed is None else _folded(seed)
-        self.seed: Any = self._number
-        self.count: Any = 0
-        for counter in self._own.values():  # not made anew: compiled functions go on counting with them
-            counter.count = 0
+    def reset(self, seed: Any) -> None:
+        """Starts anew: reproducibly, or where `seed` is None, from a number that nobody knows."""
+        with self._lock:
+            self._chosen = seed is not None
+            self._number = secrets.randbits(31) if seed is None else _folded(seed)
+            self.seed: Any = self._number
+            # Counters are not made anew: compiled functions go on counting with them.
+            for counter in (self, *self._counters.values(), *self._compiled):
+                counter.count = 0
 
-    def next(self, op_seed: int | None = None) -> tuple[Any, Any]:
+    def next(self, op_seed: Any = None) -> tuple[Any, Any]:
         """The two numbers of the next key. Draws with a seed of their own are counted apart, per seed."""
-        if op_seed is None:
-            _held(self, "seed")
-            return self.seed, self._counted(self)
-        with self._lock:
-            counter = self._own.setdefault(op_seed, _Counter())
-        seeds = [self._number if self._chosen else 0, _folded(op_seed), 1]
-        return np.random.SeedSequence(seeds).generate_state(1)[0], self._counted(counter)
+        own = None if op_seed is None else _folded(op_seed)
+        trace, capture = current_trace(), recorder.capturing.capture
+        if recorder.plain(trace):
+            seed, count = (_here.stream or self)._count(own)
+        else:
+            *_, lowest = recorder._towers(trace)
+            if capture is not None and lowest is capture._trace:
+                seed, count = self._thread(capture, own)
+            elif recorder.staging():
+                seed, count = self._ask(own)
+            else:
+                seed, count = (_here.stream or self)._count(own)
+        for row in _here.rows:
+            seed = recorder.apply(_of_row, seed, row)
+        return seed, count
 
-    def _counted(self, counter: Any) -> Any:
-        _held(counter, "count")
+    def _count(self, own: int | None, kind: int = 0) -> tuple[Any, Any]:
         with self._lock:
-            count = counter.count
-            if isinstance(count, jax.Array) and not isinstance(count, jax.core.Tracer):
-                count = int(count)  # a compiled function counted
+            if own is None and not kind:
+                counter, seed = self, self._number
+            else:
+                counter, seed = self._counters.setdefault((own, kind), _Counter()), self._seed_of(own, kind)
+            count = int(counter.count)  # an array, where a compiled function counted
             counter.count = count + 1
-            return count
+        return seed, count
 
-    _chosen = False
+    def _seed_of(self, own: int | None, kind: int = 0) -> int:
+        # A seed of an operation's own counts even where there is none for the process.
+        return _mixed(self._number if self._chosen or own is None else 0, own or 0, 1 + kind)
+
+    def _thread(self, capture: Any, own: int | None) -> tuple[Any, Any]:
+        counter: _Counter = self
+        if own is not None:  # as in TensorFlow, each such operation of a function counts for itself
+            counter = _Counter()
+            self._compiled.add(counter)
+        seed = capture.adopt(self, "seed") if own is None else self._seed_of(own)
+        count = capture.adopt(counter, "count")
+        with set_current_trace(capture._trace):
+            counter.count = count + 1
+        return seed, count
+
+    def _ask(self, own: int | None) -> tuple[Any, Any]:
+        from jax.experimental import io_callback  # seldom needed
+
+        def ask() -> tuple[Any, Any]:
+            # Counted apart: it runs whenever the program gets to it, on a thread of JAX's, beside all other draws.
+            seed, count = self._count(own, kind=1)
+            return np.uint32(seed), np.uint32(count)
+
+        number = jax.ShapeDtypeStruct((), np.uint32)
+        with recorder.outside():
+            return io_callback(ask, (number, number))
 
 
-class _Counter:
-    """How many draws there were with one seed of their own."""
-
-    def __init__(self) -> None:
-        self.count: Any = 0
-
-
-def _held(holder: Any, attribute: str) -> None:
-    """In a `function` that is being traced, a number of the state is an input of its program."""
-    if recorder.capturing.capture is not None:
-        recorder.capturing.capture.adopt(holder, attribute)
+@functools.lru_cache(256)
+def _mixed(*numbers: int) -> int:
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
 def _folded(seed: Any) -> int:
@@ -83,7 +127,33 @@ def _folded(seed: Any) -> int:
 _BITS = 0x7FFFFFFF
 
 
+class _Here(threading.local):
+    stream: State | None = None  # what `drawing_from` put in the place of the process's state
+    rows: tuple[Any, ...] = ()
+
+
+_here = _Here()
 state = State()
+
+
+@contextlib.contextmanager
+def drawing_from(stream: State) -> Iterator[None]:
+    """What runs at once in the body, on this thread, draws from `stream`."""
+    before, _here.stream = _here.stream, stream
+    try:
+        yield
+    finally:
+        _here.stream = before
+
+
+@contextlib.contextmanager
+def each_row(row: Any) -> Iterator[None]:
+    """Under `jax.vmap`, where `row` counts the rows: each of them draws numbers of its own."""
+    before, _here.rows = _here.rows, (*_here.rows, row)
+    try:
+        yield
+    finally:
+        _here.rows = before
 
 
 def key_of(seed: Any, count: Any) -> Any:
@@ -91,8 +161,20 @@ def key_of(seed: Any, count: Any) -> Any:
     return jax.random.fold_in(jax.random.key(seed), count)
 
 
-def set_seed(seed: int) -> None:
-    """Makes all that follows reproducible: the same seed, the same numbers.
+def _of_row(seed, row):
+    return jax.random.key_data(key_of(seed, row))[0]
+
+
+renamed("row_seed", _of_row)
+
+
+def set_seed(seed: Any) -> None:
+    """Makes all that follows reproducible: the same seed, the same numbers; compiled functions draw the same again, too.
+
+    Numbers still differ from call to call. An operation's own `seed` gives it a sequence of its own.
+
+    Args:
+      seed: an integer; None for numbers that nobody can foretell.
 
     The numbers are JAX's, not TensorFlow's.
 
@@ -103,9 +185,7 @@ def set_seed(seed: int) -> None:
     >>> bool(tf.reduce_all(a == tf.random.normal([2])))
     True
     """
-    with state._lock:
-        state.reset(seed)
-        state._chosen = True
+    state.reset(seed)
 
 
 def _float_dtype(dtype: Any) -> np.dtype:
@@ -186,7 +266,7 @@ for _fn, _name in (
     renamed(_name, _fn)
 
 
-def _draw_uniform(key: tuple, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Tensor:
+def _draw_uniform(key: Callable[[], tuple], shape: Any, minval: Any, maxval: Any, dtype: Any) -> Tensor:
     wanted, sizes = requested(dtype), shape_of(shape)
     if kind_of(wanted) in "iu":
         if maxval is None:
@@ -195,10 +275,10 @@ def _draw_uniform(key: tuple, shape: Any, minval: Any, maxval: Any, dtype: Any) 
         seen = known(low), known(high)
         if seen[0] is not None and seen[1] is not None and (seen[0] >= seen[1]).any():
             raise InvalidArgumentError(f"random.uniform: Need minval < maxval, got {minval} >= {maxval}")
-        return _draw(_integers, *key, low, high, shape=sizes, dtype=wanted)
+        return _draw(_integers, *key(), low, high, shape=sizes, dtype=wanted)
     return _draw(
         _uniform,
-        *key,
+        *key(),
         *_parameters(_float_dtype(dtype), minval, 1 if maxval is None else maxval),
         shape=sizes,
         dtype=wanted,
@@ -254,7 +334,7 @@ def uniform(
       ValueError: `maxval` is missing for an integer `dtype`.
       InvalidArgumentError: minval >= maxval, for integers.
     """
-    return _draw_uniform(state.next(seed), shape, minval, maxval, dtype)
+    return _draw_uniform(lambda: state.next(seed), shape, minval, maxval, dtype)
 
 
 def gamma(
@@ -371,7 +451,7 @@ def stateless_uniform(
     wanted = requested(dtype)
     if minval is None and maxval is None and kind_of(wanted) in "iu":
         return _draw(_all_integers, *_stateless(seed), shape=shape_of(shape), dtype=wanted)
-    return _draw_uniform(_stateless(seed), shape, 0 if minval is None else minval, maxval, dtype)
+    return _draw_uniform(lambda: _stateless(seed), shape, 0 if minval is None else minval, maxval, dtype)
 
 
 def stateless_categorical(

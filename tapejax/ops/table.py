@@ -262,7 +262,8 @@ def straight(fn: Callable) -> Callable:
     """`fn` of one argument, elementwise and made of straight pieces, connected to it at every order, as in TensorFlow.
 
     To JAX the second derivative of such a function is no number at all, which would come out as None; to TensorFlow it is
-    0. The derivative is JAX's, with a zero added that depends on the argument.
+    0. The derivative is JAX's, with a zero added that depends on the argument: a product of finite numbers, looked up where
+    nothing is looked up, so that an infinite cotangent passes beside it.
     """
 
     @jax.custom_jvp
@@ -273,7 +274,8 @@ def straight(fn: Callable) -> Callable:
     def derivative(primals, tangents):
         (x, *rest), (dx, *_) = primals, tangents
         y, dy = jax.jvp(lambda x: fn(x, *rest), (x,), (dx,))
-        return y, dy + jnp.where(False, x, jnp.zeros_like(x)) * dx
+        finite = jnp.where(jnp.isfinite(x), x, jnp.zeros_like(x))
+        return y, dy + jnp.where(False, finite * dx, jnp.zeros_like(x))
 
     connected.defjvp(derivative)
     return connected

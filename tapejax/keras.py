@@ -1,0 +1,280 @@
+"""``tf.keras``: Keras 3 on its JAX backend, with TensorFlow's names and TensorFlow's answers.
+
+The classes are Keras's own: what is built, saved and loaded here is what ``import keras`` builds, saves and loads. From the
+first import of this module on, what they return to user code (layers, losses, metrics, optimizers' schedules, initializers,
+variables' arithmetic) are tensors, that answer ``numpy()`` and print as TensorFlow's do. Inside Keras, in ``fit`` and inside
+its layers, there are plain JAX arrays, and so there are for a caller who passes ``jax.Array`` and no tensor: arrays in, arrays
+out. A program that says ``import keras`` and never this keeps Keras as it is.
+
+Importing it loads Keras, on JAX unless it was loaded before. Raises ImportError if Keras is not installed, or was loaded with
+another backend: a process has one.
+
+>>> import tapejax as tf
+>>> layer = tf.keras.layers.Dense(2, kernel_initializer="ones")
+>>> layer(tf.constant([[1.0, 2.0]]))
+<tf.Tensor: shape=(1, 2), dtype=float32, numpy=array([[3., 3.]], dtype=float32)>
+>>> with tf.GradientTape() as tape:
+...     loss = tf.reduce_sum(layer(tf.constant([[1.0, 2.0]])))
+>>> [g.numpy().tolist() for g in tape.gradient(loss, layer.trainable_variables)]
+[[[1.0, 1.0], [2.0, 2.0]], [1.0, 1.0]]
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import tapejax
+
+from . import keras_adapter, libraries
+from .errors import SymbolicValue
+from .keras_adapter import answer, arrays_in, called_by_user, tensors_in
+
+
+def _load() -> types.ModuleType:
+    """Keras on JAX, under the names that TensorFlow has for it."""
+    if "keras" not in sys.modules:
+        before = os.environ.get("KERAS_BACKEND")
+        os.environ["KERAS_BACKEND"] = "jax"
+        try:
+            importlib.import_module("keras")
+        except ImportError as error:
+            raise ImportError(f"tapejax.keras is Keras 3 on JAX, and could not import it: pip install keras ({error})") from error
+        finally:
+            if before is not None:
+                os.environ["KERAS_BACKEND"] = before
+            else:
+                del os.environ["KERAS_BACKEND"]
+    backend = sys.modules["keras"].backend.backend()
+    if backend != "jax":
+        raise ImportError(
+            f"tapejax.keras is Keras on JAX, but this process has loaded Keras with its {backend!r} backend, and has only one. "
+            "Import tapejax.keras (or use tf.keras) before anything imports keras, or set the environment variable "
+            "KERAS_BACKEND=jax."
+        )
+    try:
+        return importlib.import_module("keras._tf_keras.keras")
+    except ImportError:  # TensorFlow's spelling is not part of Keras's public interface
+        return sys.modules["keras"]
+
+
+# ---- what user code is given ----------------------------------------------------------------------------------------
+
+
+def _visible(fn: Callable) -> Callable:
+    """`fn` of Keras's, which gives tensors to user code and arrays to Keras."""
+
+    @functools.wraps(fn)
+    def answering(*args: Any, **kwargs: Any) -> Any:
+        if not called_by_user(2):
+            return fn(*args, **kwargs)
+        return answer(fn(*arrays_in(args), **arrays_in(kwargs)), args, kwargs)
+
+    answering.__answers__ = True  # type: ignore[attr-defined]
+    return answering
+
+
+def _speak(base: type, *methods: str) -> None:
+    """Makes methods of a class, and of the classes derived from it now and later, answer user code in tensors."""
+
+    def speak(kind: type) -> None:
+        for name in methods:
+            method = vars(kind).get(name)
+            if isinstance(method, types.FunctionType) and not hasattr(method, "__answers__"):
+                setattr(kind, name, _visible(method))
+            elif isinstance(method, property) and method.fget is not None and not hasattr(method.fget, "__answers__"):
+                setattr(kind, name, property(_visible(method.fget), method.fset, method.fdel, method.__doc__))
+
+    derived = base.__init_subclass__
+
+    def init_subclass(cls: type, **kwargs: Any) -> None:
+        derived.__func__(cls, **kwargs) if inspect.ismethod(derived) else derived(**kwargs)
+        speak(cls)
+
+    base.__init_subclass__ = classmethod(init_subclass)  # type: ignore[assignment]
+    pending = [base]
+    while pending:
+        kind = pending.pop()
+        speak(kind)
+        pending += kind.__subclasses__()
+
+
+_ARITHMETIC = (
+    "neg pos abs invert round getitem eq ne lt le gt ge add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod "
+    "pow rpow matmul rmatmul and rand or ror xor rxor"
+)
+
+
+def _answer_in_tensors(keras: types.ModuleType) -> None:
+    variable_class = next(kind for kind in keras.Variable.__mro__ if "__add__" in vars(kind))
+    for kind, methods in (
+        (variable_class, (*(f"__{name}__" for name in _ARITHMETIC.split()), "assign", "assign_add", "assign_sub")),
+        (keras.Layer, ("losses",)),
+        (keras.Model, ("compute_loss",)),
+        (keras.Loss, ("__call__",)),
+        (keras.Metric, ("__call__", "result", "update_state")),
+        (keras.initializers.Initializer, ("__call__",)),
+        (keras.regularizers.Regularizer, ("__call__",)),
+        (keras.constraints.Constraint, ("__call__",)),
+        (keras.optimizers.schedules.LearningRateSchedule, ("__call__",)),
+    ):
+        _speak(kind, *methods)
+
+
+# ---- functional models ----------------------------------------------------------------------------------------------
+
+
+def _operation_class(keras: types.ModuleType) -> type:
+    class Call(keras.Operation):  # type: ignore[name-defined, misc]
+        """A call of a tf function, in a Functional model. Its KerasTensors are the inputs, all else is part of it."""
+
+        def __init__(self, function: Callable, arguments: Any, name: str):
+            super().__init__(name=name)
+            self._function, self._arguments = function, arguments
+
+        def call(self, inputs: Any) -> Any:
+            given = iter(inputs)
+            args, kwargs = keras.tree.map_structure(
+                lambda x: next(given) if isinstance(x, keras.KerasTensor) else x, self._arguments
+            )
+            return arrays_in(self._function(*args, **kwargs))
+
+        def get_config(self) -> dict:
+            raise NotImplementedError(
+                f"a model with tf.{self._function.__name__} between its layers has no config, and cannot be saved or cloned as a "
+                "whole: save its weights, or use the function of keras.ops, or a layer"
+            )
+
+    return Call
+
+
+def _take_symbols(keras: types.ModuleType) -> None:
+    """Lets tf functions take the KerasTensors of Functional models, and give KerasTensors."""
+    operation = _operation_class(keras)
+    count: dict[str, int] = {}
+
+    def taking_symbols(fn: Callable) -> Callable:
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return fn(*args, **kwargs)
+            except SymbolicValue:
+                symbols = [x for x in keras.tree.flatten((args, kwargs)) if isinstance(x, keras.KerasTensor)]
+                if not symbols:
+                    raise
+            name = f"tf_{fn.__name__.strip('_')}"
+            count[name] = number = count.get(name, -1) + 1
+            return operation(fn, (args, kwargs), f"{name}_{number}" if number else name)(symbols)
+
+        return call
+
+    for module in (tapejax, *tapejax._NAMESPACES.values()):
+        for name, fn in list(vars(module).items()):
+            if isinstance(fn, types.FunctionType) and fn.__module__.startswith("tapejax.ops") and name[:1] != "_":
+                setattr(module, name, taking_symbols(fn))
+
+
+# ---- the modules ----------------------------------------------------------------------------------------------------
+
+
+def _in_tapejax(module: types.ModuleType) -> dict[str, Any]:
+    """The functions of a module that is written in TensorFlow, with tapejax in TensorFlow's place."""
+    namespace = dict(vars(module), tf=tapejax)
+    for name, fn in vars(module).items():
+        if isinstance(fn, types.FunctionType) and fn.__module__ == module.__name__:
+            plain = inspect.unwrap(fn)
+            again = types.FunctionType(plain.__code__, namespace, name, plain.__defaults__, plain.__closure__)
+            again.__kwdefaults__ = plain.__kwdefaults__
+            namespace[name] = functools.update_wrapper(again, plain)
+    return namespace
+
+
+class _Mirror(types.ModuleType):
+    """A module of Keras's: classes are its own, functions answer user code in tensors, modules are mirrored."""
+
+    def __init__(self, name: str, real: types.ModuleType, names: dict[str, Any] | None = None):
+        super().__init__(name, real.__doc__)
+        self._real = real
+        vars(self).update(names or {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            found = getattr(self._real, name)
+        except AttributeError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+        found = _mirrored(f"{self.__name__}.{name}", found)
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(self._real), *(name for name in vars(self) if not name.startswith("_"))})
+
+
+_functions: dict[int, Callable] = {}
+
+
+def _mirrored(full: str, found: Any) -> Any:
+    if isinstance(found, types.FunctionType) and found.__module__.startswith("keras."):
+        return _functions.setdefault(id(found), _visible(found))
+    if isinstance(found, types.ModuleType) and found.__name__.startswith("keras."):
+        module = sys.modules.get(full)
+        if module is None:
+            module = sys.modules[full] = _Mirror(full, found)
+            for name, inner in list(vars(found).items()):
+                # modules at once, so that `import tapejax.keras.layers.experimental as x` finds them
+                if isinstance(inner, types.ModuleType) and inner.__name__ == f"{found.__name__}.{name}":
+                    setattr(module, name, _mirrored(f"{full}.{name}", inner))
+        return module
+    return found
+
+
+def _set_random_seed(real: Callable) -> Callable:
+    @functools.wraps(real)
+    def set_random_seed(seed: int) -> None:
+        real(seed)
+        tapejax.random.set_seed(seed)
+
+    return set_random_seed
+
+
+def _fill(names: dict[str, Any]) -> _Mirror:
+    real = _load()
+    libraries.meet()
+    keras = sys.modules["keras"]
+    if not keras_adapter.speaking:
+        _answer_in_tensors(keras)
+        _take_symbols(keras)
+        keras_adapter.speaking = True
+    mirror = _Mirror(__name__, real)
+    for name, found in list(vars(real).items()):
+        if isinstance(found, types.ModuleType) and not name.startswith("_") and found.__name__.startswith("keras."):
+            names[name] = _mirrored(f"{__name__}.{name}", found)
+    legacy = importlib.import_module("keras.src.legacy.backend")
+    names["utils"].set_random_seed = _set_random_seed(keras.utils.set_random_seed)
+    spelled = _in_tapejax(legacy)
+    for name, fn in vars(names["backend"]._real).items():
+        if getattr(fn, "__module__", "") == legacy.__name__ and name in spelled:
+            setattr(names["backend"], name, spelled[name])
+    return mirror
+
+
+_mirror = _fill(globals())
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_mirror, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_mirror)
+
+
+__all__ = [name for name in dir(_mirror) if not name.startswith("_")]

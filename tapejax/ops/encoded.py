@@ -1,0 +1,244 @@
+"""Images as files: decoded and encoded by Pillow, which is imported when it is first needed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import as_dtype
+from ..errors import InvalidArgumentError
+from ..values import Tensor, convert_to_tensor
+from . import image as _image
+from . import random as _random
+from .table import TensorLike, host, renamed, static
+
+_MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+
+
+def _pillow() -> Any:
+    try:
+        import PIL.Image
+    except ImportError as error:
+        raise ImportError("reading and writing image files needs Pillow: pip install pillow") from error
+    return PIL.Image
+
+
+def _opened(contents: Any, kinds: tuple[str, ...] | None = None) -> Any:
+    data = contents.item() if isinstance(contents, (np.ndarray, np.generic)) else contents
+    if not isinstance(data, (bytes, bytearray)):
+        raise TypeError(f"contents must be bytes, as tf.io.read_file returns them, got {type(contents).__name__}")
+    pillow = _pillow()
+    try:
+        return pillow.open(io.BytesIO(data), formats=kinds)
+    except pillow.UnidentifiedImageError as error:
+        raise InvalidArgumentError(f"contents is no image in a format that is known here: {error}") from error
+
+
+def _pixels(picture: Any, channels: Any, dtype: Any) -> np.ndarray:
+    count = int(static(channels or 0))
+    if count not in (0, *_MODES):
+        raise ValueError(f"channels must be 0, 1, 3 or 4, got {channels!r}")
+    if picture.mode == "I;16" and count in (0, 1):
+        pixels = np.asarray(picture)
+    else:
+        mode = _MODES.get(count) or {"1": "L", "P": "RGB", "CMYK": "RGB", "YCbCr": "RGB"}.get(
+            picture.mode, picture.mode
+        )
+        pixels = np.asarray(picture.convert(mode))
+    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    if as_dtype(dtype).name == "uint16" and pixels.dtype == np.uint8:
+        return pixels.astype(np.uint16) * 257
+    return (pixels >> 8).astype(np.uint8) if pixels.dtype == np.uint16 and as_dtype(dtype).name == "uint8" else pixels
+
+
+def _converted(pixels: np.ndarray, dtype: Any) -> Tensor:
+    wanted = as_dtype(dtype)
+    if wanted.name not in ("uint8", "uint16", "float32"):
+        raise ValueError(f"dtype must be tf.uint8, tf.uint16 or tf.float32, got {wanted!r}")
+    return _image.convert_image_dtype(convert_to_tensor(pixels), wanted)
+
+
+def decode_image(
+    contents: Any,
+    channels: Any = None,
+    dtype: Any = "uint8",
+    name: str | None = None,
+    expand_animations: bool = True,
+) -> Tensor:
+    """The pixels in a file's bytes, of any format that Pillow reads: (height, width, channels).
+
+    Args:
+      contents: bytes.
+      channels: 1 for grey, 3 for RGB, 4 for RGBA; None or 0 for what the file has.
+      dtype: uint8, uint16 or float32.
+      expand_animations: whether a GIF gives all its frames, (frames, height, width, 3), or its first one.
+
+    Raises:
+      InvalidArgumentError: the bytes are no image.
+      ImportError: Pillow is not installed.
+    """
+    picture = _opened(contents)
+    if picture.format != "GIF":
+        return _converted(_pixels(picture, channels, dtype), dtype)
+    frames = _frames(picture)
+    return _converted(frames if expand_animations else frames[0], dtype)
+
+
+def _frames(picture: Any) -> np.ndarray:
+    found = []
+    for i in range(getattr(picture, "n_frames", 1)):
+        picture.seek(i)
+        found.append(np.asarray(picture.convert("RGB")))
+    return np.stack(found)
+
+
+def decode_gif(contents: Any, name: str | None = None) -> Tensor:
+    """All frames of a GIF: uint8, (frames, height, width, 3)."""
+    return convert_to_tensor(_frames(_opened(contents, ("GIF",))))
+
+
+def _decoder(name: str, kinds: tuple[str, ...] | None) -> Callable[..., Tensor]:
+    def public(contents: Any, channels: Any = 0, dtype: Any = "uint8", name: str | None = None) -> Tensor:
+        return _converted(_pixels(_opened(contents, kinds), channels, dtype), dtype)
+
+    public.__doc__ = f"The pixels of a file of this kind, (height, width, channels): {name.partition('_')[2].upper()}."
+    return renamed(name, public)
+
+
+# As in TensorFlow, the one for PNG reads the other formats, too.
+decode_png = _decoder("decode_png", None)
+decode_webp = _decoder("decode_webp", ("WEBP",))
+
+
+def decode_bmp(contents: Any, channels: Any = 0, name: str | None = None) -> Tensor:
+    """The pixels of a BMP file: uint8, (height, width, channels)."""
+    return convert_to_tensor(_pixels(_opened(contents, ("BMP",)), channels, "uint8"))
+
+
+def decode_jpeg(
+    contents: Any,
+    channels: Any = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """The pixels of a JPEG file: uint8, (height, width, channels). `ratio` makes it smaller, by 1, 2, 4 or 8.
+
+    `fancy_upscaling`, `try_recover_truncated`, `acceptable_fraction` and `dct_method` are taken for TensorFlow's sake.
+    """
+    if ratio not in (1, 2, 4, 8):
+        raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
+    picture = _opened(contents)
+    if ratio > 1:
+        picture.draft(None, tuple(-(-n // ratio) for n in picture.size))
+    return convert_to_tensor(_pixels(picture, channels, "uint8"))
+
+
+def decode_and_crop_jpeg(
+    contents: Any,
+    crop_window: Any,
+    channels: Any = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
+    """The part ``crop_window = (top, left, height, width)`` of a JPEG file's pixels."""
+    return _image.crop_to_bounding_box(decode_jpeg(contents, channels, ratio), *static(crop_window, "crop_window"))
+
+
+def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | None = None) -> Tensor:
+    """(height, width, channels) of a JPEG file, without decoding it."""
+    picture = _opened(contents, ("JPEG",))
+    shape = [picture.height, picture.width, len(picture.getbands())]
+    return convert_to_tensor(np.asarray(shape), as_dtype(output_type))
+
+
+def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
+    """Whether the bytes begin as a JPEG file does."""
+    return convert_to_tensor(bytes(contents[:3]) == b"\xff\xd8\xff")
+
+
+def _encoded(image: TensorLike, kind: str, **options: Any) -> bytes:
+    pixels = host(image, "image")
+    if pixels.ndim != 3 or pixels.shape[-1] not in _MODES or pixels.dtype not in (np.uint8, np.uint16):
+        raise InvalidArgumentError(
+            f"image must be uint8 of shape (height, width, 1, 3 or 4), got {pixels.dtype} of shape {pixels.shape}: use "
+            "tf.image.convert_image_dtype(image, tf.uint8) for floats"
+        )
+    file = io.BytesIO()
+    flat = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
+    _pillow().fromarray(flat).save(file, kind, **options)
+    return file.getvalue()
+
+
+def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> bytes:
+    """The bytes of a PNG file with the pixels, uint8 of shape (height, width, channels)."""
+    return _encoded(image, "PNG", **({} if compression < 0 else {"compress_level": int(compression)}))
+
+
+def encode_jpeg(
+    image: TensorLike,
+    format: str = "",
+    quality: Any = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str = "",
+    name: str | None = None,
+) -> bytes:
+    """The bytes of a JPEG file with the pixels, uint8 of shape (height, width, 1 or 3).
+
+    Args:
+      quality: from 0 to 100.
+      progressive, optimize_size, chroma_downsampling: how it is compressed.
+      x_density, y_density, density_unit: pixels for each inch or cm, as noted in the file.
+      format, xmp_metadata: taken for TensorFlow's sake.
+    """
+    scale = 2.54 if density_unit == "cm" else 1
+    return _encoded(
+        image,
+        "JPEG",
+        quality=int(static(quality, "quality")),
+        progressive=progressive,
+        optimize=optimize_size,
+        subsampling=2 if chroma_downsampling else 0,
+        dpi=(round(x_density * scale), round(y_density * scale)),
+    )
+
+
+def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
+    """The image as it comes back from a JPEG file of that quality, in its own dtype."""
+    original = convert_to_tensor(image)
+    pixels = _image.convert_image_dtype(original, "uint8", saturate=True)
+    decoded = decode_jpeg(encode_jpeg(pixels, quality=jpeg_quality), channels=original.shape[-1])
+    return _image.convert_image_dtype(decoded, original.dtype, saturate=True)
+
+
+def _random_quality(image: TensorLike, low: int, high: int, draw: Callable, seed: Any) -> Tensor:
+    if not 0 <= low < high <= 100:
+        raise ValueError(f"0 <= min_jpeg_quality < max_jpeg_quality <= 100 must hold, got {low} and {high}")
+    return adjust_jpeg_quality(image, int(draw((), minval=low, maxval=high, dtype="int32", seed=seed)))
+
+
+def random_jpeg_quality(image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any = None) -> Tensor:
+    """`adjust_jpeg_quality` by a quality in [min_jpeg_quality, max_jpeg_quality)."""
+    return _random_quality(image, min_jpeg_quality, max_jpeg_quality, _random.uniform, seed)
+
+
+def stateless_random_jpeg_quality(
+    image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: TensorLike
+) -> Tensor:
+    """As `random_jpeg_quality`; the same `seed`, two integers, always does the same."""
+    return _random_quality(image, min_jpeg_quality, max_jpeg_quality, _random.stateless_uniform, seed)

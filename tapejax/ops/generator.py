@@ -1,0 +1,355 @@
+"""``tf.random.Generator``: random numbers from a state that the program holds, a Variable like any other.
+
+So a `function` threads it through, a checkpoint saves it, and a plain ``jax.jit`` refuses to bake it in. The layout of the
+state is TensorFlow's, counter first, and so is how far each draw moves it; the numbers are those of JAX's generator.
+"""
+
+from __future__ import annotations
+
+import enum
+import secrets
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import recorder
+from ..dtypes import narrowed, requested
+from ..errors import InvalidArgumentError
+from ..values import Tensor, Variable, raw
+from . import random
+from .table import TensorLike, host, kind_of, renamed, shape_of, static, wide
+
+# How far one number moves the counter.
+STEP = 256
+
+
+class Algorithm(enum.Enum):
+    """TensorFlow's names of generators: they say how long a state is. The numbers are JAX's in each case."""
+
+    PHILOX = 1
+    THREEFRY = 2
+    AUTO_SELECT = 3
+
+
+_LENGTH = {Algorithm.PHILOX: 3, Algorithm.THREEFRY: 2}
+
+
+def _algorithm(alg: Any) -> Algorithm:
+    try:
+        found = Algorithm[alg.upper()] if isinstance(alg, str) else Algorithm(getattr(alg, "value", alg))
+    except (KeyError, ValueError):
+        raise ValueError(
+            f"Argument `alg` got unsupported value {alg!r}. Supported values are 'philox', 'threefry' and 'auto_select'."
+        ) from None
+    return Algorithm.PHILOX if found is Algorithm.AUTO_SELECT else found
+
+
+def _words(numbers: Any) -> np.ndarray:
+    """Python integers of any size as the words of a state, 64 bits each where there are such types."""
+    word = narrowed(np.dtype("int64"))
+    bits = 8 * word.itemsize
+    found = []
+    for number in numbers:
+        number = int(number) & 0xFFFFFFFFFFFFFFFF
+        found.append((number ^ (number >> bits)) & ((1 << bits) - 1))
+    return np.array(found, f"uint{bits}").view(word)
+
+
+def create_rng_state(seed: Any, alg: Any) -> Tensor:
+    """The state of a generator that starts from `seed`: an integer, or a vector of as many as the state is long, or fewer.
+
+    Raises:
+      ValueError: `alg` is unknown, or there are too many numbers.
+
+    >>> import tapejax as tf
+    >>> tf.random.create_rng_state(1, "philox").numpy().tolist()
+    [1, 0, 0]
+    """
+    return Tensor(raw(_seeded(seed, _algorithm(alg))))
+
+
+def _seeded(seed: Any, algorithm: Algorithm) -> np.ndarray:
+    length, found = _LENGTH[algorithm], np.asarray(host(seed, "seed"))
+    if found.ndim == 0:
+        return _words([int(found), *[0] * (length - 1)])
+    if found.ndim != 1 or not 0 < len(found) <= length:
+        raise ValueError(f"seed must be an integer or a vector of at most {length} integers, got shape {found.shape}")
+    return _words([*[0] * (length - len(found)), *found])
+
+
+def _advance(state, low, high):
+    """The state after a draw, and the two numbers of its key."""
+    words = jax.lax.bitcast_convert_type(state, jnp.uint32).reshape(-1)
+    key = jax.random.key(0)
+    for word in words[1:]:
+        key = jax.random.fold_in(key, word)
+    unsigned = jax.lax.bitcast_convert_type(state, f"uint{8 * state.dtype.itemsize}")
+    counter = unsigned[0] + low.astype(unsigned.dtype)
+    unsigned = unsigned.at[0].set(counter)
+    if len(state) == 3:  # the counter is two words long
+        carry = (counter < low.astype(unsigned.dtype)).astype(unsigned.dtype)
+        unsigned = unsigned.at[1].add(carry + high.astype(unsigned.dtype))
+    return jax.lax.bitcast_convert_type(unsigned, state.dtype), jax.random.key_data(key)[0], words[0]
+
+
+renamed("advance", _advance)
+
+
+class Generator:
+    """A stream of random numbers with a state of its own.
+
+    Args:
+      copy_from: a generator whose state and algorithm it starts with.
+      state: otherwise, the state: a vector of integers, or a Variable, which is then used as it is.
+      alg: otherwise, the algorithm: ``"philox"`` (state of length 3), ``"threefry"`` (2) or ``"auto_select"``.
+
+    Raises:
+      ValueError: `alg` is unknown, the state has the wrong length, or both or neither way to make one are given.
+
+    >>> import tapejax as tf
+    >>> g = tf.random.Generator.from_seed(1)
+    >>> a, b = g.normal([2]), g.normal([2])
+    >>> g.reset_from_seed(1)
+    >>> bool(tf.reduce_all(g.normal([2]) == a)), bool(tf.reduce_all(a == b))
+    (True, False)
+    """
+
+    def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None):
+        if copy_from is not None:
+            if state is not None or alg is not None:
+                raise ValueError("Generator: give copy_from, or state and alg, not both")
+            state, alg = raw(copy_from.state), copy_from.algorithm
+        if state is None or alg is None:
+            raise ValueError("Generator: state and alg must both be given, or copy_from: see Generator.from_seed")
+        self._algorithm = _algorithm(alg)
+        if not isinstance(state, Variable):
+            state = _state_from(state, _LENGTH[self._algorithm])
+            state = Variable(state, name="StateVar", trainable=False)
+        self._state = state
+
+    @classmethod
+    def from_state(cls, state: Any, alg: Any) -> Generator:
+        """A generator in the given `state`."""
+        return cls(state=state, alg=alg)
+
+    @classmethod
+    def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
+        """A generator that starts from `seed`, an integer or a vector of integers: the same seed, the same numbers."""
+        algorithm = _algorithm("auto_select" if alg is None else alg)
+        return cls(state=_seeded(seed, algorithm), alg=algorithm)
+
+    @classmethod
+    def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
+        """A generator that starts where nobody can foretell."""
+        algorithm = _algorithm("auto_select" if alg is None else alg)
+        return cls(state=_words([secrets.randbits(64) for _ in range(_LENGTH[algorithm])]), alg=algorithm)
+
+    @classmethod
+    def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> Generator:
+        """A generator with that key (an integer) and counter (a vector: two integers, for ``"threefry"`` one)."""
+        algorithm = _algorithm(alg)
+        return cls(state=_keyed(key, counter, _LENGTH[algorithm]), alg=algorithm)
+
+    # ---- the state ----
+
+    @property
+    def algorithm(self) -> int:
+        return self._algorithm.value
+
+    @property
+    def state(self) -> Variable:
+        """Where it is: the counter, then the key. A Variable, so that a checkpoint can save it."""
+        return self._state
+
+    @property
+    def key(self) -> Tensor:
+        return self._state[-1]
+
+    def reset(self, state: Any) -> None:
+        """Goes to `state`.
+
+        Raises:
+          ValueError: it does not have the length of the present one.
+        """
+        self._state.assign(_state_from(state, self._state.shape[0]))
+
+    def reset_from_seed(self, seed: Any) -> None:
+        """Starts again, from `seed`."""
+        self._state.assign(_seeded(seed, self._algorithm))
+
+    def reset_from_key_counter(self, key: Any, counter: Any) -> None:
+        """Goes to that key and counter. See `from_key_counter`."""
+        self._state.assign(_keyed(key, counter, self._state.shape[0]))
+
+    def skip(self, delta: Any) -> Tensor:
+        """Moves on as drawing `delta` numbers does, and returns the state before."""
+        before = self._state.read_value()
+        known = host(delta, "delta")
+        self._next(int(known))
+        return before
+
+    def _next(self, numbers: int) -> tuple[Any, Any]:
+        """The two numbers of the key of a draw of that many `numbers`; moves on."""
+        low, high = divmod(STEP * numbers, 1 << 32)[::-1]
+        # Neither the numbers nor the state have a derivative: tapes need not look.
+        with recorder.outside():
+            held = recorder.read(self._state)
+            new, seed, count = recorder.apply(_advance, held, np.uint32(low), np.uint32(high))
+        self._state.assign(new, read_value=False)
+        for row in random._here.rows:
+            seed = recorder.apply(random._of_row, seed, row)
+        return seed, count
+
+    # ---- what it draws ----
+
+    def normal(
+        self,
+        shape: Any,
+        mean: TensorLike = 0.0,
+        stddev: TensorLike = 1.0,
+        dtype: Any = "float32",
+        name: str | None = None,
+    ) -> Tensor:
+        """Normally distributed numbers of that `shape`. The gradient reaches `mean` and `stddev`."""
+        return self._draw_float(random._normal, shape, dtype, mean, stddev)
+
+    def truncated_normal(
+        self,
+        shape: Any,
+        mean: TensorLike = 0.0,
+        stddev: TensorLike = 1.0,
+        dtype: Any = "float32",
+        name: str | None = None,
+    ) -> Tensor:
+        """Normally distributed numbers, those more than two standard deviations from the mean drawn again."""
+        return self._draw_float(random._truncated_normal, shape, dtype, mean, stddev)
+
+    def _draw_float(self, fn: Any, shape: Any, dtype: Any, *parameters: TensorLike) -> Tensor:
+        wanted, sizes = random._float_dtype(dtype), shape_of(shape)
+        given = random._parameters(wanted, *parameters)
+        return random._draw(fn, *self._next(_size(sizes)), *given, shape=sizes, dtype=wanted)
+
+    def uniform(
+        self,
+        shape: Any,
+        minval: TensorLike = 0,
+        maxval: TensorLike = None,
+        dtype: Any = "float32",
+        name: str | None = None,
+    ) -> Tensor:
+        """Numbers in [minval, maxval), all equally likely; integers of the whole range where both are None.
+
+        Raises:
+          ValueError: only one of the two is given, for integers.
+          InvalidArgumentError: minval >= maxval, for integers.
+        """
+        wanted, sizes = requested(dtype), shape_of(shape)
+        if kind_of(wanted) in "iu":
+            if minval is None and maxval is None:
+                return self.uniform_full_int(shape, dtype)
+            if minval is None or maxval is None:
+                raise ValueError(
+                    f"For integer dtype {wanted}, minval and maxval must be both None or both given; got {minval=}, {maxval=}"
+                )
+        return random._draw_uniform(lambda: self._next(_size(sizes)), shape, 0 if minval is None else minval, maxval, dtype)
+
+    def uniform_full_int(self, shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+        """Integers, each of `dtype` as likely as another. uint64 by default (uint32 while ``jax_enable_x64`` is off)."""
+        wanted, sizes = wide("uint64") if dtype is None else requested(dtype), shape_of(shape)
+        return random._draw(random._all_integers, *self._next(_size(sizes)), shape=sizes, dtype=wanted)
+
+    def binomial(
+        self, shape: Any, counts: TensorLike, probs: TensorLike, dtype: Any = "int32", name: str | None = None
+    ) -> Tensor:
+        """How many of `counts` trials succeed, each with probability `probs`, which both broadcast to `shape`.
+
+        Raises:
+          InvalidArgumentError: they do not broadcast to the end of `shape`.
+        """
+        sizes = shape_of(shape)
+        given = raw(counts, dtype_hint="float32"), raw(probs)
+        if np.broadcast_shapes(given[0].shape, given[1].shape) != sizes[len(sizes) - max(x.ndim for x in given) :]:
+            raise InvalidArgumentError(
+                f"binomial: shape must end with what counts and probs broadcast to; got {sizes} for {given[0].shape} and "
+                f"{given[1].shape}"
+            )
+        return random._draw(random._binomial, *self._next(_size(sizes)), *given, shape=sizes, dtype=requested(dtype))
+
+    def make_seeds(self, count: Any = 1) -> Tensor:
+        """Seeds for the ``stateless_`` functions, one in each column: int64 (else int32), shape (2, count)."""
+        return self.uniform_full_int([2, int(static(count, "count"))], wide("int64"))
+
+    def split(self, count: Any = 1) -> list[Generator]:
+        """`count` new generators that are independent of each other and of this one."""
+        found = host(self.make_seeds(count)).T.tolist()
+        length = _LENGTH[self._algorithm]
+        return [
+            Generator(state=_words([*[0] * (length - 1), first ^ (second << 31)]), alg=self._algorithm)
+            for first, second in found
+        ]
+
+    def __repr__(self) -> str:
+        return f"<tf.random.Generator {self._algorithm.name.lower()}>"
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def _state_from(state: Any, length: int) -> Any:
+    if isinstance(state, (list, tuple, np.ndarray)):
+        state = _words(np.asarray(state).reshape(-1).tolist())
+    array = raw(state)
+    if array.shape != (length,):
+        raise ValueError(f"Shapes {array.shape} and ({length},) are incompatible: the state has {length} integers")
+    return array
+
+
+def _keyed(key: Any, counter: Any, length: int) -> np.ndarray:
+    counters = np.asarray(host(counter, "counter")).reshape(-1).tolist()
+    if len(counters) != length - 1:
+        raise ValueError(f"counter must have {length - 1} integers for this algorithm, got {counters}")
+    return _words([*counters, int(host(key, "key"))])
+
+
+_global: Generator | None = None
+
+
+def get_global_generator() -> Generator:
+    """The generator of the process: from a state that nobody can foretell, until `set_global_generator`."""
+    global _global
+    if _global is None:
+        _global = Generator.from_non_deterministic_state()
+    return _global
+
+
+def set_global_generator(generator: Generator) -> None:
+    """Makes `generator` the one of the process. Functions that were traced before go on with the one they saw."""
+    global _global
+    _global = generator
+
+
+def stateless_shuffle(value: TensorLike, seed: TensorLike, alg: str = "auto_select", name: str | None = None) -> Tensor:
+    """The parts of `value` along its first axis in an order that depends on `seed`, two integers, alone."""
+    return random._draw(random._shuffle, *random._stateless(seed), raw(value))
+
+
+def index_shuffle(index: TensorLike, seed: TensorLike, max_index: Any) -> Tensor:
+    """Where each `index` from 0 to `max_index` goes in an order that depends on `seed`, two or three integers, alone.
+
+    Raises:
+      InvalidArgumentError: `seed` is something else.
+    """
+    order = random.split(seed, 1)[0] if raw(seed).shape == (2,) else random.fold_in(raw(seed)[:2], raw(seed)[2])
+    array = raw(index)
+    drawn = random._draw(_places, *random._stateless(order), array, count=int(host(max_index, "max_index")) + 1)
+    return drawn
+
+
+def _places(seed, count_, index, count):
+    return jax.random.permutation(random.key_of(seed, count_), count)[index].astype(index.dtype)
+
+
+renamed("index_shuffle", _places)

@@ -1,0 +1,924 @@
+"""Images: tensors of shape (height, width, channels), or batches of them; integers count from 0 to their largest value,
+floats from 0 to 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..dtypes import as_dtype, requested
+from ..errors import InvalidArgumentError
+from ..values import Tensor, convert_to_tensor, op, operands, raw
+from . import array as _array
+from . import random as _random
+from .math import _abs
+from .table import FLOAT, TensorLike, host, kind_of, renamed, require_kind, shape_of, shown, static
+
+# ---- Types -------------------------------------------------------------------------------------------------
+
+
+def convert_image_dtype(image: TensorLike, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
+    """`image` in another dtype, its values scaled from one range to the other.
+
+    Args:
+      image: integers from 0 to their dtype's maximum, or floats from 0 to 1.
+      dtype: the dtype wanted.
+      saturate: whether what lies outside the new range is moved to its limits.
+
+    Raises:
+      AttributeError: `dtype` is neither an integer nor a floating point dtype.
+
+    >>> import tapejax as tf
+    >>> print(tf.image.convert_image_dtype(tf.constant([0, 51, 255], tf.uint8), tf.float32).numpy())
+    [0.  0.2 1. ]
+    """
+    array, wanted = raw(image), as_dtype(dtype)
+    if not (wanted.is_floating or wanted.is_integer):
+        raise AttributeError("dtype must be either floating point or integer")
+    target = requested(wanted)
+    if array.dtype == target:
+        return image if type(image) is Tensor else Tensor(array)
+    if kind_of(array.dtype) in "iu" and wanted.is_integer:
+        old, new = (int(np.iinfo(d).max) + 1 for d in (array.dtype, target))
+        if old > new:
+            return _cast(op(_floor_divide, array, old // new), target, saturate)
+        return op(jnp.multiply, _cast(array, target, saturate), new // old)
+    if kind_of(array.dtype) in "iu":
+        return op(jnp.multiply, _array.cast(array, target), 1.0 / int(np.iinfo(array.dtype).max))
+    if wanted.is_integer:
+        return _cast(op(jnp.multiply, array, int(np.iinfo(target).max) + 0.5), target, saturate)
+    return _array.cast(array, target)
+
+
+def _floor_divide(x, y):
+    return x // y
+
+
+def _cast(x: Any, dtype: np.dtype, saturate: bool) -> Tensor:
+    return _array.saturate_cast(x, dtype) if saturate else _array.cast(x, dtype)
+
+
+def _as_float(image: TensorLike) -> Tensor:
+    """Floats stay what they are if they are short; all else becomes float32."""
+    return convert_image_dtype(image, "float16" if raw(image).dtype == np.float16 else "float32")
+
+
+def _adjusted(image: TensorLike, kernel: Callable, *values: Any) -> Tensor:
+    """`kernel` of the image as floats, and the result in the image's own dtype."""
+    array = raw(image)
+    floats = _as_float(array)
+    parameters = [x if isinstance(x, (int, float)) else _array.cast(x, floats.dtype) for x in values]
+    return convert_image_dtype(op(kernel, floats, *parameters), array.dtype, saturate=True)
+
+
+def _image(images: TensorLike, least: int = 3, most: int = 99) -> Any:
+    """Raises ValueError unless it has (height, width, channels), with a batch before them or not."""
+    array = raw(images)
+    if not least <= array.ndim <= most:
+        raise ValueError(
+            f"images must have {least} to {most} axes, (batch,) height, width, channels: got shape {array.shape}"
+            if most < 99
+            else f"'image' (shape {array.shape}) must be at least three-dimensional: (..., height, width, channels)"
+        )
+    return array
+
+
+# ---- Sizes -------------------------------------------------------------------------------------------------
+
+
+class ResizeMethod:
+    """The methods of `resize`, by name."""
+
+    BILINEAR = "bilinear"
+    NEAREST_NEIGHBOR = "nearest"
+    BICUBIC = "bicubic"
+    AREA = "area"
+    LANCZOS3 = "lanczos3"
+    LANCZOS5 = "lanczos5"
+    GAUSSIAN = "gaussian"
+    MITCHELLCUBIC = "mitchellcubic"
+
+
+def _gaussian(x):
+    return np.where(x < 1.5, np.exp(-2 * x * x), 0)
+
+
+def _mitchell(x):
+    near = (7 / 6 * x - 2) * x * x + 8 / 9
+    far = ((-7 / 18 * x + 2) * x - 10 / 3) * x + 16 / 9
+    return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
+# name: what jax.image calls it, or else a window function: a matrix for each axis does the work
+_METHODS: dict[Any, Any] = {
+    "bilinear": "linear",
+    "nearest": "nearest",
+    "bicubic": "cubic",
+    "lanczos3": "lanczos3",
+    "lanczos5": "lanczos5",
+    "area": "area",
+    "gaussian": _gaussian,
+    "mitchellcubic": _mitchell,
+}
+_NUMBERED = ("bilinear", "nearest", "bicubic", "area")
+
+
+def resize(
+    images: TensorLike,
+    size: Any,
+    method: Any = "bilinear",
+    preserve_aspect_ratio: bool = False,
+    antialias: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Images of another size, by ``jax.image.resize``: float32, but for method 'nearest', which keeps the dtype.
+
+    Args:
+      images: (batch, height, width, channels) or (height, width, channels).
+      size: the new height and width.
+      method: one of `ResizeMethod`.
+      preserve_aspect_ratio: whether `size` is only an upper bound.
+      antialias: whether what is made smaller is smoothed first.
+
+    Raises:
+      ValueError: `images` has another rank, `size` is not two integers, or an unknown `method`.
+
+    >>> import tapejax as tf
+    >>> print(tf.image.resize([[[0.0], [1.0]]], (1, 4)).numpy().ravel())
+    [0.   0.25 0.75 1.  ]
+    """
+    array = _image(images, 3, 4)
+    name = _NUMBERED[method] if isinstance(method, int) and method in range(len(_NUMBERED)) else method
+    if not isinstance(name, str) or name not in _METHODS:
+        raise ValueError(f"Resize method is not implemented: {method!r}. Use one of {', '.join(_METHODS)}")
+    sizes = host(size, "size")
+    if sizes.shape != (2,):
+        raise ValueError(f"'size' must be a 1-D int32 Tensor of 2 elements: new_height, new_width. Got {size!r}")
+    if sizes.dtype.kind not in "iu":
+        raise InvalidArgumentError(f"size must be integers, got {size!r}")
+    height, width = (int(n) for n in sizes)
+    if preserve_aspect_ratio:
+        scale = min(np.float32(height / array.shape[-3]), np.float32(width / array.shape[-2]))
+        height, width = (int(np.round(np.float32(n) * scale)) for n in array.shape[-3:-1])
+    if height < 1 or width < 1:
+        raise InvalidArgumentError(f"resize: output dimensions must be positive, got {(height, width)}")
+    if name != "nearest":
+        array = _array.cast(array, "float32")._array
+    if (height, width) == array.shape[-3:-1]:
+        return images if type(images) is Tensor and images._array is array else Tensor(array)
+    return op(_resize, array, size=(height, width), method=name, antialias=bool(antialias))
+
+
+def _resize(x, size, method, antialias):
+    how = _METHODS[method]
+    if isinstance(how, str) and how != "area":
+        return jax.image.resize(x, (*x.shape[:-3], *size, x.shape[-1]), how, antialias=antialias)
+    rows, columns = (
+        _areas(old, new) if how == "area" else _weights(old, new, how, antialias)
+        for old, new in zip(x.shape[-3:-1], size, strict=True)
+    )
+    return jnp.einsum("...hwc,hi,wj->...ijc", x, rows, columns)
+
+
+def _weights(old, new, window, antialias):
+    """How much of each old row goes into each new one."""
+    scale = new / old
+    reach = max(1 / scale, 1) if antialias else 1
+    centre = (np.arange(new) + 0.5) / scale - 0.5
+    weight = window(np.abs(np.arange(old)[:, None] - centre) / reach)
+    return (weight / weight.sum(0)).astype(np.float32)
+
+
+def _areas(old, new):
+    """The part of each old row that lies within each new one."""
+    start = np.arange(new) * (old / new)
+    end = start + old / new
+    overlap = np.minimum(np.arange(1, old + 1)[:, None], end) - np.maximum(np.arange(old)[:, None], start)
+    return (np.clip(overlap, 0, None) * (new / old)).astype(np.float32)
+
+
+shown(_resize)
+
+
+def crop_to_bounding_box(
+    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """The part of the images of the target's size that begins at the offset.
+
+    Raises:
+      ValueError: the part does not lie within the images.
+    """
+    array = _image(image)
+    top, left, height, width = (int(static(n)) for n in (offset_height, offset_width, target_height, target_width))
+    _require(top >= 0 and left >= 0, f"offset_height and offset_width must be >= 0, got {top}, {left}")
+    _require(height > 0 and width > 0, f"target_height and target_width must be > 0, got {height}, {width}")
+    _require(
+        top + height <= array.shape[-3] and left + width <= array.shape[-2],
+        f"offset + target must be <= image size: {top}+{height}, {left}+{width}, image {array.shape}",
+    )
+    return _array.getitem(array, (..., slice(top, top + height), slice(left, left + width), slice(None)))
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def pad_to_bounding_box(
+    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """The images put into zeros of the target's size, at the offset.
+
+    Raises:
+      ValueError: they do not fit in.
+    """
+    array = _image(image)
+    top, left, height, width = (int(static(n)) for n in (offset_height, offset_width, target_height, target_width))
+    bottom, right = height - top - array.shape[-3], width - left - array.shape[-2]
+    _require(top >= 0 and left >= 0, f"offset_height and offset_width must be >= 0, got {top}, {left}")
+    _require(
+        bottom >= 0 and right >= 0, f"image size must be <= target - offset, got {array.shape}, {height}, {width}"
+    )
+    return _array.pad(array, [(0, 0)] * (array.ndim - 3) + [(top, bottom), (left, right), (0, 0)])
+
+
+def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
+    """The middle of the images, cropped or padded with zeros to the target's size."""
+    array = _image(image)
+    target = int(static(target_height)), int(static(target_width))
+    _require(min(target) > 0, f"target_height and target_width must be > 0, got {target}")
+    spare = [wanted - there for wanted, there in zip(target, array.shape[-3:-1], strict=True)]
+    kept = [min(wanted, there) for wanted, there in zip(target, array.shape[-3:-1], strict=True)]
+    cropped = crop_to_bounding_box(array, *(max(-s // 2, 0) for s in spare), *kept)
+    return pad_to_bounding_box(cropped, *(max(s // 2, 0) for s in spare), *target)
+
+
+def resize_with_pad(
+    image: TensorLike, target_height: Any, target_width: Any, method: Any = "bilinear", antialias: bool = False
+) -> Tensor:
+    """The images resized, their proportions kept, and padded with zeros to the target's size."""
+    array = _image(image, 3, 4)
+    target = int(static(target_height)), int(static(target_width))
+    _require(min(target) > 0, f"target_height and target_width must be > 0, got {target}")
+    ratio = max(np.float64(there) / wanted for wanted, there in zip(target, array.shape[-3:-1], strict=True))
+    size = [int(np.floor(there / ratio)) for there in array.shape[-3:-1]]
+    resized = resize(array, size, method, antialias=antialias)
+    spare = [max((wanted - there) // 2, 0) for wanted, there in zip(target, size, strict=True)]
+    return pad_to_bounding_box(resized, *spare, *target)
+
+
+def central_crop(image: TensorLike, central_fraction: Any) -> Tensor:
+    """The middle of the images, `central_fraction` of each side.
+
+    Raises:
+      ValueError: the fraction is not in (0, 1].
+    """
+    array, fraction = _image(image, 3, 4), float(static(central_fraction, "central_fraction"))
+    if not 0 < fraction <= 1:
+        raise ValueError(f"central_fraction must be within (0, 1], got {fraction}")
+    start = [int((n - n * fraction) / 2) for n in array.shape[-3:-1]]
+    size = [n - 2 * s for n, s in zip(array.shape[-3:-1], start, strict=True)]
+    return crop_to_bounding_box(array, *start, *size)
+
+
+def extract_patches(
+    images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
+) -> Tensor:
+    """The window of pixels around each place, flattened into the channels.
+
+    Args:
+      images: (batch, height, width, channels).
+      sizes, strides, rates: of the window, as ``[1, rows, columns, 1]``.
+      padding: 'SAME' or 'VALID'.
+    """
+    array = _image(images, 4, 4)
+    middle = {}
+    for argument, value in (("sizes", sizes), ("strides", strides), ("rates", rates)):
+        four = shape_of(value, argument)
+        if len(four) != 4 or four[0] != 1 or four[3] != 1:
+            raise InvalidArgumentError(f"{argument} must be [1, rows, columns, 1], got {value!r}")
+        middle[argument] = four[1:3]
+    return op(_patches, array, padding=str(padding).upper(), **middle)
+
+
+def _patches(x, sizes, strides, rates, padding):
+    found = lax.conv_general_dilated_patches(
+        x, sizes, strides, padding, rhs_dilation=rates, dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    # JAX counts the channels before the window's places, TensorFlow after them.
+    found = found.reshape(*found.shape[:3], x.shape[3], *sizes)
+    return jnp.moveaxis(found, 3, -1).reshape(*found.shape[:3], -1)
+
+
+renamed("extract_patches", _patches)
+
+
+def crop_and_resize(
+    image: TensorLike,
+    boxes: TensorLike,
+    box_indices: TensorLike,
+    crop_size: Any,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+    name: str | None = None,
+) -> Tensor:
+    """Parts of images, all resized to `crop_size`: float32, a row for each box.
+
+    Args:
+      image: (batch, height, width, channels).
+      boxes: rows of (y1, x1, y2, x2), in which 1 is the last row or column.
+      box_indices: which image each box belongs to.
+      method: 'bilinear' or 'nearest'.
+      extrapolation_value: what lies outside the image.
+    """
+    if method not in ("bilinear", "nearest"):
+        raise InvalidArgumentError(f"method must be 'bilinear' or 'nearest', got {method!r}")
+    array = _array.cast(_image(image, 4, 4), "float32")
+    return op(
+        _crop_and_resize,
+        array,
+        raw(boxes),
+        raw(box_indices),
+        float(extrapolation_value),
+        size=shape_of(crop_size, "crop_size"),
+        nearest=method == "nearest",
+    )
+
+
+def _crop_and_resize(images, boxes, which, outside, size, nearest):
+    def places(start, end, old, new):
+        if new == 1:
+            return 0.5 * (start + end) * (old - 1) * jnp.ones(1)
+        return start * (old - 1) + jnp.arange(new) * (end - start) * (old - 1) / (new - 1)
+
+    def crop(box, i):
+        height, width = images.shape[1:3]
+        y, x = places(box[0], box[2], height, size[0]), places(box[1], box[3], width, size[1])
+        within = ((y >= 0) & (y <= height - 1))[:, None] & ((x >= 0) & (x <= width - 1))
+        if nearest:
+            y, x = jnp.floor(y + 0.5), jnp.floor(x + 0.5)  # half up, not to even
+        rows, columns = _between(y, height), _between(x, width)
+        found = jnp.einsum("hwc,ih,jw->ijc", images[i], rows, columns, precision="highest")
+        return jnp.where(within[..., None], found, outside)
+
+    return jax.vmap(crop)(boxes, which)
+
+
+def _between(places, length):
+    """The part that each of `length` rows has in the value at a place between them."""
+    return jnp.clip(1 - jnp.abs(places[:, None] - jnp.arange(length)), 0, 1)
+
+
+shown(_crop_and_resize)
+
+# ---- Turning -----------------------------------------------------------------------------------------------
+
+
+def flip_left_right(image: TensorLike) -> Tensor:
+    """The images mirrored, left to right."""
+    return _array.reverse(_image(image), [-2])
+
+
+def flip_up_down(image: TensorLike) -> Tensor:
+    """The images mirrored, upside down."""
+    return _array.reverse(_image(image), [-3])
+
+
+def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
+    """The images turned `k` times by 90 degrees, counter-clockwise."""
+    return op(_rot90, _image(image, 3, 4), k=int(static(k, "k")) % 4)
+
+
+def _rot90(x, k):
+    return jnp.rot90(x, k, (-3, -2))
+
+
+def transpose(image: TensorLike, name: str | None = None) -> Tensor:
+    """Height and width exchanged."""
+    return op(_transpose, _image(image, 3, 4))
+
+
+def _transpose(x):
+    return jnp.swapaxes(x, -3, -2)
+
+
+shown(_rot90, _transpose)
+
+# ---- Colours -----------------------------------------------------------------------------------------------
+
+
+def _channels(images: TensorLike, count: int) -> Any:
+    array = raw(images)
+    if not array.ndim or array.shape[-1] != count:
+        raise ValueError(f"the last axis of images must have {count} channels, got shape {array.shape}")
+    return array
+
+
+def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
+    """How bright each pixel is: one channel, in the images' dtype."""
+    array = raw(images)
+    return convert_image_dtype(op(_grey, _as_float(array)), array.dtype)
+
+
+def _grey(x):
+    return jnp.sum(x * jnp.asarray([0.2989, 0.5870, 0.1140], x.dtype), -1, keepdims=True)
+
+
+renamed("rgb_to_grayscale", _grey)
+
+
+def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
+    """The one channel three times."""
+    array = _channels(images, 1)
+    return _array.tile(array, [1] * (array.ndim - 1) + [3])
+
+
+def _rgb_to_hsv(rgb):
+    value, low = jnp.max(rgb, -1), jnp.min(rgb, -1)
+    spread = value - low
+    r, g, b = jnp.moveaxis(rgb, -1, 0)
+    sixth = 1 / jnp.where(spread > 0, 6 * spread, 1)
+    hue = jnp.where(
+        r == value, (g - b) * sixth, jnp.where(g == value, (b - r) * sixth + 1 / 3, (r - g) * sixth + 2 / 3)
+    )
+    hue = jnp.where(spread > 0, jnp.where(hue < 0, hue + 1, hue), 0)
+    saturation = jnp.where(value > 0, spread / jnp.where(value > 0, value, 1), 0)
+    return jnp.stack([hue, saturation, value], -1)
+
+
+def _hsv_to_rgb(hsv):
+    hue, saturation, value = (part[..., None] for part in jnp.moveaxis(hsv, -1, 0))
+    distance = jnp.abs(6 * hue - jnp.asarray([3, 2, 4], hsv.dtype))
+    pure = jnp.clip(jnp.asarray([-1, 2, 2], hsv.dtype) + jnp.asarray([1, -1, -1], hsv.dtype) * distance, 0, 1)
+    return ((1 - saturation) + saturation * pure) * value
+
+
+shown(_rgb_to_hsv, _hsv_to_rgb)
+
+
+def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
+    """Hue, saturation and value of each pixel, from 0 to 1. Takes floats."""
+    array = _channels(images, 3)
+    require_kind("rgb_to_hsv", array, FLOAT)
+    return op(_rgb_to_hsv, array)
+
+
+def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
+    """Red, green and blue of pixels given by hue, saturation and value. Takes floats."""
+    array = _channels(images, 3)
+    require_kind("hsv_to_rgb", array, FLOAT)
+    return op(_hsv_to_rgb, array)
+
+
+# What each channel gives to each of the new ones. The standard's matrix for YIQ and its inverse are rounded, each by itself.
+_SPACES = {
+    "rgb_to_yiq": [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]],
+    "yiq_to_rgb": [[1, 1, 1], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]],
+    "rgb_to_yuv": [[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]],
+    "yuv_to_rgb": [[1, 1, 1], [0, -0.394642334, 2.03206185], [1.13988303, -0.58062185, 0]],
+}
+
+
+def _linear(name: str, matrix: np.ndarray) -> Callable[..., Tensor]:
+    def kernel(x):
+        return jnp.einsum("...c,cd->...d", x, jnp.asarray(matrix, x.dtype), precision="highest")
+
+    renamed(name, kernel)
+
+    def public(images: TensorLike) -> Tensor:
+        array = _channels(images, 3)
+        require_kind(name, array, FLOAT)
+        return op(kernel, array)
+
+    public.__doc__ = f"Each pixel's colour changed as the name says: {name.replace('_', ' ')}. Takes floats."
+    return renamed(name, public)
+
+
+rgb_to_yiq, yiq_to_rgb, rgb_to_yuv, yuv_to_rgb = (_linear(name, np.array(m)) for name, m in _SPACES.items())
+
+
+def _brighter(x, delta):
+    return x + delta
+
+
+def _gamma(x, gamma, gain):
+    return gain * x**gamma
+
+
+def _hued(x, delta):
+    hue, saturation, value = jnp.moveaxis(_rgb_to_hsv(x), -1, 0)
+    return _hsv_to_rgb(jnp.stack([(hue + delta) % 1, saturation, value], -1))
+
+
+def _saturated(x, factor):
+    hue, saturation, value = jnp.moveaxis(_rgb_to_hsv(x), -1, 0)
+    return _hsv_to_rgb(jnp.stack([hue, jnp.clip(saturation * factor, 0, 1), value], -1))
+
+
+for _fn, _name in (
+    (_brighter, "brightness"),
+    (_gamma, "gamma"),
+    (_hued, "hue"),
+    (_saturated, "saturation"),
+):
+    renamed(f"adjust_{_name}", _fn)
+
+
+def adjust_brightness(image: TensorLike, delta: Any) -> Tensor:
+    """`delta`, a part of the range from 0 to 1, added to each pixel."""
+    return _adjusted(image, _brighter, delta)
+
+
+def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: Any = 1) -> Tensor:
+    """gain * image ** gamma. Raises ValueError for a negative `gamma`."""
+    if isinstance(gamma, (int, float)):
+        _require(gamma >= 0, f"Gamma should be a non-negative real number, got {gamma}")
+    return _adjusted(image, _gamma, gamma, gain)
+
+
+def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor:
+    """The hue of RGB images turned by `delta`, in [-1, 1]; 1 is all the way round."""
+    _channels(image, 3)
+    if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
+        raise ValueError(f"delta must be in the interval [-1, 1], got {delta}")
+    return _adjusted(image, _hued, delta)
+
+
+def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
+    """The saturation of RGB images multiplied by a factor."""
+    _channels(image, 3)
+    return _adjusted(image, _saturated, saturation_factor)
+
+
+def per_image_standardization(image: TensorLike) -> Tensor:
+    """Each image with its mean subtracted, divided by its standard deviation (at least 1 / sqrt(number of values))."""
+    array = _image(image)
+    if array.dtype != np.float16:
+        array = _array.cast(array, "float32")._array
+    return op(_standardized, array)
+
+
+def _standardized(x):
+    axes = (-3, -2, -1)
+    deviation = x - jnp.mean(x, axes, keepdims=True)
+    count = np.prod(x.shape[-3:])
+    variance = jnp.mean(jnp.square(deviation), axes, keepdims=True)
+    return deviation / jnp.maximum(jnp.sqrt(variance), (1 / np.sqrt(count)).astype(x.dtype))
+
+
+renamed("per_image_standardization", _standardized)
+
+# ---- By chance ---------------------------------------------------------------------------------------------
+
+
+def _chances(draw: Callable) -> Callable:
+    """A number between bounds, drawn with a seed that may be None, or by a seed of two numbers alone."""
+
+    def between(low: Any, high: Any, seed: Any, shape: Any = ()) -> Tensor:
+        return draw(shape, minval=low, maxval=high, seed=seed)
+
+    return between
+
+
+_drawn, _stateless = _chances(_random.uniform), _chances(_random.stateless_uniform)
+
+
+def _bounds(name: str, lower: Any, upper: Any) -> None:
+    _require(upper > lower, f"{name}: upper must be > lower, got {lower} and {upper}")
+    _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
+
+
+def _flipped(image: TensorLike, axis: int, seed: Any, between: Callable) -> Tensor:
+    array = _image(image, 3, 4)
+    chance = between(0.0, 1.0, seed, array.shape[:1] if array.ndim == 4 else ())
+    return op(_flip_where, array, chance, axis=axis)
+
+
+def _flip_where(x, chance, axis):
+    chance = chance.reshape(chance.shape + (1,) * 3)
+    return jnp.where(chance < 0.5, jnp.flip(x, axis), x)
+
+
+renamed("random_flip", _flip_where)
+
+
+def _brightness(image: TensorLike, max_delta: Any, seed: Any, between: Callable) -> Tensor:
+    _require(max_delta >= 0, f"max_delta must be non-negative, got {max_delta}")
+    return adjust_brightness(image, between(-max_delta, max_delta, seed))
+
+
+def _contrast(image: TensorLike, lower: Any, upper: Any, seed: Any, between: Callable) -> Tensor:
+    from .opaque import adjust_contrast
+
+    _bounds("random_contrast", lower, upper)
+    return adjust_contrast(image, between(lower, upper, seed))
+
+
+def _hue(image: TensorLike, max_delta: Any, seed: Any, between: Callable) -> Tensor:
+    _require(0 <= max_delta <= 0.5, f"max_delta must be in [0, 0.5], got {max_delta}")
+    return adjust_hue(image, between(-max_delta, max_delta, seed))
+
+
+def _saturation(image: TensorLike, lower: Any, upper: Any, seed: Any, between: Callable) -> Tensor:
+    _bounds("random_saturation", lower, upper)
+    return adjust_saturation(image, between(lower, upper, seed))
+
+
+def random_flip_left_right(image: TensorLike, seed: Any = None) -> Tensor:
+    """Each image mirrored left to right, or not, by chance."""
+    return _flipped(image, -2, seed, _drawn)
+
+
+def random_flip_up_down(image: TensorLike, seed: Any = None) -> Tensor:
+    """Each image turned upside down, or not, by chance."""
+    return _flipped(image, -3, seed, _drawn)
+
+
+def random_brightness(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
+    """`adjust_brightness` by something in [-max_delta, max_delta)."""
+    return _brightness(image, max_delta, seed, _drawn)
+
+
+def random_contrast(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
+    """`adjust_contrast` by a factor in [lower, upper)."""
+    return _contrast(image, lower, upper, seed, _drawn)
+
+
+def random_hue(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
+    """`adjust_hue` by something in [-max_delta, max_delta); max_delta is at most 0.5."""
+    return _hue(image, max_delta, seed, _drawn)
+
+
+def random_saturation(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
+    """`adjust_saturation` by a factor in [lower, upper)."""
+    return _saturation(image, lower, upper, seed, _drawn)
+
+
+def stateless_random_flip_left_right(image: TensorLike, seed: TensorLike) -> Tensor:
+    """As `random_flip_left_right`; the same `seed`, two integers, always does the same."""
+    return _flipped(image, -2, seed, _stateless)
+
+
+def stateless_random_flip_up_down(image: TensorLike, seed: TensorLike) -> Tensor:
+    """As `random_flip_up_down`; the same `seed`, two integers, always does the same."""
+    return _flipped(image, -3, seed, _stateless)
+
+
+def stateless_random_brightness(image: TensorLike, max_delta: Any, seed: TensorLike) -> Tensor:
+    """As `random_brightness`; the same `seed`, two integers, always does the same."""
+    return _brightness(image, max_delta, seed, _stateless)
+
+
+def stateless_random_contrast(image: TensorLike, lower: Any, upper: Any, seed: TensorLike) -> Tensor:
+    """As `random_contrast`; the same `seed`, two integers, always does the same."""
+    return _contrast(image, lower, upper, seed, _stateless)
+
+
+def stateless_random_hue(image: TensorLike, max_delta: Any, seed: TensorLike) -> Tensor:
+    """As `random_hue`; the same `seed`, two integers, always does the same."""
+    return _hue(image, max_delta, seed, _stateless)
+
+
+def stateless_random_saturation(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
+    """As `random_saturation`; the same `seed`, two integers, always does the same."""
+    return _saturation(image, lower, upper, seed, _stateless)
+
+
+def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
+    """A part of `value` of shape `size`, from anywhere within it.
+
+    Raises:
+      InvalidArgumentError: `size` is larger than `value`.
+    """
+    return _cropped(value, size, seed, _drawn)
+
+
+def stateless_random_crop(value: TensorLike, size: Any, seed: TensorLike, name: str | None = None) -> Tensor:
+    """As `random_crop`; the same `seed`, two integers, always does the same."""
+    return _cropped(value, size, seed, _stateless)
+
+
+def _cropped(value: TensorLike, size: Any, seed: Any, between: Callable) -> Tensor:
+    array, sizes = raw(value), shape_of(size, "size")
+    if len(sizes) != array.ndim or any(there < wanted for there, wanted in zip(array.shape, sizes, strict=True)):
+        raise InvalidArgumentError(f"Need value.shape >= size, got {array.shape} and {sizes}")
+    return op(_crop, array, between(0.0, 1.0, seed, (array.ndim,)), size=sizes)
+
+
+def _crop(x, chance, size):
+    spare = jnp.asarray([there - wanted + 1 for there, wanted in zip(x.shape, size, strict=True)])
+    return lax.dynamic_slice(x, jnp.floor(chance * spare).astype(jnp.int32), size)
+
+
+renamed("random_crop", _crop)
+
+# ---- Measuring ---------------------------------------------------------------------------------------------
+
+
+def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
+    """(dy, dx): the differences to the next row and to the next column, 0 in the last.
+
+    Raises:
+      ValueError: `image` is not of shape (batch, height, width, channels).
+    """
+    array = raw(image)
+    _require(array.ndim == 4, f"image_gradients expects a 4D tensor (batch, h, w, channels), got shape {array.shape}")
+    return op(_image_gradients, array)
+
+
+def _image_gradients(x):
+    return tuple(jnp.diff(x, axis=axis, append=lax.slice_in_dim(x, -1, None, axis=axis)) for axis in (1, 2))
+
+
+def sobel_edges(image: TensorLike) -> Tensor:
+    """Sobel's derivatives by y and x, along a new last axis of length 2."""
+    return op(_sobel_edges, _image(image, 4, 4))
+
+
+def _sobel_edges(x):
+    padded = jnp.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)], "reflect")
+
+    def filtered(by_rows, by_columns):
+        height, width = x.shape[1:3]
+        return sum(
+            r * c * padded[:, i : i + height, j : j + width]
+            for i, r in enumerate(by_rows)
+            for j, c in enumerate(by_columns)
+            if r * c
+        )
+
+    return jnp.stack([filtered((-1, 0, 1), (1, 2, 1)), filtered((1, 2, 1), (-1, 0, 1))], -1)
+
+
+def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
+    """The sum of the absolute differences of neighbouring pixels: a number for each image."""
+    return op(_total_variation, _image(images, 3, 4))
+
+
+def _total_variation(x):
+    return sum(jnp.sum(_abs(jnp.diff(x, axis=axis)), (-3, -2, -1)) for axis in (-3, -2))
+
+
+def _pair(a: TensorLike, b: TensorLike, max_val: Any) -> tuple[Any, Any, float]:
+    one, other = (raw(x) for x in operands(a, b))
+    for array in (one, other):
+        _require(array.ndim >= 3, f"images must be at least three-dimensional, got shape {array.shape}")
+    try:
+        np.broadcast_shapes(one.shape[:-3], other.shape[:-3])
+        _require(one.shape[-3:] == other.shape[-3:], "")
+    except ValueError:
+        raise ValueError(f"images of shapes {one.shape} and {other.shape} cannot be compared") from None
+    limit = raw(convert_image_dtype(_array.cast(static(max_val, "max_val"), one.dtype), "float32"))
+    return convert_image_dtype(one, "float32"), convert_image_dtype(other, "float32"), limit
+
+
+def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
+    """The peak signal-to-noise ratio of images in decibels; `max_val` is the range of their values."""
+    return op(_psnr, *_pair(a, b, max_val))
+
+
+def _psnr(a, b, limit):
+    error = jnp.mean(jnp.square(a - b), (-3, -2, -1))
+    return 20 * jnp.log(limit) / np.log(10).astype(np.float32) - np.float32(10 / np.log(10)) * jnp.log(error)
+
+
+def ssim(
+    img1: TensorLike,
+    img2: TensorLike,
+    max_val: Any,
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+    return_index_map: bool = False,
+) -> Tensor:
+    """The structural similarity of images: 1 for equal ones.
+
+    Args:
+      max_val: the range of their values.
+      filter_size, filter_sigma: of the Gaussian window.
+      k1, k2: what keeps the fractions finite.
+      return_index_map: whether to give the similarity at each place instead of the mean.
+
+    Raises:
+      ValueError, InvalidArgumentError: the shapes differ, or are smaller than the window.
+    """
+    a, b, limit = _pair(img1, img2, max_val)
+    _require_room((a,), filter_size)
+    options = {"size": int(filter_size), "sigma": float(filter_sigma), "k1": float(k1), "k2": float(k2)}
+    return op(_ssim, a, b, limit, local=bool(return_index_map), **options)
+
+
+def _require_room(images: tuple, size: int) -> None:
+    if min(images[0]._array.shape[-3:-1]) < size:
+        raise InvalidArgumentError(f"images must be at least filter_size={size} high and wide")
+
+
+def _similar(a, b, limit, size, sigma, k1, k2):
+    """Similarity, and its part without the means, for each place and channel."""
+    window = np.exp(-np.square(np.arange(size) - (size - 1) / 2) / (2 * sigma**2))
+    window = (window / window.sum()).astype(np.float32)
+
+    def blurred(x):
+        for axis in (-3, -2):
+            kept = x.shape[axis] - size + 1
+            x = sum(w * lax.slice_in_dim(x, i, i + kept, axis=axis % x.ndim) for i, w in enumerate(window))
+        return x
+
+    c1, c2 = (k1 * limit) ** 2, (k2 * limit) ** 2
+    mean_a, mean_b = blurred(a), blurred(b)
+    product = 2 * mean_a * mean_b
+    squares = jnp.square(mean_a) + jnp.square(mean_b)
+    luminance = (product + c1) / (squares + c1)
+    covariance = 2 * blurred(a * b)
+    variances = blurred(jnp.square(a) + jnp.square(b))
+    contrast = (covariance - product + c2) / (variances - squares + c2)
+    return luminance * contrast, contrast
+
+
+def _ssim(a, b, limit, local, **options):
+    value, _ = _similar(a, b, limit, **options)
+    return jnp.mean(value, -1) if local else jnp.mean(value, (-3, -2, -1))
+
+
+def ssim_multiscale(
+    img1: TensorLike,
+    img2: TensorLike,
+    max_val: Any,
+    power_factors: Any = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
+    filter_size: int = 11,
+    filter_sigma: float = 1.5,
+    k1: float = 0.01,
+    k2: float = 0.03,
+) -> Tensor:
+    """The structural similarity over several scales, each half as large as the one before; see `ssim`."""
+    a, b, limit = _pair(img1, img2, max_val)
+    powers = tuple(float(p) for p in static(power_factors, "power_factors"))
+    if min(a._array.shape[-3:-1]) // 2 ** (len(powers) - 1) < filter_size:
+        raise InvalidArgumentError(
+            f"images of shape {a.shape} are too small for {len(powers)} scales with filter_size={filter_size}"
+        )
+    options = {"size": int(filter_size), "sigma": float(filter_sigma), "k1": float(k1), "k2": float(k2)}
+    return op(_ssim_multiscale, a, b, limit, powers=powers, **options)
+
+
+def _ssim_multiscale(a, b, limit, powers, **options):
+    def halved(x):
+        odd = [(0, 0)] * (x.ndim - 3) + [(0, n % 2) for n in x.shape[-3:-1]] + [(0, 0)]
+        x = jnp.pad(x, odd, "symmetric")
+        return (
+            x[..., ::2, ::2, :] + x[..., 1::2, ::2, :] + x[..., ::2, 1::2, :] + x[..., 1::2, 1::2, :]
+        ) / 4
+
+    found = []
+    for scale, power in enumerate(powers):
+        if scale:
+            a, b = halved(a), halved(b)
+        whole, contrast = _similar(a, b, limit, **options)
+        part = whole if scale == len(powers) - 1 else contrast
+        found.append(jax.nn.relu(jnp.mean(part, (-3, -2))) ** power)
+    return jnp.mean(jnp.prod(jnp.stack(found), 0), -1)
+
+
+shown(_image_gradients, _sobel_edges, _total_variation, _psnr, _ssim, _ssim_multiscale)
+
+# ---- Boxes -------------------------------------------------------------------------------------------------
+
+
+def non_max_suppression(
+    boxes: TensorLike,
+    scores: TensorLike,
+    max_output_size: Any,
+    iou_threshold: Any = 0.5,
+    score_threshold: Any = -np.inf,
+    name: str | None = None,
+) -> Tensor:
+    """The indices, int32, of the boxes of highest score that overlap by no more than `iou_threshold`.
+
+    Args:
+      boxes: rows of (y1, x1, y2, x2).
+      scores: one for each box; those not above `score_threshold` are left out.
+
+    Raises:
+      TypeError: under jit, where the number of boxes that remain is not known.
+    """
+    corners, given = host(boxes, "boxes"), host(scores, "scores")
+    top, bottom = np.sort(corners[:, [0, 2]]).T
+    left, right = np.sort(corners[:, [1, 3]]).T
+    area = (bottom - top) * (right - left)
+    chosen: list[int] = []
+    for i in np.argsort(-given, kind="stable"):
+        if len(chosen) == int(max_output_size) or not given[i] > float(static(score_threshold)):
+            break
+        height = np.minimum(bottom[i], bottom[chosen]) - np.maximum(top[i], top[chosen])
+        width = np.minimum(right[i], right[chosen]) - np.maximum(left[i], left[chosen])
+        common = np.maximum(height, 0) * np.maximum(width, 0)
+        union = area[i] + area[chosen] - common
+        if not (common > float(static(iou_threshold)) * union).any():
+            chosen.append(int(i))
+    return convert_to_tensor(np.asarray(chosen, np.int32))
