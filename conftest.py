@@ -2,7 +2,9 @@
 
 import importlib.util
 
-# Keras has one backend for each process: tests/keras_on_jax.py runs these doctests in one that has JAX.
-collect_ignore = ["tapejax/keras.py"]
+# A process has one Keras backend: tests/test_keras.py runs these in processes where it is JAX.
+collect_ignore = ["tapejax/keras.py", "tests/keras_on_jax"]
 if importlib.util.find_spec("flatbuffers") is None:
     collect_ignore.append("tapejax/saved_model.py")  # its doctests save models
+if importlib.util.find_spec("grain") is None:
+    collect_ignore += ["tapejax/data.py", "tapejax/pipeline.py"]

@@ -97,7 +97,7 @@ def heat(ax: Any, matrix: Any, limit: float | None = None, bar: bool = True, **o
         spine.set(visible=True, color="#BBBBBB")
     ax.tick_params(length=0)
     if bar:
-        colorbar = ax.figure.colorbar(image, ax=ax, shrink=0.85, pad=0.03)
+        colorbar = ax.figure.colorbar(image, cax=ax.inset_axes((1.04, 0, 0.045, 1)))  # as high as the picture
         colorbar.outline.set_visible(False)
         colorbar.ax.tick_params(length=0, labelsize=11)
     return image

@@ -52,7 +52,7 @@ globals().update({name: module for name, module in _NAMESPACES.items() if "." no
 _sys.modules.update({f"{__name__}.{name}": module for name, module in _NAMESPACES.items()})
 
 _when_asked = _ops.when_asked("tf", globals())
-_WHEN_ASKED = ("keras", "saved_model")  # modules that few programs need
+_WHEN_ASKED = ("data", "keras", "saved_model")  # modules that few programs need
 _OF_KERAS = ("initializers", "losses", "metrics", "optimizers")  # TensorFlow has these parts of Keras at the top, too
 
 

@@ -23,8 +23,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _split(argv: list[str]) -> tuple[list[str], list[str]]:
     # What follows the program is the program's, to the letter: argparse would take a first "--" for itself.
-    if argv[:1] == ["run"] and len(argv) > 1 and not argv[1].startswith("-"):
-        return argv[:2], argv[2:]
+    if argv[:1] == ["run"]:
+        program = next((i for i, word in enumerate(argv) if i and not word.startswith("-")), len(argv))
+        return argv[: program + 1], argv[program + 1 :]
     return argv, []
 
 
@@ -32,16 +33,43 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "run",
         help="run a program that says `import tensorflow` on JAX",
-        description="Run a program that says `import tensorflow` on JAX, unmodified.",
-        usage="python -m tapejax run PROGRAM.py [ARGUMENT ...]",
+        description="Run a program or notebook that says `import tensorflow` on JAX, unmodified.",
+        usage="python -m tapejax run [--full-traceback] PROGRAM.py [ARGUMENT ...]",
     )
-    parser.add_argument("program", metavar="PROGRAM.py", help="the program")
+    parser.add_argument("program", metavar="PROGRAM.py", help="the program, or a notebook (.ipynb)")
+    parser.add_argument(
+        "--full-traceback",
+        action="store_true",
+        help="show an error's frames inside tapejax, JAX and other packages, too",
+    )
     parser.epilog = "The arguments that follow PROGRAM.py are passed on to it."
 
     def command(options: argparse.Namespace, arguments: list[str]) -> int:
         from tapejax import runner
 
-        return runner.run(options.program, arguments)
+        return runner.run(options.program, arguments, full_traceback=options.full_traceback)
+
+    parser.set_defaults(command=command)
+
+
+def _add_check(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "check",
+        help="say which of a program's TensorFlow names tapejax has, without running it",
+        description="Read programs without running them, and report every TensorFlow name that they use: supported, "
+        "or missing with what to use instead.",
+        epilog="Exit status: 0, 1 if something is missing, 2 if something could not be read.",
+    )
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", help="a program, a notebook, a folder of them, or - for stdin"
+    )
+    parser.add_argument("--json", action="store_true", help="for tools: see `help(tapejax.check)`")
+    parser.add_argument("--all", action="store_true", help="list the supported names, too")
+
+    def command(options: argparse.Namespace, arguments: list[str]) -> int:
+        from tapejax import check
+
+        return check.main(options.paths, as_json=options.json, everything=options.all)
 
     parser.set_defaults(command=command)
 
@@ -62,7 +90,7 @@ def _add_demo(commands: argparse._SubParsersAction) -> None:
 
 
 # One entry a command: a function that adds its parser, whose default `command` does the work.
-COMMANDS: tuple[Callable[[argparse._SubParsersAction], None], ...] = (_add_run, _add_demo)
+COMMANDS: tuple[Callable[[argparse._SubParsersAction], None], ...] = (_add_run, _add_check, _add_demo)
 
 
 def _version() -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 
 from . import recorder
-from .listing import Line, Names, ancestors, line_of, number_text, shortened
+from .listing import Line, Names, ancestors, line_of, number_text, options, shortened
 from .program import carrying, leading, list_entries
 from .recorder import Recording
 
@@ -91,9 +91,10 @@ class Drawing:
 
         out = io.StringIO()
         # the same picture gives the same text: a notebook under version control changes only where the tape did
-        with matplotlib.rc_context({"svg.hashsalt": "tapejax"}):
+        with matplotlib.rc_context({"svg.hashsalt": "tapejax", "savefig.bbox": None, "savefig.transparent": False}):
             self.figure.savefig(out, format="svg", metadata={"Date": None})
-        return out.getvalue()
+        # no wider than the page
+        return out.getvalue().replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
 
     def __repr__(self) -> str:
         width, height = self.figure.get_size_inches()
@@ -107,7 +108,13 @@ def draw(
     with recorder.outside():
         nodes = graph(recording, names, targets, sources, accessed)
     layers = arrange(nodes)
-    return Drawing(_paint(layers))
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("draw() needs Matplotlib: pip install matplotlib") from error
+    # the places are made for this font, whatever the user's rcParams say
+    with matplotlib.rc_context({"font.family": "DejaVu Sans", "text.usetex": False}):
+        return Drawing(_paint(layers))
 
 
 # ---- the graph ------------------------------------------------------------------------------------------------------
@@ -212,7 +219,7 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
         return Node(label, f"{len(group)} operations, {where}", carries=carries)
     numbers = [number_text(x) for x in entry.inputs if not isinstance(x, jax.Array) or _is_number(x, names)]
     said = [names.name(x) for x in entry.outputs]
-    return Node(" ".join([name if len(name) <= 30 else f"{name[:29]}…", *numbers[:2]]), ", ".join(n for n in said if n)[:28], carries=carries)
+    return Node(" ".join([name if len(name) <= 30 else f"{name[:29]}…", *[*numbers, *options(entry.op)][:2]]), ", ".join(n for n in said if n)[:28], carries=carries)
 
 
 def _is_number(x: Any, names: Names) -> bool:
@@ -361,11 +368,9 @@ def _spread(wishes: Sequence[float], steps: Sequence[float], pulls: Sequence[flo
 
 
 def _paint(layers: Sequence[Sequence[Node]]) -> Any:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("draw() needs Matplotlib: pip install matplotlib") from error
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     across = is_across(layers)
     depths, low, high = _depths(layers, across)
     margin, legend = 0.35, 0.45
@@ -391,7 +396,7 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Any:
     for node in (n for layer in layers for n in layer):
         if node.kind != "turn":
             _paint_node(axes, node, *spot(node))
-    _paint_legend(axes, height)
+    _paint_legend(axes, height, [n for layer in layers for n in layer])
     return figure
 
 
@@ -491,17 +496,21 @@ def _paint_node(axes: Any, node: Node, x: float, y: float) -> None:
         axes.text(x, y + 0.11, node.note, fontsize=7.5, ha="center", va="center", zorder=6, color=GREY)
 
 
-def _paint_legend(axes: Any, height: float) -> None:
+def _paint_legend(axes: Any, height: float, nodes: Sequence[Node]) -> None:
     from matplotlib.patches import Rectangle
 
     x, y = 0.35, height - 0.22
+    plain = [node for node in nodes if node.kind == "operation" and not node.target]
     items = [
-        ("source", AMBER, BLUE),
-        ("carries gradient", PALE, BLUE),
-        ("does not", SILVER, "#9ca3af"),
-        ("target", GREEN, BLUE),
+        ("source", AMBER, BLUE, any(node.kind == "source" for node in nodes)),
+        ("carries gradient", PALE, BLUE, any(node.carries for node in plain)),
+        ("does not", SILVER, "#9ca3af", any(not node.carries for node in plain)),
+        ("constant", "white", "#9ca3af", any(node.kind == "constant" for node in nodes)),
+        ("target", GREEN, BLUE, any(node.target for node in nodes)),
     ]
-    for text, fill, edge in items:
+    for text, fill, edge, shown in items:
+        if not shown:
+            continue
         axes.add_patch(Rectangle((x, y - 0.06), 0.18, 0.12, facecolor=fill, edgecolor=edge, linewidth=1))
         axes.text(x + 0.25, y, text, fontsize=7.5, va="center", color=GREY)
         x += 0.45 + 0.065 * len(text)

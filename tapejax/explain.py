@@ -7,13 +7,15 @@ stopped, was reset, and which values left its sight. Where all that is silent, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from . import jaxprs, recorder
+from . import jaxprs, recorder, staging
 from .flow import Assignment, Text, root
 from .listing import Line, Names, ancestors, carrying_positions, line_of, page, type_of
 from .jaxcore import Literal
@@ -23,6 +25,10 @@ from .structures import Leaf, Structure, is_variable
 from .tape import GradientTape, _accessed, _no_source, _no_target, _source_arrays
 from .values import Variable
 
+# How wide text is printed.
+WIDTH = 96
+# What Python and NumPy make, and no tape sees.
+_PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
 # Where several paths break, so many are told.
 BREAKS = 4
 # A longer path is printed by its beginning and its end.
@@ -40,8 +46,9 @@ class Reason(NamedTuple):
     line: Line | None = None
 
     def __str__(self) -> str:
-        where = f"  ({self.line}: {self.line.text})" if self.line else ""
-        return f"{self.message}{where}\n-> {self.remedy}"
+        where = [f"  {self.line}  {self.line.text}"] if self.line else []
+        remedy = textwrap.wrap(self.remedy, WIDTH, initial_indent="-> ", subsequent_indent="   ")
+        return "\n".join([*textwrap.wrap(self.message, WIDTH), *where, *remedy])
 
 
 class PathStep(NamedTuple):
@@ -171,7 +178,7 @@ class _Case:
         spaces: Sequence[dict],
         places: Sequence[Any],
     ):
-        self.tape, self.recording, self.names = tape, recording, names
+        self.tape, self.recording, self.names, self.spaces = tape, recording, names, spaces
         self.entries = recording.entries
         self.values: dict[str, Any] = {}
         for space in reversed(spaces):
@@ -192,6 +199,8 @@ class _Case:
         accessed = _accessed(self.recording, [source])
         program, _ = extract(self.recording, targets, arrays, accessed)
         if any(slot is not None for slot in program.sources):
+            if any(step.op.pull is not None for step in program.steps) and (refused := self._refused(ends, source, name)):
+                return SourceReport(name, source.value, False, (), tuple(refused))
             notes = self._late(source, arrays, name, targets, connected=True)
             return SourceReport(name, source.value, True, self._path(targets, arrays, accessed), tuple(notes))
         reasons: list[Reason] = []
@@ -200,6 +209,26 @@ class _Case:
                 if reason not in reasons:
                     reasons.append(reason)
         return SourceReport(name, source.value, False, (), tuple(reasons))
+
+    def _refused(self, ends: Sequence[Leaf], source: Leaf, name: str) -> list[Reason]:
+        """Where gradient functions of the user's own returned None: only running them tells."""
+        from .steps import Backward
+
+        walk = Backward(self.tape, [leaf.value for leaf in ends], [source.value], None, self.spaces)
+        if walk.gradients[0] is not None:
+            return []
+        return [
+            Reason(
+                "custom gradient",
+                f"the gradient function of {step.operation}, a custom_gradient, returned None: it says that nothing depends on "
+                f"its argument, and so not on {name}",
+                "return a gradient from it; zeros, if it is zero",
+                step.operation,
+                step.line,
+            )
+            for step in walk
+            if step.entry.op.pull is not None and not step.outgoing
+        ]
 
     def _path(self, targets: Sequence[Any], arrays: Sequence[Any], accessed: Sequence[Any]) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target."""
@@ -268,6 +297,7 @@ class _Case:
                     "integer",
                     f"{name} is {type_of(source.array)}: only floating-point and complex values carry gradient",
                     f"make {name} a float before it is watched: tf.cast({name}, tf.float32), {name}.astype(jnp.float32)",
+                    *self._used_at(arrays),
                 )
             ]
         if any(id(x) in watched for x in (*arrays, *accessed)) or accessed:
@@ -284,11 +314,22 @@ class _Case:
                 )
             ]
         if is_variable(source.value):
-            return self._variable(source, name)
+            return self._variable(source, name, self._used_at([source.array, *arrays]))
         if self._computed_from_watched(source.array):
             return []
         if (replaced := self._replaced(source, name)) is not None:
             return [replaced]
+        outside = next((m for m in self.recording.marks if m.kind == "watch outside" and m.about is source.array), None)
+        if outside is not None:
+            return [
+                Reason(
+                    "never watched",
+                    f"tape.watch({name}) was called outside the tape's block, where it has no effect",
+                    "move this line into the block, before the first use",
+                    "watch",
+                    line_of(outside.where),
+                )
+            ]
         made = self.made.get(id(source.array))
         if made is not None:
             entry = self.entries[made]
@@ -301,26 +342,27 @@ class _Case:
                     line_of(entry.where),
                 )
             ]
-        user = self._first_use(source.array)
-        after = "" if user is None else f"; {_name(user)} used it as a constant"
+        operation, line = self._used_at([source.array])
+        after = "" if operation is None else f"; {operation} used it as a constant"
         return [
             Reason(
                 "never watched",
                 f"{name} was never watched: a tape watches trainable Variables by itself, and nothing else{after}",
-                f"call tape.watch({name}) in the block, before it is used",
-                None if user is None else _name(user),
-                None if user is None else line_of(user.where),
+                f"call tape.watch({_code(name)}) in the block, before it is used",
+                operation,
+                line,
             )
         ]
 
-    def _variable(self, source: Leaf, name: str) -> list[Reason]:
+    def _variable(self, source: Leaf, name: str, used_at: tuple[str | None, Line | None]) -> list[Reason]:
         value = source.value
         if not getattr(value, "trainable", True):
             return [
                 Reason(
                     "not trainable",
                     f"{name} is a Variable with trainable=False: a tape does not watch it of its own accord",
-                    f"make it trainable, or call tape.watch({name}) in the block, before it is used",
+                    f"make it trainable, or call tape.watch({_code(name)}) in the block, before it is used",
+                    *used_at,
                 )
             ]
         if not self.recording.watch_accessed:
@@ -328,7 +370,8 @@ class _Case:
                 Reason(
                     "not watching",
                     f"the tape was made with watch_accessed_variables=False, and {name} was not watched by hand",
-                    f"call tape.watch({name}) in the block, before it is used; or leave watch_accessed_variables on",
+                    f"call tape.watch({_code(name)}) in the block, before it is used; or leave watch_accessed_variables on",
+                    *used_at,
                 )
             ]
         return []  # it was not read: that is told as "unrelated", or where the path broke
@@ -365,6 +408,11 @@ class _Case:
         made = self.made.get(id(x))
         return made is not None and made in carrying_positions(self.recording, self.names)
 
+    def _used_at(self, arrays: Sequence[Any]) -> tuple[str | None, Line | None]:
+        """The operation, and its line, that first used one of these."""
+        uses = [entry for entry in map(self._first_use, arrays) if entry is not None]
+        return (_name(uses[0]), line_of(uses[0].where)) if uses else (None, None)
+
     def _first_use(self, x: Any) -> Entry | None:
         return next((entry for entry in self.entries if any(i is x for i in entry.inputs)), None)
 
@@ -392,6 +440,8 @@ class _Case:
     def _broken(self, target: Any, source: Leaf, arrays: Sequence[Any], name: str) -> list[Reason]:
         """Where the path breaks, were the source watched from the start: every place that has to be mended."""
         everything = self._dependents(arrays)
+        if not is_inexact(source.array):  # that is said; what matters behind it are the numbers made from it
+            arrays = self._first_inexact(arrays)
         if id(target) in everything:
             return self._cut_by_operations(target, arrays, everything)
         if (mark := self._state(target, everything)) is not None:
@@ -404,43 +454,79 @@ class _Case:
         if (reset := self._before_reset(target)) is not None:
             return [reset]
         known = self._known(target)
-        said, text, found = self._by_text(self.names.name(target), name, everything)
+        said, text, found = self._by_text(target, name, everything)
         if text is not None and found is not None:
             statement, binds = found
-            used = [self._array_of(n) for n in statement.uses]
-            if (index := self._only_integers(used, everything)) is not None:
-                return [index]
-            reason = self._statement(text, statement, binds)
+            came = self._frontier(statement, everything)
+            if came and not any(map(is_inexact, came)):  # an index, a count: the path broke when it was made
+                return self._before(came, arrays, everything)
+            reason = self._statement(text, statement, binds, came, everything, name)
             late = [] if known else [self._outside(target)]  # the target itself may stand outside as well
             late = [r for r in late if r.kind in ("before", "after", "stopped") and r.kind != reason.kind]
             return [
                 reason,
-                *self._before(used, arrays, everything),
-                *self._behind(self._array_of(binds), target),
+                *self._before(came, arrays, everything),
+                *self._behind(self._constant(binds, target), target),
                 *late,
             ]
         if not known:
             return [self._outside(target)]
-        marked = None if said else self._by_marks(target, everything, name)
+        marked = None if said and not self._unexplained(target) else self._by_marks(target, everything, name)
         return [marked or self._unrelated(source, name, target)]
 
-    def _only_integers(self, used: Sequence[Any], everything: set[int]) -> Reason | None:
-        """Where a statement gets nothing of the source but integers (an index, a count), the path broke when they were made."""
-        found = [x for x in used if x is not None and id(x) in everything]
-        if not found or any(map(is_inexact, found)) or id(found[0]) not in self.made:
-            return None
-        entry = self.entries[self.made[id(found[0])]]
-        came = next((x for x in entry.inputs if is_inexact(x) and id(x) in everything), None)
-        return None if came is None else self._cut(entry, came, found[0])
+    def _unexplained(self, target: Any) -> bool:
+        """Whether the target was computed from a constant that came from nowhere: no operation made it, nobody has it."""
+        leaves = [x for x, _ in ancestors(self.entries, [target])[1].values() if x.ndim or not self.names.is_result(x)]
+        return any(id(x) not in self.recording.watched and self.names.name(x) is None for x in leaves if is_inexact(x))
+
+    def _first_inexact(self, arrays: Sequence[Any]) -> list[Any]:
+        """The first floating-point values that were computed from these integers."""
+        whole, found = {id(x) for x in arrays}, []
+        for entry in self.entries:
+            if any(id(x) in whole for x in entry.inputs):
+                found += filter(is_inexact, entry.outputs)
+                whole.update(id(x) for x in entry.outputs if not is_inexact(x))
+        return found
+
+    def _frontier(self, statement: Assignment, everything: set[int]) -> list[Any]:
+        """The values depending on the source that a statement uses: the last that it computed itself, or what it names."""
+        used = {id(x) for entry in self.entries for x in entry.inputs}
+        made = [x for entry in self._at(statement) for x in entry.outputs if id(x) in everything and id(x) not in used]
+        named = [x for x in map(self._array_of, sorted(statement.uses)) if x is not None and id(x) in everything]
+        return made or named
+
+    def _at(self, statement: Assignment) -> list[Entry]:
+        """The entries that ran on the lines of a statement."""
+        return [
+            entry
+            for entry in self.entries
+            if (line := line_of(entry.where)) is not None
+            and line.file == statement.line.file
+            and statement.line.number <= line.number <= statement.end
+        ]
 
     def _before(self, given: Sequence[Any], arrays: Sequence[Any], everything: set[int]) -> list[Reason]:
-        """What else is broken between the source and values that depend on it."""
-        cuts = [
-            self._cut_by_operations(x, arrays, everything)
-            for x in given
-            if x is not None and id(x) in everything and is_inexact(x)
-        ]
+        """What is broken between the source and values that depend on it."""
+        cuts = []
+        for x in given:
+            if x is None or id(x) not in everything:
+                continue
+            if is_inexact(x):
+                cuts.append(self._cut_by_operations(x, arrays, everything))
+            elif id(x) in self.made:
+                entry = self.entries[self.made[id(x)]]
+                came = [i for i in entry.inputs if id(i) in everything]
+                last = [self._cut(entry, i, x) for i in came[:1] if is_inexact(i)]
+                cuts.append([*self._before(came[:1], arrays, everything), *last])
         return cuts[0] if cuts and all(cuts) else []
+
+    def _constant(self, binds: str, target: Any) -> Any:
+        """The value under the name `binds` from which the target was computed; where the name means another now, the one
+        constant that it was computed from."""
+        x = self._array_of(binds)
+        leaves = [y for y, _ in ancestors(self.entries, [target])[1].values() if is_inexact(y) and y is not target]
+        leaves = [y for y in leaves if y.ndim or self.names.name(y) or id(y) not in self.recording.watched]
+        return leaves[0] if len(leaves) == 1 and (x is None or x is target) else x
 
     def _behind(self, x: Any, target: Any) -> list[Reason]:
         """What else is broken between a value and the target."""
@@ -493,7 +579,7 @@ class _Case:
             cut = [x for x in entry.outputs if id(x) in everything and id(x) not in live]
             if reached and cut and len(reasons) < BREAKS:
                 reasons.append(self._cut(entry, reached[0], cut[0]))
-        return reasons
+        return [r for r in reasons if r.kind != "shape"] or reasons
 
     def _maker_is_live(self, target: Any, live: set[int]) -> bool:
         made = self.made.get(id(target))
@@ -502,10 +588,12 @@ class _Case:
     def _cut(self, entry: Entry, came: Any, made: Any) -> Reason:
         name, line = _name(entry), line_of(entry.where)
         value, out = self.names.of(came), self.names.of(made)
+        if value[:1].isdigit():  # a number without a name
+            value = "its argument"
         inside = _inside(entry, came, made)
         if inside is not None:  # a function of the user's: what matters is in it
             (name, integer), called = inside, name
-            said = f"{name}, inside {called}"
+            said = f"{name}, inside {called},"
         else:
             integer, said = not is_inexact(made), name
         if "stop_gradient" in name or inside is None and is_inexact(made) and _contains(entry, "stop_gradient"):
@@ -513,7 +601,7 @@ class _Case:
                 "stop_gradient",
                 f"{said} was applied to {value}: what comes out is a constant to every derivative"
                 if inside is None
-                else f"{said}, stands on the way from {value}: what comes out is a constant to every derivative",
+                else f"{said} stands on the way from {value}: what comes out is a constant to every derivative",
                 f"use {value} itself where the gradient should flow" if inside is None else f"take it out of {called}",
                 name,
                 line,
@@ -524,12 +612,14 @@ class _Case:
                 f"{said} turned {value} ({type_of(came)}) into {out} ({type_of(made)}): no gradient passes through integers and "
                 "booleans"
                 if inside is None
-                else f"{said}, makes integers or booleans of what comes from {value}: no gradient passes through these",
+                else f"{said} makes integers or booleans of what comes from {value}: no gradient passes through these",
                 "keep this path in floating point; in place of a hard choice (argmax, round, a comparison) use a smooth one "
                 "(softmax, sigmoid, where on the values)",
                 name,
                 line,
             )
+        if name in _OF_SHAPES:
+            return self._shape(name, value, name, line)
         if name.endswith("_pullback"):  # a tape over a tape
             first = name.removesuffix("_pullback")
             return Reason(
@@ -565,7 +655,7 @@ class _Case:
     def _state_reason(self, mark: Any, into: Any) -> Reason:
         return Reason(
             "state",
-            f"the path goes through the state of {self.names.of(into)}: a Variable that is assigned keeps the number, not how it "
+            f"the path goes through the state of {'a Variable' if into is None else self.names.of(into)}: a Variable that is assigned keeps the number, not how it "
             "was computed",
             "compute the target from the value itself, and assign it to the Variable beside that",
             "assign",
@@ -573,20 +663,24 @@ class _Case:
         )
 
     def _by_text(
-        self, start: str | None, name: str, everything: set[int]
+        self, target: Any, name: str, everything: set[int]
     ) -> tuple[bool, Text | None, tuple[Assignment, str] | None]:
         """Whether the program's text could be followed back from the target's name; which text, and the statement in it where
-        the path leaves the tape."""
+        the path leaves the tape: one that says how, if there is one."""
+        # in the block's function the target may have another name than where it is asked about
+        names = {self.block: self.names.stored(target)}
         for text in (self.block, self.here):
-            if start is None or not text.readable or not text.of(root(start)):
+            called = (self.names.name(target), names.get(text))
+            start = next((n for n in called if n is not None and text.readable and text.of(root(n))), None)
+            if start is None:
                 continue
-            found = self._leaves_tape(text, root(start), root(name), everything, set(), self._asked(text))
-            if found is not None:
-                return True, text, found
+            found = list(self._leaving(text, root(start), root(name), everything, set(), self._asked(text)))
+            if found:
+                return True, text, next((pair for pair in found if self._says_how(text, *pair)), found[0])
             return root(name) in {n for a in text.assignments for n in (*a.names, *a.uses)}, None, None
         return False, None, None
 
-    def _leaves_tape(
+    def _leaving(
         self,
         text: Text,
         wanted: str,
@@ -594,8 +688,8 @@ class _Case:
         everything: set[int],
         seen: set[tuple[str, int]],
         line: int | None,
-    ) -> tuple[Assignment, str] | None:
-        """The statement, on the way back from a name as it is used at `line`, that gets what depends on the source and makes
+    ) -> Iterator[tuple[Assignment, str]]:
+        """The statements, on the way back from a name as it is used at `line`, that get what depends on the source and make
         what does not."""
         for statement in text.of(wanted, line):
             if (wanted, statement.line.number) in seen:
@@ -605,13 +699,29 @@ class _Case:
                 continue
             before = statement.line.number - (not statement.changes)
             for used in sorted(statement.uses, key=lambda n: n != source):
-                if used == source or any(self._makes(text, s, used, everything) for s in text.of(used, before)):
-                    return statement, wanted
+                made = text.of(used, before)
+                reads = any(s.defines and source in s.uses for s in made)
+                if used == source or reads or any(self._makes(text, s, used, everything) for s in made):
+                    if not statement.defines:
+                        yield statement, wanted
+                    break
             for used in sorted(statement.uses):
-                found = self._leaves_tape(text, used, source, everything, seen, before)
-                if found is not None:
-                    return found
-        return None
+                yield from self._leaving(text, used, source, everything, seen, before)
+
+    def _says_how(self, text: Text, statement: Assignment, binds: str) -> bool:
+        """Whether it is seen how a path leaves the tape at a statement."""
+        number, block = statement.line.number, text.block
+        return (
+            statement.python
+            or statement.threaded
+            or statement.shape
+            or statement.function is not None
+            or isinstance(self.values.get(binds), _PYTHON_VALUES)
+            or block is None
+            or not block.holds(number)
+            or any(span.holds(number) for span in self._stops(text))
+            or not self._at(statement)
+        )
 
     def _makes(self, text: Text, statement: Assignment, name: str, everything: set[int]) -> bool:
         """Whether what a statement binds to `name` depends on the source, as far as the tape knows."""
@@ -619,12 +729,7 @@ class _Case:
             return self._depends(name, everything)
         if statement.python or statement.threaded:
             return False
-        lines = range(statement.line.number, statement.end + 1)
-        return any(
-            line.number in lines and any(id(x) in everything for x in entry.outputs)
-            for entry in self.entries
-            if (line := line_of(entry.where)) is not None and line.file == statement.line.file
-        )
+        return any(id(x) in everything for entry in self._at(statement) for x in entry.outputs)
 
     def _asked(self, text: Text) -> int | None:
         """The line of `text` that asks, or None if that is another text's."""
@@ -638,21 +743,64 @@ class _Case:
     def _depends(self, name: str, everything: set[int]) -> bool:
         return (array := self._array_of(name)) is not None and id(array) in everything
 
-    def _statement(self, text: Text, statement: Assignment, binds: str) -> Reason:
-        line = statement.line
-        value = self.values.get(binds)
+    def _statement(
+        self,
+        text: Text,
+        statement: Assignment,
+        binds: str,
+        came: Sequence[Any] = (),
+        everything: Collection[int] = (),
+        name: str = "its argument",
+    ) -> Reason:
+        line, value = statement.line, self.values.get(binds)
+        for mark in self.recording.marks:
+            if mark.kind == "state" and line_of(mark.where) == line and mark.about[0] is not None:
+                return self._state_reason(mark, mark.about[0]())
         for span in self._stops(text):
             if span.holds(line.number):
                 return self._stopped(binds, line)
+        if (started := text.started(statement.function)) is not None:
+            return self._thread(binds, started.line)
         thread = text.threads(text.block) if statement.threaded or not statement.python else None
-        numpy = statement.python or isinstance(value, (np.ndarray, np.generic, float, int, list))
+        numpy = statement.python or isinstance(value, _PYTHON_VALUES)
         if text.block is not None and text.block.holds(line.number):
             if thread is not None and not (numpy and not statement.threaded and not isinstance(value, list)):
                 return self._thread(binds, thread.line if not statement.threaded else line)
-            return self._python(binds, line)
+            mark = self._converted(text, statement, came, everything)
+            if mark is None and not numpy and statement.shape:
+                return self._shape(binds, name, None, line)
+            return self._python(binds, line if mark is None else line_of(mark.where))
         if numpy:
             return self._python(binds, line)
         return self._elsewhere(text, binds, line)
+
+    def _converted(
+        self, text: Text, statement: Assignment, came: Sequence[Any], everything: Collection[int]
+    ) -> Any:
+        """Where a function that a statement calls converted a value to NumPy or Python, if that is on record."""
+        begin = max([self.made[id(x)] + 1 for x in came if id(x) in self.made], default=0)
+        ran = [self.made[id(entry.outputs[0])] for entry in self._at(statement) if entry.outputs]
+        end = min([position for position in ran if position >= begin], default=len(self.entries))
+        found = [mark for mark in self._conversions(everything) if begin <= mark.position <= end]
+        lines = [line_of(mark.where) for mark in found]
+        own = range(statement.line.number, statement.end + 1)
+        if any(line is not None and line.file == statement.line.file and line.number in own for line in lines):
+            return None
+        return next((mark for mark in found if Text(mark.where).scope != text.scope), None)
+
+    def _conversions(self, everything: Collection[int]) -> list[Any]:
+        """Where values that depend on the source were given to NumPy or Python, as far as that is on record."""
+        marks = [mark for mark in self.recording.marks if mark.kind == "python" and mark.where and mark.about[1]]
+        return [mark for mark in marks if (x := mark.about[1]()) is not None and id(x) in everything]
+
+    def _shape(self, binds: str, name: str, operation: str | None, line: Line | None) -> Reason:
+        return Reason(
+            "shape",
+            f"{binds} takes only the shape and dtype of {name}: it does not depend on its values",
+            f"compute it from the values of {name}; or pass unconnected_gradients='zero' if zero is what you mean",
+            operation,
+            line,
+        )
 
     def _stops(self, text: Text) -> list[Any]:
         marks = [line_of(m.where) for m in self.recording.marks if m.kind == "stop"]
@@ -726,9 +874,8 @@ class _Case:
 
     def _by_marks(self, target: Any, everything: set[int], name: str) -> Reason | None:
         """Without the text: what happened between the last of the source's values and the target's first constant."""
-        for mark in self.recording.marks:
-            if mark.kind == "python" and mark.about[1] is not None and id(mark.about[1]()) in everything:
-                return self._python("a value computed from " + name, line_of(mark.where))
+        for mark in self._conversions(everything):
+            return self._python("a value computed from " + name, line_of(mark.where))
         leaves = ancestors(self.entries, [target])[1]
         constants = [position for x, position in leaves.values() if id(x) not in self.recording.watched]
         stops = [m for m in self.recording.marks if m.kind == "stop"]
@@ -750,6 +897,8 @@ class _Case:
             )
         froms = [self.names.of(x) for x, _ in ends[1].values()][:6]
         of = f"; it was computed from {', '.join(froms)}" if froms else ""
+        if self._unexplained(target):
+            of += " (c0 and the like are constants that no operation on the tape made: from NumPy, Python or elsewhere)"
         return Reason(
             "unrelated",
             f"nothing on the tape leads from {name} to {self.names.of(target)}{of}",
@@ -763,8 +912,21 @@ class _Case:
         return reference is not None and reference() is x
 
 
+def _code(name: str) -> str:
+    """A name as it would stand in code; a library's own name for its variable does not."""
+    try:
+        ast.parse(name, mode="eval")
+    except SyntaxError:
+        return "..."
+    return "..." if "/" in name else name
+
+
 def _name(entry: Entry) -> str:
     return entry.op.name.strip("_")
+
+
+# Operations that look at nothing but the shape and dtype of their argument.
+_OF_SHAPES = {"ones_like", "zeros_like", "full_like", "empty_like", "shape", "size", "rank"}
 
 
 def _inside(entry: Entry, came: Any, made: Any) -> tuple[str, bool] | None:
@@ -775,7 +937,7 @@ def _inside(entry: Entry, came: Any, made: Any) -> tuple[str, bool] | None:
             closed = jax.make_jaxpr(entry.op.fn)(*entry.inputs)
         output = next(j for j, x in enumerate(entry.outputs) if x is made)
         return _ends_in(closed, {i for i, x in enumerate(entry.inputs) if x is came}, output, False)
-    except ZeroDivisionError:  # it looks at values: not to be traced
+    except Exception:  # it looks at values: not to be traced
         return None
 
 
@@ -807,7 +969,7 @@ def _ends_in(closed: Any, inputs: set[int], output: int, users: bool) -> tuple[s
 
 def _is_users(jaxpr: Any) -> bool:
     file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
-    return bool(file) and not recorder.serves(file)
+    return bool(file) and (not recorder.serves(file) or file == staging.__file__)  # `staging` traces the user's functions
 
 
 def _contains(entry: Entry, primitive: str) -> bool:
@@ -835,10 +997,10 @@ def _html(explanation: Explanation) -> str:
                 f'<span class="t">{html.escape(line)}</span></div>'
             )
         for reason in report.reasons:
-            line = f"{reason.line}: {reason.line.text}" if reason.line else ""
+            line = f"<div><code>{html.escape(f'{reason.line}  {reason.line.text}')}</code></div>" if reason.line else ""
             rows.append(
-                f'<div style="margin-left:1em"><b>{html.escape(reason.kind)}</b> {html.escape(reason.message)}'
-                f"<br><code>{html.escape(line)}</code><br>&rarr; {html.escape(reason.remedy)}</div>"
+                f'<div style="margin:3px 0 3px 1em"><span class="k">{html.escape(reason.kind)}</span> '
+                f"{html.escape(reason.message)}{line}<div>&rarr; {html.escape(reason.remedy)}</div></div>"
             )
         blocks.append("".join(rows))
     head = f"<div>The gradient of <b>{html.escape(explanation.target)}</b> with respect to</div>"

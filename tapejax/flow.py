@@ -17,6 +17,7 @@ from .listing import Line, line_of
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
 _THREADS = re.compile(r"\bThread\(|Executor\(|\.submit\(|to_thread\(|run_in_executor\(|\.result\(\)")
+_SHAPE = re.compile(r"_like\(|\bshape\b|\.ndim\b|\blen\(|\brank\(|\bsize\b|\.dtype\b")
 _PYTHON = re.compile(r"\bnp\.|\bnumpy\b|\bmath\.|\bfloat\(|\bint\(|\.numpy\(|\.item\(|\.tolist\(|\bscipy\.")
 
 
@@ -28,6 +29,8 @@ class Assignment(NamedTuple):
     line: Line
     changes: bool  # what a name holds, rather than binding it anew
     end: int  # its last line
+    function: str | None = None  # the function in which it stands, if that is not the one that was asked about
+    defines: bool = False  # a function: its text has not run there
 
     @property
     def threaded(self) -> bool:
@@ -36,6 +39,11 @@ class Assignment(NamedTuple):
     @property
     def python(self) -> bool:
         return bool(_PYTHON.search(self.line.text))
+
+    @property
+    def shape(self) -> bool:
+        """Whether it may be only the shape of something that enters."""
+        return bool(_SHAPE.search(self.line.text))
 
 
 class Span(NamedTuple):
@@ -70,8 +78,10 @@ class Text:
         self.readable, self._scope = True, scope
         self.scope = line.file, getattr(scope, "lineno", 0)  # which function or module this is
         self.block = self.span_at(line.number)
-        for node in ast.walk(scope):
-            self.assignments += self._assignments(node)
+        for node, function in _walk(scope):
+            found = self._assignments(node, function)
+            # what a function inside binds is its own, unless it says otherwise; what it changes is everybody's
+            self.assignments += found if function is None else [a for a in found if a.changes]
 
     def span_at(self, number: int) -> Span | None:
         """The body of the ``with`` statement whose head is at that line."""
@@ -103,7 +113,11 @@ class Text:
         text = self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
         return Line(self._file, number, text, getattr(self._scope, "name", "<module>"))
 
-    def _assignments(self, node: ast.AST) -> Iterator[Assignment]:
+    def started(self, function: str | None) -> Assignment | None:
+        """The statement that has `function` run by another thread."""
+        return next((a for a in self.assignments if function is not None and a.threaded and function in a.uses), None)
+
+    def _assignments(self, node: ast.AST, function: str | None) -> Iterator[Assignment]:
         for targets, value in _bindings(node):
             names = frozenset().union(*map(_dotted, targets)) if targets else frozenset()
             if names:
@@ -117,6 +131,8 @@ class Text:
                     self._line(first),
                     changes,
                     getattr(node, "end_lineno", None) or first,
+                    function,
+                    isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)),
                 )
 
 
@@ -129,6 +145,14 @@ def _scope(tree: ast.Module, code: Any) -> ast.AST | None:
             if first == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name:
                 return node
     return None
+
+
+def _walk(scope: ast.AST, function: str | None = None) -> Iterator[tuple[ast.AST, str | None]]:
+    """The nodes in `scope`, each with the function inside it to which it belongs."""
+    for node in ast.iter_child_nodes(scope):
+        yield node, function
+        inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        yield from _walk(node, getattr(node, "name", "<lambda>") if inside else function)
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[list[ast.AST], list[ast.AST]]]:
@@ -151,7 +175,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[list[ast.AST], list[ast.AST]]]:
             for item in items:
                 if item.optional_vars is not None:
                     yield [item.optional_vars], [item.context_expr]
-        case ast.FunctionDef(name=name, body=body):
+        case ast.FunctionDef(name=name, body=body) | ast.AsyncFunctionDef(name=name, body=body):
             yield [ast.Name(name)], list(body)
         case ast.Call(func=ast.Attribute(value=owner, attr=attr), args=args, keywords=keywords):
             if attr.split("_")[0] in _MUTATORS or attr == "start":

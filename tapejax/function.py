@@ -20,7 +20,7 @@ import numpy as np
 
 from . import nest, recorder
 from .dtypes import requested
-from .errors import OperatorNotAllowedInGraphError
+from .errors import DTypeError, OperatorNotAllowedInGraphError
 from .signatures import (
     TensorSpec,
     alive,
@@ -461,7 +461,7 @@ class ConcreteFunction:
           *args, **kwargs: tensors as in the signature; what it holds by value may be left out.
 
         Raises:
-          TypeError: they do not fit the signature.
+          TypeError: they do not fit the signature; DTypeError, which is InvalidArgumentError too, for a tensor of another dtype.
         """
         args, kwargs = self._complete(args, kwargs)
         if self.symbolic:
@@ -493,7 +493,8 @@ class ConcreteFunction:
                 raise TypeError(f"got an unexpected keyword argument {next(iter(kwargs))!r}")
             return tuple(filled), named
         except TypeError as error:
-            raise TypeError(
+            kind = DTypeError if isinstance(error, DTypeError) else TypeError
+            raise kind(
                 f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for "
                 f"signature: {self.structured_input_signature}."
             ) from error

@@ -80,6 +80,14 @@ def _visible(fn: Callable) -> Callable:
     return answering
 
 
+def _given_tensors(fn: Callable) -> Callable:
+    @functools.wraps(fn)
+    def on_tensors(*args: Any, **kwargs: Any) -> Any:
+        return tensors_in(fn(*tensors_in(args), **tensors_in(kwargs)))
+
+    return on_tensors
+
+
 def _speak(base: type, *methods: str) -> None:
     """Makes methods of a class, and of the classes derived from it now and later, answer user code in tensors."""
 
@@ -183,39 +191,41 @@ def _take_symbols(keras: types.ModuleType) -> None:
 # ---- the modules ----------------------------------------------------------------------------------------------------
 
 
-def _in_tapejax(module: types.ModuleType) -> dict[str, Any]:
-    """The functions of a module that is written in TensorFlow, with tapejax in TensorFlow's place."""
-    namespace = dict(vars(module), tf=tapejax)
-    for name, fn in vars(module).items():
-        if isinstance(fn, types.FunctionType) and fn.__module__ == module.__name__:
-            plain = inspect.unwrap(fn)
-            again = types.FunctionType(plain.__code__, namespace, name, plain.__defaults__, plain.__closure__)
-            again.__kwdefaults__ = plain.__kwdefaults__
-            namespace[name] = functools.update_wrapper(again, plain)
-    return namespace
+def _instead_of_tensorflow() -> None:
+    """Where Keras calls TensorFlow whatever its backend, for the sake of programs like ours, it finds tapejax."""
+    seeds = types.SimpleNamespace(available=True, random=tapejax.random)
+    for name, tensorflow in (
+        ("legacy.backend", tapejax),  # tf.keras.backend.mean and the like
+        ("legacy.layers", tapejax),
+        ("utils.rng_utils", seeds),
+        ("saving.serialization_lib", types.SimpleNamespace(available=False)),
+    ):
+        importlib.import_module(f"keras.src.{name}").tf = tensorflow  # type: ignore[attr-defined]
 
 
 class _Mirror(types.ModuleType):
     """A module of Keras's: classes are its own, functions answer user code in tensors, modules are mirrored."""
 
-    def __init__(self, name: str, real: types.ModuleType, names: dict[str, Any] | None = None):
+    def __init__(self, name: str, real: types.ModuleType):
         super().__init__(name, real.__doc__)
         self._real = real
-        vars(self).update(names or {})
+        # TensorFlow's spelling comes first; what is only in Keras's own is there as well
+        self._also = sys.modules.get(real.__name__.replace("keras._tf_keras.", "", 1))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        try:
-            found = getattr(self._real, name)
-        except AttributeError:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+        found = getattr(self._real, name, self)
+        if found is self:
+            found = getattr(self._also, name, self)
+        if found is self:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         found = _mirrored(f"{self.__name__}.{name}", found)
         setattr(self, name, found)
         return found
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(self._real), *(name for name in vars(self) if not name.startswith("_"))})
+        return sorted({*dir(self._real), *dir(self._also), *(name for name in vars(self) if not name.startswith("_"))})
 
 
 _functions: dict[int, Callable] = {}
@@ -223,7 +233,8 @@ _functions: dict[int, Callable] = {}
 
 def _mirrored(full: str, found: Any) -> Any:
     if isinstance(found, types.FunctionType) and found.__module__.startswith("keras."):
-        return _functions.setdefault(id(found), _visible(found))
+        legacy = found.__module__.startswith("keras.src.legacy.")  # programs for TensorFlow: they want tensors
+        return _functions.setdefault(id(found), _given_tensors(found) if legacy else _visible(found))
     if isinstance(found, types.ModuleType) and found.__name__.startswith("keras."):
         module = sys.modules.get(full)
         if module is None:
@@ -236,15 +247,6 @@ def _mirrored(full: str, found: Any) -> Any:
     return found
 
 
-def _set_random_seed(real: Callable) -> Callable:
-    @functools.wraps(real)
-    def set_random_seed(seed: int) -> None:
-        real(seed)
-        tapejax.random.set_seed(seed)
-
-    return set_random_seed
-
-
 def _fill(names: dict[str, Any]) -> _Mirror:
     real = _load()
     libraries.meet()
@@ -252,17 +254,12 @@ def _fill(names: dict[str, Any]) -> _Mirror:
     if not keras_adapter.speaking:
         _answer_in_tensors(keras)
         _take_symbols(keras)
+        _instead_of_tensorflow()
         keras_adapter.speaking = True
     mirror = _Mirror(__name__, real)
     for name, found in list(vars(real).items()):
         if isinstance(found, types.ModuleType) and not name.startswith("_") and found.__name__.startswith("keras."):
             names[name] = _mirrored(f"{__name__}.{name}", found)
-    legacy = importlib.import_module("keras.src.legacy.backend")
-    names["utils"].set_random_seed = _set_random_seed(keras.utils.set_random_seed)
-    spelled = _in_tapejax(legacy)
-    for name, fn in vars(names["backend"]._real).items():
-        if getattr(fn, "__module__", "") == legacy.__name__ and name in spelled:
-            setattr(names["backend"], name, spelled[name])
     return mirror
 
 

@@ -45,6 +45,7 @@ def meet(keras: types.ModuleType) -> None:
     _note_variables(keras.Variable, backend.in_stateless_scope)
     _take_tensors(keras.Layer, keras.Operation, backend)
     _take_gradients(BaseOptimizer, backend)
+    _branch_in_python(keras.optimizers.LossScaleOptimizer)
 
     def refuse(tensor: Any) -> Any:
         raise SymbolicValue(
@@ -77,6 +78,14 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
 
+    ours: Any = Variable
+    our_value = ours.value
+
+    def read_ours(variable: Variable) -> Any:
+        return recorder.read(variable) if _called_by_keras() else our_value.fget(variable)
+
+    ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
+
 
 # ---- from tensors to arrays, and back -------------------------------------------------------------------------------
 
@@ -84,6 +93,10 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
 def called_by_user(depth: int) -> bool:
     """Whether the frame `depth` levels above is neither Keras's, JAX's nor ours."""
     return not sys._getframe(depth).f_globals.get("__name__", "").startswith(_INTERNAL)
+
+
+def _called_by_keras() -> bool:
+    return sys._getframe(2).f_globals.get("__name__", "").startswith("keras.")
 
 
 def arrays_in(x: Any) -> Any:
@@ -198,7 +211,8 @@ def _take_gradients(optimizer: Any, backend: Any) -> None:
             known = update.get(key)
             if known is None:
                 known = update[key] = _Update(lambda *grads: apply(self, grads, variables), grads, variables)
-            known(grads)
+            with jax.disable_jit(False):
+                known(grads)
 
     @functools.wraps(filter_empty)
     def filter_with_hint(self: Any, grads: Any, variables: Any) -> Any:
@@ -260,6 +274,22 @@ def _settings(optimizer: Any) -> Iterator[Any]:
     for part in (optimizer, optimizer._learning_rate):
         yield id(part)
         yield from (value for value in vars(part).values() if type(value) in _SETTINGS)
+
+
+def _branch_in_python(optimizer: Any) -> None:
+    """Makes an optimizer that steps one of two ways, by a `lax.cond` that would trace its assignments, choose at once."""
+    apply = optimizer.apply
+
+    @functools.wraps(apply)
+    def apply_eagerly(self: Any, grads: Any, trainable_variables: Any = None) -> None:
+        grads = [arrays_in(x) for x in grads]
+        with recorder.outside():
+            if not recorder.plain(current_trace()):
+                return apply(self, grads, trainable_variables)
+            with jax.disable_jit():
+                return apply(self, grads, trainable_variables)
+
+    optimizer.apply = apply_eagerly
 
 
 def _levels_to_user() -> int:

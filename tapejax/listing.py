@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from . import recorder
+from . import jaxprs, recorder
 from .program import carrying, list_entries
 from .recorder import Entry, Recording
 from .structures import is_variable, leaf_of
@@ -125,6 +125,7 @@ class Names:
         self.variables: list[Any] = []  # of other libraries, found on the way
         self._seen: set[int] = set()
         self._given: dict[int, str] = {}
+        self._stored: dict[int, str] = {}
         # what is asked for first is named first: values by a plain name, then everything else; a Variable that a loop goes
         # over is better known as ``layers[1]`` than as ``layer``
         with recorder.outside():
@@ -153,6 +154,7 @@ class Names:
                 self._results.add(id(x))
                 name = f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
                 if (own := stored.get(position)) is not None:
+                    self._stored[id(x)] = own
                     name = own if often[own] == 1 else f"{own}_{position}"
                 self._given.setdefault(id(x), name)
 
@@ -189,6 +191,10 @@ class Names:
     def name(self, x: Any) -> str | None:
         """What the user calls `x`, or None."""
         return self._names.get(id(x))
+
+    def stored(self, x: Any) -> str | None:
+        """The name under which the user's code stored `x` when it was computed."""
+        return self._stored.get(id(x))
 
     def of(self, x: Any) -> str:
         """What `x` is called in the table; a number is called by its value."""
@@ -319,6 +325,31 @@ _NOT_MODELS = {
 }
 
 
+# The arguments that say what an operation does, where its inputs and its result do not.
+_TELLING = ("axis", "axes", "perm", "permutation", "dimension", "keepdims", "equation", "y", "exponent")
+
+
+def options(op: recorder.Op) -> list[str]:
+    """What an operation was told besides its inputs: ``2`` of a power, ``axis=1`` of a sum."""
+    try:
+        what, given = op.key
+        static = dict(given)
+    except (TypeError, ValueError):  # an operation that is equal to itself only
+        return []
+    if "jaxpr" in static:  # a function of `jnp`: what its one operation was told
+        found = [{**eqn.params} for eqn in jaxprs.open_jaxpr(static["jaxpr"]).eqns]
+        found = [params for params in found if any(key in params for key in _TELLING)]
+        static = found[0] if len(found) == 1 and getattr(what, "name", None) in jaxprs.JIT else {}
+    return [_option(key, static[key]) for key in _TELLING if static.get(key) not in (None, False, ())]
+
+
+def _option(key: str, value: Any) -> str:
+    value = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+    text = repr(value) if isinstance(value, str) else str(value).replace(" ", "")
+    plain = {"y": "", "exponent": "", "equation": "", "axes": "axis=", "dimension": "axis=", "permutation": "perm="}
+    return plain.get(key, f"{key}=") + text
+
+
 def number_text(x: Any) -> str:
     """A Python number or a NumPy value of one element, as short as it can be told."""
     found = np.asarray(x)
@@ -410,13 +441,13 @@ class Table:
 
     def __getitem__(self, position: int) -> Row:
         entry, names = self._entries[position], self.names
-        outputs, inputs = (", ".join(map(names.typed, side)) for side in (entry.outputs, entry.inputs))
+        outputs, inputs = (list(map(names.typed, side)) for side in (entry.outputs, entry.inputs))
         return Row(
             position,
             position in self._carrying,
-            outputs,
+            ", ".join(outputs),
             entry.op.name.strip("_"),
-            inputs,
+            ", ".join([*inputs, *options(entry.op)]),
             line_of(entry.where),
         )
 
@@ -518,6 +549,7 @@ _STYLE = (
     ".tapejax th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.7)}"
     ".tapejax .n,.tapejax .t{opacity:.55}.tapejax .o{font-weight:600}.tapejax .d{color:#ea580c;font-weight:700}"
     ".tapejax details{margin:2px 0}.tapejax summary{cursor:pointer;opacity:.75}"
+    ".tapejax .k{border:1px solid rgba(128,128,128,.5);border-radius:3px;padding:0 4px;margin-right:2px;font-weight:600}"
     ".tapejax .in{white-space:normal}.tapejax .h{font-weight:600;margin-bottom:2px}</style>"
 )
 

@@ -366,7 +366,9 @@ def _handed_on(outputs: Any, inputs: Sequence[Any], params: dict[str, Any]) -> A
         return outputs
     jaxpr = jaxprs.open_jaxpr(params["jaxpr"])
     given = dict(zip(jaxpr.invars, inputs, strict=True))
-    return [x if isinstance(v, jaxprs.Literal) else given.get(v, x) for v, x in zip(jaxpr.outvars, outputs, strict=True)]
+    return [
+        x if isinstance(v, jaxprs.Literal) else given.get(v, x) for v, x in zip(jaxpr.outvars, outputs, strict=True)
+    ]
 
 
 # One trace for the process over the eager trace: JAX's jit cache is keyed by the trace, and a new one for every tape

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import nest
 from .dtypes import DType, TensorShape, as_dtype, as_shape, requested
+from .errors import DTypeError
 from .structures import is_variable
 from .values import Tensor, Variable, VariableSlice, VariableValue, is_array_like, raw
 
@@ -297,7 +298,8 @@ def cast(value: Any, spec: Any) -> Any:
         raise TypeError(f"{value!r} cannot become a tensor of {spec}: {error}") from error
     if spec.shape.is_compatible_with(value.shape) and value.dtype == requested(spec.dtype):
         return value
-    raise TypeError(f"a tensor of shape {tuple(value.shape)} and dtype {value.dtype} does not fit {spec}")
+    kind = TypeError if value.dtype == requested(spec.dtype) else DTypeError
+    raise kind(f"a tensor of shape {tuple(value.shape)} and dtype {value.dtype} does not fit {spec}")
 
 
 # How many axes a tensor of any rank may have where a program has to know.

@@ -122,8 +122,8 @@ class _Scope:
         raise AssertionError
 
     def letters(self) -> Iterator[str]:
-        """a, b, ... z, aa, ab, ..., but for names that mean something."""
-        alphabet = "abcdefghijklmnopqrstuvwxyz"
+        """a, b, ... z, aa, ab, ..., but for names that mean something, and the l that looks like a 1."""
+        alphabet = "abcdefghijkmnopqrstuvwxyz"
         for length in itertools.count(1):
             for letters in itertools.product(alphabet, repeat=length):
                 if (name := "".join(letters)) not in self._taken:

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from . import jaxprs, recorder
+from . import jaxprs, libraries, recorder
 from .jaxcore import Literal, Primitive, current_trace, jaxpr_as_fun, set_current_trace
 from .recorder import Op
 from .values import Variable
@@ -72,7 +72,11 @@ class Slot:
         if isinstance(self.holder, Variable):
             return recorder.read(self.holder)
         capture = recorder.capturing.capture
-        return self.array if capture is None else capture.adopt(self.holder, self.attribute)
+        array = self.array if capture is None else capture.adopt(self.holder, self.attribute)
+        if libraries.recording() and hasattr(self.holder, "trainable"):
+            libraries.note_read(self.holder, array, lambda new: setattr(self, "array", new), self.holder.trainable)
+            array = self.array
+        return array
 
 
 class Capture:

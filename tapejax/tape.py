@@ -107,12 +107,15 @@ class GradientTape:
         for leaf in leaves:
             if not is_inexact(leaf.array):
                 logger.warning(
-                    "The dtype of the watched tensor must be floating (e.g. tf.float32), got tf.%s", leaf.array.dtype
+                    "The dtype of the watched tensor must be floating (e.g. tf.float32), got tf.%s: it has no gradient, as "
+                    "tape.explain(target, sources) will say",
+                    leaf.array.dtype,
                 )
-            elif self._trace is None:
-                continue  # a watch outside the block has no effect, as in TensorFlow
+            elif self._trace is None:  # outside the block it has no effect, as in TensorFlow
+                self._recording.mark("watch outside", leaf.array)
             elif is_variable(leaf.value):
                 self._recording.watch_variable(leaf.value, leaf.array)
+                self._recording.mark("watch", leaf.array)
             else:
                 self._recording.watch(leaf.array)
                 self._recording.mark("watch", leaf.array)
@@ -203,6 +206,8 @@ class GradientTape:
         found = _gradients(recording, targets, wanted, cotangents)
         if not self._persistent:
             self._use_up()
+        if logger.isEnabledFor(logging.DEBUG):
+            _log_missing("gradient", found)
         if unconnected is UnconnectedGradients.ZERO:
             found = [
                 jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(wanted.leaves, found, strict=True)
@@ -254,6 +259,8 @@ class GradientTape:
         found = _derivatives(recording, [end], wanted, derivatives.jacobian)
         if not self._persistent:
             self._use_up()
+        if logger.isEnabledFor(logging.DEBUG):
+            _log_missing("jacobian", found)
         if unconnected is UnconnectedGradients.ZERO:
             shape = end.array.shape
             found = [
@@ -552,6 +559,13 @@ class GradientTape:
         steps.check_numerics(walk, [leaf.array for leaf in _targets(target)])
 
 
+def _log_missing(what: str, found: Sequence[Any]) -> None:
+    # TensorFlow's tape is silent, too, unless asked to be talkative; its optimizers warn.
+    if missing := [str(i) for i, x in enumerate(found) if x is None]:
+        message = "GradientTape.%s is None for source %s of %d: tape.explain(target, sources) says why"
+        logger.debug(message, what, ", ".join(missing), len(found))
+
+
 def _gradients(
     recording: recorder.Recording, targets: Sequence[Leaf], sources: Structure, cotangents: Sequence[Any] | None
 ) -> list[Any]:
@@ -559,7 +573,18 @@ def _gradients(
         ends = None if cotangents is None else [conjugate(x) for x in cotangents]
         return derivatives.pull_back(program, values, ends)
 
-    return _derivatives(recording, targets, sources, pull_back)
+    found = _derivatives(recording, targets, sources, pull_back)
+    return [x if x is None else _where(leaf.array, x) for leaf, x in zip(sources.leaves, found, strict=True)]
+
+
+def _where(source: Any, gradient: Any) -> Any:
+    """`gradient`, spread over devices as `source` is. Where XLA leaves it is its own choice, often whole on each of them."""
+    if isinstance(gradient, jax.core.Tracer) or isinstance(source, jax.core.Tracer):
+        return gradient
+    place = source.sharding
+    if type(place) is not jax.sharding.NamedSharding or place.is_equivalent_to(gradient.sharding, source.ndim):
+        return gradient
+    return jax.device_put(gradient, place)
 
 
 def _derivatives(

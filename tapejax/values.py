@@ -121,7 +121,12 @@ def _constant(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
     return _on_device(found, requested(wanted), checked=found.dtype == as_dtype(wanted).dtype)
 
 
-_to_array = jax.jit(lambda x: x)
+def _as_it_is(x: Any) -> Any:
+    return x
+
+
+_as_it_is.__name__ = "constant"  # so is it called on a tape
+_to_array = jax.jit(_as_it_is)
 
 
 def _on_device(found: np.ndarray, dtype: np.dtype, checked: bool = True) -> jax.Array:
@@ -382,6 +387,8 @@ def operands(*args: Any) -> list:
     Traceback (most recent call last):
     tapejax.errors.DTypeError: 2.5 does not fit dtype int32 of the tensor beside it: convert one of them, for ...
     """
+    if promoting:
+        return _promoted(args)
     arrays = [arg._array if type(arg) is Tensor else _array_of(arg) for arg in args]
     dtype = None
     for array in arrays:
@@ -399,6 +406,21 @@ def operands(*args: Any) -> list:
             arg = args[i]
             arrays[i] = _fitting(arg, dtype) if type(arg) in _SCALARS else _constant(arg, dtype)
     return arrays
+
+
+promoting = False  # whether dtypes are promoted instead: set by ``tf.experimental.numpy``'s enable_numpy_behavior
+
+
+def _promoted(args: Sequence) -> list:
+    """The arguments in the dtype that JAX promotes theirs to."""
+    arrays = [arg if type(arg) in _SCALARS else raw(arg) for arg in args]
+    dtype = narrowed(np.dtype(jnp.result_type(*arrays)))
+    if all(type(array) in _SCALARS for array in arrays):
+        arrays[0] = raw(arrays[0])
+    return [
+        recorder.apply(_cast, array, dtype=dtype) if type(array) not in _SCALARS and array.dtype != dtype else array
+        for array in arrays
+    ]
 
 
 def _fitting(number: Any, dtype: np.dtype) -> Any:

@@ -89,8 +89,87 @@ _PLACES = {
 
 # Families that few programs need: each is imported when one of its names is first asked for. {namespace: {module: names}}
 _LATER: dict[str, dict[str, str]] = {
+    "tf": {
+        ".config": "device",
+        ".graph": """
+            AggregationMethod IndexedSlices VariableAggregation VariableSynchronization control_dependencies
+            get_current_name_scope get_logger get_static_value gradients group guarantee_const hessians identity_n
+            is_symbolic_tensor no_op timestamp tuple
+            """,
+        ".initializers": """
+            constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
+            """,
+        ".linalg": "eig eigvals",
+        ".printing": "print",
+        ".rearrange": """
+            batch_to_space bitcast dynamic_partition dynamic_stitch histogram_fixed_width histogram_fixed_width_bins
+            required_space_to_batch_paddings reverse_sequence space_to_batch space_to_batch_nd=space_to_batch
+            unravel_index
+            """,
+        ".solvers": "matrix_square_root",
+    },
     "tf.autodiff": {"..accumulator": "ForwardAccumulator", "..tape": "GradientTape"},
-    "tf.config": {"..function": "run_functions_eagerly functions_run_eagerly"},
+    "tf.autograph": {".graph": "set_verbosity trace"},
+    "tf.autograph.experimental": {".graph": "do_not_convert set_loop_options"},
+    "tf.config": {
+        "..function": """
+            experimental_functions_run_eagerly=functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly
+            functions_run_eagerly run_functions_eagerly
+            """,
+        ".config": """
+            LogicalDevice LogicalDeviceConfiguration PhysicalDevice get_logical_device_configuration
+            get_soft_device_placement get_visible_devices list_logical_devices list_physical_devices
+            set_logical_device_configuration set_soft_device_placement set_visible_devices
+            """,
+    },
+    "tf.config.experimental": {
+        ".config": """
+            VirtualDeviceConfiguration=LogicalDeviceConfiguration enable_op_determinism enable_tensor_float_32_execution
+            get_device_details get_device_policy get_memory_growth get_memory_info get_memory_usage
+            get_synchronous_execution get_virtual_device_configuration=get_logical_device_configuration
+            get_visible_devices list_logical_devices list_physical_devices set_device_policy set_memory_growth
+            set_synchronous_execution set_virtual_device_configuration=set_logical_device_configuration
+            set_visible_devices tensor_float_32_execution_enabled
+            """
+    },
+    "tf.config.optimizer": {".config": "get_experimental_options get_jit set_experimental_options set_jit"},
+    "tf.config.threading": {
+        ".config": """
+            get_inter_op_parallelism_threads get_intra_op_parallelism_threads set_inter_op_parallelism_threads
+            set_intra_op_parallelism_threads
+            """
+    },
+    "tf.debugging": {".config": "get_log_device_placement", ".graph": "assert_proper_iterable"},
+    "tf.experimental": {".graph": "async_clear_error async_scope enable_strict_mode function_executor_type"},
+    "tf.experimental.numpy": {
+        ".numpy_api": """
+            abs absolute add all allclose amax amin angle any append arange arccos arccosh arcsin arcsinh arctan
+            arctan2 arctanh argmax argmin argsort around array array_equal asanyarray asarray ascontiguousarray
+            atleast_1d atleast_2d atleast_3d average bitwise_and bitwise_not bitwise_or bitwise_xor bool_
+            broadcast_arrays broadcast_to cbrt ceil clip complex128 complex64 complex_ compress concatenate conj
+            conjugate copy cos cosh count_nonzero cross cumprod cumsum deg2rad diag diag_indices diagflat
+            diagonal diff divide divmod dot dsplit dstack e einsum empty empty_like equal exp exp2 expand_dims
+            experimental_enable_numpy_behavior expm1 eye fabs finfo fix flatten flip fliplr flipud float16
+            float32 float64 float_ float_power floor floor_divide full full_like gcd geomspace greater
+            greater_equal heaviside hsplit hstack hypot identity iinfo imag inexact inf inner int16 int32 int64
+            int8 int_ isclose iscomplex iscomplexobj isfinite isinf isnan isneginf isposinf isreal isrealobj
+            isscalar issubdtype ix_ kron lcm less less_equal linspace log log10 log1p log2 logaddexp logaddexp2
+            logical_and logical_not logical_or logical_xor logspace matmul max maximum mean meshgrid min minimum
+            mod moveaxis multiply nanmean nanprod nansum ndarray ndim negative newaxis nextafter nonzero
+            not_equal object_ ones ones_like outer pad pi polyval positive power prod promote_types ptp rad2deg
+            ravel real reciprocal remainder repeat reshape result_type roll rot90 round select shape sign
+            signbit sin sinc sinh size sort split sqrt square squeeze stack std string_ subtract sum swapaxes
+            take take_along_axis tan tanh tensordot tile trace transpose tri tril triu true_divide uint16 uint32
+            uint64 uint8 unicode_ vander var vdot vsplit vstack where zeros zeros_like
+            """
+    },
+    "tf.experimental.numpy.random": {
+        ".numpy_api": """
+            poisson=random_poisson rand=random_rand randint=random_randint randn=random_randn random=random_random
+            seed=random_seed standard_normal=random_standard_normal uniform=random_uniform
+            """
+    },
+    "tf.experimental.dlpack": {".graph": "from_dlpack to_dlpack"},
     "tf.image": {
         ".image": """
             ResizeMethod adjust_brightness adjust_gamma adjust_hue adjust_saturation central_crop convert_image_dtype
@@ -108,6 +187,36 @@ _LATER: dict[str, dict[str, str]] = {
             """,
         ".opaque": "adjust_contrast",
     },
+    "tf.io": {
+        ".io": """
+            decode_base64 decode_compressed decode_raw encode_base64 matching_files parse_tensor read_file serialize_tensor
+            write_file
+            """,
+        ".encoded": """
+            decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp encode_jpeg encode_png
+            extract_jpeg_shape is_jpeg
+            """,
+    },
+    "tf.io.gfile": {
+        ".io": """
+            GFile copy exists get_registered_schemes glob isdir join listdir makedirs mkdir remove rename rmtree stat walk
+            """
+    },
+    "tf.linalg": {
+        ".solvers": """
+            eigh_tridiagonal logm lu_matrix_inverse lu_reconstruct lu_solve sqrtm tridiagonal_matmul tridiagonal_solve
+            """
+    },
+    "tf.math": {".rearrange": "approx_max_k approx_min_k is_non_decreasing is_strictly_increasing"},
+    "tf.nn": {
+        ".rearrange": "approx_max_k approx_min_k space_to_batch",
+        ".windows": """
+            atrous_conv2d atrous_conv2d_transpose batch_norm_with_global_normalization collapse_repeated
+            compute_average_loss conv_transpose ctc_loss dilation2d erosion2d local_response_normalization lrn
+            max_pool_with_argmax normalize_moments scale_regularization_loss sufficient_statistics weighted_moments
+            """,
+    },
+    "tf.nn.experimental": {".windows": "general_dropout stateless_dropout"},
     "tf.random": {".generator": "Algorithm Generator create_rng_state get_global_generator set_global_generator"},
     "tf.random.experimental": {
         ".generator": """
@@ -115,7 +224,26 @@ _LATER: dict[str, dict[str, str]] = {
             """,
         ".random": "stateless_fold_in=fold_in stateless_split=split",
     },
-    "tf.test": {"..testing": "compute_gradient max_error"},
+    "tf.signal": {
+        ".signal": """
+            dct fft fft2d fft3d fftnd fftshift frame hamming_window hann_window idct ifft ifft2d ifft3d ifftnd ifftshift
+            inverse_stft inverse_stft_window_fn irfft irfft2d irfft3d irfftnd kaiser_bessel_derived_window kaiser_window
+            linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms overlap_and_add rfft rfft2d rfft3d rfftnd stft
+            vorbis_window
+            """
+    },
+    "tf.sysconfig": {".config": "get_build_info"},
+    "tf.test": {
+        "..testing": "compute_gradient max_error",
+        ".config": """
+            gpu_device_name is_built_with_cuda is_built_with_gpu_support is_built_with_rocm is_built_with_xla
+            is_gpu_available
+            """,
+    },
+    "tf.types.experimental": {
+        "..function": "ConcreteFunction",
+        ".graph": "GenericFunction PolymorphicFunction TensorLike",
+    },
 }
 
 
@@ -153,7 +281,8 @@ def when_asked(full: str, held: dict[str, Any]) -> Callable[[str], Any]:
         if name not in later:
             return refuse(name)
         module, there = later[name]
-        held[name] = getattr(importlib.import_module(module, __name__), there)
+        found = importlib.import_module(module, __name__)
+        held[name] = getattr(found, there)
         return held[name]
 
     return __getattr__

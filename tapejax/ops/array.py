@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from jax import lax
 from ..dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..errors import InvalidArgumentError
 from ..values import Tensor, op, operands, raw
+from .sizes import joined, sized
 from .table import (
     TensorLike,
     axes_of,
@@ -297,12 +299,12 @@ def _constant(value: Any, out_type: Any) -> Tensor:
 
 def shape(input: TensorLike, out_type: Any = None, name: str | None = None) -> Tensor:
     """The shape as an int32 tensor."""
-    return _constant(raw(input).shape, out_type or "int32")
+    return sized(raw(input).shape, requested(out_type or "int32"))
 
 
 def size(input: TensorLike, out_type: Any = None, name: str | None = None) -> Tensor:
     """The number of elements as an int32 tensor."""
-    return _constant(raw(input).size, out_type or "int32")
+    return sized(raw(input).size, requested(out_type or "int32"))
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
@@ -344,10 +346,10 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """
     array = raw(tensor)
     sizes = shape_of(shape)
-    rest = int(np.prod([size for size in sizes if size != -1]))
-    if sizes.count(-1) == 1 and rest:
+    rest = math.prod(size for size in sizes if size != -1)
+    if sizes.count(-1) == 1 and rest != 0:
         sizes = tuple(array.size // rest if size == -1 else size for size in sizes)
-    if sizes.count(-1) or int(np.prod(sizes)) != array.size:
+    if sizes.count(-1) or math.prod(sizes) != array.size:
         raise InvalidArgumentError(
             f"reshape: a tensor of shape {array.shape} has {array.size} elements: not {tuple(static(shape))}"
         )
@@ -557,7 +559,10 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     Raises:
       InvalidArgumentError: ranks, other sizes or dtypes differ.
     """
-    arrays = _list_of(values if isinstance(values, (list, tuple)) else [values])
+    values = values if isinstance(values, (list, tuple)) else [values]
+    if (sizes := joined(values, axis, np.concatenate)) is not None:
+        return sizes
+    arrays = _list_of(values)
     if not arrays:
         raise InvalidArgumentError("concat: values must hold at least one tensor")
     return op(_concat, *arrays, axis=axis_of(axis, arrays[0].ndim))
@@ -572,6 +577,8 @@ renamed("concat", _concat)
 
 def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     """Tensors of one shape joined along a new axis."""
+    if isinstance(values, (list, tuple)) and (sizes := joined(values, axis, np.stack)) is not None:
+        return sizes
     arrays = _list_of(values)
     if not arrays:
         raise InvalidArgumentError("stack: values must hold at least one tensor")

@@ -253,7 +253,9 @@ class Generator:
                 raise ValueError(
                     f"For integer dtype {wanted}, minval and maxval must be both None or both given; got {minval=}, {maxval=}"
                 )
-        return random._draw_uniform(lambda: self._next(_size(sizes)), shape, 0 if minval is None else minval, maxval, dtype)
+        return random._draw_uniform(
+            lambda: self._next(_size(sizes)), shape, 0 if minval is None else minval, maxval, dtype
+        )
 
     def uniform_full_int(self, shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
         """Integers, each of `dtype` as likely as another. uint64 by default (uint32 while ``jax_enable_x64`` is off)."""

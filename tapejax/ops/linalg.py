@@ -197,6 +197,27 @@ trace = unary(
 )
 
 
+def _bands(k: Any, align: str) -> tuple[int, int, tuple[bool, bool]]:
+    """The lowest and the highest diagonal, and whether those above and those below the main one end at the right."""
+    k = static(k, "k")
+    lower, upper = (k[0], k[-1]) if isinstance(k, tuple) else (k, k)
+    sides = align.upper().split("_")
+    if len(sides) != 2 or not set(sides) <= {"LEFT", "RIGHT"}:
+        raise InvalidArgumentError(f"align must be 'LEFT_LEFT', 'LEFT_RIGHT', 'RIGHT_LEFT' or 'RIGHT_RIGHT', got {align!r}")
+    if lower > upper:
+        raise InvalidArgumentError(f"k={k}: the lower diagonal must not be above the upper one")
+    return int(lower), int(upper), (sides[0] == "RIGHT", sides[1] == "RIGHT")
+
+
+def _places(shape, lower, upper, align):
+    """For each diagonal, from the highest down: the rows and columns that it takes up, and where it begins when padded."""
+    lengths = {k: min(shape[0] + min(k, 0), shape[1] - max(k, 0)) for k in range(upper, lower - 1, -1)}
+    longest = max(lengths.values())
+    for k, length in lengths.items():
+        steps = np.arange(length)
+        yield steps + max(-k, 0), steps + max(k, 0), longest - length if align[k < 0] else 0, longest
+
+
 def diag(
     diagonal: TensorLike,
     name: str = "diag",
@@ -206,26 +227,38 @@ def diag(
     padding_value: float = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """A matrix with the last axis of `diagonal` on its k-th diagonal and `padding_value` elsewhere."""
-    array = raw(diagonal)
-    offset = _one_diagonal("diag", k)
-    least = array.shape[-1] + abs(offset)
-    rows = least - max(offset, 0) if num_rows == -1 and num_cols != -1 else least if num_rows == -1 else num_rows
-    columns = least + min(offset, 0) if num_cols == -1 and num_rows != -1 else least if num_cols == -1 else num_cols
-    return op(_diag, array, k=offset, shape=(int(rows), int(columns)), padding=padding_value)
+    """A matrix with the last axis of `diagonal` on its k-th diagonal and `padding_value` elsewhere.
+
+    Args:
+      diagonal: (..., length), or for several diagonals (..., how many, longest length), the highest first.
+      k: the number of the diagonal, 0 the main one, or a pair of the lowest and the highest.
+      num_rows, num_cols: the matrix' size; -1 for the smallest that will do.
+      align: at which side the shorter ones of several diagonals lie, those above and those below the main one.
+
+    Raises:
+      InvalidArgumentError: the diagonals do not fit in.
+    """
+    array, (lower, upper, sides) = raw(diagonal), _bands(k, align)
+    if lower != upper and (array.ndim < 2 or array.shape[-2] != upper - lower + 1):
+        raise InvalidArgumentError(f"diag: diagonal must have {upper - lower + 1} rows for k={k}, got shape {array.shape}")
+    least = array.shape[-1] - min(upper, 0), array.shape[-1] + max(lower, 0)
+    rows = max(least) if num_rows == num_cols == -1 else least[0] if num_rows == -1 else int(num_rows)
+    columns = max(least) if num_rows == num_cols == -1 else least[1] if num_cols == -1 else int(num_cols)
+    if min(rows + min(upper, 0), columns - max(lower, 0)) != array.shape[-1] and min(rows, columns) != array.shape[-1]:
+        raise InvalidArgumentError(f"diag: diagonals of length {array.shape[-1]} do not fit a ({rows}, {columns}) matrix")
+    return op(_diag, array, shape=(rows, columns), bands=(lower, upper, sides), padding=padding_value)
 
 
-def _one_diagonal(name: str, k: Any) -> int:
-    k = static(k, "k")
-    bounds = k if isinstance(k, tuple) else (k, k)
-    if bounds[0] != bounds[-1]:
-        raise NotImplementedError(f"{name}: several diagonals at once, k={k}, are not supported: call it once for each")
-    return int(bounds[0])
+def _diag(x, shape, bands, padding):
+    x = x[..., None, :] if bands[0] == bands[1] else x
+    out = jnp.full((*x.shape[:-2], *shape), padding, x.dtype)
+    return _with_diagonals(out, x, bands)
 
 
-def _diag(x, k, shape, padding):
-    rows, columns = np.arange(x.shape[-1]) + max(-k, 0), np.arange(x.shape[-1]) + max(k, 0)
-    return jnp.full((*x.shape[:-1], *shape), padding, x.dtype).at[..., rows, columns].set(x)
+def _with_diagonals(out, diagonals, bands):
+    for i, (rows, columns, start, _) in enumerate(_places(out.shape[-2:], *bands)):
+        out = out.at[..., rows, columns].set(diagonals[..., i, start : start + len(rows)])
+    return out
 
 
 renamed("diag", _diag)
@@ -238,13 +271,22 @@ def diag_part(
     padding_value: float = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """The k-th diagonal of the last two axes."""
+    """The k-th diagonal of the last two axes; several for a pair k, padded to one length. See `diag`."""
     array = _matrix("diag_part", raw(input))
-    return op(_diag_part, array, k=_one_diagonal("diag_part", k))
+    lower, upper, sides = _bands(k, align)
+    if not -array.shape[-2] < lower <= upper < array.shape[-1]:
+        raise InvalidArgumentError(f"diag_part: k={k} is out of range for shape {array.shape}")
+    return op(_diag_part, array, bands=(lower, upper, sides), padding=padding_value)
 
 
-def _diag_part(x, k):
-    return jnp.diagonal(x, k, -2, -1)
+def _diag_part(x, bands, padding):
+    if bands[0] == bands[1]:
+        return jnp.diagonal(x, bands[0], -2, -1)
+    parts = []
+    for rows, columns, start, longest in _places(x.shape[-2:], *bands):
+        wide = [(0, 0)] * (x.ndim - 2) + [(start, longest - start - len(rows))]
+        parts.append(jnp.pad(x[..., rows, columns], wide, constant_values=padding))
+    return jnp.stack(parts, -2)
 
 
 renamed("diag_part", _diag_part)
@@ -253,19 +295,20 @@ renamed("diag_part", _diag_part)
 def set_diag(
     input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
-    """`input` with its k-th diagonal replaced."""
+    """`input` with its k-th diagonal replaced, or for a pair k several; see `diag`."""
     array, values = operands(input, diagonal)
-    offset = _one_diagonal("set_diag", k)
+    lower, upper, sides = _bands(k, align)
     rows, columns = _matrix("set_diag", array).shape[-2:]
-    wanted = (*array.shape[:-2], min(rows + min(offset, 0), columns - max(offset, 0)))
+    longest = max(min(rows + min(i, 0), columns - max(i, 0)) for i in range(lower, upper + 1))
+    several = () if lower == upper else (upper - lower + 1,)
+    wanted = (*array.shape[:-2], *several, longest)
     if np.shape(values) != wanted:
         raise InvalidArgumentError(f"set_diag: diagonal must have shape {wanted}, got {np.shape(values)}")
-    return op(_set_diag, array, values, k=offset)
+    return op(_set_diag, array, values, bands=(lower, upper, sides))
 
 
-def _set_diag(x, diagonal, k):
-    n = diagonal.shape[-1]
-    return x.at[..., np.arange(n) + max(-k, 0), np.arange(n) + max(k, 0)].set(diagonal)
+def _set_diag(x, diagonals, bands):
+    return _with_diagonals(x, diagonals[..., None, :] if bands[0] == bands[1] else diagonals, bands)
 
 
 renamed("set_diag", _set_diag)

@@ -792,21 +792,38 @@ def bincount(
     axis: Any = None,
     binary_output: bool = False,
 ) -> Tensor:
-    """How often each number 0, 1, 2 ... occurs in `arr` (or the sum of `weights` there)."""
-    if axis not in (None, 0) or binary_output:
-        raise NotImplementedError("bincount: axis and binary_output are not supported, use jax.vmap(jnp.bincount)")
-    values = host(arr, "arr").reshape(-1)
-    length = max(int(values.max()) + 1 if values.size else 0, int(minlength or 0))
+    """How often each number 0, 1, 2 ... occurs in `arr` (or the sum of `weights` there).
+
+    Args:
+      minlength, maxlength: how long the result is at least and at most; what is not below `maxlength` is left out.
+      axis: None or 0 for all elements at once, -1 for each row of a matrix by itself.
+      binary_output: whether to give 1 for what occurs, however often.
+
+    Raises:
+      ValueError: another `axis`.
+      InvalidArgumentError: a negative number, or `binary_output` with `weights`.
+    """
+    if axis not in (None, 0, -1):
+        raise ValueError(f"axis must be None, 0 or -1, got {axis}")
+    if binary_output and weights is not None:
+        raise InvalidArgumentError("bincount: binary_output does not go with weights")
+    values = host(arr, "arr")
+    rows = values.reshape(len(values) if axis == -1 and values.ndim == 2 else 1, -1)
+    if rows.size and rows.min() < 0:
+        raise InvalidArgumentError(f"bincount: arr must not be negative, got {rows.min()}")
+    length = max(int(rows.max()) + 1 if rows.size else 0, int(static(minlength or 0)))
     if maxlength is not None:
-        length = min(length, int(maxlength))
-    ids = raw(np.where(values < length, values, length).astype(np.int32))
-    if weights is not None:
-        return op(_bincount, raw(weights), ids, length=length)
-    return op(_bincount, np.ones(values.shape, requested(dtype)), ids, length=length)
+        length = min(length, int(static(maxlength)))
+    # what is left out goes beyond the end
+    ids = np.where(rows < length, rows + length * np.arange(len(rows))[:, None], rows.size * max(length, 1) + length)
+    counted = np.ones(values.shape, requested(dtype)) if weights is None else raw(weights)
+    shape = (len(rows), length) if axis == -1 and values.ndim == 2 else (length,)
+    return op(_bincount, counted, raw(ids.astype(np.int32).reshape(-1)), shape=shape, binary=bool(binary_output))
 
 
-def _bincount(weights, ids, length):
-    return jax.ops.segment_sum(weights.reshape(-1), ids, length)
+def _bincount(weights, ids, shape, binary):
+    count = jax.ops.segment_sum(weights.reshape(-1), ids, int(np.prod(shape))).reshape(shape)
+    return jnp.minimum(count, 1) if binary else count
 
 
 renamed("bincount", _bincount)

@@ -75,6 +75,18 @@ class State(_Counter):
             seed = recorder.apply(_of_row, seed, row)
         return seed, count
 
+    def start(self, own: Any = None) -> tuple[int, ...]:
+        """Numbers from which something that draws apart (a stage of a dataset) may start: the same for the same `own` seed."""
+        if own is not None:
+            return self._seed_of(_folded(own)), 0
+        return tuple(int(x) for x in self._count(None))
+
+    def branch(self, *numbers: int) -> State:
+        """A state of its own, that follows from `numbers`."""
+        branch = State(_mixed(*numbers))
+        branch._chosen = self._chosen  # where there is no seed for the process, one of an operation alone decides
+        return branch
+
     def _count(self, own: int | None, kind: int = 0) -> tuple[Any, Any]:
         with self._lock:
             if own is None and not kind:

@@ -20,6 +20,7 @@ import numpy as np
 from ..dtypes import DType, narrowed, requested
 from ..errors import InvalidArgumentError
 from ..values import Tensor, Variable, is_array_like, op, op_on_arrays, operands, raw
+from .sizes import Sizes, is_symbolic
 
 TensorLike = Any  # Tensor, Variable, jax.Array, NumPy, a nested list or a Python number
 
@@ -60,6 +61,9 @@ def static(value: Any, argument: str = "argument") -> Any:
     """`value` as something hashable that can be part of a compiled program: lists and small tensors become tuples."""
     if type(value) is tuple and all(type(item) is int for item in value):
         return value
+    if isinstance(value, Sizes):
+        found = value.sizes.tolist()
+        return found if value.sizes.ndim == 0 else tuple(found)
     if isinstance(value, _ARRAYS):
         return host(value, argument).tolist() if np.ndim(value) == 0 else static(host(value, argument).tolist())
     if isinstance(value, DType):
@@ -100,7 +104,7 @@ def shape_of(shape: Any, argument: str = "shape") -> tuple[int, ...]:
     sizes = static(shape, argument)
     sizes = (sizes,) if not isinstance(sizes, tuple) else sizes
     for size in sizes:
-        if not isinstance(size, int) or isinstance(size, bool):
+        if not (isinstance(size, int) or is_symbolic(size)) or isinstance(size, bool):
             raise TypeError(f"{argument} must be made of integers, got {shape!r}")
     return sizes
 

@@ -1111,3 +1111,25 @@ def test_a_running_average(tf):
 
     mean = Mean()
     return mean.update(tf.constant([1.0, 2.0])), mean.update(tf.constant([6.0])), mean.total, mean.count
+
+
+@parity
+def test_shapes_are_known_while_a_function_is_traced(tf):
+    """What is computed of shapes alone is known: Python may look at it, and it may be a shape again."""
+
+    @tf.function
+    def f(x):
+        batch, width = tf.shape(x)[0], tf.shape(x)[-1]
+        if tf.rank(x) == 2:
+            x = x[:, tf.newaxis]
+        flat = tf.reshape(x, [batch * width // 2, -1])
+        return flat, tf.zeros([batch, tf.size(x)]), tf.cast(width, tf.float32) * x, tf.gather(x, tf.constant([1, 0]))
+
+    return f(tf.ones([2, 4])), f(tf.ones([2, 1, 2]))
+
+
+@parity
+def test_a_concrete_function_given_another_dtype(tf):
+    """It is refused by TensorFlow's runtime, not by the binding."""
+    f = tf.function(lambda x: 2 * x).get_concrete_function(tf.TensorSpec([2], tf.float32))
+    return error_of(lambda: f(tf.constant([1, 2])))

@@ -1,0 +1,262 @@
+"""What is left of TensorFlow's graphs where everything runs at once: groups, dependencies, static values, sparse updates."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dtypes import DType, TensorShape
+from ..function import function
+from ..names import _current
+from ..values import Tensor, convert_to_tensor, is_array_like, op, raw
+from . import array as _array
+from .table import renamed
+
+# ---- Order -------------------------------------------------------------------------------------------------
+
+
+def group(*inputs: Any, **kwargs: Any) -> None:
+    """Nothing: what is to run has run. Raises ValueError for a keyword other than `name`."""
+    if unknown := kwargs.keys() - {"name"}:
+        raise ValueError(f"Unknown keyword arguments: {', '.join(sorted(unknown))}")
+
+
+def no_op(name: str | None = None) -> None:
+    """Nothing."""
+
+
+def control_dependencies(control_inputs: Any) -> Any:
+    """A context that does nothing: operations run in the order in which they are written."""
+    if callable(control_inputs):
+        control_inputs()
+    return contextlib.nullcontext()
+
+
+def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
+    """New tensors with the values of a list of tensors."""
+    return [_array.identity(x) for x in input]
+
+
+def tuple(tensors: Sequence[Any], control_inputs: Any = None, name: str | None = None) -> list:  # noqa: A001
+    """The list of tensors, None left as it is."""
+    return [x if x is None else _array.identity(x) for x in tensors]
+
+
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+    """`input` as it is."""
+    return _array.identity(input)
+
+
+# ---- What is known -----------------------------------------------------------------------------------------
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """The value as NumPy, or None for a tensor that JAX is tracing."""
+    if not is_array_like(tensor):
+        return tensor
+    array = raw(tensor)
+    return None if isinstance(array, jax.core.Tracer) else np.array(array)[()]
+
+
+def is_symbolic_tensor(tensor: Any) -> bool:
+    """Whether it is a tensor whose value is not known, since JAX is tracing it."""
+    return is_array_like(tensor) and isinstance(raw(tensor), jax.core.Tracer)
+
+
+def get_current_name_scope() -> str:
+    """The `name_scope` that is open, without its last slash."""
+    return _current.path.rstrip("/")
+
+
+def get_logger() -> logging.Logger:
+    """The logger ``tapejax``."""
+    return logging.getLogger("tapejax")
+
+
+def timestamp(name: str | None = None) -> Tensor:
+    """Seconds since 1970, float64."""
+    return convert_to_tensor(np.float64(time.time()))
+
+
+def _refuse_graph(name: str, instead: str) -> Callable[..., Any]:
+    def public(ys: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"{name} is for TensorFlow's graphs, there are none here: use {instead}")
+
+    public.__doc__ = f"Raises RuntimeError, as eager TensorFlow does: use {instead}."
+    return renamed(name.removeprefix("tf."), public)
+
+
+gradients = _refuse_graph("tf.gradients", "tf.GradientTape")
+hessians = _refuse_graph("tf.hessians", "two nested tf.GradientTapes and jacobian, or jax.hessian")
+
+# ---- Sparse updates ----------------------------------------------------------------------------------------
+
+
+class IndexedSlices:
+    """Rows of a tensor and where they are: what ``Variable.scatter_add`` and its like take.
+
+    Args:
+      values: the rows.
+      indices: the number of each.
+      dense_shape: the shape of the whole, by which it becomes a tensor.
+
+    >>> import tapejax as tf
+    >>> v = tf.Variable([1.0, 2.0, 3.0])
+    >>> print(v.scatter_add(tf.IndexedSlices([10.0, 20.0], [0, 2])).numpy())
+    [11.  2. 23.]
+    """
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None):
+        self._values, self._indices, self._shape = values, indices, dense_shape
+
+    @property
+    def values(self) -> Tensor:
+        """The rows."""
+        return convert_to_tensor(self._values)
+
+    @property
+    def indices(self) -> Tensor:
+        """The number of each row."""
+        return convert_to_tensor(self._indices, dtype_hint="int32")
+
+    @property
+    def dense_shape(self) -> Any:
+        """The shape of the whole, or None."""
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        """The rows' dtype."""
+        return self.values.dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape of the whole, as far as it is known."""
+        known = [None] * self.values.ndim if self._shape is None else [int(n) for n in self._shape]
+        return TensorShape(known)
+
+    def __jax_array__(self) -> Any:
+        if self._shape is None:
+            raise ValueError(f"an IndexedSlices without dense_shape cannot become a tensor: {self}")
+        return op(_densified, self.values, self.indices, length=int(self._shape[0]))._array
+
+    def __neg__(self) -> IndexedSlices:
+        return IndexedSlices(-self.values, self._indices, self._shape)
+
+    def __repr__(self) -> str:
+        shape = "" if self._shape is None else f", dense_shape={self._shape}"
+        return f"IndexedSlices(indices={self.indices}, values={self.values}{shape})"
+
+
+def _densified(values, indices, length):
+    return jnp.zeros((length, *values.shape[1:]), values.dtype).at[indices].add(values)
+
+
+renamed("indexed_slices", _densified)
+
+# ---- Settings that change nothing here ---------------------------------------------------------------------
+
+
+class VariableAggregation(enum.Enum):
+    """How replicas' updates would be brought together; there are none."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+class VariableSynchronization(enum.Enum):
+    """When replicas would agree; there are none."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class AggregationMethod:
+    """How gradients are summed: JAX decides."""
+
+    ADD_N = 0
+    DEFAULT = 0
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+def do_not_convert(func: Callable | None = None) -> Any:
+    """`func` as it is (a decorator): nothing is converted here."""
+    return func if func is not None else lambda f: f
+
+
+def set_loop_options(
+    parallel_iterations: Any = None, swap_memory: Any = None, maximum_iterations: Any = None, shape_invariants: Any = None
+) -> None:
+    """Nothing: Python's loops are unrolled. `tf.while_loop` takes these as arguments."""
+
+
+def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
+    """Nothing: there is no AutoGraph that could speak."""
+
+
+def trace(*args: Any) -> None:
+    """Prints its arguments, when the function is traced."""
+    print(*args)
+
+
+# ---- Experimental ------------------------------------------------------------------------------------------
+
+
+def to_dlpack(tf_tensor: Any) -> Any:
+    """An object with ``__dlpack__``, as other libraries' ``from_dlpack`` take it."""
+    return raw(tf_tensor)
+
+
+def from_dlpack(dlcapsule: Any) -> Tensor:
+    """A tensor that shares the memory of another library's.
+
+    Args:
+      dlcapsule: an object with ``__dlpack__`` and ``__dlpack_device__``: a PyTorch, NumPy or JAX array.
+
+    Raises:
+      TypeError: it is a bare capsule, which does not say where it lies.
+    """
+    if not hasattr(dlcapsule, "__dlpack_device__"):
+        raise TypeError(
+            f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, such as the array itself, got {dlcapsule!r}"
+        )
+    return Tensor(jnp.from_dlpack(dlcapsule))
+
+
+async_scope = function_executor_type = renamed(
+    "async_scope", lambda *args, **kwargs: contextlib.nullcontext()
+)
+
+
+def async_clear_error() -> None:
+    """Nothing."""
+
+
+def enable_strict_mode() -> None:
+    """Nothing: dtypes never mix in silence here."""
+
+
+TensorLike = Any
+GenericFunction = PolymorphicFunction = type(function(lambda: None))
+
+
+def assert_proper_iterable(values: Any) -> None:
+    """Raises TypeError unless `values` is iterable and no tensor, array or string."""
+    if is_array_like(values) or isinstance(values, (np.ndarray, bytes, str)):
+        raise TypeError(f"Expected argument 'values' to be a 'proper' iterable. Found: {type(values).__name__}")
+    if not hasattr(values, "__iter__"):
+        raise TypeError(f"Expected argument 'values' to be iterable. Found: {type(values).__name__}")
+

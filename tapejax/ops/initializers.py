@@ -1,0 +1,119 @@
+"""``tf.zeros_initializer`` and its like: callables that make first values for variables. The others are Keras's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..dtypes import as_dtype
+from ..values import Tensor, constant
+from . import array, random
+
+
+class _Initializer:
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make another one like it."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """An initializer made by `get_config`'s arguments."""
+        return cls(**{key: value for key, value in config.items() if key != "dtype"})
+
+
+def _refuse(kwargs: dict[str, Any]) -> None:
+    if unknown := kwargs.keys() - {"partition_shape", "partition_offset"}:
+        raise TypeError(f"Unknown keyword arguments: {', '.join(sorted(unknown))}")
+    if kwargs:
+        raise ValueError("initializers make whole values: there are no partitioned variables here, use jax.sharding")
+
+
+def _numbers(dtype: Any, also_bool: bool = False) -> Any:
+    wanted = as_dtype(dtype)
+    if not (wanted.is_floating or wanted.is_integer or wanted.is_complex or (also_bool and wanted.is_bool)):
+        raise ValueError(f"Expected numeric{' or boolean' if also_bool else ''} dtype, got {wanted}.")
+    return wanted
+
+
+def _floats(dtype: Any) -> Any:
+    wanted = as_dtype(dtype)
+    if not wanted.is_floating:
+        raise ValueError(f"Expected floating point type, got {wanted}.")
+    return wanted
+
+
+def _draw(following: Callable, stateless: Callable, seed: Any) -> tuple[Callable, Any]:
+    """How to draw: by the seed alone where there is one, so that the same initializer always makes the same numbers."""
+    return (following, None) if seed is None else (stateless, (seed, 0))
+
+
+class zeros_initializer(_Initializer):  # noqa: N801
+    """Makes zeros.
+
+    >>> import tapejax as tf
+    >>> print(tf.zeros_initializer()((2,)).numpy())
+    [0. 0.]
+    """
+
+    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
+        """Zeros of that shape and dtype. Raises ValueError for a dtype that is no number."""
+        _refuse(kwargs)
+        return array.zeros(shape, _numbers(dtype, also_bool=True))
+
+
+class ones_initializer(_Initializer):  # noqa: N801
+    """Makes ones."""
+
+    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
+        """Ones of that shape and dtype. Raises ValueError for a dtype that is no number."""
+        _refuse(kwargs)
+        return array.ones(shape, _numbers(dtype, also_bool=True))
+
+
+class constant_initializer(_Initializer):  # noqa: N801
+    """Makes tensors of a constant.
+
+    Args:
+      value: a number, or as many as the tensors have elements.
+      support_partition: taken for TensorFlow's sake.
+
+    Raises:
+      TypeError (when called): `value` does not have as many elements as the shape.
+    """
+
+    def __init__(self, value: Any = 0, support_partition: bool = False):
+        self.value = value
+
+    def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
+        """The constant in that shape."""
+        _refuse(kwargs)
+        return constant(self.value, dtype=dtype, shape=shape)
+
+
+class random_normal_initializer(_Initializer):  # noqa: N801
+    """Makes normally distributed numbers; with a `seed` always the same ones."""
+
+    def __init__(self, mean: Any = 0.0, stddev: Any = 0.05, seed: Any = None):
+        self.mean, self.stddev, self.seed = mean, stddev, seed
+
+    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
+        """Numbers of that shape and dtype. Raises ValueError for a dtype that is no float."""
+        _refuse(kwargs)
+        draw, seed = _draw(random.normal, random.stateless_normal, self.seed)
+        return draw(shape, mean=self.mean, stddev=self.stddev, dtype=_floats(dtype), seed=seed)
+
+
+class random_uniform_initializer(_Initializer):  # noqa: N801
+    """Makes numbers in [minval, maxval), all equally likely."""
+
+    def __init__(self, minval: Any = -0.05, maxval: Any = 0.05, seed: Any = None):
+        self.minval, self.maxval, self.seed = minval, maxval, seed
+
+    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
+        """Numbers of that shape and dtype, floats or integers."""
+        _refuse(kwargs)
+        wanted = as_dtype(dtype)
+        if not (wanted.is_floating or wanted.is_integer):
+            raise ValueError(f"Expected float or integer dtype, got {wanted}.")
+        draw, seed = _draw(random.uniform, random.stateless_uniform, self.seed)
+        return draw(shape, minval=self.minval, maxval=self.maxval, dtype=wanted, seed=seed)

@@ -1,0 +1,170 @@
+"""``tf.experimental.numpy``: ``jnp`` itself, with tensors going in and coming out; and NumPy's ways for tensors on request."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import values
+from ..values import Tensor, Variable, raw
+from . import operators, random
+from .table import renamed
+
+# jnp names them otherwise
+_JAX_NAMES = {"asanyarray": "asarray", "ascontiguousarray": "asarray", "fix": "trunc", "flatten": "ravel"}
+
+
+def _arrays(value: Any) -> Any:
+    """`value` with raw arrays in the place of tensors and variables, at any depth of lists."""
+    if isinstance(value, (Tensor, Variable)):
+        return raw(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_arrays, value)) if not hasattr(value, "_fields") else value
+    return value
+
+
+def _tensors(value: Any) -> Any:
+    if isinstance(value, jax.Array):
+        return Tensor(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_tensors, value)) if not hasattr(value, "_fields") else type(value)(*map(_tensors, value))
+    return value
+
+
+def _wrapped(name: str) -> Callable[..., Any]:
+    fn = getattr(jnp, _JAX_NAMES.get(name, name))
+
+    def public(*args: Any, **kwargs: Any) -> Any:
+        return _tensors(fn(*_arrays(args), **{key: _arrays(value) for key, value in kwargs.items()}))
+
+    public.__doc__ = f"``jnp.{fn.__name__}``, of tensors and arrays; gives tensors."
+    return renamed(name, public)
+
+
+def _constants() -> dict[str, Any]:
+    dtypes = "float16 float32 float64 int16 int32 int64 int8 uint16 uint32 uint64 uint8 complex64 complex128".split()
+    return {
+        **{name: getattr(np, name) for name in (*dtypes, "inexact", "bool_", "iinfo", "issubdtype", "inf", "pi", "e")},
+        "newaxis": None,
+        "ndarray": Tensor,
+        "object_": np.object_,
+        "string_": np.bytes_,
+        "unicode_": np.str_,
+        "int_": np.int64,
+        "float_": np.float64,
+        "complex_": np.complex128,
+        "finfo": jnp.finfo,
+        "promote_types": lambda a, b: np.dtype(jnp.promote_types(a, b)),
+        "result_type": lambda *args: np.dtype(jnp.result_type(*_arrays(args))),
+    }
+
+
+# ---- Random numbers ----------------------------------------------------------------------------------------
+
+
+def _sizes(size: Any) -> tuple[int, ...]:
+    return () if size is None else (size,) if isinstance(size, int) else tuple(size)
+
+
+RANDOM: dict[str, Callable[..., Any]] = {
+    "rand": lambda *size: random.uniform(size, dtype=_float()),
+    "randn": lambda *args: random.normal(args, dtype=_float()),
+    "random": lambda size=None: random.uniform(_sizes(size), dtype=_float()),
+    "standard_normal": lambda size=None: random.normal(_sizes(size), dtype=_float()),
+    "uniform": lambda low=0.0, high=1.0, size=None: random.uniform(_sizes(size), low, high, _float()),
+    "poisson": lambda lam=1.0, size=None: random.poisson(_sizes(size), lam, _int()),
+    "randint": lambda low, high=None, size=None, dtype=None: random.uniform(
+        _sizes(size), 0 if high is None else low, low if high is None else high, _int() if dtype is None else dtype
+    ),
+    "seed": lambda s: random.set_seed(s),
+}
+
+
+def _float() -> np.dtype:
+    return np.dtype(jnp.asarray(0.0).dtype)
+
+
+def _int() -> np.dtype:
+    return np.dtype(jnp.asarray(0).dtype)
+
+
+# ---- NumPy's ways for tensors ------------------------------------------------------------------------------
+
+_METHODS = """
+    all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten max mean min nonzero prod
+    ptp ravel repeat reshape round sort squeeze std sum swapaxes take trace transpose var
+""".split()
+
+
+def enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: str = "legacy") -> None:
+    """Gives tensors NumPy's methods, indexing and promotion of dtypes, from now on.
+
+    Args:
+      prefer_float32: taken for TensorFlow's sake: Python's floats are float32 as long as nothing else decides.
+      dtype_conversion_mode: 'legacy', 'all' or 'safe': dtypes are promoted by JAX's rules, in all of these.
+
+    >>> import tapejax as tf
+    >>> tf.constant([1, 2]).T
+    Traceback (most recent call last):
+    AttributeError: 'Tensor' object has no attribute 'T'. For NumPy's methods call tf.experimental.numpy...
+    """
+    if dtype_conversion_mode not in ("legacy", "all", "safe", "off"):
+        raise ValueError(f"dtype_conversion_mode must be 'legacy', 'off', 'safe' or 'all', got {dtype_conversion_mode!r}")
+    for name in _METHODS:
+        setattr(Tensor, name, _method(name))
+        setattr(Variable, name, _method(name))
+    for name in ("T", "size", "real", "imag", "itemsize", "nbytes"):
+        setattr(Tensor, name, property(functools.partial(_attribute, name)))
+        setattr(Variable, name, property(functools.partial(_attribute, name)))
+    setattr(Tensor, "tolist", lambda x: x.numpy().tolist())  # noqa: B010
+    setattr(Tensor, "item", lambda x: x.numpy().item())  # noqa: B010
+    setattr(Tensor, "__getitem__", lambda x, index: Tensor(raw(x)[_index(index)]))  # noqa: B010
+    setattr(Tensor, "__round__", lambda x, digits=0: _tensors(jnp.round(raw(x), digits)))  # noqa: B010
+    values.promoting = True
+
+
+def _index(index: Any) -> Any:
+    if isinstance(index, tuple):
+        return tuple(map(_index, index))
+    return raw(index) if isinstance(index, list) else _arrays(index)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return _tensors(getattr(raw(x), name)(*_arrays(args), **{key: _arrays(y) for key, y in kwargs.items()}))
+
+    return renamed(name, method)
+
+
+def _attribute(name: str, x: Any) -> Any:
+    return _tensors(getattr(raw(x), name))
+
+
+def _disable_numpy_behavior() -> None:
+    """Takes it back: for tests."""
+    for name in (*_METHODS, "T", "size", "real", "imag", "itemsize", "nbytes", "tolist", "item", "__round__"):
+        for kind in (Tensor, Variable):
+            if name in vars(kind):
+                delattr(kind, name)
+    operators.attach()
+    values.promoting = False
+
+
+experimental_enable_numpy_behavior = enable_numpy_behavior
+globals().update({f"random_{name}": fn for name, fn in RANDOM.items()})
+_CONSTANTS = _constants()
+
+
+def __getattr__(name: str) -> Any:
+    """The names in the table of `ops`: what is no constant is a function of jnp's."""
+    if name in _CONSTANTS:
+        return _CONSTANTS[name]
+    if not hasattr(jnp, _JAX_NAMES.get(name, name)):
+        raise AttributeError(name)
+    globals()[name] = _wrapped(name)
+    return globals()[name]

@@ -1,0 +1,265 @@
+"""Less common ways to take tensors apart and to put them together, and to count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..dtypes import requested
+from ..errors import InvalidArgumentError
+from ..values import Tensor, op, operands, raw
+from . import array as _array
+from .table import TensorLike, axis_of, host, known, renamed, shape_of, shown, static
+
+
+def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
+    """The same bits as elements of another dtype; narrower ones along a new last axis, wider ones out of the last axis."""
+    return op(_bitcast, raw(input), dtype=requested(type))
+
+
+def _bitcast(x, dtype):
+    return lax.stop_gradient(lax.bitcast_convert_type(x, dtype))
+
+
+def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
+    """Indices into the flattened tensor as indices into each of its axes, a row for each axis.
+
+    Raises:
+      InvalidArgumentError: an index is out of range (seen on the CPU).
+    """
+    array, sizes = raw(indices, dtype_hint="int32"), shape_of(dims, "dims")
+    values = known(array)
+    if values is not None and values.size and not 0 <= values.min() <= values.max() < np.prod(sizes):
+        raise InvalidArgumentError(f"unravel_index: index is out of bound as with dims {sizes}")
+    return op(_unravel, array, dims=sizes)
+
+
+def _unravel(indices, dims):
+    return jnp.stack(jnp.unravel_index(indices, dims)).astype(indices.dtype)
+
+
+def reverse_sequence(
+    input: TensorLike, seq_lengths: TensorLike, seq_axis: Any = None, batch_axis: Any = None, name: str | None = None
+) -> Tensor:
+    """The first ``seq_lengths[i]`` elements along `seq_axis` turned round, in row i of `batch_axis` (by default 0).
+
+    Raises:
+      TypeError: `seq_axis` is missing.
+      InvalidArgumentError: there are not as many lengths as rows, or one is too large (seen on the CPU).
+    """
+    if seq_axis is None:
+        raise TypeError("seq_axis must be given: the axis that is turned round")
+    array, lengths = raw(input), raw(seq_lengths)
+    along, batch = axis_of(seq_axis, array.ndim, "seq_axis"), axis_of(batch_axis or 0, array.ndim, "batch_axis")
+    if lengths.shape != (array.shape[batch],):
+        raise InvalidArgumentError(f"seq_lengths must have shape ({array.shape[batch]},), got {lengths.shape}")
+    values = known(lengths)
+    if values is not None and values.size and not 0 <= values.min() <= values.max() <= array.shape[along]:
+        raise InvalidArgumentError(f"seq_lengths must be in [0, {array.shape[along]}], got {values}")
+    return op(_reverse_sequence, array, lengths, along=along, batch=batch)
+
+
+def _reverse_sequence(x, lengths, along, batch):
+    def spread(values, axis):
+        return values.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+
+    place, length = spread(jnp.arange(x.shape[along]), along), spread(lengths, batch)
+    return jnp.take_along_axis(x, jnp.where(place < length, length - 1 - place, place), along)
+
+
+def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: Any, name: str | None = None) -> list[Tensor]:
+    """The parts of `data` whose number in `partitions` is 0, 1, 2 ...
+
+    Raises:
+      InvalidArgumentError: a number is not in [0, num_partitions).
+      TypeError: under jit, where the sizes are not known.
+    """
+    numbers, count = host(partitions, "partitions"), int(static(num_partitions, "num_partitions"))
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
+        raise InvalidArgumentError(f"partitions must be in [0, {count}), got {numbers}")
+    return [_array.boolean_mask(data, numbers == i) for i in range(count)]
+
+
+def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], name: str | None = None) -> Tensor:
+    """One tensor of several: ``data[i][j]`` goes to row ``indices[i][j]``; of several for one row the last wins.
+
+    Raises:
+      InvalidArgumentError: the shapes do not fit.
+      TypeError: under jit, where the number of rows is not known.
+    """
+    places = [host(x, "indices") for x in indices]
+    arrays = [raw(x) for x in operands(*data)]
+    for place, values in zip(places, arrays, strict=True):
+        if values.shape[: place.ndim] != place.shape:
+            raise InvalidArgumentError(f"data of shape {values.shape} must begin with indices' shape {place.shape}")
+    order = np.concatenate([place.ravel() for place in places])
+    length = int(order.max()) + 1 if order.size else 0
+    last = np.full(length, -1, np.int32)  # which row of all goes where; none leaves zeros
+    last[order] = np.arange(order.size)
+    return op(_stitch, raw(last), *arrays, ranks=tuple(place.ndim for place in places))
+
+
+def _stitch(which, *arrays, ranks):
+    rows = [x.reshape(-1, *x.shape[rank:]) for x, rank in zip(arrays, ranks, strict=True)]
+    return jnp.take(jnp.concatenate(rows), jnp.where(which < 0, sum(map(len, rows)), which), 0, mode="fill", fill_value=0)
+
+
+def histogram_fixed_width_bins(
+    values: TensorLike, value_range: TensorLike, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
+) -> Tensor:
+    """The number of the bin, of equal ones that divide the range, in which each value lies; the outer ones take the rest."""
+    x, bounds = operands(values, value_range)
+    return op(_bins, raw(x), raw(bounds), nbins=int(static(nbins, "nbins")), dtype=requested(dtype))
+
+
+def _bins(x, bounds, nbins, dtype):
+    scaled = (x - bounds[0]) / (bounds[1] - bounds[0])
+    return jnp.clip(jnp.floor(nbins * scaled), 0, nbins - 1).astype(dtype)
+
+
+def histogram_fixed_width(
+    values: TensorLike, value_range: TensorLike, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
+) -> Tensor:
+    """How many values lie in each of `nbins` equal bins that divide the range; the outer ones take the rest."""
+    x, bounds = operands(values, value_range)
+    return op(_histogram, raw(x), raw(bounds), nbins=int(static(nbins, "nbins")), dtype=requested(dtype))
+
+
+def _histogram(x, bounds, nbins, dtype):
+    return jnp.bincount(_bins(x, bounds, nbins, jnp.int32).ravel(), length=nbins).astype(dtype)
+
+
+shown(_bitcast, _reverse_sequence)
+for _fn, _name in (
+    (_unravel, "unravel_index"),
+    (_stitch, "dynamic_stitch"),
+    (_bins, "histogram_fixed_width_bins"),
+    (_histogram, "histogram_fixed_width"),
+):
+    renamed(_name, _fn)
+
+# ---- Blocks into the batch ---------------------------------------------------------------------------------
+
+
+def _blocks(argument: str, block_shape: Any, pairs: Any, array: Any) -> tuple[tuple[int, ...], tuple]:
+    sizes = shape_of(block_shape, "block_shape")
+    widths = static(pairs, argument)
+    if np.shape(widths) != (len(sizes), 2) or array.ndim <= len(sizes):
+        raise InvalidArgumentError(f"{argument} must have shape ({len(sizes)}, 2), input more axes, got {np.shape(widths)}")
+    return sizes, widths
+
+
+def space_to_batch(input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
+    """Blocks of `block_shape` places of the axes after the first, which are padded before, moved into the batch."""
+    array = raw(input)
+    sizes, widths = _blocks("paddings", (block_shape,) * 2 if isinstance(block_shape, int) else block_shape, paddings, array)
+    lengths = [n + sum(pair) for n, pair in zip(array.shape[1:], widths, strict=False)]
+    if any(length % size for length, size in zip(lengths, sizes, strict=True)):
+        raise InvalidArgumentError(f"padded sizes {lengths} are no multiples of block_shape {sizes}")
+    return op(_space_to_batch, array, sizes=sizes, widths=widths)
+
+
+def _space_to_batch(x, sizes, widths):
+    n = len(sizes)
+    x = jnp.pad(x, [(0, 0), *widths, *[(0, 0)] * (x.ndim - 1 - n)])
+    batch, rest = x.shape[0], x.shape[1 + n :]
+    parts = [m for length, size in zip(x.shape[1:], sizes, strict=False) for m in (length // size, size)]
+    x = x.reshape(batch, *parts, *rest)
+    order = [*range(2, 2 * n + 1, 2), 0, *range(1, 2 * n, 2), *range(2 * n + 1, x.ndim)]
+    return x.transpose(order).reshape(batch * int(np.prod(sizes)), *parts[::2], *rest)
+
+
+def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
+    """The inverse of `space_to_batch`: parts of the batch moved into blocks, and the edges cropped."""
+    array = raw(input)
+    sizes, widths = _blocks("crops", block_shape, crops, array)
+    if array.shape[0] % int(np.prod(sizes)):
+        raise InvalidArgumentError(f"a batch of {array.shape[0]} is no multiple of the product of block_shape {sizes}")
+    return op(_batch_to_space, array, sizes=sizes, crops=widths)
+
+
+def _batch_to_space(x, sizes, crops):
+    n = len(sizes)
+    batch, inner, rest = x.shape[0] // int(np.prod(sizes)), x.shape[1 : 1 + n], x.shape[1 + n :]
+    x = x.reshape(*sizes, batch, *inner, *rest)
+    order = [n, *[axis for i in range(n) for axis in (n + 1 + i, i)], *range(2 * n + 1, x.ndim)]
+    x = x.transpose(order).reshape(batch, *[a * b for a, b in zip(inner, sizes, strict=True)], *rest)
+    cut = [slice(start, length - end) for (start, end), length in zip(crops, x.shape[1:], strict=False)]
+    return x[(slice(None), *cut)]
+
+
+shown(_space_to_batch, _batch_to_space)
+
+
+def required_space_to_batch_paddings(
+    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """(paddings, crops) with which `space_to_batch` and `batch_to_space` can be used on such a shape."""
+    sizes, blocks = (np.asarray(shape_of(x)) for x in (input_shape, block_shape))
+    base = np.zeros((len(sizes), 2), int) if base_paddings is None else np.asarray(static(base_paddings))
+    extra = -(sizes + base.sum(1)) % blocks
+    paddings = np.stack([base[:, 0], base[:, 1] + extra], 1)
+    crops = np.stack([np.zeros_like(extra), extra], 1)
+    return Tensor(raw(paddings.astype(np.int32))), Tensor(raw(crops.astype(np.int32)))
+
+
+# ---- Approximate and ordered -------------------------------------------------------------------------------
+
+
+def _approx(largest: bool) -> Any:
+    def public(
+        operand: TensorLike,
+        k: Any,
+        reduction_dimension: int = -1,
+        recall_target: float = 0.95,
+        reduction_input_size_override: int = -1,
+        aggregate_to_topk: bool = True,
+        name: str | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        return op(
+            _approx_k,
+            raw(operand),
+            k=int(static(k, "k")),
+            largest=largest,
+            options=(reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk),
+        )
+
+    public.__doc__ = "The k largest or smallest elements and where they are, with `recall_target` of them right on a TPU."
+    return renamed("approx_max_k" if largest else "approx_min_k", public)
+
+
+def _approx_k(x, k, largest, options):
+    axis, recall, size, aggregate = options
+    return tuple((lax.approx_max_k if largest else lax.approx_min_k)(x, k, axis, recall, size, aggregate))
+
+
+approx_max_k, approx_min_k = _approx(True), _approx(False)
+
+
+def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
+    """Whether no element, of all in a row, is smaller than the one before it."""
+    return op(_ordered, raw(x), strictly=False)
+
+
+def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
+    """Whether each element, of all in a row, is larger than the one before it."""
+    return op(_ordered, raw(x), strictly=True)
+
+
+def _ordered(x, strictly):
+    before, after = x.ravel()[:-1], x.ravel()[1:]
+    return jnp.all(after > before if strictly else after >= before)
+
+
+renamed("is_increasing", _ordered)
+
+
+def fftnd_axes(rank: int, axes: Any, fft_length: Any) -> tuple[int, ...]:
+    """The axes of an n-dimensional Fourier transform: the last ones, as many as there are lengths."""
+    if axes is not None:
+        return tuple(axis_of(axis, rank, "axes") for axis in static(axes, "axes"))
+    return tuple(range(rank - len(fft_length), rank)) if fft_length is not None else tuple(range(rank))

@@ -1,0 +1,363 @@
+"""``tf.signal``: Fourier transforms by ``jnp.fft``, windows, frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..dtypes import requested
+from ..errors import InvalidArgumentError
+from ..values import Tensor, convert_to_tensor, op, raw
+from . import array as _array
+from .rearrange import fftnd_axes
+from .table import TensorLike, axis_of, kind_of, renamed, require_kind, shape_of, shown, static
+
+# ---- Fourier transforms ------------------------------------------------------------------------------------
+
+
+def _fft(x, how, axes, lengths=None, norm=None):
+    out = getattr(jnp.fft, how)(x, lengths, axes, norm)
+    return out.astype(jnp.result_type(x.dtype, np.complex64)) if how != "irfftn" else out
+
+
+renamed("fft", _fft)
+
+
+def _transform(name: str, count: int, how: str) -> Callable[..., Tensor]:
+    """A transform of the last `count` axes; those of real signals may be cut or padded to `fft_length`."""
+    complex_doc = f"The {'inverse ' if how.startswith('i') else ''}discrete Fourier transform of the last {count} axes"
+
+    def checked(input: TensorLike) -> Any:
+        array = raw(input)
+        require_kind(name, array, "f" if how == "rfftn" else "c")
+        if array.ndim < count:
+            raise InvalidArgumentError(f"{name}: input must have at least {count} axes, got shape {array.shape}")
+        return array
+
+    axes = tuple(range(-count, 0))
+    if "rfft" not in how:
+
+        def public(input: TensorLike, name: str | None = None) -> Tensor:
+            return op(_fft, checked(input), how=how, axes=axes)
+
+        public.__doc__ = f"{complex_doc}, complex to complex."
+        return renamed(name, public)
+
+    def of_real(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
+        array = checked(input_tensor)
+        lengths = None if fft_length is None else shape_of(fft_length, "fft_length")
+        if lengths is not None and len(lengths) != count:
+            raise ValueError(f"fft_length must have {count} elements, got {lengths}")
+        return op(_fft, array, how=how, axes=axes, lengths=lengths)
+
+    of_real.__doc__ = f"{complex_doc} of a real signal, of length `fft_length` (by default the signal's own)."
+    return renamed(name, of_real)
+
+
+_NAMES = {1: "fft", 2: "fft2d", 3: "fft3d"}
+fft, fft2d, fft3d = (_transform(name, n, "fftn") for n, name in _NAMES.items())
+ifft, ifft2d, ifft3d = (_transform("i" + name, n, "ifftn") for n, name in _NAMES.items())
+rfft, rfft2d, rfft3d = (_transform("r" + name, n, "rfftn") for n, name in _NAMES.items())
+irfft, irfft2d, irfft3d = (_transform("ir" + name, n, "irfftn") for n, name in _NAMES.items())
+
+
+def _transform_nd(name: str, how: str) -> Callable[..., Tensor]:
+    def public(
+        input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
+    ) -> Tensor:
+        array = raw(input_tensor)
+        if norm not in (None, "backward", "forward", "ortho"):
+            raise ValueError(f"norm must be None, 'backward', 'forward' or 'ortho', got {norm!r}")
+        lengths = None if fft_length is None else shape_of(fft_length, "fft_length")
+        return op(_fft, array, how=how, axes=fftnd_axes(array.ndim, axes, lengths), lengths=lengths, norm=norm)
+
+    public.__doc__ = f"``jnp.fft.{how}``: over `axes`, of lengths `fft_length`, scaled by `norm`."
+    return renamed(name, public)
+
+
+fftnd, ifftnd, rfftnd, irfftnd = (_transform_nd(how + "d", how) for how in ("fftn", "ifftn", "rfftn", "irfftn"))
+
+
+def _shift(x, axes, inverse):
+    return (jnp.fft.ifftshift if inverse else jnp.fft.fftshift)(x, axes)
+
+
+renamed("fftshift", _shift)
+
+
+def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
+    """The zero frequency moved to the middle."""
+    return op(_shift, raw(x), axes=static(axes), inverse=False)
+
+
+def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
+    """The zero frequency moved back to the start."""
+    return op(_shift, raw(x), axes=static(axes), inverse=True)
+
+
+# ---- Cosine transforms -------------------------------------------------------------------------------------
+
+
+def _cosines(kind: int, n: int, ortho: bool) -> np.ndarray:
+    """The matrix of a discrete cosine transform: time along its rows, frequency along its columns."""
+    time, frequency = np.arange(n)[:, None], np.arange(n)[None, :]
+    if kind == 1:
+        matrix = 2 * np.cos(np.pi * time * frequency / (n - 1))
+        matrix[[0, -1]] /= 2
+    elif kind == 2:
+        matrix = 2 * np.cos(np.pi * (time + 0.5) * frequency / n)
+    elif kind == 3:
+        matrix = 2 * np.cos(np.pi * time * (frequency + 0.5) / n)
+        matrix[0] /= 2 if not ortho else np.sqrt(2)
+    else:
+        matrix = 2 * np.cos(np.pi * (time + 0.5) * (frequency + 0.5) / n)
+    if ortho:
+        matrix /= np.sqrt(2 * n)
+        if kind == 2:
+            matrix[:, 0] /= np.sqrt(2)
+    return matrix
+
+
+def _dct(x, kind, ortho):
+    matrix = jnp.asarray(_cosines(kind, x.shape[-1], ortho), x.dtype)
+    return jnp.matmul(x, matrix, precision="highest")
+
+
+renamed("dct", _dct)
+
+
+def dct(
+    input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, name: str | None = None
+) -> Tensor:
+    """The discrete cosine transform of type 1, 2, 3 or 4 of the last axis.
+
+    Args:
+      n: the length to which the axis is cut or padded first.
+      axis: must be -1.
+      norm: None or 'ortho'.
+
+    Raises:
+      ValueError: another type, norm or axis, or type 1 with 'ortho' or of fewer than two numbers.
+    """
+    if axis != -1 or norm not in (None, "ortho") or type not in (1, 2, 3, 4):
+        raise ValueError(f"axis must be -1, type 1 to 4, norm None or 'ortho': got {axis}, {type} and {norm!r}")
+    array = raw(input)
+    if n is not None:
+        length = int(static(n, "n"))
+        if length < 1:
+            raise ValueError(f"n should be a positive integer, got {n}")
+        array = raw(_array.getitem(array, (..., slice(0, length))))
+        array = raw(_array.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, length - array.shape[-1])]))
+    if type == 1 and (norm == "ortho" or array.shape[-1] < 2):
+        raise ValueError("type 1 has no orthonormal form, and needs two numbers at least")
+    return op(_dct, array, kind=type, ortho=norm == "ortho")
+
+
+def idct(
+    input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, name: str | None = None
+) -> Tensor:
+    """The inverse of `dct` of that type, but for a factor unless `norm` is 'ortho'."""
+    if n is not None:
+        raise NotImplementedError(f"idct: n must be None, got {n}")
+    return dct(input, {2: 3, 3: 2}.get(type, type), None, axis, norm)
+
+
+# ---- Windows -----------------------------------------------------------------------------------------------
+
+
+def _window(values: np.ndarray, dtype: Any) -> Tensor:
+    if kind_of(requested(dtype)) != "f":
+        raise ValueError(f"dtype must be a floating point type, got {dtype!r}")
+    return convert_to_tensor(values.astype(requested(dtype)))
+
+
+def _raised_cosine(length: Any, periodic: bool, a: float, b: float, dtype: Any) -> Tensor:
+    n = int(static(length, "window_length"))
+    if n == 1:
+        return _window(np.ones(1), dtype)
+    whole = n + (1 if static(periodic) and n % 2 == 0 else 0) - 1
+    return _window(a - b * np.cos(2 * np.pi * np.arange(n) / whole), dtype)
+
+
+def hann_window(window_length: Any, periodic: bool = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
+    """A Hann window; a periodic one of even length lacks its last element."""
+    return _raised_cosine(window_length, periodic, 0.5, 0.5, dtype)
+
+
+def hamming_window(window_length: Any, periodic: bool = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
+    """A Hamming window; a periodic one of even length lacks its last element."""
+    return _raised_cosine(window_length, periodic, 0.54, 0.46, dtype)
+
+
+def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None) -> Tensor:
+    """A Kaiser window."""
+    return _window(np.kaiser(int(static(window_length)), float(static(beta))), dtype)
+
+
+def kaiser_bessel_derived_window(
+    window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None
+) -> Tensor:
+    """A Kaiser-Bessel derived window of even length."""
+    half = np.cumsum(np.kaiser(int(static(window_length)) // 2 + 1, float(static(beta))))
+    root = np.sqrt(half[:-1] / half[-1])
+    return _window(np.concatenate([root, root[::-1]]), dtype)
+
+
+def vorbis_window(window_length: Any, dtype: Any = "float32", name: str | None = None) -> Tensor:
+    """The window of Vorbis."""
+    n = int(static(window_length))
+    return _window(np.sin(np.pi / 2 * np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2), dtype)
+
+
+# ---- Frames ------------------------------------------------------------------------------------------------
+
+
+def frame(
+    signal: TensorLike,
+    frame_length: Any,
+    frame_step: Any,
+    pad_end: bool = False,
+    pad_value: Any = 0,
+    axis: int = -1,
+    name: str | None = None,
+) -> Tensor:
+    """Parts of `frame_length` elements that begin every `frame_step` elements, along a new axis after `axis`.
+
+    `pad_end` fills up frames that reach over the end with `pad_value`, instead of leaving them out.
+    """
+    array = raw(signal)
+    length, step = int(static(frame_length)), int(static(frame_step))
+    axis = axis_of(axis, array.ndim)
+    if pad_end:
+        count = -(-array.shape[axis] // step)
+        missing = max(0, length + step * (count - 1) - array.shape[axis])
+        widths = [(0, missing if i == axis else 0) for i in range(array.ndim)]
+        array = raw(_array.pad(array, widths, constant_values=pad_value))
+    else:
+        count = max(0, 1 + (array.shape[axis] - length) // step)
+    return op(_frame, array, length=length, step=step, count=count, axis=axis)
+
+
+def _frame(x, length, step, count, axis):
+    places = np.arange(count)[:, None] * step + np.arange(length)
+    return jnp.take(x, places, axis)
+
+
+def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
+    """One signal out of frames (..., frames, frame_length) that begin `frame_step` elements apart."""
+    array = raw(signal)
+    if array.ndim < 2:
+        raise ValueError(f"signal must have at least two axes, got shape {array.shape}")
+    return op(_overlap_and_add, array, step=int(static(frame_step, "frame_step")))
+
+
+def _overlap_and_add(x, step):
+    count, length = x.shape[-2:]
+    places = np.arange(count)[:, None] * step + np.arange(length)
+    return jnp.zeros((*x.shape[:-2], step * (count - 1) + length), x.dtype).at[..., places].add(x)
+
+
+shown(_frame, _overlap_and_add)
+
+
+def _enclosing_power_of_two(n: int) -> int:
+    return 1 << (n - 1).bit_length()
+
+
+def stft(
+    signals: TensorLike,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Callable | None = hann_window,
+    pad_end: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The short-time Fourier transform: (..., frames, fft_length // 2 + 1), complex.
+
+    Args:
+      signals: real, (..., samples).
+      fft_length: by default the smallest power of two that holds a frame.
+      window_fn: makes a window of a length and a ``dtype``; None for none.
+    """
+    length = int(static(frame_length))
+    frames = frame(signals, length, frame_step, pad_end)
+    if window_fn is not None:
+        frames = op(jnp.multiply, frames, window_fn(length, dtype=frames.dtype))
+    size = _enclosing_power_of_two(length) if fft_length is None else int(static(fft_length))
+    return rfft(frames, [size])
+
+
+def inverse_stft(
+    stfts: TensorLike,
+    frame_length: Any,
+    frame_step: Any,
+    fft_length: Any = None,
+    window_fn: Callable | None = hann_window,
+    name: str | None = None,
+) -> Tensor:
+    """The signal of a short-time Fourier transform; for an exact one, `window_fn` is what `inverse_stft_window_fn` makes."""
+    length = int(static(frame_length))
+    size = _enclosing_power_of_two(length) if fft_length is None else int(static(fft_length))
+    frames = _array.getitem(irfft(stfts, [size]), (..., slice(0, length)))
+    if size < length:
+        frames = _array.pad(frames, [(0, 0)] * (frames.ndim - 1) + [(0, length - size)])
+    if window_fn is not None:
+        frames = op(jnp.multiply, frames, window_fn(length, dtype=frames.dtype))
+    return overlap_and_add(frames, frame_step)
+
+
+def inverse_stft_window_fn(
+    frame_step: Any, forward_window_fn: Callable = hann_window, name: str | None = None
+) -> Callable[..., Tensor]:
+    """A function that makes the window with which `inverse_stft` undoes `stft` with `forward_window_fn`."""
+
+    def window(frame_length: Any, dtype: Any) -> Tensor:
+        step, length = int(static(frame_step)), int(static(frame_length))
+        forward = np.asarray(forward_window_fn(length, dtype=dtype))
+        overlaps = -(-length // step)
+        squares = np.pad(forward**2, (0, overlaps * step - length)).reshape(overlaps, step).sum(0)
+        return convert_to_tensor((forward / np.tile(squares, overlaps)[:length]).astype(forward.dtype))
+
+    return window
+
+
+# ---- Speech ------------------------------------------------------------------------------------------------
+
+
+def linear_to_mel_weight_matrix(
+    num_mel_bins: Any = 20,
+    num_spectrogram_bins: Any = 129,
+    sample_rate: Any = 8000,
+    lower_edge_hertz: Any = 125.0,
+    upper_edge_hertz: Any = 3800.0,
+    dtype: Any = "float32",
+    name: str | None = None,
+) -> Tensor:
+    """A matrix (num_spectrogram_bins, num_mel_bins) that turns a spectrogram into one of equally spaced mels.
+
+    Raises:
+      ValueError: the edges are not in order, or beyond half the sample rate.
+    """
+    bins, rate = int(static(num_spectrogram_bins)), float(static(sample_rate))
+    low, high = float(static(lower_edge_hertz)), float(static(upper_edge_hertz))
+    if not 0 <= low < high <= rate / 2:
+        raise ValueError(f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 must hold: got {low}, {high}, {rate}")
+
+    def mel(hertz: Any) -> Any:
+        return 1127 * np.log1p(np.asarray(hertz) / 700)
+
+    centres = mel(np.linspace(0, rate / 2, bins)[1:])[:, None]
+    edges = np.linspace(mel(low), mel(high), int(static(num_mel_bins)) + 2)
+    left, middle, right = edges[:-2], edges[1:-1], edges[2:]
+    weights = np.maximum(0, np.minimum((centres - left) / (middle - left), (right - centres) / (right - middle)))
+    return _window(np.pad(weights, [(1, 0), (0, 0)]), dtype)
+
+
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: TensorLike, name: str | None = None) -> Tensor:
+    """The mel-frequency cepstral coefficients of log mel spectrograms."""
+    array = raw(log_mel_spectrograms)
+    return op(jnp.multiply, dct(array), float(np.sqrt(1 / (2 * array.shape[-1]))))

@@ -1,0 +1,255 @@
+"""Less common functions of matrices: roots, factorisations that are given, matrices with few diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..errors import InvalidArgumentError
+from ..values import Tensor, op, operands, raw
+from . import array as _array
+from .linalg import _matrix, _square, _turned, eigh, eigvalsh, scipy_linalg
+from .table import TensorLike, host, renamed, shown, static
+
+
+@jax.custom_jvp
+def _root(x):
+    return scipy_linalg.sqrtm(x).astype(x.dtype)
+
+
+@_root.defjvp
+def _root_derivative(primals, tangents):
+    # S dS + dS S = dX, solved as a system of n * n equations.
+    (x,), (dx,) = primals, tangents
+    s, eye = _root(x), jnp.eye(len(x), dtype=x.dtype)
+    system = jnp.kron(s, eye) + jnp.kron(eye, s.T)
+    return s, jnp.linalg.solve(system, dx.reshape(-1)).reshape(x.shape)
+
+
+def _each(fn: Callable) -> Callable:
+    """`fn` of one matrix, for a batch of them."""
+
+    def batched(x):
+        flat = x.reshape(-1, *x.shape[-2:])
+        return jnp.stack([fn(one) for one in flat]).reshape(x.shape) if x.ndim > 2 else fn(x)
+
+    return batched
+
+
+sqrtm = _square("sqrtm", _each(_root), "The square root of square matrices that have one; on the CPU only.")
+matrix_square_root = sqrtm
+logm = _square(
+    "logm",
+    _each(lambda x: scipy_linalg.funm(x, jnp.log).astype(x.dtype)),
+    "The logarithm of square matrices; on the CPU only. It has no gradient.",
+)
+
+# ---- Given factorisations ----------------------------------------------------------------------------------
+
+
+def _parts(factors):
+    lower = jnp.tril(factors, -1) + jnp.eye(factors.shape[-1], dtype=factors.dtype)
+    return lower, jnp.triu(factors)
+
+
+def lu_reconstruct(
+    lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """The matrix of which `lu` gave the two triangles and the permutation."""
+    return op(_lu_reconstruct, _matrix("lu_reconstruct", raw(lower_upper), square=True), raw(perm))
+
+
+def _lu_reconstruct(factors, perm):
+    lower, upper = _parts(factors)
+    return jnp.take_along_axis(jnp.matmul(lower, upper), jnp.argsort(perm)[..., None], -2)
+
+
+def lu_solve(
+    lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """x with ``A @ x = rhs``, given what `lu` made of A; `rhs` is a matrix."""
+    factors, b = (raw(x) for x in operands(lower_upper, rhs))
+    return op(_lu_solve, _matrix("lu_solve", factors, square=True), raw(perm), _matrix("lu_solve", b))
+
+
+def _lu_solve(factors, perm, b):
+    batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
+    factors, perm, b = (
+        jnp.broadcast_to(x, (*batch, *x.shape[x.ndim - n :])) for x, n in ((factors, 2), (perm, 1), (b, 2))
+    )
+    b = jnp.take_along_axis(b, perm[..., None], -2)
+    half = lax.linalg.triangular_solve(factors, b, left_side=True, lower=True, unit_diagonal=True)
+    return lax.linalg.triangular_solve(factors, half, left_side=True, lower=False)
+
+
+def lu_matrix_inverse(
+    lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """The inverse of the matrix of which `lu` gave the two triangles and the permutation."""
+    factors = raw(lower_upper)
+    return lu_solve(factors, perm, _array.eye(factors.shape[-1], dtype=factors.dtype))
+
+
+# ---- Three diagonals ---------------------------------------------------------------------------------------
+
+
+def _three(diagonals: Any, diagonals_format: str) -> tuple[Any, Any, Any]:
+    """The diagonals above, on and below the main one, each of the matrix' length; the outer ones' spare element is 0."""
+    if diagonals_format == "sequence":
+        above, main, below = (raw(x) for x in operands(*diagonals))
+        n = main.shape[-1]
+        if above.shape[-1] == n - 1:
+            above = raw(_array.concat([above, _array.zeros_like(above[..., :1])], -1))
+        if below.shape[-1] == n - 1:
+            below = raw(_array.concat([_array.zeros_like(below[..., :1]), below], -1))
+        return above, main, below
+    if diagonals_format == "matrix":
+        return op(_of_matrix, _matrix("diagonals", raw(diagonals), square=True))
+    if diagonals_format != "compact":
+        raise ValueError(f"diagonals_format must be 'compact', 'sequence' or 'matrix', got {diagonals_format!r}")
+    array = raw(diagonals)
+    if array.ndim < 2 or array.shape[-2] != 3:
+        raise ValueError(f"compact diagonals must have shape (..., 3, n), got {array.shape}")
+    return op(_of_rows, array)
+
+
+def _of_rows(rows):
+    return rows[..., 0, :], rows[..., 1, :], rows[..., 2, :]
+
+
+def _of_matrix(x):
+    def band(k):
+        wide = [(0, 0)] * (x.ndim - 2) + [(max(-k, 0), max(k, 0))]
+        return jnp.pad(jnp.diagonal(x, k, -2, -1), wide)
+
+    return band(1), band(0), band(-1)
+
+
+def tridiagonal_matmul(
+    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
+) -> Tensor:
+    """A tridiagonal matrix times a matrix; see `tridiagonal_solve` for the formats."""
+    return op(_tridiagonal_matmul, *_three(diagonals, diagonals_format), raw(rhs))
+
+
+def _tridiagonal_matmul(above, main, below, b):
+    zeros = jnp.zeros_like(b[..., :1, :])
+    after = jnp.concatenate([b[..., 1:, :], zeros], -2)
+    before = jnp.concatenate([zeros, b[..., :-1, :]], -2)
+    return above[..., None] * after + main[..., None] * b + below[..., None] * before
+
+
+def tridiagonal_solve(
+    diagonals: Any,
+    rhs: TensorLike,
+    diagonals_format: str = "compact",
+    transpose_rhs: bool = False,
+    conjugate_rhs: bool = False,
+    name: str | None = None,
+    partial_pivoting: bool = True,
+    perturb_singular: bool = False,
+) -> Tensor:
+    """x with ``A @ x = rhs`` for a tridiagonal A.
+
+    Args:
+      diagonals: 'compact': (..., 3, n), the diagonals above, on and below the main one, the last element of the first and the
+        first of the last left out of account; 'sequence': the three of them; 'matrix': A.
+      rhs: a vector or a matrix; `transpose_rhs` and `conjugate_rhs` are taken of it first.
+      partial_pivoting, perturb_singular: taken for TensorFlow's sake: XLA chooses.
+    """
+    above, main, below = _three(diagonals, diagonals_format)
+    b = raw(rhs)
+    vector = b.ndim == main.ndim
+    return op(
+        _tridiagonal_solve,
+        above,
+        main,
+        below,
+        b,
+        vector=vector,
+        how=("adjoint" if conjugate_rhs else "transpose") if transpose_rhs and not vector else "conjugate" if conjugate_rhs else "",
+    )
+
+
+def _tridiagonal_solve(above, main, below, b, vector, how):
+    b = b[..., None] if vector else b
+    b = jnp.conj(b) if how == "conjugate" else _turned(b, how)
+    n = main.shape[-1]
+    inside = np.arange(n)
+    above, below = jnp.where(inside < n - 1, above, 0), jnp.where(inside > 0, below, 0)
+    x = _tridiagonal(below, main, above, b)
+    return x[..., 0] if vector else x
+
+
+def _tridiagonal(below, main, above, b):
+    # JAX knows the derivative of a linear solve for whatever solves it.
+    def matvec(x):
+        return _tridiagonal_matmul(above, main, below, x)
+
+    def solve(_, b):
+        return lax.linalg.tridiagonal_solve(below, main, above, b)
+
+    def transposed(_, b):
+        zero = jnp.zeros_like(main[..., :1])
+        return lax.linalg.tridiagonal_solve(
+            jnp.concatenate([zero, above[..., :-1]], -1), main, jnp.concatenate([below[..., 1:], zero], -1), b
+        )
+
+    return lax.custom_linear_solve(matvec, b, solve, transposed)
+
+
+shown(_lu_reconstruct, _lu_solve, _tridiagonal_matmul, _tridiagonal_solve)
+for _fn in (_of_rows, _of_matrix):
+    renamed("diagonals", _fn)
+
+
+def eigh_tridiagonal(
+    alpha: TensorLike,
+    beta: TensorLike,
+    eigvals_only: bool = True,
+    select: str = "a",
+    select_range: Any = None,
+    tol: Any = None,
+    name: str | None = None,
+) -> Any:
+    """The eigenvalues, and unless `eigvals_only` the eigenvectors, of a symmetric tridiagonal matrix.
+
+    Args:
+      alpha, beta: its diagonal, and the one above it.
+      select: 'a' for all, 'v' for those in the interval `select_range`, 'i' for those numbered from its first to its last.
+      tol: taken for TensorFlow's sake: they are found exactly.
+
+    Raises:
+      ValueError: an unknown `select`.
+    """
+    if select not in ("a", "v", "i"):
+        raise ValueError(f"select must be 'a', 'v' or 'i', got {select!r}")
+    a, b = (raw(x) for x in operands(alpha, beta))
+    if a.ndim != 1 or b.shape != (a.shape[0] - 1,):
+        raise InvalidArgumentError(f"alpha and beta must be vectors of n and n - 1 elements, got {a.shape} and {b.shape}")
+    matrix = op(_symmetric, a, b)
+    values, vectors = (eigvalsh(matrix), None) if eigvals_only else eigh(matrix)
+    if select == "i":
+        first, last = static(select_range, "select_range")
+        chosen = list(range(int(first), int(last) + 1))
+    elif select == "v":
+        low, high = static(select_range, "select_range")
+        found = host(values, "eigenvalues")
+        chosen = np.flatnonzero((found > low) & (found <= high)).tolist()
+    else:
+        return values if eigvals_only else (values, vectors)
+    places = np.asarray(chosen, np.int32)
+    values = _array.gather(values, places)
+    return values if eigvals_only else (values, _array.gather(vectors, places, axis=1))
+
+
+def _symmetric(a, b):
+    return jnp.diag(a) + jnp.diag(b, 1) + jnp.diag(jnp.conj(b), -1)
+
+
+renamed("tridiagonal", _symmetric)

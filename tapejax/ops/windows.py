@@ -1,0 +1,401 @@
+"""Less common layers: windows with an argmax, morphology, local responses, moments in steps, dropout by seed, CTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..dtypes import narrowed, requested
+from ..errors import InvalidArgumentError
+from ..values import Tensor, op, operands, raw
+from . import array as _array
+from . import math as _math
+from . import nn
+from . import random as _random
+from .table import FLOAT, TensorLike, axes_of, host, kind_of, renamed, require_kind, shape_of, shown, static
+
+# ---- Windows -----------------------------------------------------------------------------------------------
+
+
+def _windows(x, size, strides, rates, padding, fill):
+    """(batch, rows, columns, places in the window, channels), and where each place is: its row and its column."""
+    found = []
+    for axis, (n, stride, rate) in enumerate(zip(size, strides, rates, strict=True)):
+        length, reach = x.shape[1 + axis], (n - 1) * rate + 1
+        count = -(-length // stride) if padding == "SAME" else (length - reach) // stride + 1
+        before = max((count - 1) * stride + reach - length, 0) // 2 if padding == "SAME" else 0
+        found.append(np.arange(count)[:, None] * stride - before + np.arange(n) * rate)
+    rows, columns = found
+    inside = [(places >= 0) & (places < length) for places, length in zip(found, x.shape[1:3], strict=True)]
+    parts = x[:, rows.clip(0, x.shape[1] - 1)][:, :, :, columns.clip(0, x.shape[2] - 1)]
+    parts = jnp.where(inside[0][:, :, None, None, None] & inside[1][:, :, None], parts, jnp.asarray(fill, x.dtype))
+    parts = jnp.moveaxis(parts, 2, 3)  # (batch, rows, columns, window's rows, window's columns, channels)
+    flat = parts.reshape(*parts.shape[:3], -1, x.shape[-1])
+    place = rows[:, None, :, None] * x.shape[2] + columns[None, :, None, :]
+    return flat, place.reshape(1, len(rows), len(columns), -1, 1)
+
+
+def _images(input: TensorLike) -> Any:
+    array = raw(input)
+    if array.ndim != 4:
+        raise InvalidArgumentError(f"input must have shape (batch, height, width, channels), got {array.shape}")
+    return array
+
+
+def _lowest(dtype):
+    return -np.inf if kind_of(dtype) == "f" else jnp.iinfo(dtype).min
+
+
+def max_pool_with_argmax(
+    input: TensorLike,
+    ksize: Any,
+    strides: Any,
+    padding: str,
+    data_format: str = "NHWC",
+    output_dtype: Any = "int64",
+    include_batch_in_index: bool = False,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window, and its index in the flattened image (or batch of images).
+
+    int64 (int32 while ``jax_enable_x64`` is off).
+    """
+    if data_format != "NHWC":
+        raise ValueError(f"data_format must be 'NHWC', got {data_format!r}")
+    x = _images(input)
+    dtype = np.dtype(output_dtype if isinstance(output_dtype, str) else requested(output_dtype))
+    return op(
+        _max_pool_with_argmax,
+        x,
+        size=nn._spatial(ksize, 2, False, "ksize"),
+        strides=nn._spatial(strides, 2, False, "strides"),
+        padding=nn._padding(padding, 2, False),
+        dtype=narrowed(dtype),
+        whole=bool(include_batch_in_index),
+    )
+
+
+def _max_pool_with_argmax(x, size, strides, padding, dtype, whole):
+    parts, place = _windows(x, size, strides, (1, 1), padding, _lowest(x.dtype))
+    best = jnp.argmax(parts, 3, keepdims=True)
+    values = jnp.take_along_axis(parts, best, 3)[..., 0, :]
+    index = jnp.take_along_axis(jnp.asarray(place), best, 3)[..., 0, :] * x.shape[3] + np.arange(x.shape[3])
+    if whole:
+        index = index + (np.arange(len(x)) * x[0].size)[:, None, None, None]
+    return values, index.astype(dtype)
+
+
+def dilation2d(
+    input: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: str,
+    data_format: str,
+    dilations: Any,
+    name: str | None = None,
+) -> Tensor:
+    """The largest sum of each window's elements and the filter's: grey-scale dilation. Filters are (height, width, channels)."""
+    if data_format != "NHWC":
+        raise ValueError(f"data_format must be 'NHWC', got {data_format!r}")
+    x, weights = (raw(array) for array in operands(_images(input), filters))
+    return op(
+        _dilation2d,
+        x,
+        weights,
+        strides=nn._spatial(strides, 2, False, "strides"),
+        rates=nn._spatial(dilations, 2, False, "dilations"),
+        padding=nn._padding(padding, 2, False),
+    )
+
+
+def _dilation2d(x, filters, strides, rates, padding):
+    parts, _ = _windows(x, filters.shape[:2], strides, rates, padding, _lowest(x.dtype))
+    sums = parts + filters.reshape(-1, filters.shape[-1])
+    # Of equals the first gets the gradient.
+    return jnp.take_along_axis(sums, jnp.argmax(sums, 3, keepdims=True), 3)[..., 0, :]
+
+
+def erosion2d(
+    value: TensorLike,
+    filters: TensorLike,
+    strides: Any,
+    padding: str,
+    data_format: str,
+    dilations: Any,
+    name: str | None = None,
+) -> Tensor:
+    """The smallest difference of each window's elements and the filter's: grey-scale erosion."""
+    turned = _array.reverse(filters, [0, 1])
+    return _negative(dilation2d(_negative(value), turned, strides, padding, data_format, dilations))
+
+
+def _negative(x: TensorLike) -> Tensor:
+    return op(jnp.negative, raw(x))
+
+
+shown(_max_pool_with_argmax, _dilation2d)
+
+
+def local_response_normalization(
+    input: TensorLike,
+    depth_radius: Any = 5,
+    bias: Any = 1,
+    alpha: Any = 1,
+    beta: Any = 0.5,
+    name: str | None = None,
+) -> Tensor:
+    """x / (bias + alpha * the sum of the squares of the channels up to `depth_radius` away) ** beta."""
+    x = _images(input)
+    require_kind("local_response_normalization", x, FLOAT)
+    return op(_lrn, x, float(bias), float(alpha), float(beta), radius=int(static(depth_radius)))
+
+
+def _lrn(x, bias, alpha, beta, radius):
+    window = (1, 1, 1, 2 * radius + 1)
+    sides = [(0, 0)] * 3 + [(radius, radius)]
+    squares = lax.reduce_window(x * x, np.zeros((), x.dtype), lax.add, window, (1,) * 4, sides)
+    return x / (bias + alpha * squares) ** beta
+
+
+renamed("local_response_normalization", _lrn)
+lrn = local_response_normalization
+
+# ---- Convolutions by other names ---------------------------------------------------------------------------
+
+
+def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: Any, padding: Any, name: str | None = None) -> Tensor:
+    """`conv2d` with ``dilations=rate``."""
+    return nn.conv2d(value, filters, 1, padding, dilations=rate)
+
+
+def atrous_conv2d_transpose(
+    value: TensorLike, filters: TensorLike, output_shape: Any, rate: Any, padding: Any, name: str | None = None
+) -> Tensor:
+    """`conv2d_transpose` with ``dilations=rate``: filters are (height, width, channels out, channels in)."""
+    return nn.conv2d_transpose(value, filters, output_shape, 1, padding, dilations=rate)
+
+
+_TRANSPOSED: dict[int, Callable] = {3: nn.conv1d_transpose, 4: nn.conv2d_transpose, 5: nn.conv3d_transpose}
+
+
+def conv_transpose(
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: Any,
+    strides: Any,
+    padding: Any = "SAME",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """`conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, as the filters have axes."""
+    rank = raw(filters).ndim
+    if rank not in _TRANSPOSED:
+        raise ValueError(f"filters must have 3, 4 or 5 axes, got {rank}")
+    return _TRANSPOSED[rank](input, filters, output_shape, strides, padding, data_format, dilations)
+
+
+def batch_norm_with_global_normalization(
+    input: TensorLike,
+    mean: TensorLike,
+    variance: TensorLike,
+    beta: TensorLike,
+    gamma: TensorLike,
+    variance_epsilon: TensorLike,
+    scale_after_normalization: bool,
+    name: str | None = None,
+) -> Tensor:
+    """`batch_normalization`, with `gamma` as its scale or without."""
+    scale = gamma if scale_after_normalization else None
+    return nn.batch_normalization(input, mean, variance, beta, scale, variance_epsilon)
+
+
+# ---- Losses ------------------------------------------------------------------------------------------------
+
+
+def compute_average_loss(
+    per_example_loss: TensorLike, sample_weight: TensorLike = None, global_batch_size: Any = None
+) -> Tensor:
+    """The sum of the losses, weighted, divided by the batch size, by default the number of losses.
+
+    Raises:
+      ValueError: the losses are a scalar and no `global_batch_size` is given, or it is not positive.
+    """
+    losses = raw(per_example_loss)
+    if sample_weight is not None:
+        losses = raw(op(jnp.multiply, losses, raw(sample_weight, dtype_hint=losses.dtype)))
+    if not losses.ndim:
+        raise ValueError("per_example_loss must be a vector at least, got a scalar")
+    size = losses.shape[0] if global_batch_size is None else int(static(global_batch_size, "global_batch_size"))
+    if size <= 0:
+        raise ValueError(f"global_batch_size must be positive, got {size}")
+    return op(_average_loss, losses, size)
+
+
+def _average_loss(losses, size):
+    return jnp.sum(losses) / size
+
+
+renamed("compute_average_loss", _average_loss)
+
+
+def scale_regularization_loss(regularization_loss: Any) -> Tensor:
+    """The sum of the loss, or of a list of losses: there is one replica."""
+    losses = regularization_loss if isinstance(regularization_loss, (list, tuple)) else [regularization_loss]
+    return _math.add_n([op(jnp.sum, raw(loss)) for loss in losses])
+
+
+def ctc_loss(
+    labels: TensorLike,
+    logits: TensorLike,
+    label_length: TensorLike,
+    logit_length: TensorLike,
+    logits_time_major: bool = True,
+    unique: Any = None,
+    blank_index: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """The loss of connectionist temporal classification, one for each sequence, by Optax.
+
+    Args:
+      labels: integers, (batch, longest label).
+      logits: (time, batch, classes), or (batch, time, classes) unless `logits_time_major`.
+      label_length, logit_length: how much of each row counts.
+      unique: taken for TensorFlow's sake.
+      blank_index: the class of the blank, by default 0; negative ones count from the end.
+
+    Raises:
+      ImportError: Optax is not installed.
+    """
+    scores, targets = raw(logits), raw(labels)
+    if logits_time_major:
+        scores = raw(_array.transpose(scores, [1, 0, 2]))
+    blank = int(static(blank_index or 0))
+    try:
+        import optax  # noqa: F401
+    except ImportError as error:
+        raise ImportError("ctc_loss is Optax's: pip install optax") from error
+    lengths = raw(label_length), raw(logit_length)
+    return op(_ctc_loss, scores, targets, *lengths, blank=blank % scores.shape[-1])
+
+
+def _ctc_loss(logits, labels, label_length, logit_length, blank):
+    import optax
+
+    def padding(lengths, size):
+        return (jnp.arange(size) >= lengths[:, None]).astype(logits.dtype)
+
+    return optax.ctc_loss(
+        logits,
+        padding(logit_length, logits.shape[1]),
+        labels,
+        padding(label_length, labels.shape[1]),
+        blank_id=blank,
+        log_epsilon=-1e30,
+    )
+
+
+renamed("ctc_loss", _ctc_loss)
+
+# ---- Moments in steps --------------------------------------------------------------------------------------
+
+
+def weighted_moments(
+    x: TensorLike, axes: Any, frequency_weights: TensorLike, keepdims: bool = False, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Mean and variance over `axes`, each element counted as often as its weight says."""
+    array, weights = (raw(value) for value in operands(x, frequency_weights))
+    require_kind("weighted_moments", array, FLOAT)
+    return op(_weighted_moments, array, weights, axes=axes_of(axes, array.ndim), keepdims=bool(keepdims))
+
+
+def _weighted_moments(x, weights, axes, keepdims):
+    weights = jnp.broadcast_to(weights, x.shape)
+    total = jnp.sum(weights, axes, keepdims=True)
+    mean = jnp.sum(weights * x, axes, keepdims=True) / total
+    variance = jnp.sum(weights * jnp.square(x - mean), axes, keepdims=keepdims) / total.reshape(
+        jnp.sum(weights, axes, keepdims=keepdims).shape
+    )
+    return (mean if keepdims else jnp.squeeze(mean, axes)), variance
+
+
+def sufficient_statistics(
+    x: TensorLike, axes: Any, shift: TensorLike = None, keepdims: bool = False, name: str | None = None
+) -> tuple:
+    """(number of elements, their sum, the sum of their squares, `shift`) over `axes`, all after `shift` is subtracted."""
+    array = raw(x)
+    over = axes_of(axes, array.ndim)
+    count = _array.fill([], np.asarray(np.prod([array.shape[axis] for axis in over]), array.dtype))
+    shifted = array if shift is None else op(jnp.subtract, array, raw(shift, dtype_hint=array.dtype))
+    return count, *op(_sums, shifted, axes=over, keepdims=bool(keepdims)), None if shift is None else Tensor(raw(shift))
+
+
+def _sums(x, axes, keepdims):
+    return jnp.sum(x, axes, keepdims=keepdims), jnp.sum(jnp.square(x), axes, keepdims=keepdims)
+
+
+def normalize_moments(
+    counts: TensorLike, mean_ss: TensorLike, variance_ss: TensorLike, shift: TensorLike, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Mean and variance of what `sufficient_statistics` gave."""
+    arrays = operands(mean_ss, variance_ss, counts, *([] if shift is None else [shift]))
+    return op(_normalize_moments, *(raw(x) for x in arrays))
+
+
+def _normalize_moments(total, squares, count, *shift):
+    mean = total / count
+    return (mean + shift[0] if shift else mean), squares / count - jnp.square(mean)
+
+
+shown(_weighted_moments, _normalize_moments)
+renamed("sufficient_statistics", _sums)
+
+# ---- Dropout by seed ---------------------------------------------------------------------------------------
+
+
+def stateless_dropout(
+    x: TensorLike, rate: Any, seed: TensorLike, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
+) -> Tensor:
+    """As `dropout`, but the same `seed`, two integers, always drops the same elements."""
+
+    def sampler(shape: Sequence[int], dtype: Any) -> Tensor:
+        return _random.stateless_uniform(shape, seed, dtype=dtype)
+
+    return general_dropout(x, rate, sampler, noise_shape)
+
+
+def general_dropout(
+    x: TensorLike, rate: Any, uniform_sampler: Callable, noise_shape: Any = None, name: str | None = None
+) -> Tensor:
+    """As `dropout`, with ``uniform_sampler(shape, dtype)`` for numbers in [0, 1)."""
+    array = raw(x)
+    if kind_of(array.dtype) != "f":
+        raise ValueError(f"x.dtype must be a floating point tensor as x will be scaled, got {array.dtype}")
+    if isinstance(rate, (int, float)) and not 0 <= rate < 1:
+        raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
+    shape = array.shape if noise_shape is None else shape_of(noise_shape, "noise_shape")
+    numbers = raw(uniform_sampler(shape, array.dtype))
+    return op(_keep, array, numbers, rate if isinstance(rate, (int, float)) else raw(rate))
+
+
+def _keep(x, numbers, rate):
+    return jnp.where(numbers >= rate, x / (1 - rate), 0)
+
+
+renamed("dropout", _keep)
+
+
+def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Runs of equal labels made one, for each row: the labels, filled up with 0, and their number."""
+    rows, lengths = host(labels, "labels"), host(seq_length, "seq_length")
+    if rows.ndim != 2:
+        raise InvalidArgumentError(f"labels must have shape (batch, length), got {rows.shape}")
+    kept = [row[:n][np.diff(row[:n], prepend=row[0] - 1) != 0] for row, n in zip(rows, lengths, strict=True)]
+    width = max(map(len, kept), default=0)
+    padded = np.stack([np.pad(row, (0, width - len(row))) for row in kept])
+    counts = np.asarray([len(row) for row in kept], lengths.dtype)
+    return Tensor(raw(padded)), Tensor(raw(counts))
