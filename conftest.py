@@ -8,3 +8,5 @@ if importlib.util.find_spec("flatbuffers") is None:
     collect_ignore.append("tapejax/saved_model.py")  # its doctests save models
 if importlib.util.find_spec("grain") is None:
     collect_ignore += ["tapejax/data.py", "tapejax/pipeline.py"]
+if importlib.util.find_spec("orbax") is None or importlib.util.find_spec("orbax.checkpoint") is None:
+    collect_ignore.append("tapejax/train.py")

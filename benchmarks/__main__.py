@@ -15,13 +15,21 @@ import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from benchmarks.worker import SYSTEMS
 from benchmarks.workloads import WORKLOADS
 
 IMPORT = "import"
 IMPORT_LIMIT = 100.0  # milliseconds that tapejax may take over jax.numpy
+CAPTURE = "capture"
+CAPTURE_LIMIT = 2.0  # microseconds that noting the line may take, per operation
 ROOT = Path(__file__).resolve().parents[1]
+
+TITLES = {
+    IMPORT: "tapejax is what it adds to jax.numpy",
+    CAPTURE: "chain of 400 scalar operations, with and without the line that ran each",
+}
 
 Times = dict[str, float]
 
@@ -30,9 +38,12 @@ def main(argv: list[str] | None = None) -> int:
     """Time what is asked for, print tables, and return the exit status."""
     options = _options(argv)
     results, passed = {}, True
-    for name in options.names or [*WORKLOADS, IMPORT]:
+    for name in options.names or [*WORKLOADS, CAPTURE, IMPORT]:
         if name == IMPORT:
             results[name] = _import_times(options.systems, repeats=1 if options.quick else 5)
+        elif name == CAPTURE:
+            found: Any = _worker(CAPTURE, "1" if options.quick else "6")
+            results[name] = {"tapejax": found} if isinstance(found, str) else found
         else:
             systems = [system for system in options.systems if system not in WORKLOADS[name].without]
             results[name] = _step_times(name, systems, *((1, 0.3) if options.quick else (2, 1.5)))
@@ -43,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
-    names = [*WORKLOADS, IMPORT]
+    names = [*WORKLOADS, CAPTURE, IMPORT]
     parser = argparse.ArgumentParser("python -m benchmarks", description=(__doc__ or "").split("\n\n")[1])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones (default: all): {', '.join(names)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE, too")
@@ -99,7 +110,7 @@ def _import_times(systems: list[str], repeats: int) -> dict[str, Times | str]:
 
 def _show(name: str, times: dict[str, Times | str]) -> bool:
     """Print one workload's table; returns whether tapejax met its targets."""
-    title = "import: tapejax is what it adds to jax.numpy" if name == IMPORT else f"{name}: {WORKLOADS[name].title}"
+    title = f"{name}: {TITLES.get(name) or WORKLOADS[name].title}"
     print(f"\n{title}\n  {'system':<12}{'ms a step':>11}{'first':>11}{'slowest':>11}{'tapejax takes':>16}")
     passed = True
     ours = times.get("tapejax")
@@ -124,6 +135,10 @@ def _verdict(name: str, system: str, ours: Times, theirs: Times) -> tuple[str, b
     if name == IMPORT:
         if system == "tapejax":
             checks.append((f"at most {IMPORT_LIMIT:g} ms", ours["median"] <= IMPORT_LIMIT))
+    elif name == CAPTURE:
+        if system == "tapejax":
+            cost = f"a line costs {ours['line']:.2f} us, at most {CAPTURE_LIMIT:g} us"
+            checks.append((cost, ours["line"] <= CAPTURE_LIMIT))
     else:
         workload = WORKLOADS[name]
         for target in workload.targets:

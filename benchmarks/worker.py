@@ -1,7 +1,8 @@
 """One measurement, in a process of its own: ``python -m benchmarks.worker WORKLOAD SYSTEM SECONDS``.
 
 Prints one line of JSON: the loss of the first step, and in milliseconds the first step, the median of the steps once
-warm, and the slowest of all. ``python -m benchmarks.worker import SYSTEM`` times the import alone.
+warm, and the slowest of all. ``python -m benchmarks.worker import SYSTEM`` times the import alone, ``python -m
+benchmarks.worker capture SECONDS`` a step that notes the lines of the user's code, as all do, and one that does not.
 """
 
 from __future__ import annotations
@@ -57,6 +58,29 @@ def import_time(system: str) -> dict[str, float]:
     return {"median": 1e3 * (time.perf_counter() - started)}
 
 
+def capture_times(seconds: float) -> dict[str, dict[str, float]]:
+    """The chain of 400 operations with and without the line of each, in turn; a line's cost in microseconds."""
+    import jax
+
+    import tapejax
+    from tapejax import recorder
+
+    step, caller = WORKLOADS["chain"].taped(tapejax), recorder.caller
+    kinds = {"tapejax": caller, "no lines": lambda skip=2: None}
+    times: dict[str, list[float]] = {kind: [] for kind in kinds}
+    end = time.perf_counter() + seconds
+    while len(times["tapejax"]) < 10 or time.perf_counter() < end:
+        for kind, recorder.caller in kinds.items():
+            started = time.perf_counter()
+            jax.block_until_ready(step(0))
+            times[kind].append(1e3 * (time.perf_counter() - started))
+    recorder.caller = caller
+    found = {kind: {"median": statistics.median(some[3:])} for kind, some in times.items()}
+    least = [min(some) for some in times.values()]  # disturbances only add
+    found["tapejax"]["line"] = 1e3 * (least[0] - least[1]) / 400
+    return found
+
+
 # ---- how each system builds a step, and waits for its results
 
 Wait = Callable[[Any, Any], Any]
@@ -110,5 +134,7 @@ if __name__ == "__main__":
     name, system, *seconds = sys.argv[1:]
     if name == "import":
         print(json.dumps(import_time(system)))
+    elif name == "capture":
+        print(json.dumps(capture_times(float(system))))
     else:
         print(json.dumps(measure(WORKLOADS[name], system, float(seconds[0]))))

@@ -442,6 +442,82 @@ def functional_hessian(batch: int, width: int) -> Callable[[Callable], Step]:
     return build
 
 
+# ---- a training step of Keras
+
+
+def keras_data(batch: int, width: int):
+    x, _, parameters = mlp_data(batch, width)
+    weights = [w for layer in parameters for w in layer]
+    labels = np.random.default_rng(1).integers(0, width, batch).astype("int32")
+    return x, labels, weights
+
+
+def taped_keras(batch: int, width: int) -> Callable[[Any], Step]:
+    """A whole step, with Adam. Keras runs on the system that is measured."""
+
+    def build(tf):
+        x, labels, weights = keras_data(batch, width)
+        x, labels = tf.constant(x), tf.constant(labels)
+        keras = tf.keras
+        hidden = [keras.layers.Dense(width, activation="relu") for _ in range(len(weights) // 2 - 1)]
+        model = keras.Sequential([*hidden, keras.layers.Dense(width)])
+        model(x)
+        model.set_weights(weights)
+        loss_fn = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        optimizer = keras.optimizers.Adam(1e-3)
+
+        def step(i):
+            with tf.GradientTape() as tape:
+                loss = loss_fn(labels, model(x, training=True))
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            return loss, gradients
+
+        return step
+
+    return build
+
+
+def functional_keras(batch: int, width: int) -> Callable[[Callable], Step]:
+    """The same model and optimizer in Keras's own functional interface, the way to train by hand on JAX."""
+
+    def build(jit):
+        import os
+
+        os.environ["KERAS_BACKEND"] = "jax"
+        import jax
+        import keras
+
+        x, labels, weights = keras_data(batch, width)
+        x, labels = jax.numpy.asarray(x), jax.numpy.asarray(labels)
+        hidden = [keras.layers.Dense(width, activation="relu") for _ in range(len(weights) // 2 - 1)]
+        model = keras.Sequential([*hidden, keras.layers.Dense(width)])
+        model(x)
+        model.set_weights(weights)
+        loss_fn = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        optimizer = keras.optimizers.Adam(1e-3)
+        optimizer.build(model.trainable_variables)
+        state = [v.value for v in model.trainable_variables], [v.value for v in optimizer.variables]
+
+        def update(parameters, moments):
+            def loss(parameters):
+                return loss_fn(labels, model.stateless_call(parameters, [], x, training=True)[0])
+
+            value, gradients = jax.value_and_grad(loss)(parameters)
+            return value, gradients, optimizer.stateless_apply(moments, gradients, parameters)
+
+        update = jit(update)
+
+        def step(i):
+            nonlocal state
+            loss, gradients, state = update(*state)
+            return loss, gradients
+
+        return step
+
+    return build
+
+
 SMALL, LARGE = (32, 64), (256, 1024)
 # Of the derivatives: by hand with jax.jit, in TensorFlow with its eager tape, and the first call, which compiles.
 DERIVATIVES = (Target("jax.jit", 3), Target("tensorflow", 1 / 50))
@@ -473,6 +549,12 @@ WORKLOADS = {
         tapejax=compiled_training(*SMALL),
         targets=(Target("jax.jit", 1.2), Target("tf.function", 1)),
         together=20,
+    ),
+    "keras": Workload(
+        "Keras: a training step of the same MLP with Adam",
+        taped_keras(*SMALL),
+        functional_keras(*SMALL),
+        targets=(Target("tensorflow", 1 / 2),),
     ),
     "large-mlp": Workload(
         "4-layer MLP, batch 256, width 1024",

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
 

@@ -52,7 +52,7 @@ globals().update({name: module for name, module in _NAMESPACES.items() if "." no
 _sys.modules.update({f"{__name__}.{name}": module for name, module in _NAMESPACES.items()})
 
 _when_asked = _ops.when_asked("tf", globals())
-_WHEN_ASKED = ("data", "keras", "saved_model")  # modules that few programs need
+_WHEN_ASKED = ("data", "keras", "saved_model", "train")  # modules that few programs need
 _OF_KERAS = ("initializers", "losses", "metrics", "optimizers")  # TensorFlow has these parts of Keras at the top, too
 
 
@@ -64,6 +64,10 @@ def __getattr__(name: str) -> object:
     return _when_asked(name)
 
 
+# Of the modules only those that TensorFlow has, too: `from tapejax import *` must not bind `values` and `tape`.
+_NOT_THEIRS = {name for name, x in globals().items() if isinstance(x, type(_sys))}
+_NOT_THEIRS -= {*_NAMESPACES, "dtypes", "errors", "nest"}
 __all__ = sorted(
-    {name for name in globals() if not name.startswith("_") and name not in ("annotations",)} | set(_ops.names_of("tf"))
+    {name for name in globals() if not name.startswith("_") and name not in ("annotations",)} - _NOT_THEIRS
+    | set(_ops.names_of("tf"))
 )

@@ -12,8 +12,9 @@
                            "use": "Python's strings"}]}],  # instead of what is missing, or why it is unchecked, or null
      "counts": {"files": 1, "unreadable": 0, "supported": 0, "missing": 1, "unchecked": 0}}
 
-A missing argument is a name, too: ``tf.nn.relu(alpha=)``. What cannot be seen in a text: the methods of values
-(``x.numpy()``, ``dataset.interleave(...)``), names in strings, and whether an argument's value is one that is supported.
+A missing argument is a name, too: ``tf.nn.relu(alpha=)``. A method is one where the text shows whose it is: after
+``data = tf.data.Dataset.range(3)``, ``data.batch`` is ``tf.data.Dataset.batch``. Of most values it shows only when the
+program runs, as it does whether an argument's value is one that is supported. Names in strings are not looked at.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ import inspect
 import json
 import os
 import sys
+import types
+import typing
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -34,6 +37,7 @@ from typing import Any
 import tapejax
 
 from . import imports, notebook
+from .ops import missing
 
 _ROOTS = (imports.ALIAS, "tapejax")  # a ported program says `import tapejax as tf`
 _NOT_THE_USERS = {"__pycache__", "node_modules", *imports.INSTALLED}
@@ -125,13 +129,24 @@ def _programs(folder: Path) -> Iterator[Path]:
 # ---- what a name is
 
 
+# Paths are dotted names; "tf.Tensor()" stands for any tensor, and "tf.Tensor().shape" for the attribute of one.
+_VALUE = "()"
+
+
 @functools.cache
-def _found(name: str) -> tuple[str, str | None, Any]:
+def _found(path: str) -> tuple[str, str | None, Any]:
     """Status, what to use instead, and tapejax's object, for ``tf.nn.relu``."""
     found: Any = tapejax
-    for part in name.split(".")[1:]:
+    value = False
+    for part in path.split(".")[1:]:
         try:
-            found = getattr(found, part)
+            if value and not hasattr(found, part):
+                _ask(found, part)
+                return "supported", None, None
+            if found is tapejax and _is_own_module(part):
+                missing("tf")(part)
+            found = getattr(found, part.removesuffix(_VALUE))
+            value = part.endswith(_VALUE)
         except AttributeError as error:  # tapejax's own end in what to use
             return "missing", str(error).partition(": use ")[2] or None, None
         except (ImportError, RuntimeError) as error:  # Keras is not installed, or was loaded with another backend
@@ -139,12 +154,53 @@ def _found(name: str) -> tuple[str, str | None, Any]:
     return "supported", None, found
 
 
-def _lacking(function: Any, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
+def _is_own_module(name: str) -> bool:
+    """Whether it is a module of tapejax's own that TensorFlow has no name for, as in ``from tapejax import runner``."""
+    public = name in tapejax.__all__ or name in tapejax._WHEN_ASKED
+    return bool(name) and not public and Path(tapejax.__file__).with_name(f"{name}.py").exists()
+
+
+def _ask(kind: type, name: str) -> None:
+    """Raises AttributeError if the values of a class, that has no such attribute itself, surely have none either."""
+    if hasattr(kind, "__getattr__"):
+        kind.__getattr__(object.__new__(kind), name)
+        return
+    if any(each.kind is each.VAR_KEYWORD for each in inspect.signature(kind).parameters.values()):
+        return  # a Checkpoint has the attributes that it is given
+    codes = (getattr(method, "__code__", None) for base in kind.__mro__ for method in vars(base).values())
+    if not any(code is not None and name in code.co_names for code in codes):  # else a method may set it
+        raise AttributeError(name)
+
+
+@functools.cache
+def _result(path: str) -> str | None:
+    """The path of what a call of ``tf.data.Dataset.range`` gives: ``tf.data.Dataset()``; None where that is not known."""
+    kind = _found(path)[2]
+    if not isinstance(kind, type):
+        try:
+            kind = typing.get_type_hints(kind).get("return")
+        except Exception:  # whatever its annotations are, they are no help
+            return None
+    if not isinstance(kind, type) or not kind.__module__.startswith("tapejax") or issubclass(kind, types.ModuleType):
+        return None
+    places = ("tapejax", kind.__module__, *(f"tapejax.{name}" for name in tapejax._NAMESPACES))
+    names = (f"tf{place.removeprefix('tapejax')}.{kind.__name__}" for place in places)
+    return next((f"{name}{_VALUE}" for name in names if _found(name)[2] is kind), None)
+
+
+def _below(path: str | None, attribute: str) -> str | None:
+    # What the attributes of a value are is not known: tensor.shape.rank ends at tf.Tensor().shape.
+    return None if path is None or f"{_VALUE}." in path else f"{path}.{attribute}"
+
+
+def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
     """The arguments of a call that the function has no parameters for: the node, its name, what there is."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = [*inspect.signature(_found(path)[2]).parameters.values()]
     except (TypeError, ValueError):
         return
+    if _VALUE in path and parameters and parameters[0].name == "self":
+        del parameters[0]
     kinds = {parameter.kind for parameter in parameters}
     by_name = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     by_place = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
@@ -212,12 +268,17 @@ class _Reader(ast.NodeVisitor):
     def __init__(self) -> None:
         self.uses: set[Use] = set()
         self.scope = self.module = _Scope()
+        self.given: set[str] = (
+            set()
+        )  # attributes that the program sets: a module or tensor may have more than its class
         self.later: list[Callable[[], None]] = []
 
     def part(self, tree: ast.Module, cell: int | None, source: str | bytes) -> None:
         self.cell = cell
         # ast counts columns in bytes of UTF-8
         self.lines = (source if isinstance(source, bytes) else source.encode()).split(b"\n")
+        attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+        self.given |= {node.attr for node in attributes if isinstance(node.ctx, ast.Store)}
         self.statements(tree.body)
 
     def functions(self) -> None:
@@ -227,14 +288,19 @@ class _Reader(ast.NodeVisitor):
 
     # -- what is found
 
-    def note(self, node: Any, name: str, status: str, use: str | None) -> None:
-        before = self.lines[node.lineno - 1][: node.col_offset] if node.lineno <= len(self.lines) else b""
-        self.uses.add(Use(self.cell, node.lineno, len(before.decode(errors="replace")) + 1, name, status, use))
+    def note(self, node: Any, path: str, status: str, use: str | None) -> None:
+        line, column = node.lineno, node.col_offset
+        if isinstance(node, ast.Attribute) and _VALUE in path:  # a method's own place in a long chain of calls
+            line, column = node.end_lineno, (node.end_col_offset or 0) - len(node.attr.encode())
+        before = self.lines[line - 1][:column] if line <= len(self.lines) else b""
+        column = len(before.decode(errors="replace")) + 1
+        self.uses.add(Use(self.cell, line, column, path.replace(_VALUE, ""), status, use))
 
     def note_paths(self, node: ast.AST, paths: _Paths) -> None:
         for path in paths - {None, "tf"}:
-            status, use, _ = _found(path)
-            self.note(node, path, status, use)
+            if not path.endswith(_VALUE):
+                status, use, _ = _found(path)
+                self.note(node, path, status, use)
 
     # -- expressions
 
@@ -244,9 +310,11 @@ class _Reader(ast.NodeVisitor):
             case ast.Name(id=name):
                 return self.scope.look_up(name)
             case ast.Attribute(value=value, attr=attribute):
-                return frozenset(path and f"{path}.{attribute}" for path in self.paths(value))
+                return frozenset(_below(path, attribute) for path in self.paths(value))
             case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attribute)), *_]):
-                return frozenset(path and f"{path}.{attribute}" for path in self.paths(value))
+                return frozenset(_below(path, attribute) for path in self.paths(value))
+            case ast.Call(func=function):
+                return frozenset(path and _result(path) for path in self.paths(function))
             case ast.IfExp(body=one, orelse=other):
                 return self.paths(one) | self.paths(other)
         return _OTHER
@@ -256,19 +324,22 @@ class _Reader(ast.NodeVisitor):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         paths = self.paths(node)
-        self.note_paths(node, paths)
-        if paths == _OTHER:
-            self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            known = node.attr not in self.given
+            self.note_paths(node, frozenset(path for path in paths if path and (known or _VALUE not in path)))
+        base: Any = node
+        while isinstance(base, ast.Attribute) and paths != _OTHER:
+            base, paths = base.value, self.paths(base.value)  # of tf.nn.relu only the whole is a use
+        if not (isinstance(base, ast.Name) and paths != _OTHER):
+            self.visit(base) if base is not node else self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        if (paths := self.paths(node)) != _OTHER:  # getattr(tf, "sin")
-            self.note_paths(node, paths)
-            return
+        if isinstance(node.func, ast.Name) and node.func.id == "getattr":
+            self.note_paths(node, self.paths(node))
         self.generic_visit(node)
         for path in self.paths(node.func) - {None, "tf"}:
-            status, _, function = _found(path)
-            if status == "supported":
-                for place, argument, use in _lacking(function, node):
+            if _found(path)[0] == "supported":
+                for place, argument, use in _lacking(path, node):
                     self.note(place, f"{path}({argument})", "missing", use)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
@@ -346,6 +417,8 @@ class _Reader(ast.NodeVisitor):
         if top not in _ROOTS:
             return None
         path = ".".join(part for part in ("tf", below, name) if part)
+        if top != imports.ALIAS and _is_own_module(f"{path}.".split(".")[1]):
+            return None  # from tapejax import runner
         self.note_paths(node, frozenset([path]))
         return path
 
@@ -380,7 +453,11 @@ class _Reader(ast.NodeVisitor):
     def visit_withitem(self, node: ast.withitem) -> None:
         self.visit(node.context_expr)
         if node.optional_vars is not None:
+            paths = self.paths(node.context_expr)
             self.bind(node.optional_vars)
+            if isinstance(node.optional_vars, ast.Name):
+                entered = frozenset(path and _result(f"{path}.__enter__") for path in paths)
+                self.scope.bind(node.optional_vars.id, entered)
 
     # -- functions and classes
 
@@ -465,7 +542,7 @@ class _Reader(ast.NodeVisitor):
         self.scope.now = _either(failed, self.scope.now)
         self.statements(node.finalbody)
 
-    visit_TryStar = visit_Try
+    visit_TryStar: Any = visit_Try
 
     def visit_Match(self, node: ast.Match) -> None:
         self.visit(node.subject)
@@ -521,7 +598,7 @@ def _as_text(files: Sequence[File], everything: bool) -> str:
         lines += [f"{len(files)} files: {_tally(files)}"]
     lines += sorted({f"unchecked: {use.use}" for file in files for use in file.uses if use.status == "unchecked"})
     if any(file.uses for file in files):
-        lines += ["What methods values have (x.numpy(), dataset.map(f)) shows only when the program runs."]
+        lines += ["Of most values, which methods they have (model(x).numpy()) shows only when the program runs."]
     return "\n".join(lines)
 
 

@@ -6,7 +6,9 @@ of, and what of that is Grain's, is in `pipeline`.
 
 from __future__ import annotations
 
+import atexit
 import itertools
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Iterator as Iteration
 from typing import Any
@@ -35,6 +37,7 @@ from .pipeline import (
     own_array,
     padded,
     repeated,
+    returned,
     shuffled,
     shuffled_rows,
     stacked,
@@ -66,7 +69,34 @@ UNKNOWN_CARDINALITY = -2
 _AHEAD = _CYCLE = 4
 
 
-class Dataset(grain.IterDataset):
+def _missing_method(name: str) -> Any:
+    if name.startswith("_"):  # Python asks for those, not a program
+        raise AttributeError(name)
+    hint = _METHODS.get(name)
+    raise AttributeError(f"tapejax has no tf.data.Dataset.{name}" + (f": use {hint}" if hint else ""))
+
+
+_METHODS = {
+    "bucket_by_sequence_length": "a sort by length in NumPy, then padded_batch",
+    "fingerprint": "hashlib",
+    "group_by_window": "a sort in NumPy, then batch",
+    "ignore_errors": "a try statement in your map function",
+    "list_files": "pathlib.Path.glob and from_generator: JAX has no strings",
+    "load": "numpy.load and from_tensor_slices",
+    "ragged_batch": "padded_batch: JAX has no ragged tensors",
+    "rejection_resample": "sample_from_datasets",
+    "save": "numpy.savez",
+    "snapshot": "cache",
+    "sparse_batch": "batch: JAX's arrays are dense",
+}
+
+
+class _Kind(type(grain.IterDataset)):  # type: ignore[misc]
+    def __getattr__(cls, name: str) -> Any:
+        return _missing_method(name)
+
+
+class Dataset(grain.IterDataset, metaclass=_Kind):
     """A sequence of elements, each a tensor or a structure of tensors, made anew whenever it is iterated over.
 
     Make one with `from_tensor_slices`, `from_tensors`, `from_generator` or `range`.
@@ -194,17 +224,20 @@ class Dataset(grain.IterDataset):
                 raise TypeError(
                     "from_generator: give output_signature, or output_types, to say what the generator yields"
                 )
-            kinds = map_leaves(as_dtype, output_types, lists_too=True)
+            kinds = returned(as_dtype, output_types)
             flat = nest.flatten(kinds)
             shapes = [None] * len(flat) if output_shapes is None else _shapes_of(output_shapes)
             output_signature = nest.packed(kinds, map(TensorSpec, shapes, flat))
-        spec = map_leaves(_require_spec, output_signature, lists_too=True)
+        spec = returned(_require_spec, output_signature)
         given = [] if args is None else [host(x) for x in args]
 
-        def steps() -> Iteration[Any]:
-            return (_fitting(element, spec) for element in generator(*given))
+        def steps(run: Pass) -> Iteration[Any]:
+            for element in generator(*given):
+                with run.settings():
+                    fitting = _fitting(element, spec)
+                yield fitting
 
-        return Dataset(lambda run: Steps(steps), spec, UNKNOWN_CARDINALITY, "FlatMap", python=True)
+        return Dataset(lambda run: Steps(lambda: steps(run)), spec, UNKNOWN_CARDINALITY, "FlatMap", python=True)
 
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Dataset:
@@ -247,7 +280,7 @@ class Dataset(grain.IterDataset):
         if args and datasets is not None:
             raise TypeError("Both `*args` and `datasets` cannot be set.")
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
-        parts = [structure] if isinstance(structure, list) else nest.flatten(structure)
+        parts: list[Any] = [structure] if isinstance(structure, list) else nest.flatten(structure)
         for part in parts:
             _require_dataset(part, "zip")
         if all(x._rows is not None and x._rows.plain for x in parts) and len({x._count for x in parts}) == 1:
@@ -434,6 +467,7 @@ class Dataset(grain.IterDataset):
             before = self._stage(run)
             if not ahead or not self._python or tracing_here():
                 return before
+            run.threaded = True
             return grain.experimental.ThreadPrefetchIterDataset(before, prefetch_buffer_size=ahead)
 
         made = self._then("Prefetch", stage)
@@ -490,7 +524,7 @@ class Dataset(grain.IterDataset):
 
         Raises:
           ValueError: these do not have the structure of an element.
-          InvalidArgumentError (when iterated over): an element is larger than its padded shape.
+          DataLossError (when iterated over): an element is larger than its padded shape.
 
         >>> import tapejax as tf
         >>> rows = tf.data.Dataset.range(1, 4).map(lambda n: tf.fill([n.numpy()], n))
@@ -596,22 +630,25 @@ class Dataset(grain.IterDataset):
             return grain.IterDataset.map(self, map_func)
         call = _caller(map_func, "map_func")
         return self._then(
-            "Map", lambda run: self._stage(run).map(call(run)), spec=lambda: self._spec_after(map_func), python=True
+            "Map",
+            lambda run: self._stage(run).map(call(run)),
+            spec=lambda: self._spec_after(map_func, call),
+            python=True,
         )
 
-    def _spec_after(self, fn: Callable) -> Any:
+    def _spec_after(self, fn: Callable, call: Callable[[Pass], Callable]) -> Any:
         """What `fn` makes of elements: found by tracing it at two values for each unknown size, else by one element."""
         spec = self.element_spec
         try:
             found = []
             for size in (3, 7):
                 sample = nest.map_structure(lambda x, size=size: _filled(x, size), spec)
-                traced = function(lambda *args: map_leaves(_require_tensor, fn(*args), lists_too=True))
+                traced = function(lambda *args: returned(_require_tensor, fn(*args)))
                 given = sample if type(sample) is tuple else (sample,)
                 found.append(traced.get_concrete_function(*given).structured_outputs)
             return _wider(*found)
         except Exception:  # its Python looks at values, or returns datasets
-            made = self._after(lambda coming, run: map(_caller(fn, "map_func")(run), coming))
+            made = self._after(lambda coming, run: map(call(run), coming))
             known = all(x.shape.is_fully_defined() for x in nest.flatten(spec) if isinstance(x, TensorSpec))
             return made if known else nest.map_structure(_any_first_size, made)
 
@@ -633,8 +670,9 @@ class Dataset(grain.IterDataset):
           ValueError (when iterated over): it returns something else than a boolean scalar.
         """
         call = _caller(predicate, "predicate", _truth)
-        count = UNKNOWN_CARDINALITY if self._count > 0 else self._count
-        return self._then("Filter", lambda run: self._stage(run).filter(call(run)), count=count, python=True)
+        return self._then(
+            "Filter", lambda run: self._stage(run).filter(call(run)), count=UNKNOWN_CARDINALITY, python=True
+        )
 
     def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
         """The elements up to the first for which `predicate` is false."""
@@ -788,10 +826,7 @@ class Dataset(grain.IterDataset):
         return self._options
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # Python asks for those, not a program
-            raise AttributeError(name)
-        hint = _METHODS.get(name)
-        raise AttributeError(f"tapejax has no tf.data.Dataset.{name}" + (f": use {hint}" if hint else ""))
+        return _missing_method(name)
 
     def __repr__(self) -> str:
         try:
@@ -801,21 +836,6 @@ class Dataset(grain.IterDataset):
         return f"<_{self._kind}Dataset element_spec={spec}>"
 
     __str__ = __repr__
-
-
-_METHODS = {
-    "bucket_by_sequence_length": "a sort by length in NumPy, then padded_batch",
-    "fingerprint": "hashlib",
-    "group_by_window": "a sort in NumPy, then batch",
-    "ignore_errors": "a try statement in your map function",
-    "list_files": "pathlib.Path.glob and from_generator: JAX has no strings",
-    "load": "numpy.load and from_tensor_slices",
-    "ragged_batch": "padded_batch: JAX has no ragged tensors",
-    "rejection_resample": "sample_from_datasets",
-    "save": "numpy.savez",
-    "snapshot": "cache",
-    "sparse_batch": "batch: JAX's arrays are dense",
-}
 
 
 def _in_memory(kind: str, columns: Any) -> Dataset:
@@ -888,7 +908,7 @@ def _caller(fn: Callable, argument: str, check: Callable[[Any], Any] = lambda x:
         def call(element: Any) -> Any:
             with run.settings(), recorder.outside(), drawing_from(stream):
                 given = tensors(element)
-                return check(map_leaves(_leaf, fn(*given) if type(given) is tuple else fn(given), lists_too=True))
+                return check(returned(_leaf, fn(*given) if type(given) is tuple else fn(given)))
 
         return call
 
@@ -1042,6 +1062,7 @@ class Iterator(grain.DatasetIterator):
         super().__init__()
         self._dataset = dataset
         self._begin(Pass())
+        _open.add(self)
 
     def _begin(self, run: Pass) -> None:
         quiet = grain.experimental.DatasetOptions(filter_warn_threshold_ratio=None)  # a filter may drop what it likes
@@ -1050,7 +1071,7 @@ class Iterator(grain.DatasetIterator):
 
     def _next(self) -> Any:
         _require_values()
-        if self._dataset._python and tracing_here():
+        if self._run.threaded and tracing_here():  # the thread waits for the end of the trace
             raise RuntimeError(
                 "an iterator over a tf.data.Dataset that was made outside a tf.function cannot go on inside it"
             )
@@ -1094,12 +1115,23 @@ class Iterator(grain.DatasetIterator):
     def close(self) -> None:
         if not getattr(self, "_closed", True):  # it may not have come into being
             self._inner.close()
+            self._inner = going(Steps(lambda: ()))
             super().close()
 
     def __repr__(self) -> str:
         return f"<tf.data.Iterator of {self._dataset!r}>"
 
     __str__ = __repr__
+
+
+# Grain's threads cannot be ended once Python takes its modules apart.
+_open: weakref.WeakSet[Iterator] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for iterator in list(_open):
+        iterator.close()
 
 
 class Optional:

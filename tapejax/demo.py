@@ -47,6 +47,8 @@ print(tape.gradient(loss, [w, x]))
 
 def main() -> int:
     """Runs the parts one after the other, each behind its code; returns the exit status."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # where ∂ cannot be written
     heading, code = _writers()
     linecache.cache[FILE] = (0, None, [line for _, text in PARTS for line in text.splitlines(keepends=True)], FILE)
     space: dict = {"__name__": "__demo__"}

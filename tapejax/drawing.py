@@ -29,6 +29,8 @@ ACROSS = 11.0
 GAPS, MANY = (0.85, 0.5, 0.34), 14
 # How strongly an operation keeps its place in the column of what it is computed from, against a value from outside.
 PULL = 12.0
+# Of pictures that are no SVG.
+PNG_DPI = 144
 # How many layers a value from outside may be away from its use; beyond, it is drawn again.
 NEAR = 3
 
@@ -60,7 +62,7 @@ class Node:
     @property
     def pull(self) -> float:
         """How strongly it holds its place, and its neighbours."""
-        return 1.0 if self.kind in ("source", "constant") else PULL
+        return 1.0 if self.kind in ("source", "constant") else PULL if self.carries else PULL / 4
 
     @property
     def height(self) -> float:
@@ -87,14 +89,29 @@ class Drawing:
         self.figure.savefig(file, **options)
 
     def _repr_svg_(self) -> str:
+        # no wider than the page
+        return self._written("svg", Date=None).decode().replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """For a notebook that its reader has not run: Jupyter trusts no SVG in it."""
+        from PIL import Image  # Matplotlib needs it, too
+
+        out = io.BytesIO()
+        with Image.open(io.BytesIO(self._written("png", dpi=PNG_DPI, Software=None))) as picture:
+            picture.convert("RGB").quantize(64).save(out, "png", optimize=True)  # a third of the bytes
+        return out.getvalue(), {"width": int(self.figure.get_size_inches()[0] * 96)}
+
+    def _written(self, kind: str, dpi: float | str = "figure", **metadata: Any) -> bytes:
+        """The same picture gives the same bytes: a notebook under version control changes only where the tape did."""
         import matplotlib
 
-        out = io.StringIO()
-        # the same picture gives the same text: a notebook under version control changes only where the tape did
-        with matplotlib.rc_context({"svg.hashsalt": "tapejax", "savefig.bbox": None, "savefig.transparent": False}):
-            self.figure.savefig(out, format="svg", metadata={"Date": None})
-        # no wider than the page
-        return out.getvalue().replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
+        out = io.BytesIO()
+        own: dict[Any, Any] = {"svg.hashsalt": "tapejax", "savefig.bbox": None, "savefig.transparent": False}
+        # writing a figure looks up its layout engine anew
+        own |= {"figure.constrained_layout.use": False, "figure.autolayout": False}
+        with matplotlib.rc_context(own):
+            self.figure.savefig(out, format=kind, dpi=dpi, metadata=metadata)
+        return out.getvalue()
 
     def __repr__(self) -> str:
         width, height = self.figure.get_size_inches()
@@ -135,7 +152,9 @@ def graph(
     def leaf(x: Any) -> Node:
         if id(x) not in maker:
             kind = "source" if id(x) in source_ids else "constant"
-            maker[id(x)] = node = Node(shortened(names.of(x), 26), kind=kind, carries=kind == "source", target=id(x) in target_ids)
+            maker[id(x)] = node = Node(
+                shortened(names.of(x), 26), kind=kind, carries=kind == "source", target=id(x) in target_ids
+            )
             nodes.append(node)
         return maker[id(x)]
 
@@ -210,16 +229,20 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
     name = entry.op.name.strip("_")
     if len(group) > 1:
         line = line_of(entry.where)
-        lines = {line_of(recording.entries[i].where) for i in group}
+        lines = {found for i in group if (found := line_of(recording.entries[i].where)) is not None}
         label, where = f"{name} … {recording.entries[group[-1]].op.name.strip('_')}", str(line)
         if len(lines) == 1 and line is not None and line.text:
             label = line.text if len(line.text) <= 34 else f"{line.text[:33]}…"
-        elif len({x and x.file for x in lines}) == 1 and line is not None:
+        elif len({x.file for x in lines}) == 1 and line is not None:
             where = f"{Line(line.file, min(x.number for x in lines), '', '')}–{max(x.number for x in lines)}"
         return Node(label, f"{len(group)} operations, {where}", carries=carries)
     numbers = [number_text(x) for x in entry.inputs if not isinstance(x, jax.Array) or _is_number(x, names)]
-    said = [names.name(x) for x in entry.outputs]
-    return Node(" ".join([name if len(name) <= 30 else f"{name[:29]}…", *[*numbers, *options(entry.op)][:2]]), ", ".join(n for n in said if n)[:28], carries=carries)
+    said = [names.name(x) or names.stored(x) for x in entry.outputs]
+    return Node(
+        " ".join([name if len(name) <= 30 else f"{name[:29]}…", *[*numbers, *options(entry)][:2]]),
+        ", ".join(n for n in said if n)[:28],
+        carries=carries,
+    )
 
 
 def _is_number(x: Any, names: Names) -> bool:
@@ -377,7 +400,8 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Any:
     length, breadth = depths[-1][1] + margin, high - low + 2 * margin
     width, height = (length + margin, breadth + legend) if across else (breadth, length + margin + legend)
     narrow, width = width, max(width, 5.2)  # the legend wants room
-    figure = Figure(figsize=(width, height), dpi=100, layout="none")  # whatever the user's rcParams say
+    layout: Any = "none"  # whatever the user's rcParams say
+    figure = Figure(figsize=(width, height), dpi=100, layout=layout)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()

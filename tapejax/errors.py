@@ -46,6 +46,25 @@ class InvalidArgumentError(OpError):
     error_code = 3
 
 
+class NonFiniteError(InvalidArgumentError):
+    """`GradientTape.check_numerics` found a value or a cotangent that is NaN or infinite.
+
+    Attributes:
+      direction: where it is, "forward" or "backward".
+      entry: the operation, as ``tape[i]`` gives it; ``entry.op.name`` is its name.
+      line: the line of the user's code that ran it, with its ``file``, ``number`` and ``text``; or None.
+      value: the array.
+    """
+
+    def __init__(self, message: str, direction: str = "", entry: Any = None, value: Any = None):
+        super().__init__(message)
+        self.direction, self.entry, self.value = direction, entry, value
+
+    @property
+    def line(self) -> Any:
+        return None if self.entry is None else self.entry.line
+
+
 class DTypeError(InvalidArgumentError, TypeError):
     """Dtypes that do not mix. TensorFlow raises one of the two bases, now one, now the other: either catches this."""
 
@@ -130,6 +149,14 @@ class UnauthenticatedError(OpError):
     """The caller is not known."""
 
     error_code = 16
+
+
+# The numbers that ``error_code`` may be.
+(
+    OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
+    RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS,
+    UNAUTHENTICATED,
+) = range(17)  # fmt: skip
 
 
 class OperatorNotAllowedInGraphError(TypeError):

@@ -8,6 +8,7 @@ stopped, was reset, and which values left its sight. Where all that is silent, t
 from __future__ import annotations
 
 import ast
+import html
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,11 +16,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from . import jaxprs, recorder, staging
+from . import jaxprs, listing, recorder, staging
 from .flow import Assignment, Text, root
-from .listing import Line, Names, ancestors, carrying_positions, line_of, page, type_of
 from .jaxcore import Literal
-from .program import carrying, equation_links, extract, is_inexact, leading, list_entries
+from .listing import Line, Names, ancestors, bold, carrying_positions, faint, line_of, page, type_of
+from .program import carrying, equation_links, is_inexact, leading, list_entries
 from .recorder import Entry, Recording
 from .structures import Leaf, Structure, is_variable
 from .tape import GradientTape, _accessed, _no_source, _no_target, _source_arrays
@@ -78,7 +79,9 @@ class SourceReport(NamedTuple):
             lines = [f"{self.name}: None" + (f", for {len(self.reasons)} reasons" if several else "")]
             for i, reason in enumerate(self.reasons, 1):
                 bullet = f"{i}. " if several else ""
-                lines += [f"  {bullet if j == 0 else ' ' * len(bullet)}{x}" for j, x in enumerate(str(reason).splitlines())]
+                lines += [
+                    f"  {bullet if j == 0 else ' ' * len(bullet)}{x}" for j, x in enumerate(str(reason).splitlines())
+                ]
             return "\n".join(lines)
         lines = [f"{self.name}: connected" + ("" if self.path else ": it is the target itself")]
         width = max((len(step.operation) for step in self.path), default=0)
@@ -197,12 +200,15 @@ class _Case:
         targets = [leaf.array for leaf in ends]
         arrays, _ = _source_arrays(self.recording, [source])
         accessed = _accessed(self.recording, [source])
-        program, _ = extract(self.recording, targets, arrays, accessed)
-        if any(slot is not None for slot in program.sources):
-            if any(step.op.pull is not None for step in program.steps) and (refused := self._refused(ends, source, name)):
+        numbered, _ = list_entries(self.recording, targets, arrays, accessed)
+        found, needed = leading(numbered, self.entries)
+        used = {x for position, _, _ in found for x in numbered.entries[position][1]}.union(numbered.targets)
+        if any(x in needed and x in used for x in numbered.sources):
+            own = any(self.entries[position].op.pull is not None for position, _, _ in found)
+            if own and (refused := self._refused(ends, source, name)):
                 return SourceReport(name, source.value, False, (), tuple(refused))
             notes = self._late(source, arrays, name, targets, connected=True)
-            return SourceReport(name, source.value, True, self._path(targets, arrays, accessed), tuple(notes))
+            return SourceReport(name, source.value, True, self._path(targets, arrays, found), tuple(notes))
         reasons: list[Reason] = []
         for leaf in ends:
             for reason in self._why(leaf.array, source, arrays, accessed, name):
@@ -230,10 +236,13 @@ class _Case:
             if step.entry.op.pull is not None and not step.outgoing
         ]
 
-    def _path(self, targets: Sequence[Any], arrays: Sequence[Any], accessed: Sequence[Any]) -> tuple[PathStep, ...]:
-        """The shortest way from the source to a target."""
-        listing, _ = list_entries(self.recording, targets, arrays, accessed)
-        found, _ = leading(listing, self.entries)
+    def _path(
+        self,
+        targets: Sequence[Any],
+        arrays: Sequence[Any],
+        found: Sequence[tuple[int, tuple[int, ...], tuple[int, ...]]],
+    ) -> tuple[PathStep, ...]:
+        """The shortest way from the source to a target, through the entries that `program.leading` found."""
         away = {id(x): 0 for x in arrays}
         before: dict[int, tuple[int, int]] = {}  # the entry that made a value, and what it made it from
         for position, wanted, present in found:
@@ -481,7 +490,7 @@ class _Case:
 
     def _first_inexact(self, arrays: Sequence[Any]) -> list[Any]:
         """The first floating-point values that were computed from these integers."""
-        whole, found = {id(x) for x in arrays}, []
+        whole, found = {id(x) for x in arrays}, list[Any]()
         for entry in self.entries:
             if any(id(x) in whole for x in entry.inputs):
                 found += filter(is_inexact, entry.outputs)
@@ -653,10 +662,11 @@ class _Case:
         return None
 
     def _state_reason(self, mark: Any, into: Any) -> Reason:
+        holder = "a Variable" if into is None else self.names.of(into)
         return Reason(
             "state",
-            f"the path goes through the state of {'a Variable' if into is None else self.names.of(into)}: a Variable that is assigned keeps the number, not how it "
-            "was computed",
+            f"the path goes through the state of {holder}: a Variable that is assigned keeps the number, not how it was "
+            "computed",
             "compute the target from the value itself, and assign it to the Variable beside that",
             "assign",
             line_of(mark.where),
@@ -774,9 +784,7 @@ class _Case:
             return self._python(binds, line)
         return self._elsewhere(text, binds, line)
 
-    def _converted(
-        self, text: Text, statement: Assignment, came: Sequence[Any], everything: Collection[int]
-    ) -> Any:
+    def _converted(self, text: Text, statement: Assignment, came: Sequence[Any], everything: Collection[int]) -> Any:
         """Where a function that a statement calls converted a value to NumPy or Python, if that is on record."""
         begin = max([self.made[id(x)] + 1 for x in came if id(x) in self.made], default=0)
         ran = [self.made[id(entry.outputs[0])] for entry in self._at(statement) if entry.outputs]
@@ -895,6 +903,8 @@ class _Case:
                 None if entry is None else _name(entry),
                 None if entry is None else line_of(entry.where),
             )
+        if (changed := self._changed(source, name, ends[1])) is not None:
+            return changed
         froms = [self.names.of(x) for x, _ in ends[1].values()][:6]
         of = f"; it was computed from {', '.join(froms)}" if froms else ""
         if self._unexplained(target):
@@ -906,6 +916,25 @@ class _Case:
             None if entry is None else _name(entry),
             None if entry is None else line_of(entry.where),
         )
+
+    def _changed(self, source: Leaf, name: str, leaves: dict[int, tuple[Any, int]]) -> Reason | None:
+        """A variable of another library, which is known by the array in it, after it was given another."""
+        if not is_variable(source.value) or id(source.value) in self.recording.variables:
+            return None
+        for x, position in leaves.values():
+            same = x.shape == source.array.shape and x.dtype == source.array.dtype and self.names.name(x) is None
+            if same and id(x) not in self.made and id(x) not in self.recording.watched and position < len(self.entries):
+                use = self.entries[position]
+                return Reason(
+                    "replaced",
+                    f"{name} holds another value now than when the tape saw it (by all appearance {self.names.of(x)}, which "
+                    f"{_name(use)} used): a library's variable is known by the array in it",
+                    f"take the gradient before the variable is changed, or call tape.watch({_code(name)}) in the block, before "
+                    "it is used",
+                    _name(use),
+                    line_of(use.where),
+                )
+        return None
 
     def _forgotten(self, x: Any) -> bool:
         reference = self.recording.forgotten.get(id(x)) if self.recording.forgotten else None
@@ -969,7 +998,8 @@ def _ends_in(closed: Any, inputs: set[int], output: int, users: bool) -> tuple[s
 
 def _is_users(jaxpr: Any) -> bool:
     file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
-    return bool(file) and (not recorder.serves(file) or file == staging.__file__)  # `staging` traces the user's functions
+    # `staging` traces the user's functions
+    return file is not None and (not recorder.serves(file) or file == staging.__file__)
 
 
 def _contains(entry: Entry, primitive: str) -> bool:
@@ -979,27 +1009,24 @@ def _contains(entry: Entry, primitive: str) -> bool:
         return False
 
 
-def _html(explanation: Explanation) -> str:
-    import html
+_BADGE = "border:1px solid rgba(128,128,128,.5);border-radius:3px;padding:0 4px"
 
+
+def _html(explanation: Explanation) -> str:
     blocks = []
     for report in explanation.reports:
-        colour = "#16a34a" if report.connected else "#dc2626"  # readable on white and on black
-        state = "connected" if report.connected else "None"
-        rows = [f'<div class="h">{html.escape(report.name)}: <span style="color:{colour}">{state}</span></div>']
+        state, colour = ("connected", listing.GREEN) if report.connected else ("None", listing.RED)
+        rows = [f"<div>{bold(f'{report.name}: ')}{bold(state, colour)}</div>"]
         for step in _folded(report.path):
             if step is None:
-                rows.append(f'<div class="t">&nbsp;… {len(report.path) - FIRST - LAST} more</div>')
+                rows.append(f"<div>&nbsp;{faint(f'… {len(report.path) - FIRST - LAST} more')}</div>")
                 continue
             line = f"{step.line}  {step.line.text}" if step.line else ""
-            rows.append(
-                f'<div>&nbsp;&rarr; <span class="o">{html.escape(step.operation)}</span> {html.escape(step.value)} '
-                f'<span class="t">{html.escape(line)}</span></div>'
-            )
+            rows.append(f"<div>&nbsp;&rarr; {bold(step.operation)} {html.escape(step.value)} {faint(line)}</div>")
         for reason in report.reasons:
             line = f"<div><code>{html.escape(f'{reason.line}  {reason.line.text}')}</code></div>" if reason.line else ""
             rows.append(
-                f'<div style="margin:3px 0 3px 1em"><span class="k">{html.escape(reason.kind)}</span> '
+                f'<div style="margin:3px 0 3px 1em"><b style="{_BADGE}">{html.escape(reason.kind)}</b> '
                 f"{html.escape(reason.message)}{line}<div>&rarr; {html.escape(reason.remedy)}</div></div>"
             )
         blocks.append("".join(rows))

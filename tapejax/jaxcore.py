@@ -42,10 +42,10 @@ else:
 
 
 _PUBLIC_CORE = "jax.extend.core"
-_hidden: set[type] = set()
+_hidden: set[Any] = set()
 
 
-def hide(kind: type) -> None:
+def hide(kind: Any) -> None:
     """Makes JAX's public answer to "which transformation is this?" look past traces of `kind`, to their ``outer``.
 
     Flax asks, and lets a model's state be changed only where the model was made. A tape is no transformation: what was

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import os
 import sys
 import types
@@ -35,6 +34,7 @@ import tapejax
 from . import keras_adapter, libraries
 from .errors import SymbolicValue
 from .keras_adapter import answer, arrays_in, called_by_user, tensors_in
+from .values import Tensor
 
 
 def _load() -> types.ModuleType:
@@ -45,7 +45,9 @@ def _load() -> types.ModuleType:
         try:
             importlib.import_module("keras")
         except ImportError as error:
-            raise ImportError(f"tapejax.keras is Keras 3 on JAX, and could not import it: pip install keras ({error})") from error
+            raise ImportError(
+                f"tapejax.keras is Keras 3 on JAX, and could not import it: pip install keras ({error})"
+            ) from error
         finally:
             if before is not None:
                 os.environ["KERAS_BACKEND"] = before
@@ -88,7 +90,7 @@ def _given_tensors(fn: Callable) -> Callable:
     return on_tensors
 
 
-def _speak(base: type, *methods: str) -> None:
+def _speak(base: Any, *methods: str) -> None:
     """Makes methods of a class, and of the classes derived from it now and later, answer user code in tensors."""
 
     def speak(kind: type) -> None:
@@ -99,13 +101,13 @@ def _speak(base: type, *methods: str) -> None:
             elif isinstance(method, property) and method.fget is not None and not hasattr(method.fget, "__answers__"):
                 setattr(kind, name, property(_visible(method.fget), method.fset, method.fdel, method.__doc__))
 
-    derived = base.__init_subclass__
+    own = vars(base).get("__init_subclass__")
 
-    def init_subclass(cls: type, **kwargs: Any) -> None:
-        derived.__func__(cls, **kwargs) if inspect.ismethod(derived) else derived(**kwargs)
+    def init_subclass(cls: Any, **kwargs: Any) -> None:
+        own.__func__(cls, **kwargs) if own else super(base, cls).__init_subclass__(**kwargs)
         speak(cls)
 
-    base.__init_subclass__ = classmethod(init_subclass)  # type: ignore[assignment]
+    base.__init_subclass__ = classmethod(init_subclass)
     pending = [base]
     while pending:
         kind = pending.pop()
@@ -120,11 +122,14 @@ _ARITHMETIC = (
 
 
 def _answer_in_tensors(keras: types.ModuleType) -> None:
-    variable_class = next(kind for kind in keras.Variable.__mro__ if "__add__" in vars(kind))
+    def defining(kind: type, name: str) -> type:
+        return next(base for base in kind.__mro__ if name in vars(base))
+
+    arithmetic = [f"__{name}__" for name in _ARITHMETIC.split()]
     for kind, methods in (
-        (variable_class, (*(f"__{name}__" for name in _ARITHMETIC.split()), "assign", "assign_add", "assign_sub")),
+        (defining(keras.Variable, "__add__"), (*arithmetic, "assign", "assign_add", "assign_sub")),
         (keras.Layer, ("losses",)),
-        (keras.Model, ("compute_loss",)),
+        (defining(keras.Model, "compute_loss"), ("compute_loss",)),
         (keras.Loss, ("__call__",)),
         (keras.Metric, ("__call__", "result", "update_state")),
         (keras.initializers.Initializer, ("__call__",)),
@@ -139,7 +144,7 @@ def _answer_in_tensors(keras: types.ModuleType) -> None:
 
 
 def _operation_class(keras: types.ModuleType) -> type:
-    class Call(keras.Operation):  # type: ignore[name-defined, misc]
+    class Call(keras.Operation):  # type: ignore[name-defined]
         """A call of a tf function, in a Functional model. Its KerasTensors are the inputs, all else is part of it."""
 
         def __init__(self, function: Callable, arguments: Any, name: str):
@@ -188,19 +193,100 @@ def _take_symbols(keras: types.ModuleType) -> None:
                 setattr(module, name, taking_symbols(fn))
 
 
+# ---- data -----------------------------------------------------------------------------------------------------------
+
+
+def _take_datasets() -> None:
+    """Lets `fit`, `evaluate` and `predict` take a `tapejax.data.Dataset`."""
+    adapters: Any = importlib.import_module("keras.src.trainers.data_adapters")
+    base = importlib.import_module("keras.src.trainers.data_adapters.data_adapter").DataAdapter
+    choose = adapters.get_data_adapter
+
+    class DatasetAdapter(base):  # type: ignore[valid-type, misc]
+        """A Dataset gives batches, and is iterated over anew for each epoch."""
+
+        batch_size = has_partial_batch = partial_batch_size = None
+
+        def __init__(self, dataset: Any):
+            self._dataset = dataset
+
+        @property
+        def num_batches(self) -> int | None:
+            count = int(self._dataset.cardinality())
+            return count if count >= 0 else None  # unknown, or without end
+
+        def get_jax_iterator(self) -> Any:
+            return (arrays_in(batch) for batch in self._dataset)
+
+        def get_numpy_iterator(self) -> Any:
+            return self._dataset.as_numpy_iterator()
+
+    @functools.wraps(choose)
+    def get_data_adapter(x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        data = sys.modules.get("tapejax.data")
+        if data is None or not isinstance(x, data.Dataset):
+            return choose(x, y, sample_weight, **options)
+        if not (y is None and sample_weight is None and options.get("class_weight") is None):
+            raise ValueError(
+                "y, sample_weight and class_weight go into the Dataset, beside x, where x is a tf.data.Dataset"
+            )
+        return DatasetAdapter(x)
+
+    adapters.get_data_adapter = get_data_adapter
+
+
 # ---- the modules ----------------------------------------------------------------------------------------------------
+
+
+class _NumPy:
+    """``jax.numpy``, but that Python numbers have the types that TensorFlow gives them."""
+
+    def __init__(self, real: types.ModuleType):
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def asarray(self, x: Any, dtype: Any = None, **options: Any) -> Any:
+        if dtype is None and type(x) in (int, float):
+            dtype = "float32" if type(x) is float else "int32" if -(2**31) <= x < 2**31 else None
+        return self._real.asarray(x, dtype, **options)
+
+
+class _TensorFlow:
+    """tapejax, for code that also asks whether something is a sparse or ragged tensor, and uses names of TensorFlow 1."""
+
+    SparseTensor = type("SparseTensor", (), {})
+    RaggedTensor = type("RaggedTensor", (), {})
+
+    @property
+    def compat(self) -> Any:
+        return types.SimpleNamespace(v1=self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(tapejax, name)
 
 
 def _instead_of_tensorflow() -> None:
     """Where Keras calls TensorFlow whatever its backend, for the sake of programs like ours, it finds tapejax."""
-    seeds = types.SimpleNamespace(available=True, random=tapejax.random)
-    for name, tensorflow in (
-        ("legacy.backend", tapejax),  # tf.keras.backend.mean and the like
-        ("legacy.layers", tapejax),
-        ("utils.rng_utils", seeds),
+    tensorflow = _TensorFlow()
+    for name, found in (
+        ("legacy.backend", tensorflow),  # tf.keras.backend.mean and the like
+        ("legacy.layers", tensorflow),
+        ("utils.rng_utils", types.SimpleNamespace(available=True, random=tapejax.random)),
         ("saving.serialization_lib", types.SimpleNamespace(available=False)),
     ):
-        importlib.import_module(f"keras.src.{name}").tf = tensorflow  # type: ignore[attr-defined]
+        importlib.import_module(f"keras.src.{name}").tf = found  # type: ignore[attr-defined]
+
+    def set_logits(tensor: Tensor, logits: Any) -> None:
+        tensor._array._keras_logits = logits
+
+    # The functions of tf.keras.backend leave each other this note.
+    Tensor._keras_logits = property(lambda tensor: tensor._array._keras_logits, set_logits)  # type: ignore[attr-defined]
+
+    # With 64-bit types on, a Python float is float32 still: Keras leaves it to JAX.
+    core = importlib.import_module("keras.src.backend.jax.core")
+    core.jnp = _NumPy(core.jnp)  # type: ignore[attr-defined]
 
 
 class _Mirror(types.ModuleType):
@@ -255,6 +341,7 @@ def _fill(names: dict[str, Any]) -> _Mirror:
         _answer_in_tensors(keras)
         _take_symbols(keras)
         _instead_of_tensorflow()
+        _take_datasets()
         keras_adapter.speaking = True
     mirror = _Mirror(__name__, real)
     for name, found in list(vars(real).items()):

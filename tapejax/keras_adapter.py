@@ -182,8 +182,9 @@ def _speaks_tensorflow(function: Any) -> bool:
         return False
     known = _spelled.get(code)
     if known is None:
-        names = [x.__name__ for x in list(function.__globals__.values()) if isinstance(x, types.ModuleType)]
-        known = _spelled[code] = any(name.partition(".")[0] == __package__ for name in names)
+        cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+        seen = [x.__name__ for x in (*cells, *list(function.__globals__.values())) if isinstance(x, types.ModuleType)]
+        known = _spelled[code] = any(name.partition(".")[0] == __package__ for name in seen)
     return known
 
 

@@ -29,7 +29,7 @@ from .values import Tensor, Variable
 # Tables longer than this show their beginning and their end.
 ROWS, FIRST, LAST = 60, 40, 15
 # In HTML what is between is folded into groups, as many as a browser opens without a pause.
-GROUP, GROUPS = 100, 10
+GROUP, GROUPS = 100, 6
 # Lines that are kept: an explanation asks for the same ones again and again.
 LINES = 4096
 # How far into containers and objects names are looked for, and how many objects in all.
@@ -132,7 +132,11 @@ class Names:
             for space in spaces:
                 passing = getattr(space, "passing", ())
                 for name, value in list(space.items()):
-                    if not name.startswith("_") and _is_value(value) and not (name in passing and is_variable(value)):
+                    if (
+                        not name.startswith("_")
+                        and leaf_of_quietly(value) is not None
+                        and not (name in passing and is_variable(value))
+                    ):
                         self._add(name, value, 0)
             for space in spaces:
                 for name, value in sorted(space.items(), key=lambda item: item[0] in getattr(space, "passing", ())):
@@ -159,11 +163,7 @@ class Names:
                 self._given.setdefault(id(x), name)
 
     def _add(self, name: str, value: Any, depth: int) -> None:
-        if isinstance(value, np.ndarray):
-            self._names.setdefault(id(value), name)
-            self._kept.append(value)
-            return
-        if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.generic)):
+        if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.ndarray, np.generic)):
             return
         leaf = leaf_of_quietly(value)
         if leaf is not None:
@@ -200,7 +200,7 @@ class Names:
         """What `x` is called in the table; a number is called by its value."""
         key = id(x)
         if not isinstance(x, jax.Array):
-            return self._names.get(key) or number_text(x)
+            return number_text(x)
         found = self._names.get(key) or self._given.get(key)
         if found is None:
             if not isinstance(x, jax.core.Tracer) and x.ndim == 0 and jax.numpy.issubdtype(x.dtype, np.number):
@@ -212,11 +212,9 @@ class Names:
     def typed(self, x: Any) -> str:
         """Its name with its dtype and shape: ``w: float32[3,4]``."""
         name = shortened(self.of(x))
-        return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name  # a number stands as it is
-
-
-def _is_value(value: Any) -> bool:
-    return isinstance(value, np.ndarray) or leaf_of_quietly(value) is not None
+        return (
+            f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
+        )  # a number stands as it is
 
 
 def _stored(entries: Sequence[Entry]) -> dict[int, str]:
@@ -225,16 +223,21 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
     The instruction behind the one that ran an entry tells it. One instruction may run several operations: what it gave
     back is then the last one's result, unless only another's was used afterwards.
     """
-    runs: list[tuple[int, int]] = []  # where an instruction's entries begin and end
+    runs: list[list[int]] = []  # where an instruction's entries begin and end, with those of functions that it called
+    running: dict[int, tuple[Any, list[int]]] = {}  # by code object: its last instruction, and the run
     for position, entry in enumerate(entries):
-        if runs and entry.where is not None and entry.where == entries[position - 1].where:
-            runs[-1] = runs[-1][0], position + 1
-        else:
-            runs.append((position, position + 1))
+        if entry.where is not None:
+            code, instruction = entry.where
+            before, run = running.get(id(code), (None, []))
+            if before == instruction:
+                run[1] = position + 1
+            else:
+                runs.append([position, position + 1])
+                running[id(code)] = instruction, runs[-1]
     last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
     found = {}
     for start, stop in runs:
-        name = _stored_after(*entries[stop - 1].where) if entries[stop - 1].where else None
+        name = _stored_after(*entries[stop - 1].where)
         if name is None or len(entries[stop - 1].outputs) != 1:
             continue
         used = {i for i in range(start, stop) for x in entries[i].outputs if last_use.get(id(x), -1) >= stop}
@@ -329,10 +332,10 @@ _NOT_MODELS = {
 _TELLING = ("axis", "axes", "perm", "permutation", "dimension", "keepdims", "equation", "y", "exponent")
 
 
-def options(op: recorder.Op) -> list[str]:
+def options(entry: Entry) -> list[str]:
     """What an operation was told besides its inputs: ``2`` of a power, ``axis=1`` of a sum."""
     try:
-        what, given = op.key
+        what, given = entry.op.key
         static = dict(given)
     except (TypeError, ValueError):  # an operation that is equal to itself only
         return []
@@ -340,7 +343,10 @@ def options(op: recorder.Op) -> list[str]:
         found = [{**eqn.params} for eqn in jaxprs.open_jaxpr(static["jaxpr"]).eqns]
         found = [params for params in found if any(key in params for key in _TELLING)]
         static = found[0] if len(found) == 1 and getattr(what, "name", None) in jaxprs.JIT else {}
-    return [_option(key, static[key]) for key in _TELLING if static.get(key) not in (None, False, ())]
+    told = [key for key in _TELLING if static.get(key) not in (None, False, ())]
+    if all(getattr(x, "shape", None) == () for x in entry.outputs):  # of all axes
+        told = [key for key in told if key not in ("axis", "axes")]
+    return [_option(key, static[key]) for key in told]
 
 
 def _option(key: str, value: Any) -> str:
@@ -447,7 +453,7 @@ class Table:
             position in self._carrying,
             ", ".join(outputs),
             entry.op.name.strip("_"),
-            ", ".join([*inputs, *options(entry.op)]),
+            ", ".join([*inputs, *options(entry)]),
             line_of(entry.where),
         )
 
@@ -542,21 +548,37 @@ def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
     return "\n".join(lines)
 
 
+# A notebook that its reader has not run yet is not trusted: its <style> is dropped, and what is said inline stays. So the
+# essentials are inline, as short as can be: there are many cells.
 _STYLE = (
-    "<style>.tapejax{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px;line-height:1.45}"
-    ".tapejax table{border-collapse:collapse;margin:2px 0;font-size:12px}.tapejax td,.tapejax th{text-align:left!important;"
-    "padding:2px 12px 2px 4px;border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top;white-space:nowrap}"
-    ".tapejax th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.7)}"
-    ".tapejax .n,.tapejax .t{opacity:.55}.tapejax .o{font-weight:600}.tapejax .d{color:#ea580c;font-weight:700}"
-    ".tapejax details{margin:2px 0}.tapejax summary{cursor:pointer;opacity:.75}"
-    ".tapejax .k{border:1px solid rgba(128,128,128,.5);border-radius:3px;padding:0 4px;margin-right:2px;font-weight:600}"
-    ".tapejax .in{white-space:normal}.tapejax .h{font-weight:600;margin-bottom:2px}</style>"
+    "<style>.tapejax table{border-collapse:collapse;margin:2px 0;font-size:12px}.tapejax td,.tapejax th{padding:2px 12px 2px 4px;"
+    "border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top;white-space:nowrap}.tapejax summary{cursor:pointer}"
+    ".tapejax th{border-bottom:1px solid rgba(128,128,128,.7)}.tapejax .in{white-space:normal}</style>"
 )
+_FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px;line-height:1.45"
+GREEN, RED, ORANGE = "#16a34a", "#dc2626", "#ea580c"  # readable on white and on black
 
 
 def page(body: str) -> str:
     """HTML with the package's style."""
-    return f'{_STYLE}<div class="tapejax">{body}</div>'
+    return f'{_STYLE}<div class="tapejax" style="{_FONT}">{body}</div>'
+
+
+def faint(text: Any) -> str:
+    """What is there to be looked up, as HTML."""
+    return f"<span style=opacity:.55>{html.escape(str(text))}</span>" if text != "" else ""
+
+
+def bold(text: str, colour: str = "inherit") -> str:
+    """What is read first, as HTML."""
+    return f"<b style=color:{colour}>{html.escape(text)}</b>" if text else ""
+
+
+def table_html(rows: Sequence[Sequence[str]], titles: Sequence[str] = ()) -> str:
+    """A table of cells that are HTML."""
+    head = "".join(f"<th style=text-align:left>{title}</th>" for title in titles)
+    body = "".join("<tr>" + "".join(f"<td style=text-align:left>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
 
 
 def html_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str, Any]]) -> str:
@@ -565,48 +587,41 @@ def html_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
         return page(html.escape(heading(tape, None)))
     names = Names(recording, spaces)
     table = Table(recording, names)
-    body = f'<div class="h">{html.escape(heading(tape, recording, names))}</div>'
+    body = f"<div>{bold(heading(tape, recording, names))}</div>"
     if len(table) <= ROWS:
         return page(body + _html_rows(table, range(len(table)), head=True) + _LEGEND)
     body += _html_rows(table, range(FIRST), head=True)
     stop = len(table) - LAST
     for i, start in enumerate(range(FIRST, stop, GROUP)):
         if i == GROUPS:
-            body += f'<div class="t">… {stop - start} more: tape[{start}] to tape[{stop - 1}]</div>'
+            body += f"<div>{faint(f'… {stop - start} more: tape[{start}] to tape[{stop - 1}]')}</div>"
             break
         part = range(start, min(start + GROUP, stop))
         body += f"<details><summary>operations {part[0]} to {part[-1]}</summary>{_html_rows(table, part)}</details>"
     return page(body + _html_rows(table, range(stop, len(table))) + _LEGEND)
 
 
-_LEGEND = '<div class="t"><span class="d">∂</span> carries gradient to what the tape watches</div>'
+_LEGEND = f"<div>{bold('∂', ORANGE)} {faint('carries gradient to what the tape watches')}</div>"
 
 
 def _html_rows(table: Table, positions: Sequence[int], head: bool = False) -> str:
     rows = []
-    if head:
-        titles = ("#", "", "value", "operation", "inputs", "line", "")
-        rows.append("<tr>" + "".join(f"<th>{title}</th>" for title in titles) + "</tr>")
     for position in positions:
         row = table[position]
         where, text = (str(row.line), row.line.text) if row.line else ("", "")
-        cells = (
-            f'<td class="n">{row.number}</td><td class="d">{"∂" if row.carries else ""}</td>'
-            f'<td>{_typed_html(row.value)}</td><td class="o">{html.escape(row.operation)}</td>'
-            f'<td class="in">{_typed_html(row.inputs)}</td><td class="n">{html.escape(where)}</td>'
-            f"<td>{html.escape(_cut(text, 80))}</td>"
-        )
-        rows.append(f"<tr>{cells}</tr>")
-    return f"<table>{''.join(rows)}</table>"
+        mark = bold("∂" if row.carries else "", ORANGE)
+        values = map(_typed_html, (row.value, row.inputs))
+        cells = (faint(row.number), mark, next(values), bold(row.operation), next(values), faint(where))
+        rows.append((*cells, html.escape(_cut(text, 80))))
+    return table_html(rows, ("#", "", "value", "operation", "inputs", "line", "") if head else ())
 
 
 def _typed_html(text: str) -> str:
-    """Names as they are, their types in grey."""
+    """Names as they are, their types faint."""
     parts = []
     for item in text.split(", "):
         name, colon, kind = item.partition(": ")
-        kind = f' <span class="t">{html.escape(kind)}</span>' if colon else ""
-        parts.append(f'<span style="white-space:nowrap">{html.escape(name)}{kind}</span>')
+        parts.append(html.escape(name) + (f" {faint(kind)}" if colon else ""))
     return ", ".join(parts)
 
 
@@ -623,8 +638,7 @@ def value_html(value: Any) -> str:
     if isinstance(array, jax.core.Tracer) or not isinstance(array, jax.Array) or not _is_small_matrix(array):
         return f"<pre>{html.escape(repr(value))}</pre>"
     found = np.asarray(array)
-    caption = f'<div class="h">{name} <span class="t">{html.escape(type_of(array))}</span></div>'
-    return page(caption + heat_map(found))
+    return page(f"<div><b>{name}</b> {faint(type_of(array))}</div>" + heat_map(found))
 
 
 def small_html(x: Any) -> str:
@@ -660,7 +674,7 @@ def _cell(x: Any, value: float, scale: float) -> str:
     else:
         fill = "background:repeating-linear-gradient(45deg,#888 0 3px,#bbb 3px 6px);color:#000;font-weight:700"
     text = str(x) if grid_is_whole(x) else f"{value:.3g}"
-    return f'<td style="{fill};padding:3px 7px;text-align:right!important;border:0">{html.escape(text)}</td>'
+    return f'<td style="{fill};padding:3px 7px;text-align:right;border:0">{html.escape(text)}</td>'
 
 
 def grid_is_whole(x: Any) -> bool:

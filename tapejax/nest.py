@@ -19,13 +19,13 @@ _PLAIN_LEAVES = frozenset((Tensor, Variable, float, int, bool, str, type(None)))
 _NESTS = (Sequence, Mapping, collections.abc.MappingView)
 
 
-def is_nested(structure: Any) -> bool:
-    """Whether `structure` is a sequence or a mapping.
+def is_nested(seq: Any) -> bool:
+    """Whether `seq` is a sequence or a mapping.
 
     >>> is_nested([]), is_nested({"a": 1}), is_nested("ab"), is_nested(1)
     (True, True, False, False)
     """
-    kind: Any = type(structure)  # to mypy a class is not hashable
+    kind: Any = type(seq)  # to mypy a class is not hashable
     return _is_nested_type(kind)
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -26,7 +27,7 @@ import numpy as np
 
 from . import nest, recorder
 from .dtypes import requested
-from .errors import InvalidArgumentError
+from .errors import DataLossError, InvalidArgumentError
 from .ops.random import state as random_state
 from .staging import tracing
 from .values import Tensor, raw
@@ -41,18 +42,23 @@ except ImportError as error:  # pragma: no cover
 
 # ---- elements -------------------------------------------------------------------------------------------------------
 #
-# An element is an array or a structure of arrays: tuples, named tuples and dicts. A list is an array where data come in
-# (`from_tensor_slices`), and a tuple where a function returns it, as in TensorFlow.
+# An element is an array or a structure of arrays: tuples, named tuples and dicts. A list is an array, but for one that a
+# function returns, which is a tuple, as in TensorFlow.
 
 
-def map_leaves(leaf: Callable, structure: Any, lists_too: bool = False) -> Any:
-    """`leaf` of everything that is no tuple or dict; with `lists_too`, lists become tuples."""
+def map_leaves(leaf: Callable, structure: Any) -> Any:
+    """`leaf` of everything that is no tuple or dict."""
     if isinstance(structure, Mapping):
-        return nest._like(structure, {key: map_leaves(leaf, x, lists_too) for key, x in structure.items()})
-    if isinstance(structure, tuple) or (lists_too and isinstance(structure, list)):
-        children = [map_leaves(leaf, x, lists_too) for x in structure]
+        return nest._like(structure, {key: map_leaves(leaf, x) for key, x in structure.items()})
+    if isinstance(structure, tuple):
+        children = [map_leaves(leaf, x) for x in structure]
         return type(structure)(*children) if hasattr(structure, "_fields") else tuple(children)
     return leaf(structure)
+
+
+def returned(leaf: Callable, result: Any) -> Any:
+    """`map_leaves` of what a function returned."""
+    return map_leaves(leaf, tuple(result) if isinstance(result, list) else result)
 
 
 def own_array(value: Any) -> np.ndarray:
@@ -76,7 +82,12 @@ def tensors(element: Any, is_tensor: Callable[[Any], bool] = lambda x: hasattr(x
     if not all(map(is_tensor, leaves)):  # windows are datasets
         return nest.map_structure(lambda x: Tensor(_place(x)[0]) if is_tensor(x) else x, element)
     found = map(Tensor, _place(*leaves))
-    return tuple(found) if type(element) is tuple and len(element) == len(leaves) else nest.packed(element, found)
+    return tuple(found) if _is_flat(element, leaves) else nest.packed(element, found)
+
+
+def _is_flat(element: Any, leaves: Sequence[Any]) -> bool:
+    """Whether `element` is a tuple of just its `leaves`."""
+    return type(element) is tuple and len(element) == len(leaves) and all(map(operator.is_, element, leaves))
 
 
 def stacked(elements: Sequence[Any]) -> Any:
@@ -121,6 +132,7 @@ class Pass:
 
     def __init__(self, known: Sequence[Sequence[int]] = ()):
         self.known = [list(numbers) for numbers in known]
+        self.threaded = False  # whether a stage has a thread of its own
         self._stages: dict[int, tuple[Seed, int, Iterator[int]]] = {}
         self._thread = threading.get_ident()
         self._settings: list[tuple[Callable, Any]] = [
@@ -173,6 +185,9 @@ class Steps(grain.IterDataset):
 
 
 class _Going(grain.DatasetIterator):
+    _steps: Iterator[Any] | None
+    _count: int
+
     def __init__(self, make: Callable[[], Iterable[Any]]):
         super().__init__()
         self._make = make
@@ -189,8 +204,7 @@ class _Going(grain.DatasetIterator):
         return {"count": self._count}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self._count: int = state["count"]
-        self._steps: Iterator[Any] | None = None
+        self._count, self._steps = state["count"], None
 
 
 def going(stage: Any) -> Any:
@@ -220,7 +234,7 @@ class Rows:
         """The rows, or with `size` batches of so many."""
         flat, order = nest.flatten(self.columns), self.order(run)
         chosen: Iterable[Any] = regrouped(order, size, drop) if size else (i for some in order for i in some.tolist())
-        if type(self.columns) is tuple and len(flat) == len(self.columns):
+        if _is_flat(self.columns, flat):
             return (tuple([x[i] for x in flat]) for i in chosen)
         return (nest.packed(self.columns, (x[i] for x in flat)) for i in chosen)
 
@@ -351,10 +365,9 @@ def padded(column: Sequence[Any], shape: Any, value: Any) -> np.ndarray:
         raise ValueError(f"the padded shape {tuple(wanted)} does not have the rank of the elements, {rank}")
     sizes = [most if size is None else size for size, most in zip(wanted, largest, strict=True)]
     if any(most > size for most, size in zip(largest, sizes, strict=True)):
-        raise InvalidArgumentError(
-            f"an element of shape {tuple(largest)} is larger than its padded shape {tuple(wanted)}"
-        )
+        raise DataLossError(f"an element of shape {tuple(largest)} is larger than its padded shape {tuple(wanted)}")
     filled = np.full((len(column), *sizes), value, column[0].dtype)
-    for target, x in zip(filled, column, strict=True):
-        target[tuple(map(slice, np.shape(x)))] = x
+    for i, x in enumerate(column):
+        place: Any = (i, *map(slice, np.shape(x)))
+        filled[place] = x
     return filled

@@ -324,13 +324,19 @@ def without_derivative(op: Op, constants: int = 0) -> Op:
 
     def refuse(cotangents: Sequence[Any]) -> Sequence[Any]:
         raise LookupError(
-            f"gradient registry has no entry for: {op.name}, a compiled program that asks Python for something as it runs (random "
-            "numbers of tf.random, io_callback). It would be given something else in the backward pass. Decorate the function "
-            "with tapejax.function in place of jax.jit, use tf.while_loop or tf.map_fn in place of lax.scan, or pass what it "
-            "asks for in as an argument (tf.random.stateless_normal with a seed)."
+            f"gradient registry has no entry for: {op.name}, a compiled program that asks Python for something as it runs "
+            "(random numbers of tf.random, io_callback). It would be given something else in the backward pass. Decorate the "
+            "function with tapejax.function in place of jax.jit, use tf.while_loop or tf.map_fn in place of lax.scan, or pass "
+            "what it asks for in as an argument (tf.random.stateless_normal with a seed)."
         )
 
-    return Op(op.name, lambda *inputs: op.fn(*inputs[constants:]), lambda *inputs: op.call(*inputs[constants:]), eager=True, pull=refuse)
+    def fn(*inputs: Any) -> Any:
+        return op.fn(*inputs[constants:])
+
+    def call(*inputs: Any) -> Any:
+        return op.call(*inputs[constants:])
+
+    return Op(op.name, fn, call, eager=True, pull=refuse)
 
 
 _copy = jax.jit(jnp.copy)

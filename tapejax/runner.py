@@ -20,6 +20,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -110,7 +111,7 @@ def _cell(source: str, name: str) -> Callable[[dict], None]:
         shown = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) and not _is_quiet(source) else []
         body = ast.Module(tree.body[: len(tree.body) - len(shown)], [])
         exec(compile(body, name, "exec", dont_inherit=True), names)
-        exec(compile(ast.Interactive(shown), name, "single", dont_inherit=True), names)  # type: ignore[arg-type]
+        exec(compile(ast.Interactive(shown), name, "single", dont_inherit=True), names)
 
     return step
 
@@ -140,7 +141,7 @@ def _display(*values: object) -> None:
 def _settings(full_traceback: bool) -> Iterator[None]:
     before = {
         "jax_enable_x64": jax.config.read("jax_enable_x64"),
-        "jax_traceback_filtering": jax.config.jax_traceback_filtering,
+        "jax_traceback_filtering": jax.config.jax_traceback_filtering,  # type: ignore[attr-defined]
     }
     jax.config.update("jax_enable_x64", True)
     if full_traceback:
@@ -254,18 +255,22 @@ class _Folded(traceback.StackSummary):
     """Frames, of which some stand for several."""
 
     def fold(self, frame: traceback.FrameSummary) -> None:
-        if not (self and isinstance(self[-1], _Fold)):
-            self.append(_Fold("", None, "", lookup_line=False))
-        self[-1].packages.append(_package(frame.filename))
+        last = self[-1] if self else None
+        if not isinstance(last, _Fold):
+            last = _Fold("", None, "", lookup_line=False)
+            self.append(last)
+        last.packages.append(_package(frame.filename))
 
-    def format_frame_summary(self, frame: traceback.FrameSummary, **how) -> str:  # from Python 3.13 on: in colour
-        return frame.text() if isinstance(frame, _Fold) else super().format_frame_summary(frame, **how)
+    def format_frame_summary(self, frame_summary: traceback.FrameSummary, **how: Any) -> str:  # 3.13 says colorize=
+        if isinstance(frame_summary, _Fold):
+            return frame_summary.text()
+        return super().format_frame_summary(frame_summary, **how)
 
 
 class _Fold(traceback.FrameSummary):
     __slots__ = ("packages",)
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.packages: list[str] = []
 

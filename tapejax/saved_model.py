@@ -32,6 +32,7 @@ from .dtypes import TensorShape
 from .function import ConcreteFunction, Function, Program
 from .module import Module
 from .ops import random
+from .ops.generator import Generator
 from .recorder import Op
 from .signatures import RANKS, TensorSpec, cast, describe, in_words, symbolic_inputs
 from .staging import Compiled, Slot
@@ -177,6 +178,8 @@ class _Saver:
             return self._container("tuple" if isinstance(value, tuple) else "list", value, enumerate(value), path)
         if isinstance(value, (Module, LoadedObject)):
             return self._container("object", value, _attributes(value), path)
+        if isinstance(value, Generator):
+            return self._container("object", value, [("state", value.state)], path)
         if hasattr(value, "trainable_variables") and hasattr(value, "variables"):  # a layer of Keras
             return self._container("object", value, [("variables", list(value.variables))], path)
         return None
@@ -282,9 +285,8 @@ class _Saver:
     def _slot(self, slot: Slot, path: str) -> Any:
         if slot.holder is random.state:
             return {"random": slot.attribute}
-        for seed, counter in random.state._own.items():
-            if counter is slot.holder:
-                return {"random": "own", "seed": seed}
+        if isinstance(slot.holder, random.Counter):
+            return {"random": "own", "seed": slot.holder.own}
         number = self._ids.get(id(slot.holder))
         if number is None:
             name = getattr(slot.holder, "name", slot.holder)
@@ -568,7 +570,7 @@ class _Loader:
         if "variable" in reference:
             return Slot(self._node(reference["variable"]), "_array", None, None)
         if reference["random"] == "own":
-            return Slot(random.state._own.setdefault(reference["seed"], random._Counter()), "count", None, None)
+            return Slot(random.state.apart(reference["seed"]), "count", None, None)
         return Slot(random.state, {"seed": "seed", "count": "count"}[reference["random"]], None, None)
 
     def array(self, name: str) -> Any:

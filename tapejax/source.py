@@ -1,19 +1,15 @@
 """A program printed as plain ``jnp`` code, one line an operation, that runs where it is pasted.
 
-Every spelling is tried before it is printed: it is traced, and taken only if it gives the very operations that were
-recorded. So ``jnp.sum(x, axis=1)`` can be guessed from a reduction that has lost its arguments, and a wrong guess costs
-nothing. What has no short spelling is written out, down to ``jax.lax`` and, at the last, to JAX's primitives.
+How an operation is spelled, `spelling` finds out. What has no short spelling is written out as a function of its own,
+down to ``jax.lax`` and, at the last, to JAX's primitives.
 """
 
 from __future__ import annotations
 
 import builtins
-import enum
 import functools
-import inspect
 import itertools
 import keyword
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -26,26 +22,23 @@ from jax.extend import core
 from . import jaxprs, nest, recorder
 from .listing import page, type_of
 from .program import Program
+from .spelling import (
+    SCOPE,
+    WIDTH,
+    Unspellable,
+    array_text,
+    closed_equation,
+    dtype_text,
+    is_name,
+    is_straight,
+    nearly,
+    number,
+    spelling_of,
+    static_arguments,
+)
 from .structures import Structure, is_variable, leaf_of
 
-# Arrays of more elements than this are not written out: the printed code takes them from names.
-WRITTEN_OUT = 100
-SPELLINGS_KEPT = 4096
-
-# Where printed code looks names up, and what it imports.
-_MODULES: dict[str, Any] = {
-    "jnp": jnp,
-    "jax.nn": jax.nn,
-    "jax.lax": jax.lax,
-    "jnp.linalg": jnp.linalg,
-    "jnp.fft": jnp.fft,
-    "jax.scipy.special": jax.scipy.special,
-    "jax.scipy.linalg": jax.scipy.linalg,
-    "jax.ops": jax.ops,
-}
-IMPORTS = "import jax\nimport jax.numpy as jnp\nimport numpy as np\n"
-_SCOPE = {"jax": jax, "jnp": jnp, "np": np}
-_RESERVED = {*keyword.kwlist, *dir(builtins), *_SCOPE, "f", "sources", "scan", "while_loop", "flat"}
+_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "f", "sources", "scan", "while_loop", "flat"}
 
 
 # ---- the function ---------------------------------------------------------------------------------------------------
@@ -152,7 +145,7 @@ class _FunctionPrinter:
             outs = [
                 self._new(slot, f"t{len(self.lines)}") if j in step.present else "_" for j, slot in enumerate(step.outs)
             ]
-            self.lines += self.code.operation(step.op, inputs, args, outs)
+            self.lines += self.code.operation(step.op, inputs, args, outs, step.wanted)
             for j in step.present:
                 slot, name = step.outs[j], outs[j]
                 if slot in given:  # an intermediate that is itself a source: it also moves by itself
@@ -197,7 +190,10 @@ class _FunctionPrinter:
         if not single and used:
             flat = isinstance(self.sources, (list, tuple)) and all(p == f"sources[{i}]" for i, p in enumerate(paths))
             if flat and len(used) == len(leaves):
-                self.lines.append(f"{', '.join(names)}{',' if len(names) == 1 else ''} = sources")
+                line = f"{', '.join(names)}{',' if len(names) == 1 else ''} = sources"
+                self.lines += (
+                    [line] if len(line) <= WIDTH else ["(", *(f"    {name}," for name in names), ") = sources"]
+                )
             else:
                 self.lines += [f"{names[i]} = {paths[i]}" for i in sorted(used)]
         given: dict[int, str] = {}
@@ -275,6 +271,9 @@ class Code:
         self.constants: list[str] = []
         self.large: dict[str, Any] = {}
         self._helper_of: dict[Any, str] = {}
+        self._operations: dict[
+            Any, tuple[Any, str | None]
+        ] = {}  # a loop that was unrolled does the same again and again
         self._known: dict[Any, tuple[Any, str]] = {}
         self._prelude: set[str] = set()
 
@@ -308,13 +307,28 @@ class Code:
 
     # -- operations --
 
-    def operation(self, op: Any, inputs: Sequence[Any], args: Sequence[str], outs: Sequence[str]) -> list[str]:
-        """The line that computes `outs` from `args` as `op` does from `inputs`."""
-        closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
+    def operation(
+        self, op: Any, inputs: Sequence[Any], args: Sequence[str], outs: Sequence[str], wanted: Sequence[int]
+    ) -> list[str]:
+        """The line that computes `outs` from `args` as `op` does from `inputs`; `wanted` are those that carry gradient."""
+        types = tuple(map(jax.typeof, inputs))
+        general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
+        key = op, types, general
+        if key not in self._operations:
+            closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
+            spelled = (
+                None
+                if getattr(closed, "consts", ())
+                else spelling_of(op.name, closed, types, general, static=static_arguments(op))
+            )
+            self._operations[key] = closed, spelled
+        closed, spelled = self._operations[key]
+        if spelled is not None:
+            return [_assign(outs, re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled))]
         jaxpr = jaxprs.open_jaxpr(closed)
         consts = [self.constant(c) for c in getattr(closed, "consts", ())]
-        if not consts and (spelled := _spelled(op.name, closed, [jax.typeof(x) for x in inputs], args)) is not None:
-            return [_assign(outs, spelled)]
+        if not consts and (text := nearly(op, inputs, args, wanted)) is not None:
+            return [_assign(outs, text)]
         if len(jaxpr.eqns) == 1 and not consts:
             eqn = jaxpr.eqns[0]
             if list(eqn.outvars) == list(jaxpr.outvars) and len(set(eqn.outvars)) == len(eqn.outvars):
@@ -373,18 +387,18 @@ class Code:
         name = eqn.primitive.name
         if name in jaxprs.JIT:
             inner = eqn.params["jaxpr"]
-            called = _spelled(eqn.params["name"], _closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
+            called = spelling_of(eqn.params["name"], closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
             return called or f"{self.helper(inner, eqn.params['name'])}({_arrays(args)})"
         if rule := _STRUCTURED.get(name):
             try:
                 if (text := rule(self, eqn, args)) is not None:
                     return text
-            except _Unspellable:
+            except Unspellable:
                 pass
-        called = _spelled(name, _closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
+        called = spelling_of(name, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
         if called is not None:
             return called
-        fn = core.jaxpr_as_fun(_closed_equation(eqn))
+        fn = core.jaxpr_as_fun(closed_equation(eqn))
         free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)}
         call = f"{self._object(fn, name)}({_arrays(list(free.values()))})"
         return f"{call}[0]" if len(eqn.outvars) == 1 else call
@@ -409,7 +423,7 @@ def _without_second_order(fn: Callable) -> Callable:
 
 def _arrays(args: Sequence[str]) -> str:
     """Arguments of a function that was written for arrays."""
-    return ", ".join(arg if _is_name(arg) else f"jnp.asarray({arg})" for arg in args)
+    return ", ".join(arg if is_name(arg) else f"jnp.asarray({arg})" for arg in args)
 
 
 def _definition(name: str, parameters: Sequence[str], body: Sequence[str]) -> str:
@@ -420,18 +434,6 @@ def _assign(outs: Sequence[str], text: str) -> str:
     if len(outs) == 1:
         return f"{outs[0]} = {text}" if not text.startswith("(*") else f"({outs[0]},) = {text}"
     return f"{', '.join(outs)} = {text}" if outs else text
-
-
-def _closed_equation(eqn: Any) -> Any:
-    """An equation as a program of its own, whose inputs are its distinct variables."""
-    free = list(dict.fromkeys(v for v in eqn.invars if not isinstance(v, core.Literal)))
-    params = eqn.primitive.get_bind_params(eqn.params)
-
-    def bind(*xs: Any) -> Any:
-        env = dict(zip(free, xs, strict=True))
-        return eqn.primitive.bind(*(v.val if isinstance(v, core.Literal) else env[v] for v in eqn.invars), **params)
-
-    return jax.make_jaxpr(bind)(*(jaxprs._spec(v.aval) for v in free))
 
 
 # ---- functions whose derivative is their own, and control flow ------------------------------------------------------
@@ -512,12 +514,14 @@ def _inlined(param: str) -> Callable:
 
 def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     p = eqn.params
+    if is_straight(eqn):
+        return f"{code.helper(p['call_jaxpr'], _name_of(p['call_jaxpr']) or 'function')}({_arrays(args)})"
     wish = _name_of(p["call_jaxpr"]) or "function"
-    if (text := _spelled(wish, _closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)) is not None:
+    if (text := spelling_of(wish, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)) is not None:
         return text
     count = len(p["call_jaxpr"].in_avals)
     if p["num_consts"]:
-        raise _Unspellable
+        raise Unspellable
     jaxpr, consts, zeros = p["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
     closed = core.ClosedJaxpr(jaxpr, consts)
     key = jaxprs._structure(p["call_jaxpr"]), jaxprs._structure(closed)
@@ -544,15 +548,15 @@ def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
 def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     p = eqn.params
     wish = _name_of(p["call_jaxpr"]) or "function"
-    if (text := _spelled(wish, _closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)) is not None:
+    if (text := spelling_of(wish, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)) is not None:
         return text
     avals = p["call_jaxpr"].in_avals
     if p["num_consts"]:
-        raise _Unspellable
+        raise Unspellable
     forward, consts = p["fwd_jaxpr_thunk"].call_wrapped(*[True] * len(avals))
     trees = p["out_trees"]()
     if len(trees) != 3:
-        raise _Unspellable
+        raise Unspellable
     passed_on = trees[2]  # for each residual the argument that it is, or None where the forward function computes it
     closed = core.ClosedJaxpr(forward, consts)
     outs = len(p["call_jaxpr"].out_avals)
@@ -651,525 +655,3 @@ _STRUCTURED: dict[str, Callable[[Code, Any, Sequence[str]], str | None]] = {
     "closed_call": _inlined("call_jaxpr"),
     "core_call": _inlined("call_jaxpr"),
 }
-
-
-# ---- spelling -------------------------------------------------------------------------------------------------------
-
-
-class _Unspellable(Exception):
-    """There is no code for this value or operation."""
-
-
-_spellings: dict[Any, str | None] = {}
-
-
-def _spelled(name: str, closed: Any, avals: Sequence[Any], args: Sequence[str], eqn: Any = None) -> str | None:
-    """The first spelling that gives the operations of `closed`, with `args` filled in; None if there is none."""
-    if eqn is None:
-        texts, kinds = list(args), list(avals)
-    else:  # of a single equation's operands only the distinct variables are inputs of `closed`
-        variables = {v: (a, v.aval) for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)}
-        texts, kinds = [a for a, _ in variables.values()], [aval for _, aval in variables.values()]
-    symbols = list(dict.fromkeys(text for text in texts if _is_name(text)))
-    inputs = [
-        ("input", symbols.index(text)) if _is_name(text) else _literal_key(eval(text, dict(_SCOPE)), aval)
-        for text, aval in zip(texts, kinds, strict=True)
-    ]
-    wanted = canonical(closed, inputs)
-    holes = [f"{{{i}}}" if _is_name(arg) else arg for i, arg in enumerate(args)]
-    same = tuple(args.index(arg) for arg in args)
-    key = (name, None if eqn is None else eqn.primitive.name, wanted, tuple(holes), same)
-    try:
-        if key not in _spellings:
-            if len(_spellings) >= SPELLINGS_KEPT:
-                _spellings.clear()
-            _spellings[key] = _find_spelling(name, closed, wanted, avals, holes, same, eqn)
-    except TypeError:  # something in there cannot be hashed
-        return None
-    found = _spellings[key]
-    return None if found is None else _fill(found, args)
-
-
-def _is_name(arg: str) -> bool:
-    return arg.isidentifier() and not keyword.iskeyword(arg)
-
-
-def _fill(template: str, args: Sequence[str]) -> str:
-    return re.sub(r"\{(\d+)\}", lambda m: args[int(m[1])], template)
-
-
-def _find_spelling(name, closed, wanted, avals, holes, same, eqn) -> str | None:
-    # what is written as a number stays a number while the spelling is tried
-    free = [i for i in range(len(holes)) if same[i] == i and holes[i].startswith("{")]
-    specs = []
-    for i in free:
-        aval = avals[i]
-        if not hasattr(aval, "shape"):
-            return None
-        specs.append(jaxprs._spec(aval))
-    tried = set()
-    for template in itertools.islice(_candidates(name, closed, avals, holes, eqn), 400):
-        if template in tried:
-            continue
-        tried.add(template)
-        try:
-            code = compile(_fill(template, [f"a{same[i]}" for i in range(len(holes))]), "<spelling>", "eval")
-
-            def call(*xs: Any, code: Any = code) -> Any:
-                return eval(code, {**_SCOPE, **{f"a{i}": x for i, x in zip(free, xs, strict=True)}})
-
-            traced, result = jax.make_jaxpr(call, return_shape=True)(*specs)
-            if canonical(traced) == wanted:
-                alone = isinstance(result, (list, tuple)) and len(traced.jaxpr.outvars) == 1
-                return f"{template}[0]" if alone else template
-        except Exception:  # it does not fit: the next one
-            continue
-    return None
-
-
-_INFIX = {
-    "add": "{} + {}",
-    "add_any": "{} + {}",
-    "sub": "{} - {}",
-    "subtract": "{} - {}",
-    "mul": "{} * {}",
-    "multiply": "{} * {}",
-    "div": "{} / {}",
-    "divide": "{} / {}",
-    "true_divide": "{} / {}",
-    "floor_divide": "{} // {}",
-    "remainder": "{} % {}",
-    "power": "{} ** {}",
-    "pow": "{} ** {}",
-    "float_power": "{} ** {}",
-    "matmul": "{} @ {}",
-    "dot_general": "{} @ {}",
-    "less": "{} < {}",
-    "lt": "{} < {}",
-    "less_equal": "{} <= {}",
-    "le": "{} <= {}",
-    "greater": "{} > {}",
-    "gt": "{} > {}",
-    "greater_equal": "{} >= {}",
-    "ge": "{} >= {}",
-    "equal": "{} == {}",
-    "eq": "{} == {}",
-    "not_equal": "{} != {}",
-    "ne": "{} != {}",
-    "bitwise_and": "{} & {}",
-    "and": "{} & {}",
-    "bitwise_or": "{} | {}",
-    "or": "{} | {}",
-}
-_PREFIX = {
-    "neg": "-{}",
-    "negative": "-{}",
-    "not": "~{}",
-    "invert": "~{}",
-    "abs": "jnp.abs({})",
-    "copy": "jnp.copy({})",
-}
-# TensorFlow's and JAX's inner names for functions that the user knows by another.
-_ALIASES = {
-    "max": ["maximum"],
-    "min": ["minimum"],
-    "rem": ["fmod"],
-    "log_sum_exp": ["logsumexp"],
-    "reduce_logsumexp": ["logsumexp"],
-    "logistic": ["sigmoid"],
-    "select_n": ["where"],
-    "rev": ["flip"],
-    "acos": ["arccos"],
-    "asin": ["arcsin"],
-    "atan": ["arctan"],
-    "atan2": ["arctan2"],
-    "acosh": ["arccosh"],
-    "asinh": ["arcsinh"],
-    "atanh": ["arctanh"],
-    "pow": ["power"],
-    "lgamma": ["gammaln"],
-    "erf_inv": ["erfinv"],
-    "is_finite": ["isfinite"],
-    "broadcast_in_dim": ["broadcast_to", "expand_dims"],
-    "concat": ["concatenate"],
-    "l2_normalize": [],
-    "reduce_and": ["all"],
-    "reduce_or": ["any"],
-}
-
-
-def _names(name: str) -> Iterator[str]:
-    plain = name.strip("_")
-    yield from (plain, name, plain.removeprefix("reduce_"), *_ALIASES.get(plain, ()))
-    if "_" in plain:
-        yield plain.replace("_", "")
-
-
-def _candidates(name: str, closed: Any, avals: Sequence[Any], holes: Sequence[str], eqn: Any) -> Iterator[str]:
-    """Guesses at how an operation of this name might be spelled, the nicest first."""
-    plain = name.strip("_")
-    safe = [f"({hole})" if hole.startswith("-") else hole for hole in holes]
-    flat = ", ".join(holes)
-    options = list(_options(closed))
-    outs = [v.aval for v in jaxprs.open_jaxpr(closed).outvars]
-    if len(holes) == 2:
-        if plain in _INFIX:
-            yield _INFIX[plain].format(*safe)
-        yield from (template.format(*safe) for n in _names(name) if (template := _INFIX.get(n)))
-    if len(holes) == 1 and plain in _PREFIX:
-        yield _PREFIX[plain].format(safe[0])
-    if len(outs) == 1:
-        yield from _special(plain, closed, holes, safe, outs[0], eqn)
-    for found in dict.fromkeys(_names(name)):
-        for module, namespace in _MODULES.items():
-            if not callable(getattr(namespace, found, None)):
-                continue
-            yield f"{module}.{found}({flat})"
-            for option in options:
-                yield f"{module}.{found}({flat}, {option})"
-            if len(holes) == 2:
-                for option in options:
-                    yield f"{module}.{found}({holes[0]}, {option}, initial={holes[1]})"
-            if len(holes) > 1:
-                yield f"{module}.{found}([{flat}])"
-                for option in options:
-                    yield f"{module}.{found}([{flat}], {option})"
-                if len(holes) == 2 and len(options):
-                    yield f"{module}.{found}({holes[1]}, {holes[0]})"
-    if eqn is not None and eqn.primitive.name not in jaxprs.JIT:
-        yield from _lax_calls(eqn, holes)
-
-
-def _options(closed: Any) -> Iterator[str]:
-    """Keyword arguments that could have led to the parameters that occur in a jaxpr."""
-    seen: dict[str, None] = {}
-    axes: list[Any] = []
-    for eqn in _all_equations(jaxprs.open_jaxpr(closed)):
-        for name in ("axes", "axis", "dimension", "dimensions", "permutation"):
-            value = eqn.params.get(name)
-            value = tuple(map(int, value)) if isinstance(value, tuple) and value else value
-            if value is not None and value not in axes:
-                axes.append(value)
-    for value in axes:
-        if isinstance(value, tuple) and len(value) == 1:
-            seen[f"axis={value[0]}"] = None
-            seen[f"axis={value[0]}, keepdims=True"] = None
-        seen[f"axis={value}"] = None
-        seen[f"axis={value}, keepdims=True"] = None
-    seen["keepdims=True"] = None
-    out = jaxprs.open_jaxpr(closed).outvars[0].aval if jaxprs.open_jaxpr(closed).outvars else None
-    if out is not None and getattr(out, "shape", None):
-        seen[f"{out.shape[-1]}"] = None
-        seen[f"num_segments={out.shape[0]}"] = None
-    yield from seen
-
-
-def _all_equations(jaxpr: Any) -> Iterator[Any]:
-    for eqn in jaxpr.eqns:
-        yield eqn
-        for inner in jaxprs._inner(eqn.params):
-            yield from _all_equations(jaxprs.open_jaxpr(inner))
-
-
-def _special(plain: str, closed: Any, holes: Sequence[str], safe: Sequence[str], out: Any, eqn: Any) -> Iterator[str]:
-    """Spellings that need shapes or parameters."""
-    x = safe[0] if safe else ""
-    shape, dtype = tuple(getattr(out, "shape", ())), getattr(out, "dtype", None)
-    params: dict[str, Any] = {}
-    for inner in _all_equations(jaxprs.open_jaxpr(closed)):
-        params = {**inner.params, **params}
-    name = plain.removeprefix("reduce_")
-    if name in ("reshape", "ravel"):
-        yield f"{x}.ravel()" if len(shape) == 1 else f"{x}.reshape{shape}"
-        yield f"{x}.reshape({shape})"
-    if name in ("transpose", "matrix_transpose", "swapaxes", "moveaxis", "permute_dims"):
-        yield f"{x}.T"
-        yield f"jnp.transpose({x}, {params.get('permutation')})"
-    if name in ("convert_element_type", "astype", "cast"):
-        yield f"{x}.astype({dtype_text(dtype)})"
-        yield f"jnp.asarray({x}, {dtype_text(dtype)})"
-    if name in ("broadcast_to", "broadcast_in_dim", "broadcast_arrays", "fill", "tile", "expand_dims"):
-        dims = params.get("broadcast_dimensions", ())
-        new = tuple(i for i in range(len(shape)) if i not in dims)
-        if math.prod(shape[i] for i in new) == 1 and new:
-            yield f"{x}[{', '.join('None' if i in new else ':' for i in range(max(new) + 1))}]"
-            yield f"jnp.expand_dims({x}, {new})"
-        yield f"jnp.broadcast_to({x}, {shape})"
-        yield f"jnp.full({shape}, {x})"
-        yield f"jax.lax.broadcast_in_dim({x}, {shape}, {literal(tuple(dims))})"
-    if name in ("squeeze",):
-        dims = tuple(params.get("dimensions", ()))
-        yield f"jnp.squeeze({x}, {dims[0] if len(dims) == 1 else dims})"
-        yield f"jax.lax.squeeze({x}, {dims})"
-    if name == "slice" and eqn is not None:
-        index = _index(
-            eqn.params["start_indices"],
-            eqn.params["limit_indices"],
-            eqn.params["strides"],
-            eqn.invars[0].aval.shape,
-        )
-        yield f"{x}[{index}]"
-    if name == "integer_pow":
-        yield f"{x} ** {params.get('y')}"
-    if name == "square":
-        yield f"jnp.square({x})"
-    if name == "select_n" and len(holes) == 3:
-        yield f"jnp.where({holes[0]}, {holes[2]}, {holes[1]})"
-    if name in ("concatenate", "concat", "stack", "hstack", "vstack"):
-        axis = params.get("dimension", 0)
-        yield f"jnp.{'concatenate' if name == 'concat' else name}([{', '.join(holes)}], {axis})"
-        yield f"jnp.stack([{', '.join(holes)}], {axis})"
-    if name in ("rev", "flip"):
-        yield f"jnp.flip({x}, {tuple(params.get('dimensions', ()))})"
-    if name in ("iota", "arange"):
-        yield f"jnp.arange({shape[0] if shape else 0}, dtype={dtype_text(dtype)})"
-        yield f"jax.lax.broadcasted_iota({dtype_text(dtype)}, {shape}, {params.get('dimension')})"
-    if name == "one_hot" and shape:
-        yield f"jax.nn.one_hot({holes[0]}, {shape[-1]})"
-        yield f"jax.nn.one_hot({holes[0]}, {shape[-1]}, dtype={dtype_text(dtype)})"
-    if name in ("dynamic_slice",):
-        yield f"jax.lax.dynamic_slice({holes[0]}, [{', '.join(holes[1:])}], {params.get('slice_sizes')})"
-    if name in ("dynamic_update_slice",):
-        yield f"jax.lax.dynamic_update_slice({holes[0]}, {holes[1]}, [{', '.join(holes[2:])}])"
-    if name in ("clip", "clamp") and len(holes) == 3:
-        yield f"jnp.clip({holes[0]}, {holes[1]}, {holes[2]})"
-        yield f"jnp.clip({holes[1]}, {holes[0]}, {holes[2]})"
-        yield f"jax.lax.clamp({', '.join(holes)})"
-    if name in ("einsum", "dot_general", "tensordot", "dot") and len(holes) == 2:
-        if (dims := params.get("dimension_numbers")) is not None and eqn is not None:
-            yield from _einsums(dims, [len(v.shape) for v in _input_avals(closed, eqn)], holes)
-
-
-def _input_avals(closed: Any, eqn: Any) -> list[Any]:
-    return [v.aval for v in eqn.invars]
-
-
-def _einsums(dims: Any, ranks: Sequence[int], holes: Sequence[str]) -> Iterator[str]:
-    (left, right), (batch_left, batch_right) = dims
-    letters = iter("ijklmnopqrstuvw")
-    a = [next(letters) for _ in range(ranks[0])]
-    b = [""] * ranks[1]
-    for i, j in (*zip(left, right, strict=True), *zip(batch_left, batch_right, strict=True)):
-        b[j] = a[i]
-    b = [x or next(letters) for x in b]
-    out = [a[i] for i in batch_left] + [x for i, x in enumerate(a) if i not in (*left, *batch_left)]
-    out += [x for j, x in enumerate(b) if j not in (*right, *batch_right)]
-    first, second, orders = "".join(a), "".join(b), [out]
-    if len(out) <= 4:
-        orders += [list(order) for order in itertools.permutations(out)]
-    for order in orders:
-        yield f"jnp.einsum({f'{first},{second}->' + ''.join(order)!r}, {holes[0]}, {holes[1]})"
-        yield f"jnp.einsum({f'{second},{first}->' + ''.join(order)!r}, {holes[1]}, {holes[0]})"
-    yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(left)})"
-
-
-def _index(start: Sequence[int], limit: Sequence[int], strides: Any, shape: Sequence[int]) -> str:
-    parts = []
-    for a, b, step, size in zip(start, limit, strides or [1] * len(shape), shape, strict=True):
-        step_text = "" if step == 1 else f":{step}"
-        parts.append(f"{a or ''}:{'' if b == size else b}{step_text}")
-    while len(parts) > 1 and parts[-1] == ":":
-        parts.pop()
-    return ", ".join(parts)
-
-
-def _lax_calls(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
-    """The function of `jax.lax` with the primitive's name and parameters; then the primitive itself."""
-    name = eqn.primitive.name.replace("-", "_")
-    parameters = {}
-    for key, value in eqn.params.items():
-        try:
-            parameters[key] = literal(value)
-        except _Unspellable:
-            parameters[key] = ""
-    for found in (name, name.replace("_", ""), f"linalg.{name}"):
-        function = getattr(jax.lax.linalg if "." in found else jax.lax, found.split(".")[-1], None)
-        if callable(function):
-            accepted = inspect.signature(function).parameters
-            known = [f"{k}={v}" for k, v in parameters.items() if k in accepted and v]
-            some = [text for text in known if not text.endswith("=None")]
-            for lists in (
-                ", ".join(holes),
-                f"{holes[0]}, [{', '.join(holes[1:])}]" if holes else "",
-                f"[{', '.join(holes)}]",
-            ):
-                yield f"jax.lax.{found}({', '.join([lists, *some])})"
-                yield f"jax.lax.{found}({', '.join([lists, *known])})"
-    if hasattr(core.primitives, f"{name}_p") and all(parameters.values()):
-        items = [*holes, *(f"{k}={v}" for k, v in parameters.items())]
-        yield f"jax.extend.core.primitives.{name}_p.bind({', '.join(items)})"
-
-
-def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
-    """What a jaxpr computes, as hashable data: nested ``jit`` is written out, what nobody reads is left out."""
-    jaxpr = jaxprs.open_jaxpr(closed)
-    rows: list[Any] = []
-    numbers = itertools.count()
-
-    def run(jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        env: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_constant_key, consts), strict=True))
-        env.update(zip(jaxpr.invars, inputs, strict=True))
-
-        def read(v: Any) -> Any:
-            return _literal_key(v.val, v.aval) if isinstance(v, core.Literal) else env[v]
-
-        for eqn in jaxpr.eqns:
-            ins = tuple(map(read, eqn.invars))
-            if eqn.primitive.name in jaxprs.JIT:
-                inner = eqn.params["jaxpr"]
-                outs = run(jaxprs.open_jaxpr(inner), jaxprs._consts(inner), ins)
-            elif eqn.primitive.name == "convert_element_type" and (folded := _converted(ins[0], eqn)) is not None:
-                outs = [folded]
-            else:
-                avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
-                outs = [("value", next(numbers)) for _ in eqn.outvars]
-                params = tuple(
-                    (key, _plain(value))
-                    for key, value in jaxprs._parameters(eqn.primitive, eqn.params)
-                    if key != "name" and eqn.params[key] is not None
-                )
-                name = "add" if eqn.primitive.name == "add_any" else eqn.primitive.name
-                rows.append((outs, (name, params, ins, avals, tuple(outs))))
-            env.update(zip(eqn.outvars, outs, strict=True))
-        return [read(v) for v in jaxpr.outvars]
-
-    given = [("input", i) for i in range(len(jaxpr.invars))] if inputs is None else inputs
-    results = run(jaxpr, jaxprs._consts(closed), given)
-    return _live(rows, results, [v.aval for v in jaxpr.outvars])
-
-
-def _plain(parameter: Any) -> Any:
-    # JAX keeps a NumPy integer where it was given one; it is the same axis
-    if isinstance(parameter, tuple):
-        if len(parameter) == 2 and isinstance(parameter[0], type) and issubclass(parameter[0], np.integer):
-            return (int, int(parameter[1]))
-        return tuple(map(_plain, parameter))
-    return parameter
-
-
-def _live(rows: list[Any], results: list[Any], avals: Sequence[Any]) -> Any:
-    needed, kept = set(results), []
-    for outs, row in reversed(rows):
-        if any(out in needed for out in outs):
-            needed.update(row[2])
-            kept.append((outs, row))
-    renamed: dict[Any, Any] = {}
-    final = []
-    for outs, (name, params, ins, out_avals, _) in reversed(kept):
-        final.append((name, params, tuple(renamed.get(x, x) for x in ins), out_avals))
-        for out in outs:
-            renamed[out] = ("value", len(renamed))
-    return (
-        tuple(final),
-        tuple(renamed.get(x, x) for x in results),
-        tuple((a.shape, a.dtype, a.weak_type) for a in avals),
-    )
-
-
-def _literal_key(value: Any, aval: Any) -> Any:
-    return ("literal", repr(np.asarray(value).tolist()), str(aval.dtype), tuple(aval.shape))
-
-
-def _constant_key(value: Any) -> Any:
-    if getattr(value, "ndim", 1) == 0 and not isinstance(value, jax.core.Tracer) and hasattr(value, "dtype"):
-        return ("literal", repr(np.asarray(value).tolist()), str(value.dtype), ())
-    return ("constant", jaxprs._Same(value))
-
-
-def _converted(source: Any, eqn: Any) -> Any:
-    """A number that is converted is the number of the new dtype."""
-    if source[0] != "literal":
-        return None
-    dtype = eqn.params["new_dtype"]
-    value = np.asarray(eval(source[1], {"nan": math.nan, "inf": math.inf})).astype(dtype)
-    return ("literal", repr(value.tolist()), str(np.dtype(dtype)), source[3])
-
-
-# ---- literals -------------------------------------------------------------------------------------------------------
-
-
-def dtype_text(dtype: Any) -> str:
-    """``jnp.float32``."""
-    name = np.dtype(dtype).name
-    return "jnp.bool_" if name == "bool" else f"jnp.{name}" if hasattr(jnp, name) else f"np.dtype({name!r})"
-
-
-def number(x: Any) -> str:
-    """A Python number, or one element of an array, as code."""
-    found = np.asarray(x)
-    if found.dtype.kind in "biu":
-        return repr(found.item())
-    if found.dtype.kind == "c":
-        item = found.item()
-        return f"complex({_float(item.real)}, {_float(item.imag)})"
-    if isinstance(x, float) or found.dtype == np.float64:
-        return _float(float(found))
-    return _float(str(found[()]))
-
-
-def _float(x: Any) -> str:
-    text = repr(x) if isinstance(x, float) else x
-    if "nan" in text:
-        return "jnp.nan"
-    return text.replace("inf", "jnp.inf")
-
-
-def array_text(x: Any) -> str | None:
-    """An array as code, None if it is too large (or is no array of numbers)."""
-    if jnp.issubdtype(x.dtype, jax.dtypes.extended):
-        data = jax.random.key_data(x)
-        inner = array_text(data)
-        return None if inner is None else f"jax.random.wrap_key_data({inner})"
-    weak = bool(getattr(getattr(x, "aval", None), "weak_type", False))
-    found, dtype = np.asarray(x), dtype_text(x.dtype)
-    if not found.shape:
-        return number(found) if weak else f"{dtype}({number(found)})"
-    if found.size == 0:
-        return f"jnp.zeros({found.shape}, {dtype})"
-    first = found.flat[0]
-    if (found == first).all() and not (found.dtype.kind == "f" and first == 0 and np.signbit(found).any()):
-        fill = {"0": "zeros", "1": "ones"}.get(number(first).removesuffix(".0"))
-        return f"jnp.{fill}({found.shape}, {dtype})" if fill else f"jnp.full({found.shape}, {number(first)}, {dtype})"
-    if found.ndim == 1 and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
-        return f"jnp.arange({found.size}, dtype={dtype})"
-    if found.size > WRITTEN_OUT:
-        return None
-    return f"jnp.array({_nested(found)}, {dtype})"
-
-
-def _nested(found: np.ndarray) -> str:
-    if not found.ndim:
-        return number(found)
-    return f"[{', '.join(map(_nested, found))}]"
-
-
-def literal(value: Any) -> str:
-    """A primitive's parameter as code."""
-    if value is None or isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum):
-        return repr(value)
-    if isinstance(value, float):
-        return _float(value)
-    if isinstance(value, np.integer):
-        return str(int(value))
-    if type(value).__name__ == "FftType":
-        return repr(value.name)
-    if isinstance(value, enum.Enum):
-        kind = type(value)
-        if getattr(jax.lax, kind.__name__, None) is kind:
-            return f"jax.lax.{kind.__name__}.{value.name}"
-        raise _Unspellable(value)
-    if isinstance(value, np.dtype) or isinstance(value, type) and issubclass(value, np.generic):
-        return dtype_text(value)
-    if isinstance(value, np.ndarray):
-        if value.size > WRITTEN_OUT:
-            raise _Unspellable(value)
-        return f"np.array({value.tolist()!r}, {dtype_text(value.dtype)})"
-    kind = type(value)
-    if getattr(jax.lax, kind.__name__, None) is kind:  # GatherDimensionNumbers and its kin
-        fields = getattr(value, "_fields", None) or [f for f in getattr(kind, "__dataclass_fields__", ())]
-        return f"jax.lax.{kind.__name__}({', '.join(f'{f}={literal(getattr(value, f))}' for f in fields)})"
-    if kind is tuple:
-        return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
-    if kind is list:
-        return f"[{', '.join(map(literal, value))}]"
-    raise _Unspellable(value)

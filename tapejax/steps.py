@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import derivatives, listing, recorder
-from .errors import InvalidArgumentError
-from .listing import Line, Names, line_of, page, type_of, value_text
+from .errors import NonFiniteError
+from .listing import Line, Names, bold, faint, line_of, page, table_html, type_of, value_text
 from .program import extract, leading, list_entries
 from .recorder import Entry
 from .structures import Structure, conjugate
@@ -141,52 +141,35 @@ class Backward:
 
     def _repr_html_(self) -> str:
         first, left_out, last = self._parts()
-        body = f'<div class="h">{html.escape(self._heading())}</div>' + _html_rows(first, head=True)
+        body = f"<div>{bold(self._heading())}</div>{_html_rows(first, head=True)}"
         if left_out:
-            body += f'<div class="t">… {left_out} more: iterate over the steps for them</div>' + _html_rows(last)
+            body += f"<div>{faint(f'… {left_out} more: iterate over the steps for them')}</div>{_html_rows(last)}"
         return page(body)
 
 
 def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
-    rows = []
-    if head:
-        titles = ("#", "operation", "cotangent that comes in", "cotangents that go out", "line")
-        rows.append("<tr>" + "".join(f"<th>{title}</th>" for title in titles) + "</tr>")
-    for step in steps:
-        where = f'<span class="n">{html.escape(str(step.line))}</span> {html.escape(step.line.text)}' if step.line else ""
-        cells = [_cotangents_html(step.of, values) for values in (step.incoming, step.outgoing)]
-        rows.append(
-            f'<tr><td class="n">{step.number}</td><td class="o">{html.escape(step.operation)}</td>'
-            f"<td>{cells[0]}</td><td>{cells[1]}</td><td>{where}</td></tr>"
+    rows = [
+        (
+            faint(step.number),
+            bold(step.operation),
+            _cotangents_html(step.of, step.incoming),
+            _cotangents_html(step.of, step.outgoing),
+            f"{faint(step.line)} {html.escape(step.line.text)}" if step.line else "",
         )
-    return f"<table>{''.join(rows)}</table>"
+        for step in steps
+    ]
+    titles = ("#", "operation", "cotangent that comes in", "cotangents that go out", "line")
+    return table_html(rows, titles if head else ())
 
 
 def _cotangents_html(of: str, values: Sequence[tuple[str, Any]]) -> str:
     return "".join(
-        f'<div>∂{html.escape(of)}/∂{html.escape(name)} <span class="t">{html.escape(type_of(x))}</span>'
-        f"{listing.small_html(x)}</div>"
+        f"<div>∂{html.escape(of)}/∂{html.escape(name)} {faint(type_of(x))}{listing.small_html(x)}</div>"
         for name, x in values
     )
 
 
 # ---- numbers that are none ------------------------------------------------------------------------------------------
-
-
-class NonFiniteError(InvalidArgumentError):
-    """A value or a cotangent is NaN or infinite.
-
-    `direction` says where, "forward" or "backward"; `entry` is the operation, `line` the line that ran it, `value` the
-    array.
-    """
-
-    def __init__(self, message: str, direction: str = "", entry: Entry | None = None, value: Any = None):
-        super().__init__(message)
-        self.direction, self.entry, self.value = direction, entry, value
-
-    @property
-    def line(self) -> Line | None:
-        return line_of(self.entry.where) if self.entry else None
 
 
 def check_numerics(walk: Backward, ends: Sequence[Any]) -> None:

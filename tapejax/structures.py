@@ -61,7 +61,7 @@ def _in_pytree(value: Any) -> Leaf | None:
     parts, tree = jax.tree.flatten(value)
     if len(parts) != 1 or jax.tree_util.treedef_is_leaf(tree):
         return leaf
-    return leaf._replace(wrap=lambda x: tree.unflatten([x]))
+    return leaf._replace(wrap=lambda x: jax.tree.unflatten(tree, [x]))
 
 
 def _require_alive(leaf: Leaf) -> None:

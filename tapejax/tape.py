@@ -540,7 +540,7 @@ class GradientTape:
         the order of the backward pass. The tape is not used up.
 
         Raises:
-          NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The message
+          tf.errors.NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The message
             names the operation and the line that ran it; ``error.entry``, ``error.line``, ``error.direction`` and
             ``error.value`` are for programs.
 
@@ -551,7 +551,7 @@ class GradientTape:
         ...     y = jnp.where(x > 0.0, jnp.sqrt(x), 0.0)
         >>> tape.check_numerics(y, x)
         Traceback (most recent call last):
-        tapejax.steps.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
+        tapejax.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
         """
         from . import listing, steps
 

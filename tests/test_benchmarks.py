@@ -18,7 +18,7 @@ def arrays(result):
     return [np.asarray(leaf) for leaf in jax.tree.leaves(result)]
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name != "keras"])  # which tests/keras_on_jax has
 def test_tapejax_computes_what_jax_computes(name):
     workload = WORKLOADS[name]
     ours = (workload.tapejax or workload.taped)(tapejax)
@@ -26,7 +26,10 @@ def test_tapejax_computes_what_jax_computes(name):
     for i in range(2):
         (loss, gradients), (expected, expected_gradients) = ours(i), theirs(i)
         np.testing.assert_allclose(float(loss), float(expected), rtol=1e-3)
-        if name not in ("train-mlp", "function"):  # there the hand-written step returns new weights in place of gradients
+        if name not in (
+            "train-mlp",
+            "function",
+        ):  # there the hand-written step returns new weights in place of gradients
             for one, other in zip(arrays(gradients), arrays(expected_gradients), strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 

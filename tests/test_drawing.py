@@ -11,7 +11,7 @@ import pytest
 import tapejax as tf
 from tapejax import drawing, listing
 
-pytest.importorskip("matplotlib")
+matplotlib = pytest.importorskip("matplotlib")
 
 
 def recorded(count=1):
@@ -101,6 +101,65 @@ def test_long_tapes_are_folded():
     assert picture.figure.get_size_inches()[1] < 40
 
 
+def test_rounds_of_a_loop_are_folded_whole():
+    w = tf.Variable(tf.ones([2, 2]))
+    with tf.GradientTape() as tape:
+        h = tf.ones([1, 2]) * 2.0
+        for _ in range(40):
+            z = tf.sigmoid(h @ w)
+            r = tf.tanh(z) * h
+            h = r + z
+        loss = tf.reduce_sum(h)
+    folded = [node for node in nodes_of(tape, [loss._array], [w._array]) if "operations" in node.note]
+    assert len({(node.label, node.note) for node in folded}) <= 3  # whole rounds look all the same
+    assert len(folded) <= drawing.GROUPS + 2
+    assert sum(node.note.startswith("10 operations") for node in folded) == 20  # two rounds of five in each
+    assert drawing._loop("aabcabcabcabc") == (1, 3) and drawing._loop("abcdefgh") == (0, 1)
+
+
+def test_wide_pictures_run_down_the_page():
+    tape, x, c, y = recorded(2)
+    width, height = tape.draw(y, x).figure.get_size_inches()
+    assert width < drawing.ACROSS + 1
+    tape, x, c, y = recorded(20)
+    width, height = tape.draw(y, x).figure.get_size_inches()
+    assert height > 2 * width
+
+
+def test_a_chain_is_drawn_straight():
+    """Weights stand beside it and do not push it aside."""
+    ws = [tf.Variable(tf.ones([2, 2])) for _ in range(12)]
+    with tf.GradientTape() as tape:
+        h = tf.ones([1, 2])
+        for w in ws:
+            h = tf.nn.relu(h @ w)
+    layers = drawing.arrange(nodes_of(tape, [h._array], [w._array for w in ws]))
+    places = [node.at for layer in layers for node in layer if node.kind == "operation"]
+    assert max(places) - min(places) < 1.5
+
+
+def test_the_legend_tells_what_is_there():
+    tape, x, c, y = recorded()
+    assert "target" in texts(tape.draw(y, x)) and "target" not in texts(tape.draw(sources=x))
+    with tf.GradientTape() as tape:
+        y = x * 2.0
+    said = texts(tape.draw(y, x))
+    assert "does not" not in said and "constant" not in said and "carries gradient" not in said  # it is the target
+
+
+def test_the_users_style_does_not_spoil_it():
+    import matplotlib
+
+    tape, x, c, y = recorded()
+    with matplotlib.rc_context(
+        {"figure.constrained_layout.use": True, "font.family": "serif", "savefig.bbox": "tight"}
+    ):
+        styled = tape.draw(y, x)
+        assert styled._repr_svg_() == tape.draw(y, x)._repr_svg_()
+    assert styled._repr_svg_() == tape.draw(y, x)._repr_svg_()
+    assert 'style="max-width:100%' in styled._repr_svg_()
+
+
 def test_svg(tmp_path):
     tape, x, c, y = recorded()
     picture = tape.draw(y, x)
@@ -110,10 +169,20 @@ def test_svg(tmp_path):
     assert (tmp_path / "tape.png").stat().st_size > 1000
 
 
+def test_png_for_notebooks_that_are_not_trusted():
+    tape, x, c, y = recorded()
+    with matplotlib.rc_context({"figure.constrained_layout.use": True}):  # a notebook takes both pictures
+        picture = tape.draw(y, x)
+        svg, (png, metadata) = picture._repr_svg_(), picture._repr_png_()
+        assert (svg, (png, metadata)) == (picture._repr_svg_(), picture._repr_png_())
+    assert png.startswith(b"\x89PNG")
+    assert metadata["width"] == pytest.approx(96 * picture.figure.get_size_inches()[0], abs=1)
+
+
 def test_odd_tapes():
     with tf.GradientTape() as tape:
         pass
-    assert len(texts(tape.draw())) == 4  # the legend
+    assert texts(tape.draw()) == []
     x = jnp.ones(3)
     with tf.GradientTape() as tape:
         tape.watch(x)

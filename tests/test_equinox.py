@@ -97,7 +97,10 @@ def assert_same(found, expected):
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=2e-5, atol=1e-6), found, expected)
 
 
-@pytest.mark.parametrize("name", CASES)
+SLOW = ("attention", "convolutions")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in CASES])
 def test_gradient_is_that_of_filter_grad(name):
     make, loss_of = CASES[name]
     model = make()

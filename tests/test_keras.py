@@ -25,7 +25,9 @@ def run(*command, **environment):
 @pytest.mark.parametrize("part", ["layers", "optimizers", "tensors"])
 def test_keras_on_jax(part):
     """The tests in tests/keras_on_jax."""
-    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(HERE / "keras_on_jax" / f"{part}.py"))
+    done = run(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(HERE / "keras_on_jax" / f"{part}.py")
+    )
     assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import io
 import re
 import subprocess
 import sys
@@ -148,6 +149,84 @@ def test_rebound_names_belong_to_their_last_value():
     assert values == ["t0:", "t1:", "h:"]
 
 
+def test_names_that_are_gone():
+    """Locals of a function that has returned, and what a name meant before it was bound anew."""
+    layers = [tf.Variable(tf.ones([2, 2])) for _ in range(2)]
+
+    def net(h):
+        for layer in layers:
+            h = tf.nn.relu(h @ layer)
+        scale = h * 0.5
+        (shifted := scale + 1.0)
+        return shifted
+
+    with tf.GradientTape() as tape:
+        h = net(tf.constant([[1.0, 2.0]]))
+        first = second = h * 2.0
+        a, b = tf.split(first, 2, axis=1)
+        h = tf.reduce_sum(h)
+    values = [row.split(":")[0].split()[-1] for row in str(tape).splitlines()[2 : 2 + len(tape)]]
+    assert values == ["t0", "h_1", "t2", "h_3", "scale", "shifted", "first", "a", "h"]
+    assert "layers[0]: float32[2,2]" in str(tape) and "layers[1]" in str(tape) and second is first
+    assert b.shape == (1, 1) and str(tape).startswith("GradientTape: 9 operations; watching layers[0], layers[1]")
+
+
+def test_a_name_needs_to_be_sure():
+    """Where one instruction runs several operations, and another's result than the last is used, no name is given."""
+
+    def twice(v):
+        return v
+
+    def pair(x):
+        y = sorted([x * 2.0, x * 3.0], key=float)[0]
+        return y + 1.0
+
+    x = tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        out = twice(pair(x))
+    assert float(out) == 3.0
+    names = [row.split(":")[0].split()[-1] for row in str(tape).splitlines()[2 : 2 + len(tape)]]
+    assert names == ["t0", "t1", "out"]
+
+
+def test_numpy_arrays_are_shown_by_their_type():
+    with tf.GradientTape() as tape:
+        jnp.ones(3) * np.zeros(3, np.float32)
+    assert ", float32[3]  " in str(tape) and "float32[3]: float32[3]" not in str(tape)
+
+
+def test_arguments_that_are_no_arrays():
+    x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    a = jnp.ones((2, 2))
+    with tf.GradientTape() as tape:
+        x**2, tf.reduce_sum(x, axis=1), tf.reduce_mean(x, 0, keepdims=True), tf.einsum("ij->ji", x)
+        a**3, jnp.sum(a, axis=0), jnp.concatenate([a, a], 1), jnp.cumsum(a, 1)
+    inputs = [line.split("float32[2,2], ")[-1].split("  ")[0] for line in str(tape).splitlines()[2 : 2 + len(tape)]]
+    assert inputs == ["2", "axis=1", "axis=0, keepdims=True", "'ij->ji'", "3", "axis=0", "axis=1", "axis=1"]
+    assert repr(tape[1:3]).count("reduce_") == 2
+
+
+def test_long_names_are_cut_where_they_begin():
+    assert listing.shortened("sequential/batch_normalization/moving_variance") == "…/moving_variance"
+    assert listing.shortened("a_name_without_any_path_that_is_long_all_the_same") == (
+        "a_name_without_any_path_that_is_long_all_the_same"
+    )
+    assert listing.shortened("dense/kernel") == "dense/kernel"
+
+
+def test_rows_fit_the_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    tape, *_ = recorded()
+    wide = str(tape)
+    monkeypatch.setenv("COLUMNS", "70")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    narrow = str(tape)
+    assert max(map(len, narrow.splitlines()[1:-1])) == 70 < max(map(len, wide.splitlines()))
+
+
 def test_marks_what_carries_gradient():
     x = tf.Variable([1.0, 2.0])
     with tf.GradientTape() as tape:
@@ -169,7 +248,7 @@ def test_long_tapes_are_folded():
     assert len(text.splitlines()) < 70 and "9945 more: tape[40] to tape[9984]" in text
     page = Balanced(html)
     assert page.folded == listing.GROUPS and page.rows < 1200 and len(html) < 500_000
-    assert "8945 more: tape[1040] to tape[9984]" in html
+    assert "9345 more: tape[640] to tape[9984]" in html
 
 
 def test_html_is_escaped():
@@ -215,6 +294,50 @@ def test_lines_of_code_without_a_file():
     assert str(space["tape"][0].line) == "<cell>:2"
 
 
+def test_lines_in_a_notebook():
+    """``In [3]:2``, as the notebook counts its cells."""
+    pytest.importorskip("IPython")
+    code = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_cell("import tapejax as tf; x = tf.Variable(2.0)", store_history=True)
+shell.run_cell("def square(v):\\n    return v * v", store_history=True)
+shell.run_cell("with tf.GradientTape() as tape:\\n    y = square(x)\\n    z = tf.sin(y)", store_history=True)
+tape = shell.user_ns["tape"]
+print(tape[0].line, tape[1].line, tape[1].line.text, sep="|")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "In [2]:2|In [3]:3|z = tf.sin(y)", done.stdout + done.stderr
+
+
+def test_the_frames_that_are_passed_over_are_ours():
+    """`note` starts its walk three frames out: whichever door an operation came by, none of these is the user's."""
+    x, v = jnp.ones(3), tf.Variable([1.0, 2.0, 3.0])
+    found, caller = [], recorder.caller
+
+    def checked(skip=2):
+        found.append((caller(skip + 1), caller(2)))
+        return found[-1][0]
+
+    @tf.custom_gradient
+    def double(u):
+        return u * 2.0, lambda dy: dy * 2.0
+
+    step = tf.function(lambda u: u * 2.0)
+    recorder.caller = checked
+    try:
+        with tf.GradientTape(persistent=True) as tape:
+            x + x, jnp.sin(x), jax.jit(jnp.cos)(x), jax.nn.relu(x), jax.vmap(jnp.sum)(x[None]), x.at[0].set(1.0)
+            v + v, v * 2, tf.reduce_sum(v), tf.nn.softmax(v), v[0], double(v), step(v), -v, abs(v), v == v
+            y = tf.while_loop(lambda i: i < 2.0, lambda i: i + 1.0, [tf.constant(0.0)]), tf.map_fn(tf.sin, v)
+            tape.gradient(tf.reduce_sum(v * v), v)
+    finally:
+        recorder.caller = caller
+    assert len(found) > 25 and y is not None
+    for skipped, whole in found:
+        assert skipped == whole and skipped[0].co_filename == __file__
+
+
 def test_frames_are_not_kept_alive():
     class Big:
         pass
@@ -255,7 +378,7 @@ def test_nothing_is_imported_before_it_is_asked_for():
     code = (
         "import sys, tapejax as tf\nx = tf.Variable(2.0)\nwith tf.GradientTape() as tape:\n    y = x * x\n"
         "tape.gradient(y, x)\n"
-        "ours = [m for m in 'listing source explain flow steps drawing demo'.split() if 'tapejax.' + m in sys.modules]\n"
+        "ours = [m for m in 'listing source spelling explain flow steps drawing demo'.split() if 'tapejax.' + m in sys.modules]\n"
         "print(ours, 'matplotlib' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

@@ -7,19 +7,19 @@ import importlib.util
 import json
 import os
 import re
+import resource
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-for package in ("ipykernel", "jupyter_client", "matplotlib", "matplotlib_inline", "nbclient", "nbformat"):
-    pytest.importorskip(package)
-
-import nbformat
-from jupyter_client.kernelspec import KernelSpecManager
-from jupyter_client.manager import AsyncKernelManager
-from nbclient import NotebookClient
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+kernelspec = pytest.importorskip("jupyter_client.kernelspec")
+manager = pytest.importorskip("jupyter_client.manager")
+for package in ("ipykernel", "matplotlib", "matplotlib_inline"):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"needs {package}", allow_module_level=True)
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "notebooks"
@@ -27,7 +27,9 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 SECONDS = 120
 
 # what a machine is called, and no reader should see
-MACHINE_PATH = re.compile(r"""(?<![\w.:/~-])(?:/(?:home|root|tmp|opt|work|usr|var|mnt|private|Users)/|[A-Z]:\\\\)[^\s"'<]*""")
+MACHINE_PATH = re.compile(
+    r"""(?<![\w.:/~-])(?:/(?:home|root|tmp|opt|work|usr|var|mnt|private|Users)/|[A-Z]:\\\\)[^\s"'<]*"""
+)
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -65,6 +67,12 @@ def texts(cell):
                 yield data
 
 
+def processor_seconds():
+    """What the kernels took so far; other than the clock, it does not count what else the machine was doing."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_there_are_notebooks():
     assert NOTEBOOKS
 
@@ -83,21 +91,23 @@ def test_runs_in_a_fresh_kernel(path, tmp_path):
     spec.mkdir(parents=True)
     command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     (spec / "kernel.json").write_text(json.dumps({"argv": command, "display_name": "Python 3", "language": "python"}))
-    specs = KernelSpecManager(kernel_dirs=[str(spec.parent)], ensure_native_kernel=False)
-    manager = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs)
+    specs = kernelspec.KernelSpecManager(kernel_dirs=[str(spec.parent)], ensure_native_kernel=False)
+    kernel = manager.AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs)
     search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": search}
     environment.pop("MPLBACKEND", None)
 
-    client = NotebookClient(notebook, km=manager, timeout=SECONDS, resources={"metadata": {"path": str(FOLDER)}})
-    start = time.monotonic()
+    where = {"metadata": {"path": str(FOLDER)}}
+    # by the clock only what hangs is stopped: other tests may be running beside this one
+    client = nbclient.NotebookClient(notebook, km=kernel, timeout=5 * SECONDS, resources=where)
+    before = processor_seconds()
     client.execute(env=environment, cleanup_kc=True)  # an exception in a cell is an exception here
-    took = time.monotonic() - start
+    took = processor_seconds() - before
 
     said = [output.text for cell in code_cells(notebook) for output in cell.outputs if output.get("name") == "stderr"]
     assert not said, f"{path.name} warns: {said}"
     assert [kinds(cell) for cell in code_cells(notebook)] == saved, f"{path.name} is saved with outputs of other kinds"
-    assert took < SECONDS, f"{path.name} took {took:.0f} s"
+    assert 0 < took < SECONDS, f"{path.name} took {took:.0f} s"
 
 
 @each_notebook
@@ -120,4 +130,5 @@ def test_metadata_are_clean(path):
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec == {"name": "python3", "display_name": "Python 3", "language": "python"}
     assert set(notebook.metadata.get("language_info", {})) <= {"name"}
-    assert not [cell.metadata for cell in notebook.cells if set(cell.metadata) - {"tags"}]
+    # "jupyter" folds the code of a drawing away
+    assert not [cell.metadata for cell in notebook.cells if set(cell.metadata) - {"tags", "jupyter"}]

@@ -663,3 +663,41 @@ def test_references():
     with pytest.raises(LookupError, match="Ref"):
         taped(f, x)
     assert not recorder.active_recordings()
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.checkpoint])
+def test_inputs_that_are_handed_on(transform):
+    """A call gives an input that it hands on beside other results as the same array, as JAX does: it is the same value."""
+    x, y = jnp.array([1.0, 2.0]), jnp.array(3.0)
+    call = transform(lambda x, y: (x, y, jnp.sum(x * y), jax.lax.stop_gradient(x)))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([x, y])
+        same_x, same_y, z, stopped = call(x, y)
+        total = z + jnp.sum(same_x * stopped) * same_y
+    assert same_x is x and same_y is y and stopped is not x
+    expected = jax.grad(lambda x, y: jnp.sum(x * y) + jnp.sum(x * jax.lax.stop_gradient(x)) * y, (0, 1))(x, y)
+    for sources in ([x, y], [same_x, same_y]):
+        for found, wanted in zip(tape.gradient(total, sources), expected):
+            np.testing.assert_allclose(found, wanted)
+
+
+def test_a_tape_is_no_transformation():
+    """To libraries that ask JAX which one is under way, as Flax does before it changes a model's state."""
+    from jax.extend import core
+
+    def level():
+        return core.get_opaque_trace_state(convention="nnx")
+
+    def inside(v):
+        levels.append(level())
+        with tf.GradientTape():
+            levels.append(level())
+        return v
+
+    outside, levels = level(), []
+    with tf.GradientTape():
+        assert level() == outside
+        jax.jit(inside)(1.0)
+        jax.grad(inside)(1.0)
+    first, same, second, as_before = levels
+    assert first == same and second == as_before and outside not in levels

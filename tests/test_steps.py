@@ -51,7 +51,7 @@ def test_what_a_step_says():
     assert steps[1].line.number == line_of(test_what_a_step_says, "h = w * x")
     text = str(steps[1])
     assert "∂y/∂w: float32[2] = [3., 4.]" in text and "h = w * x" in text
-    assert "<pre>" in steps[1]._repr_html_()
+    assert "<table" in steps[1]._repr_html_()
     assert tape.gradient(y, w).numpy().tolist() == [3.0, 4.0]  # it was not used up
 
 
@@ -72,7 +72,7 @@ def test_the_whole_walk():
         y = tf.sin(x) * 2.0
     walk = tape.steps(y, {"x": x, "z": z}, output_gradients=tf.constant(10.0))
     assert len(walk) == 2 and str(walk).startswith("Backward pass of y: 2 operations, from ∂y/∂y = 10.")
-    assert "<pre>" in walk._repr_html_()
+    assert walk._repr_html_().count("<tr>") == 3
     assert len(list(walk)) == len(list(walk)) == 2  # as often as one likes
     assert walk.gradients["z"] is None
     assert float(walk.gradients["x"]) == pytest.approx(20 * np.cos(3.0))
@@ -161,6 +161,7 @@ def test_only_a_cotangent():
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         tape.check_numerics(y, x)
     error = caught.value
+    assert type(error) is tf.errors.NonFiniteError
     assert error.direction == "backward" and error.entry.op.name == "sqrt"
     assert error.line.number == line_of(test_only_a_cotangent, "jnp.sqrt")
     assert "∂y/∂x" in str(error) and "where(ok" in str(error)
@@ -205,3 +206,45 @@ def test_integers_and_tracers_are_left_alone():
         return y
 
     step(jnp.array(-1.0))
+
+
+def test_an_infinity_made_backward():
+    """The value and what came in are finite, what goes out is not; the infinite cotangent is named before it becomes NaN."""
+    x = tf.Variable(0.0)
+    with tf.GradientTape() as tape:
+        h = jnp.cbrt(x)
+        y = h * 3.0
+    with pytest.raises(tf.errors.NonFiniteError, match="backward: operation 0, cbrt .*infinite") as caught:
+        tape.check_numerics(y, x)
+    assert caught.value.line.number == line_of(test_an_infinity_made_backward, "jnp.cbrt")
+
+
+def test_the_first_of_several():
+    x = tf.Variable([-1.0, 4.0])
+    with tf.GradientTape(persistent=True) as tape:
+        a = tf.math.log(x)
+        b = a / 0.0
+        y = tf.reduce_sum(b)
+    with pytest.raises(tf.errors.NonFiniteError, match="forward: operation 0, log"):
+        tape.check_numerics(y, x)
+
+
+def test_long_walks_are_folded():
+    x = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        y = x
+        for _ in range(200):
+            y = y * 1.0
+    walk = tape.steps(y, x)
+    text, html = str(walk), walk._repr_html_()
+    assert "145 more" in text and text.count(" multiply ") == 55 and "145 more" in html
+    assert len(list(walk)) == 200 and "<table" in html
+
+
+def test_in_a_notebook():
+    """A table, with small cotangents as heat maps and large ones by their range."""
+    w, v = tf.Variable(np.linspace(-1, 1, 6).reshape(2, 3).astype(np.float32)), tf.Variable(tf.ones([50]))
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(w) * tf.reduce_sum(v * v)
+    html = tape.steps(y, [w, v])._repr_html_()
+    assert html.count("<table") == 2 and "from " in html and "∂y/∂w" in html and "reduce_sum" in html

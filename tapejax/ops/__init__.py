@@ -139,8 +139,19 @@ _LATER: dict[str, dict[str, str]] = {
             set_intra_op_parallelism_threads
             """
     },
-    "tf.debugging": {".config": "get_log_device_placement", ".graph": "assert_proper_iterable"},
-    "tf.experimental": {".graph": "async_clear_error async_scope enable_strict_mode function_executor_type"},
+    "tf.debugging": {
+        ".config": """
+            disable_check_numerics disable_traceback_filtering enable_check_numerics enable_traceback_filtering
+            get_log_device_placement is_traceback_filtering_enabled
+            """,
+        ".graph": "assert_proper_iterable",
+    },
+    "tf.experimental": {
+        "..dtypes": """
+            float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4
+            """,
+        ".graph": "async_clear_error async_scope enable_strict_mode function_executor_type",
+    },
     "tf.experimental.numpy": {
         ".numpy_api": """
             abs absolute add all allclose amax amin angle any append arange arccos arccosh arcsin arcsinh arctan
@@ -208,6 +219,7 @@ _LATER: dict[str, dict[str, str]] = {
             """
     },
     "tf.math": {".rearrange": "approx_max_k approx_min_k is_non_decreasing is_strictly_increasing"},
+    "tf.math.special": {".math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e expint spence"},
     "tf.nn": {
         ".rearrange": "approx_max_k approx_min_k space_to_batch",
         ".windows": """
@@ -239,7 +251,9 @@ _LATER: dict[str, dict[str, str]] = {
             gpu_device_name is_built_with_cuda is_built_with_gpu_support is_built_with_rocm is_built_with_xla
             is_gpu_available
             """,
+        ".testcase": "TestCase main",
     },
+    "tf.version": {".config": "COMPILER_VERSION GIT_VERSION VERSION"},
     "tf.types.experimental": {
         "..function": "ConcreteFunction",
         ".graph": "GenericFunction PolymorphicFunction TensorLike",

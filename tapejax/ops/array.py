@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from ..dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
-from ..errors import InvalidArgumentError
+from ..errors import DTypeError, InvalidArgumentError
 from ..values import Tensor, op, operands, raw
 from .sizes import joined, sized
 from .table import (
@@ -256,10 +256,13 @@ def one_hot(
     else:
         given = next((value for value in (on_value, off_value) if value is not None), None)
         wanted = np.dtype("float32") if given is None else raw(given).dtype
+    given = [raw(value).dtype for value in (on_value, off_value) if value is not None]
+    if len(set(given)) > 1:
+        raise TypeError(f"on_value is {given[0]}, but off_value {given[1]}: they must have one dtype")
     values = [raw(default if value is None else value, wanted) for value, default in ((on_value, 1), (off_value, 0))]
     array = raw(indices, dtype_hint="int32")
     if kind_of(array.dtype) not in "iu":
-        raise TypeError(f"indices must be integers, got {array.dtype}")
+        raise DTypeError(f"indices must be integers, got {array.dtype}")
     axis = -1 if axis is None else int(static(axis, "axis"))
     return op(_one_hot, array, *values, depth=int(static(depth, "depth")), axis=axis)
 
@@ -464,7 +467,7 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
     if isinstance(counts, tuple):
         counts = counts * array.shape[axis] if len(counts) == 1 else counts
         if len(counts) != array.shape[axis]:
-            raise InvalidArgumentError(f"repeat: {len(counts)} repeats for an axis of length {array.shape[axis]}")
+            raise ValueError(f"repeat: {len(counts)} repeats for an axis of length {array.shape[axis]}")
     return op(_repeat, array, repeats=counts, axis=axis)
 
 
@@ -507,6 +510,12 @@ def pad(
             operands(array, value)[1] if value.dtype == array.dtype else cast(value, array.dtype),
             widths=widths,
         )
+    most = 1 if mode.upper() == "REFLECT" else 0
+    for pair, length in zip(widths, array.shape, strict=True):
+        if max(pair) > length - most:
+            raise InvalidArgumentError(
+                f"pad: paddings must be {'less than' if most else 'no greater than'} the dimension size: {pair}, {length}"
+            )
     return op(_mirror, array, widths=widths, mode=_PAD_MODES[mode.upper()])
 
 
@@ -584,7 +593,15 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
         raise InvalidArgumentError("stack: values must hold at least one tensor")
     if len({array.shape for array in arrays}) > 1:
         raise InvalidArgumentError(f"stack: Shapes of all inputs must match, got {[array.shape for array in arrays]}")
-    return op(_stack, *arrays, axis=axis_of(axis, arrays[0].ndim + 1))
+    return op(_stack, *arrays, axis=_value_axis(axis, arrays[0].ndim + 1))
+
+
+def _value_axis(axis: Any, rank: int) -> int:
+    """`axis_of`, for the two functions that raise ValueError."""
+    try:
+        return axis_of(axis, rank)
+    except InvalidArgumentError as error:
+        raise ValueError(str(error)) from None
 
 
 def _stack(*arrays, axis):
@@ -606,7 +623,7 @@ def unstack(value: TensorLike, num: Any = None, axis: Any = 0, name: str = "unst
       InvalidArgumentError: `num` is not the number of parts.
     """
     array = raw(value)
-    axis = axis_of(axis, array.ndim)
+    axis = _value_axis(axis, array.ndim)
     if num is not None and int(num) != array.shape[axis]:
         raise InvalidArgumentError(f"unstack: num={num}, but axis {axis} of shape {array.shape} has another length")
     return list(op(_unstack, array, axis=axis))

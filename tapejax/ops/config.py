@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.metadata
+import importlib.util
 import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -38,10 +41,19 @@ class LogicalDeviceConfiguration(NamedTuple):
 
 
 def _devices(kind: str) -> list[Any]:
+    if kind != "CPU" and not _may_have_accelerators():
+        return []
     try:
         return jax.local_devices(backend={"CPU": "cpu", "GPU": "gpu", "TPU": "tpu"}[kind])
     except (RuntimeError, KeyError):
         return []
+
+
+@functools.cache
+def _may_have_accelerators() -> bool:
+    """Whether JAX could find other devices than CPUs: to ask JAX itself would fix how many CPUs there are."""
+    plugins = importlib.metadata.entry_points(group="jax_plugins")
+    return bool(plugins) or any(importlib.util.find_spec(name) for name in ("jax_plugins", "libtpu"))
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
@@ -108,7 +120,7 @@ def _is_device(x: Any) -> bool:
 
 
 def _require_device(device: Any) -> None:
-    if not isinstance(device, PhysicalDevice) or device not in list_physical_devices():
+    if not isinstance(device, PhysicalDevice) or device not in list_physical_devices(device.device_type):
         raise ValueError(f"Unrecognized device: {device!r}")
 
 
@@ -398,3 +410,52 @@ def get_build_info() -> dict[str, Any]:
 def get_log_device_placement() -> bool:
     """False: JAX's devices are seen with ``x.device`` and ``jax.debug.visualize_array_sharding``."""
     return False
+
+
+# ---- Debugging ---------------------------------------------------------------------------------------------
+
+
+def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
+    """Makes JAX raise FloatingPointError for a NaN or an infinity, where it arises. The arguments are for TensorFlow's sake."""
+    jax.config.update("jax_debug_nans", True)
+    jax.config.update("jax_debug_infs", True)
+
+
+def disable_check_numerics() -> None:
+    """Takes `enable_check_numerics` back."""
+    jax.config.update("jax_debug_nans", False)
+    jax.config.update("jax_debug_infs", False)
+
+
+def enable_traceback_filtering() -> None:
+    """Leaves JAX's own lines out of tracebacks, as by default."""
+    jax.config.update("jax_traceback_filtering", "auto")
+
+
+def disable_traceback_filtering() -> None:
+    """Shows JAX's own lines in tracebacks."""
+    jax.config.update("jax_traceback_filtering", "off")
+
+
+def is_traceback_filtering_enabled() -> bool:
+    """Whether JAX's own lines are left out of tracebacks."""
+    return jax.config.jax_traceback_filtering != "off"  # type: ignore[attr-defined]
+
+
+# ---- Versions ----------------------------------------------------------------------------------------------
+
+
+def __getattr__(name: str) -> str:
+    """What `tf.version` has: tapejax's version, and the compiler's."""
+    import jaxlib
+
+    from .. import __version__
+
+    versions = {
+        "VERSION": __version__,
+        "GIT_VERSION": f"v{__version__}",
+        "COMPILER_VERSION": f"XLA of jaxlib {jaxlib.__version__}",
+    }
+    if name not in versions:
+        raise AttributeError(name)
+    return versions[name]

@@ -17,7 +17,7 @@ import numpy as np
 from .. import recorder
 from ..dtypes import narrowed, requested
 from ..errors import InvalidArgumentError
-from ..values import Tensor, Variable, raw
+from ..values import Tensor, Variable, is_array_like, raw
 from . import random
 from .table import TensorLike, host, kind_of, renamed, shape_of, static, wide
 
@@ -46,14 +46,21 @@ def _algorithm(alg: Any) -> Algorithm:
     return Algorithm.PHILOX if found is Algorithm.AUTO_SELECT else found
 
 
+def _integers(value: Any, argument: str) -> np.ndarray:
+    """Python integers of any size, or a tensor of them."""
+    return host(value, argument) if is_array_like(value) else np.asarray(value)
+
+
 def _words(numbers: Any) -> np.ndarray:
-    """Python integers of any size as the words of a state, 64 bits each where there are such types."""
+    """Integers as the words of a state, 64 bits each where there are such types; else folded, unless they fit."""
     word = narrowed(np.dtype("int64"))
     bits = 8 * word.itemsize
     found = []
-    for number in numbers:
-        number = int(number) & 0xFFFFFFFFFFFFFFFF
-        found.append((number ^ (number >> bits)) & ((1 << bits) - 1))
+    for number in map(int, numbers):
+        if not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+            number &= 0xFFFFFFFFFFFFFFFF
+            number ^= number >> bits
+        found.append(number & ((1 << bits) - 1))
     return np.array(found, f"uint{bits}").view(word)
 
 
@@ -71,7 +78,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
 
 
 def _seeded(seed: Any, algorithm: Algorithm) -> np.ndarray:
-    length, found = _LENGTH[algorithm], np.asarray(host(seed, "seed"))
+    length, found = _LENGTH[algorithm], _integers(seed, "seed")
     if found.ndim == 0:
         return _words([int(found), *[0] * (length - 1)])
     if found.ndim != 1 or not 0 < len(found) <= length:
@@ -310,10 +317,10 @@ def _state_from(state: Any, length: int) -> Any:
 
 
 def _keyed(key: Any, counter: Any, length: int) -> np.ndarray:
-    counters = np.asarray(host(counter, "counter")).reshape(-1).tolist()
+    counters = _integers(counter, "counter").reshape(-1).tolist()
     if len(counters) != length - 1:
         raise ValueError(f"counter must have {length - 1} integers for this algorithm, got {counters}")
-    return _words([*counters, int(host(key, "key"))])
+    return _words([*counters, int(_integers(key, "key"))])
 
 
 _global: Generator | None = None
@@ -344,10 +351,10 @@ def index_shuffle(index: TensorLike, seed: TensorLike, max_index: Any) -> Tensor
     Raises:
       InvalidArgumentError: `seed` is something else.
     """
-    order = random.split(seed, 1)[0] if raw(seed).shape == (2,) else random.fold_in(raw(seed)[:2], raw(seed)[2])
-    array = raw(index)
-    drawn = random._draw(_places, *random._stateless(order), array, count=int(host(max_index, "max_index")) + 1)
-    return drawn
+    found = raw(seed)
+    if found.shape == (3,):  # as TensorFlow also takes it
+        found = raw(random.fold_in(found[:2], found[2]))
+    return random._draw(_places, *random._stateless(found), raw(index), count=int(host(max_index, "max_index")) + 1)
 
 
 def _places(seed, count_, index, count):

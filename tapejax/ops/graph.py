@@ -149,7 +149,7 @@ class IndexedSlices:
         return op(_densified, self.values, self.indices, length=int(self._shape[0]))._array
 
     def __neg__(self) -> IndexedSlices:
-        return IndexedSlices(-self.values, self._indices, self._shape)
+        return IndexedSlices(op(jnp.negative, self.values), self._indices, self._shape)
 
     def __repr__(self) -> str:
         shape = "" if self._shape is None else f", dense_shape={self._shape}"
@@ -198,7 +198,10 @@ def do_not_convert(func: Callable | None = None) -> Any:
 
 
 def set_loop_options(
-    parallel_iterations: Any = None, swap_memory: Any = None, maximum_iterations: Any = None, shape_invariants: Any = None
+    parallel_iterations: Any = None,
+    swap_memory: Any = None,
+    maximum_iterations: Any = None,
+    shape_invariants: Any = None,
 ) -> None:
     """Nothing: Python's loops are unrolled. `tf.while_loop` takes these as arguments."""
 
@@ -236,9 +239,7 @@ def from_dlpack(dlcapsule: Any) -> Tensor:
     return Tensor(jnp.from_dlpack(dlcapsule))
 
 
-async_scope = function_executor_type = renamed(
-    "async_scope", lambda *args, **kwargs: contextlib.nullcontext()
-)
+async_scope = function_executor_type = renamed("async_scope", lambda *args, **kwargs: contextlib.nullcontext())
 
 
 def async_clear_error() -> None:
@@ -259,4 +260,3 @@ def assert_proper_iterable(values: Any) -> None:
         raise TypeError(f"Expected argument 'values' to be a 'proper' iterable. Found: {type(values).__name__}")
     if not hasattr(values, "__iter__"):
         raise TypeError(f"Expected argument 'values' to be iterable. Found: {type(values).__name__}")
-

@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..dtypes import as_dtype, requested
-from ..errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError, PermissionDeniedError
+from ..errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+)
 from ..values import Tensor, convert_to_tensor
 from .table import TensorLike, host, static
 
@@ -96,7 +102,9 @@ def decode_raw(
         length = int(static(fixed_length, "fixed_length"))
         rows = [row[:length].ljust(length, b"\0") for row in rows]
     if any(len(row) % dtype.itemsize for row in rows):
-        raise InvalidArgumentError(f"decode_raw: the length of input_bytes is no multiple of {dtype.itemsize} ({dtype})")
+        raise InvalidArgumentError(
+            f"decode_raw: the length of input_bytes is no multiple of {dtype.itemsize} ({dtype})"
+        )
     found = [np.frombuffer(row, order).astype(dtype) for row in rows]
     return convert_to_tensor(found[0] if isinstance(input_bytes, (bytes, bytearray)) else np.stack(found))
 
@@ -149,7 +157,9 @@ def parse_tensor(serialized: bytes, out_type: Any, name: str | None = None) -> T
     except (ValueError, TypeError, EOFError, OSError) as error:
         raise InvalidArgumentError(f"serialized holds no tensor that serialize_tensor wrote: {error}") from error
     if dtype != as_dtype(out_type) and dtype.dtype != requested(out_type):
-        raise InvalidArgumentError(f"Type mismatch between parsed tensor ({dtype.name}) and dtype ({as_dtype(out_type).name})")
+        raise InvalidArgumentError(
+            f"Type mismatch between parsed tensor ({dtype.name}) and dtype ({as_dtype(out_type).name})"
+        )
     return convert_to_tensor(found.view(dtype.dtype) if found.dtype != dtype.dtype else found)
 
 

@@ -203,7 +203,9 @@ def _bands(k: Any, align: str) -> tuple[int, int, tuple[bool, bool]]:
     lower, upper = (k[0], k[-1]) if isinstance(k, tuple) else (k, k)
     sides = align.upper().split("_")
     if len(sides) != 2 or not set(sides) <= {"LEFT", "RIGHT"}:
-        raise InvalidArgumentError(f"align must be 'LEFT_LEFT', 'LEFT_RIGHT', 'RIGHT_LEFT' or 'RIGHT_RIGHT', got {align!r}")
+        raise InvalidArgumentError(
+            f"align must be 'LEFT_LEFT', 'LEFT_RIGHT', 'RIGHT_LEFT' or 'RIGHT_RIGHT', got {align!r}"
+        )
     if lower > upper:
         raise InvalidArgumentError(f"k={k}: the lower diagonal must not be above the upper one")
     return int(lower), int(upper), (sides[0] == "RIGHT", sides[1] == "RIGHT")
@@ -240,12 +242,16 @@ def diag(
     """
     array, (lower, upper, sides) = raw(diagonal), _bands(k, align)
     if lower != upper and (array.ndim < 2 or array.shape[-2] != upper - lower + 1):
-        raise InvalidArgumentError(f"diag: diagonal must have {upper - lower + 1} rows for k={k}, got shape {array.shape}")
+        raise InvalidArgumentError(
+            f"diag: diagonal must have {upper - lower + 1} rows for k={k}, got shape {array.shape}"
+        )
     least = array.shape[-1] - min(upper, 0), array.shape[-1] + max(lower, 0)
     rows = max(least) if num_rows == num_cols == -1 else least[0] if num_rows == -1 else int(num_rows)
     columns = max(least) if num_rows == num_cols == -1 else least[1] if num_cols == -1 else int(num_cols)
     if min(rows + min(upper, 0), columns - max(lower, 0)) != array.shape[-1] and min(rows, columns) != array.shape[-1]:
-        raise InvalidArgumentError(f"diag: diagonals of length {array.shape[-1]} do not fit a ({rows}, {columns}) matrix")
+        raise InvalidArgumentError(
+            f"diag: diagonals of length {array.shape[-1]} do not fit a ({rows}, {columns}) matrix"
+        )
     return op(_diag, array, shape=(rows, columns), bands=(lower, upper, sides), padding=padding_value)
 
 

@@ -190,6 +190,8 @@ UNARY: dict[str, Any] = {
     "tanh": (jnp.tanh, FIELD, "The hyperbolic tangent."),
 }
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})
+expint = unary("expint", special.expi, FLOAT, "The exponential integral Ei.")
+spence = unary("spence", special.spence, FLOAT, "Spence's function, the dilogarithm of 1 - x.")
 softplus = unary("softplus", _softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
 real = unary("real", jnp.real, NUMBER, "The real part.", "input")

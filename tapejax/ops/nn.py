@@ -649,24 +649,48 @@ conv2d_transpose = _transposed(2, "conv2d_transpose", "NHWC")
 conv3d_transpose = _transposed(3, "conv3d_transpose", "NDHWC")
 
 
-def _window(x, size, strides, padding, first):
+def _reduce_window(x, start, combine, size, strides, padding, dilations, first):
     def full(sizes, other):
         return (other, other, *sizes) if first else (other, *sizes, other)
 
     pads = padding if isinstance(padding, str) else full(padding, (0, 0))
-    return full(size, 1), full(strides, 1), pads
+    start = np.asarray(start, x.dtype)
+    return lax.reduce_window(
+        x, start, combine, full(size, 1), full(strides, 1), pads, window_dilation=full(dilations, 1)
+    )
 
 
-def _max_pool(x, size, strides, padding, first):
-    lowest = -np.inf if kind_of(x.dtype) == "f" else jnp.iinfo(x.dtype).min
-    return lax.reduce_window(x, np.asarray(lowest, x.dtype), lax.max, *_window(x, size, strides, padding, first))
+def _max_pool(x, **window):
+    lowest = np.asarray(-np.inf if kind_of(x.dtype) == "f" else jnp.iinfo(x.dtype).min, x.dtype)
+    if set(window["dilations"]) == {1}:
+        return _reduce_window(x, lowest, lax.max, **window)
+    return _dilated_max(x, lowest, **window)
 
 
-def _avg_pool(x, size, strides, padding, first):
-    window = _window(x, size, strides, padding, first)
-    total = lax.reduce_window(x, np.zeros((), x.dtype), lax.add, *window)
+def _dilated_max(x, lowest, size, strides, padding, dilations, first):
+    # JAX has no derivative for the largest of a dilated window: the places in it are laid beside each other.
+    reach = [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)]
+    axes = range(2, x.ndim) if first else range(1, x.ndim - 1)
+    lengths = [x.shape[axis] for axis in axes]
+    pads = lax.padtype_to_pads(lengths, reach, strides, padding) if isinstance(padding, str) else padding
+    counts = [(n + sum(pad) - r) // s + 1 for n, pad, r, s in zip(lengths, pads, reach, strides, strict=True)]
+    sides = dict(zip(axes, pads, strict=True))
+    x = lax.pad(x, lowest, [(*sides.get(axis, (0, 0)), 0) for axis in range(x.ndim)])
+    parts = []
+    for place in np.ndindex(*size):
+        part = x
+        for axis, i, rate, count, stride in zip(axes, place, dilations, counts, strides, strict=True):
+            start = i * rate
+            part = lax.slice_in_dim(part, start, start + (count - 1) * stride + 1, stride, axis)
+        parts.append(part)
+    stacked = jnp.stack(parts)
+    # of equals the first gets the gradient
+    return jnp.take_along_axis(stacked, jnp.argmax(stacked, 0, keepdims=True), 0)[0]
+
+
+def _avg_pool(x, **window):
     # What was padded does not count.
-    return total / lax.reduce_window(jnp.ones_like(x), np.zeros((), x.dtype), lax.add, *window)
+    return _reduce_window(x, 0, lax.add, **window) / _reduce_window(jnp.ones_like(x), 0, lax.add, **window)
 
 
 renamed("max_pool", _max_pool)
@@ -681,6 +705,7 @@ def _pooled(
     strides: Any,
     padding: Any,
     data_format: str | None,
+    dilations: Any = 1,
 ) -> Tensor:
     x = raw(input)
     rank = x.ndim - 2 if rank is None else rank
@@ -689,8 +714,15 @@ def _pooled(
             f"input must have {'3, 4 or 5' if rank not in (1, 2, 3) else rank + 2} axes, got shape {x.shape}"
         )
     first = _channels_first(data_format, rank)
-    size, steps = _spatial(ksize, rank, first, "ksize"), _spatial(strides, rank, first, "strides")
-    return op(kernel, x, size=size, strides=steps, padding=_padding(padding, rank, first), first=first)
+    return op(
+        kernel,
+        x,
+        size=_spatial(ksize, rank, first, "ksize"),
+        strides=_spatial(strides, rank, first, "strides"),
+        padding=_padding(padding, rank, first),
+        dilations=_spatial(dilations, rank, first, "dilations"),
+        first=first,
+    )
 
 
 def _pooling(kernel: Any, what: str) -> tuple:
@@ -730,7 +762,5 @@ def pool(
     """Pooling of type 'MAX' or 'AVG'."""
     if pooling_type not in ("MAX", "AVG"):
         raise ValueError(f"pooling_type must be 'MAX' or 'AVG', got {pooling_type!r}")
-    if dilations is not None and set(static(dilations)) != {1}:
-        raise NotImplementedError("pool: dilations are not supported, use jax.lax.reduce_window")
     kernel = _max_pool if pooling_type == "MAX" else _avg_pool
-    return _pooled(kernel, input, len(window_shape), window_shape, strides, padding, data_format)
+    return _pooled(kernel, input, len(window_shape), window_shape, strides, padding, data_format, dilations)

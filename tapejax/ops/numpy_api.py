@@ -32,7 +32,9 @@ def _tensors(value: Any) -> Any:
     if isinstance(value, jax.Array):
         return Tensor(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(map(_tensors, value)) if not hasattr(value, "_fields") else type(value)(*map(_tensors, value))
+        return (
+            type(value)(map(_tensors, value)) if not hasattr(value, "_fields") else type(value)(*map(_tensors, value))
+        )
     return value
 
 
@@ -111,10 +113,12 @@ def enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: s
     >>> import tapejax as tf
     >>> tf.constant([1, 2]).T
     Traceback (most recent call last):
-    AttributeError: 'Tensor' object has no attribute 'T'. For NumPy's methods call tf.experimental.numpy...
+    AttributeError: 'Tensor' object has no attribute 'T'; for NumPy's methods call tf.experimental.numpy...
     """
     if dtype_conversion_mode not in ("legacy", "all", "safe", "off"):
-        raise ValueError(f"dtype_conversion_mode must be 'legacy', 'off', 'safe' or 'all', got {dtype_conversion_mode!r}")
+        raise ValueError(
+            f"dtype_conversion_mode must be 'legacy', 'off', 'safe' or 'all', got {dtype_conversion_mode!r}"
+        )
     for name in _METHODS:
         setattr(Tensor, name, _method(name))
         setattr(Variable, name, _method(name))
@@ -148,9 +152,9 @@ def _attribute(name: str, x: Any) -> Any:
 def _disable_numpy_behavior() -> None:
     """Takes it back: for tests."""
     for name in (*_METHODS, "T", "size", "real", "imag", "itemsize", "nbytes", "tolist", "item", "__round__"):
-        for kind in (Tensor, Variable):
-            if name in vars(kind):
-                delattr(kind, name)
+        delattr(Tensor, name)
+        if name in vars(Variable):
+            delattr(Variable, name)
     operators.attach()
     values.promoting = False
 

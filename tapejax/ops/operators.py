@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..errors import SymbolicValue
-from ..values import Tensor, Variable, is_array_like, op, operands, raw
+from ..values import Tensor, Variable, _nd_index, is_array_like, op, operands, raw
 from . import array, linalg, math
 
 _PLAIN = (bool, int, float, complex, list, tuple, np.ndarray, np.generic)
@@ -101,12 +101,74 @@ for _name, (_fn, _reflected) in BINARY.items():
         OPERATORS[_reflected] = _reflect(_fn)
 
 
+# What TensorFlow's graphs have, and its eager tensors refuse.
+_NUMPYS = frozenset("T astype clip item max mean min ravel reshape size sum tolist transpose".split())
+
+
+def _refuse(name: str, instead: str) -> Callable:
+    def method(self, *args, **kwargs):
+        raise NotImplementedError(f"{name}() is for TensorFlow's graphs, there are none here: {instead}")
+
+    return method
+
+
+def _no_attribute(self: Tensor, name: str) -> None:
+    """What a Tensor does not have: an error that says how to get NumPy's methods."""
+    hint = (
+        "; for NumPy's methods call tf.experimental.numpy.experimental_enable_numpy_behavior()"
+        if name in _NUMPYS
+        else ""
+    )
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
+
+
+TENSORS: dict[str, Callable] = {
+    "__getitem__": array.getitem,
+    "__getattr__": _no_attribute,
+    "cpu": lambda self: self,
+    "eval": _refuse("eval", "use x.numpy()"),
+    "consumers": _refuse("consumers", "print the tape"),
+}
+
+
+def _scattered(how: str, doc: str) -> Callable:
+    def method(self, sparse_delta, use_locking=False, name=None):
+        return self._scatter(how, sparse_delta.indices, sparse_delta.values)
+
+    method.__doc__ = f"The rows ``sparse_delta.indices`` {doc} ``sparse_delta.values``."
+    return method
+
+
+def _scattered_nd(how: str, doc: str) -> Callable:
+    def method(self, indices, updates, name=None):
+        return self._scatter(how, _nd_index(indices), updates)
+
+    method.__doc__ = f"What is at `indices`, whose last axis is an index, {doc} `updates`."
+    return method
+
+
+# What TensorFlow's variables can do besides what values.py has.
+VARIABLES: dict[str, Callable] = {
+    "scatter_max": _scattered("max", "replaced where they are smaller than"),
+    "scatter_min": _scattered("min", "replaced where they are larger than"),
+    "scatter_mul": _scattered("multiply", "multiplied by"),
+    "scatter_div": _scattered("divide", "divided by"),
+    "scatter_nd_max": _scattered_nd("max", "replaced where it is smaller than"),
+    "scatter_nd_min": _scattered_nd("min", "replaced where it is larger than"),
+    "gather_nd": lambda self, indices, name=None: array.gather_nd(self, indices),
+    "sparse_read": lambda self, indices, name=None: array.gather(self, indices),
+}
+
+
 def attach() -> None:
     """Gives both classes the operators; only `Tensor` is indexed here, a Variable's slices can be assigned to."""
     for kind in (Tensor, Variable):
         for name, operator in OPERATORS.items():
             setattr(kind, name, operator)
-    setattr(Tensor, "__getitem__", array.getitem)  # noqa: B010  (mypy takes an assignment for a generic class)
+    for name, method in TENSORS.items():
+        setattr(Tensor, name, method)
+    for name, method in VARIABLES.items():
+        setattr(Variable, name, method)
 
 
 attach()

@@ -84,9 +84,7 @@ def _template(value: Any, arrays: list[Any]) -> Any:
 
 
 def _filled(template: Any, shown: Sequence[_Shown]) -> str:
-    structure = nest.map_structure(
-        lambda leaf: shown[leaf.number] if isinstance(leaf, _Place) else leaf, template[0]
-    )
+    structure = nest.map_structure(lambda leaf: shown[leaf.number] if isinstance(leaf, _Place) else leaf, template[0])
     return pprint.pformat(structure)
 
 
@@ -131,9 +129,9 @@ def _number(x: Any) -> str:
 
 def _float(x: Any) -> str:
     """The shorter of two forms, if it is read back as the same number."""
-    exact = np.float64(x)
+    kind, short, long = (np.float64, "%.15g", "%.17g") if x.dtype.itemsize == 8 else (np.float32, "%.6g", "%.9g")
+    exact = kind(x)
     if not np.isfinite(exact):
         return str(float(exact))
-    short, long = ("%.15g", "%.17g") if x.dtype.itemsize == 8 else ("%.6g", "%.9g")
     text = short % exact
-    return text if x.dtype.type(float(text)) == x else long % exact
+    return text if kind(text) == exact else long % exact

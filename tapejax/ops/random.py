@@ -14,7 +14,7 @@ import secrets
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -28,23 +28,26 @@ from ..values import Tensor, op, raw
 from .table import TensorLike, kind_of, known, renamed, shape_of, static, wide
 
 
-class _Counter:
-    """How many draws there were."""
+class Counter:
+    """How many draws there were: of an operation with the seed `own`, where it has one."""
 
-    count: Any = 0
+    def __init__(self, own: int | None = None) -> None:
+        self.own = own
+        self.count: Any = 0
 
 
-class State(_Counter):
+class State(Counter):
     """A seed, and how many draws there were: together they make the key of the next draw.
 
     While a `function` is traced `seed` and `count` hold tracers, for the numbers that its program will find.
     """
 
     def __init__(self, seed: int | None = None) -> None:
+        super().__init__()
         self._lock = threading.Lock()
-        self._counters: dict[Hashable, _Counter] = {}
+        self._counters: dict[Hashable, Counter] = {}
         # Those of compiled functions, which keep them.
-        self._compiled: weakref.WeakSet[_Counter] = weakref.WeakSet()
+        self._compiled: weakref.WeakSet[Counter] = weakref.WeakSet()
         self.reset(seed)
 
     def reset(self, seed: Any) -> None:
@@ -90,9 +93,9 @@ class State(_Counter):
     def _count(self, own: int | None, kind: int = 0) -> tuple[Any, Any]:
         with self._lock:
             if own is None and not kind:
-                counter, seed = self, self._number
+                counter, seed = cast(Counter, self), self._number
             else:
-                counter, seed = self._counters.setdefault((own, kind), _Counter()), self._seed_of(own, kind)
+                counter, seed = self._counters.setdefault((own, kind), Counter()), self._seed_of(own, kind)
             count = int(counter.count)  # an array, where a compiled function counted
             counter.count = count + 1
         return seed, count
@@ -101,11 +104,14 @@ class State(_Counter):
         # A seed of an operation's own counts even where there is none for the process.
         return _mixed(self._number if self._chosen or own is None else 0, own or 0, 1 + kind)
 
+    def apart(self, own: int) -> Counter:
+        """A counter for one operation of a compiled function: as in TensorFlow, each that has a seed counts for itself."""
+        counter = Counter(own)
+        self._compiled.add(counter)
+        return counter
+
     def _thread(self, capture: Any, own: int | None) -> tuple[Any, Any]:
-        counter: _Counter = self
-        if own is not None:  # as in TensorFlow, each such operation of a function counts for itself
-            counter = _Counter()
-            self._compiled.add(counter)
+        counter = self if own is None else self.apart(own)
         seed = capture.adopt(self, "seed") if own is None else self._seed_of(own)
         count = capture.adopt(counter, "count")
         with set_current_trace(capture._trace):
@@ -127,7 +133,7 @@ class State(_Counter):
 
 @functools.lru_cache(256)
 def _mixed(*numbers: int) -> int:
-    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0]) & _BITS
 
 
 def _folded(seed: Any) -> int:

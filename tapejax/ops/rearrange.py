@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -71,7 +71,9 @@ def _reverse_sequence(x, lengths, along, batch):
     return jnp.take_along_axis(x, jnp.where(place < length, length - 1 - place, place), along)
 
 
-def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions: Any, name: str | None = None) -> list[Tensor]:
+def dynamic_partition(
+    data: TensorLike, partitions: TensorLike, num_partitions: Any, name: str | None = None
+) -> list[Tensor]:
     """The parts of `data` whose number in `partitions` is 0, 1, 2 ...
 
     Raises:
@@ -105,7 +107,9 @@ def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], na
 
 def _stitch(which, *arrays, ranks):
     rows = [x.reshape(-1, *x.shape[rank:]) for x, rank in zip(arrays, ranks, strict=True)]
-    return jnp.take(jnp.concatenate(rows), jnp.where(which < 0, sum(map(len, rows)), which), 0, mode="fill", fill_value=0)
+    return jnp.take(
+        jnp.concatenate(rows), jnp.where(which < 0, sum(map(len, rows)), which), 0, mode="fill", fill_value=0
+    )
 
 
 def histogram_fixed_width_bins(
@@ -149,14 +153,18 @@ def _blocks(argument: str, block_shape: Any, pairs: Any, array: Any) -> tuple[tu
     sizes = shape_of(block_shape, "block_shape")
     widths = static(pairs, argument)
     if np.shape(widths) != (len(sizes), 2) or array.ndim <= len(sizes):
-        raise InvalidArgumentError(f"{argument} must have shape ({len(sizes)}, 2), input more axes, got {np.shape(widths)}")
+        raise InvalidArgumentError(
+            f"{argument} must have shape ({len(sizes)}, 2), input more axes, got {np.shape(widths)}"
+        )
     return sizes, widths
 
 
 def space_to_batch(input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
     """Blocks of `block_shape` places of the axes after the first, which are padded before, moved into the batch."""
     array = raw(input)
-    sizes, widths = _blocks("paddings", (block_shape,) * 2 if isinstance(block_shape, int) else block_shape, paddings, array)
+    sizes, widths = _blocks(
+        "paddings", (block_shape,) * 2 if isinstance(block_shape, int) else block_shape, paddings, array
+    )
     lengths = [n + sum(pair) for n, pair in zip(array.shape[1:], widths, strict=False)]
     if any(length % size for length, size in zip(lengths, sizes, strict=True)):
         raise InvalidArgumentError(f"padded sizes {lengths} are no multiples of block_shape {sizes}")
@@ -210,6 +218,13 @@ def required_space_to_batch_paddings(
 # ---- Approximate and ordered -------------------------------------------------------------------------------
 
 
+class ApproxTopK(NamedTuple):
+    """What `approx_max_k` and `approx_min_k` return."""
+
+    values: Any
+    indices: Any
+
+
 def _approx(largest: bool) -> Any:
     def public(
         operand: TensorLike,
@@ -219,16 +234,13 @@ def _approx(largest: bool) -> Any:
         reduction_input_size_override: int = -1,
         aggregate_to_topk: bool = True,
         name: str | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        return op(
-            _approx_k,
-            raw(operand),
-            k=int(static(k, "k")),
-            largest=largest,
-            options=(reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk),
-        )
+    ) -> ApproxTopK:
+        options = reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk
+        return ApproxTopK(*op(_approx_k, raw(operand), k=int(static(k, "k")), largest=largest, options=options))
 
-    public.__doc__ = "The k largest or smallest elements and where they are, with `recall_target` of them right on a TPU."
+    public.__doc__ = (
+        "The k largest or smallest elements and where they are, with `recall_target` of them right on a TPU."
+    )
     return renamed("approx_max_k" if largest else "approx_min_k", public)
 
 

@@ -140,10 +140,13 @@ def dct(
       norm: None or 'ortho'.
 
     Raises:
-      ValueError: another type, norm or axis, or type 1 with 'ortho' or of fewer than two numbers.
+      NotImplementedError: another axis.
+      ValueError: another type or norm, or type 1 with 'ortho' or of fewer than two numbers.
     """
-    if axis != -1 or norm not in (None, "ortho") or type not in (1, 2, 3, 4):
-        raise ValueError(f"axis must be -1, type 1 to 4, norm None or 'ortho': got {axis}, {type} and {norm!r}")
+    if axis != -1:
+        raise NotImplementedError(f"axis must be -1, got {axis}: use tf.transpose around it")
+    if norm not in (None, "ortho") or type not in (1, 2, 3, 4):
+        raise ValueError(f"type must be 1 to 4, norm None or 'ortho': got {type} and {norm!r}")
     array = raw(input)
     if n is not None:
         length = int(static(n, "n"))
@@ -187,7 +190,9 @@ def hann_window(window_length: Any, periodic: bool = True, dtype: Any = "float32
     return _raised_cosine(window_length, periodic, 0.5, 0.5, dtype)
 
 
-def hamming_window(window_length: Any, periodic: bool = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
+def hamming_window(
+    window_length: Any, periodic: bool = True, dtype: Any = "float32", name: str | None = None
+) -> Tensor:
     """A Hamming window; a periodic one of even length lacks its last element."""
     return _raised_cosine(window_length, periodic, 0.54, 0.46, dtype)
 
@@ -263,8 +268,9 @@ def _overlap_and_add(x, step):
 shown(_frame, _overlap_and_add)
 
 
-def _enclosing_power_of_two(n: int) -> int:
-    return 1 << (n - 1).bit_length()
+def _fft_size(frame_length: int, fft_length: Any) -> int:
+    """`fft_length`, or else the smallest power of two that holds a frame."""
+    return 1 << (frame_length - 1).bit_length() if fft_length is None else int(static(fft_length, "fft_length"))
 
 
 def stft(
@@ -287,8 +293,7 @@ def stft(
     frames = frame(signals, length, frame_step, pad_end)
     if window_fn is not None:
         frames = op(jnp.multiply, frames, window_fn(length, dtype=frames.dtype))
-    size = _enclosing_power_of_two(length) if fft_length is None else int(static(fft_length))
-    return rfft(frames, [size])
+    return rfft(frames, [_fft_size(length, fft_length)])
 
 
 def inverse_stft(
@@ -301,7 +306,7 @@ def inverse_stft(
 ) -> Tensor:
     """The signal of a short-time Fourier transform; for an exact one, `window_fn` is what `inverse_stft_window_fn` makes."""
     length = int(static(frame_length))
-    size = _enclosing_power_of_two(length) if fft_length is None else int(static(fft_length))
+    size = _fft_size(length, fft_length)
     frames = _array.getitem(irfft(stfts, [size]), (..., slice(0, length)))
     if size < length:
         frames = _array.pad(frames, [(0, 0)] * (frames.ndim - 1) + [(0, length - size)])
@@ -345,7 +350,9 @@ def linear_to_mel_weight_matrix(
     bins, rate = int(static(num_spectrogram_bins)), float(static(sample_rate))
     low, high = float(static(lower_edge_hertz)), float(static(upper_edge_hertz))
     if not 0 <= low < high <= rate / 2:
-        raise ValueError(f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 must hold: got {low}, {high}, {rate}")
+        raise ValueError(
+            f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 must hold: got {low}, {high}, {rate}"
+        )
 
     def mel(hertz: Any) -> Any:
         return 1127 * np.log1p(np.asarray(hertz) / 700)

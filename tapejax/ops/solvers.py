@@ -13,13 +13,18 @@ from jax import lax
 from ..errors import InvalidArgumentError
 from ..values import Tensor, op, operands, raw
 from . import array as _array
-from .linalg import _matrix, _square, _turned, eigh, eigvalsh, scipy_linalg
-from .table import TensorLike, host, renamed, shown, static
+from .linalg import _matrix, _square, eigh, eigvalsh, scipy_linalg
+from .table import TensorLike, host, kind_of, renamed, shown, static
+
+
+def _of_kind(x, dtype):
+    # JAX computes these with complex numbers
+    return (x if kind_of(dtype) == "c" else jnp.real(x)).astype(dtype)
 
 
 @jax.custom_jvp
 def _root(x):
-    return scipy_linalg.sqrtm(x).astype(x.dtype)
+    return _of_kind(scipy_linalg.sqrtm(x), x.dtype)
 
 
 @_root.defjvp
@@ -45,11 +50,17 @@ sqrtm = _square("sqrtm", _each(_root), "The square root of square matrices that 
 matrix_square_root = sqrtm
 logm = _square(
     "logm",
-    _each(lambda x: scipy_linalg.funm(x, jnp.log).astype(x.dtype)),
+    _each(lambda x: _of_kind(scipy_linalg.funm(x, jnp.log), x.dtype)),
     "The logarithm of square matrices; on the CPU only. It has no gradient.",
 )
 
 # ---- Given factorisations ----------------------------------------------------------------------------------
+
+
+def _factors(array: Any) -> Any:
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
+        raise ValueError(f"lower_upper must be square matrices, got shape {array.shape}")
+    return array
 
 
 def _parts(factors):
@@ -61,7 +72,7 @@ def lu_reconstruct(
     lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
     """The matrix of which `lu` gave the two triangles and the permutation."""
-    return op(_lu_reconstruct, _matrix("lu_reconstruct", raw(lower_upper), square=True), raw(perm))
+    return op(_lu_reconstruct, _factors(raw(lower_upper)), raw(perm))
 
 
 def _lu_reconstruct(factors, perm):
@@ -74,7 +85,7 @@ def lu_solve(
 ) -> Tensor:
     """x with ``A @ x = rhs``, given what `lu` made of A; `rhs` is a matrix."""
     factors, b = (raw(x) for x in operands(lower_upper, rhs))
-    return op(_lu_solve, _matrix("lu_solve", factors, square=True), raw(perm), _matrix("lu_solve", b))
+    return op(_lu_solve, _factors(factors), raw(perm), _matrix("lu_solve", b))
 
 
 def _lu_solve(factors, perm, b):
@@ -172,13 +183,14 @@ def tridiagonal_solve(
         below,
         b,
         vector=vector,
-        how=("adjoint" if conjugate_rhs else "transpose") if transpose_rhs and not vector else "conjugate" if conjugate_rhs else "",
+        transpose=bool(transpose_rhs) and not vector,
+        conjugate=bool(conjugate_rhs),
     )
 
 
-def _tridiagonal_solve(above, main, below, b, vector, how):
-    b = b[..., None] if vector else b
-    b = jnp.conj(b) if how == "conjugate" else _turned(b, how)
+def _tridiagonal_solve(above, main, below, b, vector, transpose, conjugate):
+    b = b[..., None] if vector else jnp.swapaxes(b, -1, -2) if transpose else b
+    b = jnp.conj(b) if conjugate else b
     n = main.shape[-1]
     inside = np.arange(n)
     above, below = jnp.where(inside < n - 1, above, 0), jnp.where(inside > 0, below, 0)
@@ -231,7 +243,9 @@ def eigh_tridiagonal(
         raise ValueError(f"select must be 'a', 'v' or 'i', got {select!r}")
     a, b = (raw(x) for x in operands(alpha, beta))
     if a.ndim != 1 or b.shape != (a.shape[0] - 1,):
-        raise InvalidArgumentError(f"alpha and beta must be vectors of n and n - 1 elements, got {a.shape} and {b.shape}")
+        raise InvalidArgumentError(
+            f"alpha and beta must be vectors of n and n - 1 elements, got {a.shape} and {b.shape}"
+        )
     matrix = op(_symmetric, a, b)
     values, vectors = (eigvalsh(matrix), None) if eigvals_only else eigh(matrix)
     if select == "i":

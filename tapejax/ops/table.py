@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..dtypes import DType, narrowed, requested
-from ..errors import InvalidArgumentError
+from ..errors import DTypeError, InvalidArgumentError
 from ..values import Tensor, Variable, is_array_like, op, op_on_arrays, operands, raw
 from .sizes import Sizes, is_symbolic
 
@@ -105,7 +105,7 @@ def shape_of(shape: Any, argument: str = "shape") -> tuple[int, ...]:
     sizes = (sizes,) if not isinstance(sizes, tuple) else sizes
     for size in sizes:
         if not (isinstance(size, int) or is_symbolic(size)) or isinstance(size, bool):
-            raise TypeError(f"{argument} must be made of integers, got {shape!r}")
+            raise DTypeError(f"{argument} must be made of integers, got {shape!r}")
     return sizes
 
 
@@ -266,8 +266,8 @@ def straight(fn: Callable) -> Callable:
     """`fn` of one argument, elementwise and made of straight pieces, connected to it at every order, as in TensorFlow.
 
     To JAX the second derivative of such a function is no number at all, which would come out as None; to TensorFlow it is
-    0. The derivative is JAX's, with a zero added that depends on the argument: a product of finite numbers, looked up where
-    nothing is looked up, so that an infinite cotangent passes beside it.
+    0. The derivative is JAX's, with a zero added that depends on the argument. It is chosen, not multiplied: an infinite
+    cotangent does not become NaN in it.
     """
 
     @jax.custom_jvp

@@ -40,7 +40,7 @@ class _Element:
 
     def zeros(self, *leading: int) -> Tensor:
         if self.shape.rank is None or not self.shape.is_fully_defined():
-            raise InvalidArgumentError(
+            raise ValueError(
                 f"an element that was never written has no known shape (element_shape={self.shape}): write it first, or "
                 "give element_shape to the TensorArray"
             )
@@ -80,6 +80,8 @@ class TensorArray:
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ):
+        if size is None and not (dynamic_size and recorder.staging()):
+            raise ValueError("size must be given to a TensorArray; 0 will do for one of dynamic_size=True")
         self._element = _Element(dtype, element_shape, infer_shape)
         self._dynamic = bool(dynamic_size)
         self._clears = clear_after_read is None or bool(clear_after_read)

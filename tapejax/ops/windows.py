@@ -223,7 +223,8 @@ def compute_average_loss(
     """The sum of the losses, weighted, divided by the batch size, by default the number of losses.
 
     Raises:
-      ValueError: the losses are a scalar and no `global_batch_size` is given, or it is not positive.
+      ValueError: the losses are a scalar.
+      InvalidArgumentError: `global_batch_size` is not positive.
     """
     losses = raw(per_example_loss)
     if sample_weight is not None:
@@ -232,7 +233,7 @@ def compute_average_loss(
         raise ValueError("per_example_loss must be a vector at least, got a scalar")
     size = losses.shape[0] if global_batch_size is None else int(static(global_batch_size, "global_batch_size"))
     if size <= 0:
-        raise ValueError(f"global_batch_size must be positive, got {size}")
+        raise InvalidArgumentError(f"global_batch_size must be positive, got {size}")
     return op(_average_loss, losses, size)
 
 

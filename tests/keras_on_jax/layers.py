@@ -226,7 +226,9 @@ def test_dtype_policies(policy):
 
 
 LOSSES = sorted(
-    name for name, kind in vars(plain.losses).items() if inspect.isclass(kind) and issubclass(kind, plain.Loss) and name != "Loss"
+    name
+    for name, kind in vars(plain.losses).items()
+    if inspect.isclass(kind) and issubclass(kind, plain.Loss) and name != "Loss"
 )
 INTEGER_LABELS = {"SparseCategoricalCrossentropy", "CategoricalGeneralizedCrossEntropy"}
 
@@ -236,13 +238,22 @@ def test_loss(name):
     if name == "CTC":
         true, predicted = np.array([[1, 2, 0], [2, 1, 1]], "int32"), draw(2, 6, 4)
     elif name in INTEGER_LABELS:
-        true, predicted = np.array([1, 0, 2], "int32"), np.exp(draw(3, 4)) / np.exp(draw(3, 4)).sum(axis=1, keepdims=True)
+        true, predicted = (
+            np.array([1, 0, 2], "int32"),
+            np.exp(draw(3, 4)) / np.exp(draw(3, 4)).sum(axis=1, keepdims=True),
+        )
     elif name in ("Dice", "Tversky"):
         true, predicted = (draw(2, 3, 4, 1) > 0).astype("float32"), 1 / (1 + np.exp(-draw(2, 3, 4, 1)))
     elif name == "Circle":
-        true, predicted = np.array([[1], [0], [1]], "int32"), draw(3, 4) / np.linalg.norm(draw(3, 4), axis=1, keepdims=True)
+        true, predicted = (
+            np.array([[1], [0], [1]], "int32"),
+            draw(3, 4) / np.linalg.norm(draw(3, 4), axis=1, keepdims=True),
+        )
     else:
-        true, predicted = np.eye(3, 4, dtype="float32"), np.exp(draw(3, 4)) / np.exp(draw(3, 4)).sum(axis=1, keepdims=True)
+        true, predicted = (
+            np.eye(3, 4, dtype="float32"),
+            np.exp(draw(3, 4)) / np.exp(draw(3, 4)).sum(axis=1, keepdims=True),
+        )
     fn = getattr(losses, name)()
     want, slope = jax.value_and_grad(lambda p: fn(jnp.asarray(true), p))(jnp.asarray(predicted))
     x = tf.constant(predicted)
@@ -278,7 +289,9 @@ def test_watched_variables():
     used.build((None, 2)), unused.build((None, 2))
     with tf.GradientTape() as tape:
         y = used(tf.ones([1, 2])) * ours
-    assert [id(v) for v in tape.watched_variables()] == [id(v) for v in sorted([ours, *used.weights], key=lambda v: v._created)]
+    assert [id(v) for v in tape.watched_variables()] == [
+        id(v) for v in sorted([ours, *used.weights], key=lambda v: v._created)
+    ]
     assert tape.gradient(y, unused.trainable_variables) == [None, None]
     assert len(tape.watched_variables()) == 3  # also afterwards
     with tf.GradientTape(watch_accessed_variables=False) as tape:

@@ -132,7 +132,9 @@ def test_optimizers_with_python_in_them():
         v = tf.Variable([1.0, 2.0])
         for _ in range(3):
             optimizer.apply_gradients([(tf.constant([1.0, 1.0]), v)])
-        assert v.numpy()[0] == pytest.approx(1.0 - (0.21 if isinstance(optimizer._learning_rate, Warmup) else 0.3), rel=1e-5)
+        assert v.numpy()[0] == pytest.approx(
+            1.0 - (0.21 if isinstance(optimizer._learning_rate, Warmup) else 0.3), rel=1e-5
+        )
     assert seen == [2.0] * 3
 
 
@@ -151,7 +153,9 @@ def test_none_gradients_are_reported():
     with tf.GradientTape() as tape:
         y = tf.reduce_sum(dense.kernel * 2.0)
     grads = tape.gradient(y, variables)
-    with pytest.warns(UserWarning, match=r"Gradients do not exist for variables \['d/bias', 'mine'\].*tape.explain") as caught:
+    with pytest.warns(
+        UserWarning, match=r"Gradients do not exist for variables \['d/bias', 'mine'\].*tape.explain"
+    ) as caught:
         optimizers.Adam().apply_gradients(zip(grads, variables))
     assert caught[0].filename == __file__
     with pytest.raises(ValueError, match="No gradients provided for any variable.*tape.explain"):
@@ -194,3 +198,12 @@ def test_an_optimizer_in_a_process_with_64_bits():
         adam.apply_gradients(zip([tf.ones((2, 2)), tf.ones(2)], dense.trainable_variables))
         assert dense.kernel._value.dtype == np.float32 == adam.variables[3]._value.dtype
         assert keras.backend.floatx() == "float32"
+
+
+def test_the_benchmark_computes_what_keras_computes():
+    from benchmarks.workloads import WORKLOADS
+
+    ours, theirs = WORKLOADS["keras"].taped(tf), WORKLOADS["keras"].functional(jax.jit)
+    for i in range(3):
+        (loss, gradients), (expected, expected_gradients) = ours(i), theirs(i)
+        close([loss, *gradients], [expected, *expected_gradients], rtol=1e-3)

@@ -56,7 +56,9 @@ def check_against_stateless_call(layer, *inputs, **options):
     with tf.GradientTape() as tape:
         tape.watch([tensors[i] for i in differentiable])
         loss = weighted(layer(*tensors, **options))
-    got = tape.gradient(loss, [layer.trainable_variables, [tensors[i] for i in differentiable]], unconnected_gradients="zero")
+    got = tape.gradient(
+        loss, [layer.trainable_variables, [tensors[i] for i in differentiable]], unconnected_gradients="zero"
+    )
     np.testing.assert_allclose(loss, value, rtol=1e-4, atol=1e-5)
     close(got[0], by_parameters)
     close(got[1], by_inputs)

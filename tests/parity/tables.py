@@ -11,7 +11,10 @@ from harness import check, error_of, import_tapejax, import_tensorflow
 
 
 class Table:
-    """Rows to run in both systems. ``test_rows = table.test()`` makes a test of each."""
+    """Rows to run in both systems. ``test_rows = table.test()`` makes a test of each; those with ``slow=True`` are marked so.
+
+    Other options are those of `harness.check`.
+    """
 
     def __init__(self, **options: Any):
         self._options = options
@@ -39,16 +42,13 @@ class Table:
                 tape.watch(watched)
                 result = op(tf, *args)
                 leaves = result if isinstance(result, (list, tuple)) else [result]
-                # a cotangent of different numbers, so that no mistake cancels out
-                parts = [
-                    tf.reduce_sum(y * tf.cast(_weights(y.shape), y.dtype))
-                    for y in leaves
-                    if y.dtype.is_floating
-                ]
-                total = sum(parts[1:], parts[0]) if parts else None
-            if total is None:
+            targets = [y for y in leaves if y.dtype.is_floating]
+            if not targets:
                 return list(leaves)
-            return list(leaves), [None if g is None else tf.convert_to_tensor(g) for g in tape.gradient(total, watched)]
+            # cotangents of different numbers, so that no mistake cancels out
+            cotangents = [tf.constant(_weights(y.shape), y.dtype) for y in targets]
+            found = tape.gradient(targets, watched, output_gradients=cotangents)
+            return list(leaves), [None if g is None else tf.convert_to_tensor(g) for g in found]
 
         self._add(name, body, options)
 
@@ -56,7 +56,13 @@ class Table:
         """The test of all rows."""
 
         @pytest.mark.tensorflow
-        @pytest.mark.parametrize("name", list(self._rows))
+        @pytest.mark.parametrize(
+            "name",
+            [
+                pytest.param(name, marks=[pytest.mark.slow] if options.pop("slow", False) else [])
+                for name, (_, options) in self._rows.items()
+            ],
+        )
         def test_row(name):
             body, options = self._rows[name]
             check(body, import_tensorflow(), import_tapejax(), **options)
@@ -65,4 +71,4 @@ class Table:
 
 
 def _weights(shape: Any) -> np.ndarray:
-    return (1 + np.arange(np.prod(shape)).reshape(shape) % 7).astype(np.int32)
+    return 1.0 + np.arange(np.prod(shape)).reshape(shape) % 7

@@ -23,6 +23,7 @@ for method in "bilinear nearest bicubic area lanczos3 lanczos5 gaussian mitchell
     for size in [(9, 4), (3, 11)]:
         # TensorFlow looks the bicubic weights up in a table of 1024.
         exact = {"rtol": 1e-3, "atol": 1e-2} if method == "bicubic" else {}
+        exact["slow"] = size == (3, 11) and method not in ("nearest", "bilinear")
         op = lambda tf, x=SMALL, m=method, s=size: tf.image.resize(x, s, m)  # noqa: E731
         if method == "area":  # it has no gradient in TensorFlow
             table.values(f"resize-{method}-{size}", op)
@@ -30,7 +31,10 @@ for method in "bilinear nearest bicubic area lanczos3 lanczos5 gaussian mitchell
             table.gradients(f"resize-{method}-{size}", op, SMALL, **exact)
     if method not in ("nearest", "area"):
         table.gradients(
-            f"resize-antialias-{method}", lambda tf, x, m=method: tf.image.resize(x, (3, 9), m, antialias=True), SMALL
+            f"resize-antialias-{method}",
+            lambda tf, x, m=method: tf.image.resize(x, (3, 9), m, antialias=True),
+            SMALL,
+            slow=method != "bicubic",
         )
 table.values(
     "resize-arguments",
@@ -65,9 +69,7 @@ for target in [(3, 3), (9, 8), (3, 12), (8, 4), (5, 7)]:
     )
 table.gradients("crop_to_bounding_box", lambda tf, x: tf.image.crop_to_bounding_box(x, 1, 2, 3, 4), SMALL)
 table.gradients("pad_to_bounding_box", lambda tf, x: tf.image.pad_to_bounding_box(x, 1, 2, 8, 10), SMALL)
-table.gradients(
-    "central_crop", lambda tf, x: [tf.image.central_crop(x, f) for f in (0.5, 0.3, 1.0)], LARGE
-)
+table.gradients("central_crop", lambda tf, x: [tf.image.central_crop(x, f) for f in (0.5, 0.3, 1.0)], LARGE)
 table.errors(
     "boxes-errors",
     lambda tf: [
@@ -144,7 +146,10 @@ table.errors(
     ],
 )
 table.gradients(
-    "adjust_brightness", lambda tf, x, d: [tf.image.adjust_brightness(x, 0.2), tf.image.adjust_brightness(x, d)], ONE, f32(0.1)
+    "adjust_brightness",
+    lambda tf, x, d: [tf.image.adjust_brightness(x, 0.2), tf.image.adjust_brightness(x, d)],
+    ONE,
+    f32(0.1),
 )
 table.gradients("adjust_gamma", lambda tf, x: tf.image.adjust_gamma(x, 0.5, 2), ONE)
 table.values(
@@ -165,7 +170,9 @@ table.values(
         tf.image.adjust_saturation(BYTES, 0.5),
     ],
 )
-table.gradients("per_image_standardization", lambda tf, x: tf.image.per_image_standardization(x), SMALL, rtol=1e-4, atol=1e-4)
+table.gradients(
+    "per_image_standardization", lambda tf, x: tf.image.per_image_standardization(x), SMALL, rtol=1e-4, atol=1e-4
+)
 table.values(
     "per_image_standardization-others",
     lambda tf: [
@@ -173,7 +180,12 @@ table.values(
         tf.image.per_image_standardization(np.ones((3, 3, 1), f32)),
     ],
 )
-INTEGERS = {"uint8": [0, 1, 127, 255], "int16": [-5, 0, 300, 32767], "int32": [0, 5, 2**30, 2**31 - 1], "uint16": [0, 9, 65535]}
+INTEGERS = {
+    "uint8": [0, 1, 127, 255],
+    "int16": [-5, 0, 300, 32767],
+    "int32": [0, 5, 2**30, 2**31 - 1],
+    "uint16": [0, 9, 65535],
+}
 for source, numbers in INTEGERS.items():
     for saturate in (False, True):
         table.values(
@@ -199,7 +211,9 @@ table.errors("convert_image_dtype-errors", lambda tf: [lambda: tf.image.convert_
 
 table.gradients("image_gradients", lambda tf, x: tf.image.image_gradients(x), SMALL)
 table.gradients("sobel_edges", lambda tf, x: tf.image.sobel_edges(x), SMALL)
-table.gradients("total_variation", lambda tf, x, y: [tf.image.total_variation(x), tf.image.total_variation(y)], SMALL, ONE)
+table.gradients(
+    "total_variation", lambda tf, x, y: [tf.image.total_variation(x), tf.image.total_variation(y)], SMALL, ONE
+)
 table.gradients("psnr", lambda tf, x, y: tf.image.psnr(x, y, max_val=1.0), LARGE, NEAR, rtol=1e-4)
 table.values("psnr-bytes", lambda tf: tf.image.psnr(BYTES, BYTES[::-1], max_val=255))
 table.gradients("ssim", lambda tf, x, y: tf.image.ssim(x, y, 1.0), LARGE, NEAR, rtol=1e-3, atol=1e-5)
@@ -253,8 +267,8 @@ def test_random_functions_do_what_their_bounds_say(tf):
     """Shapes, dtypes and results between the bounds."""
     tf.random.set_seed(1)
     bright = tf.image.random_brightness(SAME, 0.2)
-    flips = [tf.image.random_flip_left_right(ONE).numpy() for _ in range(24)]
-    fixed = [tf.image.stateless_random_flip_up_down(SMALL, seed=(1, i)).numpy() for i in range(24)]
+    flips = [tf.image.random_flip_left_right(ONE).numpy() for _ in range(12)]
+    fixed = [tf.image.stateless_random_flip_up_down(SMALL, seed=(1, i)).numpy() for i in range(12)]
     return (
         bright.shape,
         0.3 <= float(bright[0, 0, 0]) <= 0.7,
@@ -326,7 +340,7 @@ def test_decoding(tf):
 SMOOTH = np.linspace(0, 255, 16 * 16 * 3).reshape(16, 16, 3).astype(np.uint8)
 
 
-@parity(atol=4)
+@parity(atol=8)  # TensorFlow decodes in a hurry, unless told otherwise
 def test_jpeg(tf):
     """A JPEG file is decoded nearly alike, whole or in part, and its shape can be asked for."""
     data = encoded("JPEG", SMOOTH, quality=95)

@@ -3,8 +3,6 @@
 A row of a table is a test: a name, the operation as a function of `tf` and tensors, and the points.
 """
 
-import inspect
-
 import numpy as np
 import pytest
 from harness import check, error_of, import_tapejax, import_tensorflow
@@ -1127,25 +1125,3 @@ def test_error(actions):
         return [error_of(action) for action in actions(tf, tf.constant(X))]
 
     check(body, import_tensorflow(), import_tapejax())
-
-
-# ---- Signatures --------------------------------------------------------------------------------------------
-
-
-def test_arguments_have_tensorflows_names_order_and_defaults():
-    from tapejax.ops import NAMESPACES
-
-    tensorflow = import_tensorflow()
-    for namespace, names in NAMESPACES.items():
-        for name, ours in names.items():
-            path = f"{namespace}.{name}".removeprefix("tf.")
-            if isinstance(ours, type) or not callable(ours) or path in ("meshgrid", "parallel_stack"):
-                continue
-            want, got = (list(inspect.signature(fn).parameters.values()) for fn in (find(tensorflow, path), ours))
-            assert [p.name for p in got] == [p.name for p in want if p.name != "dim"], path
-            for one, other in zip(want, got):
-                if one.name != "name" and one.default is not one.empty:
-                    assert str(getattr(one.default, "name", one.default)) == str(other.default), (
-                        path,
-                        one.name,
-                    )
