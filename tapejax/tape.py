@@ -540,8 +540,8 @@ class GradientTape:
         the order of the backward pass. The tape is not used up.
 
         Raises:
-          tf.errors.NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The message
-            names the operation and the line that ran it; ``error.entry``, ``error.line``, ``error.direction`` and
+          tf.errors.NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The
+            message names the operation and the line that ran it; ``error.entry``, ``error.line``, ``error.direction`` and
             ``error.value`` are for programs.
 
         >>> import jax.numpy as jnp

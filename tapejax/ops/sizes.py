@@ -35,7 +35,7 @@ class Sizes(Tensor):
         try:
             return sized(self.sizes[index], self._array.dtype)
         except (IndexError, TypeError):
-            return super().__getitem__(index)
+            return Tensor(self._array)[index]  # type: ignore[index]
 
 
 def sized(sizes: Any, dtype: Any) -> Tensor:
@@ -82,4 +82,8 @@ def _arithmetic(name: str, compute: Callable, reflected: bool) -> Callable:
 for _name in ("add", "sub", "mul", "floordiv", "mod"):
     setattr(Sizes, f"__{_name}__", _arithmetic(f"__{_name}__", getattr(operator, _name), False))
     setattr(Sizes, f"__r{_name}__", _arithmetic(f"__r{_name}__", getattr(operator, _name), True))
-jax.tree_util.register_pytree_node(Sizes, lambda x: ((x._array,), None), lambda _, children: Tensor(*children))
+jax.tree_util.register_pytree_node(
+    Sizes,
+    lambda x: ((x._array,), None),
+    lambda _, children: Tensor(*children),  # type: ignore[arg-type, return-value]
+)
