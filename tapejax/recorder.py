@@ -507,7 +507,15 @@ capturing = _Capturing()
 def held(variable: Any) -> Any:
     """The array that `variable` holds; while a `function` is traced, what stands for it there."""
     capture = capturing.capture
-    return variable._array if capture is None else capture.adopt(variable)
+    if capture is not None:
+        return capture.adopt(variable)
+    array = variable._array
+    if isinstance(array, jax.core.Tracer) and eager():
+        from .staging import tracing
+
+        with tracing:  # another thread traces a function, and gives its variables their arrays back when it is done
+            array = variable._array
+    return array
 
 
 def access(variable: Any) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 import weakref
 
@@ -423,6 +424,27 @@ def test_variables_from_a_library_of_pytrees_are_values():
     np.testing.assert_allclose(f(jnp.ones(2)), [2, 2])
     v.assign(3.0)
     np.testing.assert_allclose(f(jnp.ones(2)), [3, 3])
+
+
+def test_a_thread_that_reads_a_variable_while_another_traces():
+    v, tracing, read = tf.Variable(2.0), threading.Event(), []
+
+    def reader():
+        tracing.wait(60)
+        read.append((v * 3.0).numpy())
+
+    @tf.function
+    def f():
+        y = v + 1.0
+        tracing.set()
+        time.sleep(0.3)
+        return y
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    assert f().numpy() == 3.0
+    thread.join(60)
+    assert read == [6.0]
 
 
 def test_threads_that_call_and_trace_at_once():

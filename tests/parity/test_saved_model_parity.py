@@ -328,3 +328,29 @@ def test_saving_over_an_older_model(tf):
             loaded = tf.saved_model.load(folder)
             results.append(loaded.f(3.0))
     return results
+
+
+@parity
+def test_sizes_of_any_batch(tf):
+    """What is computed of the shape of a batch of any size is a size, and a tensor too."""
+
+    class Sizes(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None, 2, 2], tf.float32)])
+        def __call__(self, x):
+            shape = tf.shape(x)
+            batch = shape[0]
+            return {
+                "flat": tf.reshape(x, [batch, 4]) + tf.zeros([batch, 4]) + tf.cast(batch, tf.float32),
+                "rest": tf.reshape(x, [batch, -1]),
+                "joined": tf.reshape(x, tf.concat([shape[:1], [4]], 0)),
+                "stacked": tf.reshape(x, tf.stack([batch * 2, 2])),
+                "tiled": tf.tile(tf.ones([1, 2]), [batch, 1]),
+                "wide": tf.broadcast_to(tf.constant([1.0, 2.0]), [batch, 2]),
+                "filled": tf.fill([2 * batch - 1], 7.0),
+                "mean": tf.reduce_sum(x) / tf.cast(tf.size(x), tf.float32),
+                "known": tf.reduce_prod(shape[1:]),
+                "shape": shape,
+            }
+
+    loaded = roundtrip(tf, Sizes())
+    return [sorted(loaded(tf.reshape(tf.range(4.0 * n), [n, 2, 2])).items()) for n in (1, 3)]
