@@ -71,7 +71,9 @@ def spelling_of(
     wanted = canonical(closed, inputs)
     holes = [f"{{{i}}}" if is_name(arg) else arg for i, arg in enumerate(args)]
     same = tuple(args.index(arg) for arg in args)
-    key = (name, None if eqn is None else eqn.primitive.name, wanted, tuple(holes), same, static)
+    # The same canonical form may be `x[0]` of one shape and `x[:, 0]` of another.
+    shapes = tuple((aval.shape, aval.dtype) for aval in kinds)
+    key = (name, None if eqn is None else eqn.primitive.name, wanted, tuple(holes), same, static, shapes)
     try:
         if key not in _spellings:
             if len(_spellings) >= SPELLINGS_KEPT:

@@ -179,6 +179,16 @@ def test_all_operations_of_tensorflow(op, points):
     ported(op, points)
 
 
+def test_a_spelling_is_that_of_the_shape():
+    """Dropping an axis of size one is `x[:, 0]` of one shape and `x[0]` of another."""
+    for shape, axis in ([(3, 1), 1], [(1, 3), 0], [(3, 1), 1]):
+        x = jnp.arange(3.0).reshape(shape)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = jnp.squeeze(x, axis) * 2.0
+        np.testing.assert_array_equal(pasted(tape.as_function(y, x))(x), y)
+
+
 def test_a_model():
     images = tf.constant(np.linspace(0, 1, 8 * 40, dtype=np.float32).reshape(8, 40))
     labels = tf.constant([0, 1, 2, 0, 1, 2, 0, 1])
