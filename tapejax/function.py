@@ -32,7 +32,7 @@ from .signatures import (
     rebuild,
     symbolic_inputs,
 )
-from .staging import Staged, init_scope, tracing
+from .staging import Staged, abstract, init_scope, tracing
 from .structures import is_variable
 from .values import Tensor, is_array_like
 
@@ -309,7 +309,7 @@ class Program:
 def _abstract(x: Any) -> jax.ShapeDtypeStruct:
     if isinstance(x, TensorSpec):
         return jax.ShapeDtypeStruct(tuple(x.shape), requested(x.dtype))
-    return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type)
+    return abstract(x)
 
 
 def _zeros(spec: TensorSpec) -> np.ndarray:

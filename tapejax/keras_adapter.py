@@ -25,7 +25,7 @@ import jax
 from . import libraries, recorder
 from .errors import SymbolicValue
 from .jaxcore import current_trace
-from .staging import Staged
+from .staging import Staged, abstract
 from .values import Tensor, Variable, _creations
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
@@ -245,17 +245,13 @@ class _Update:
         self._staged: Staged | None = None
         with contextlib.suppress(jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
             # Python that looks at values cannot be traced: a schedule of the user's, for instance. It runs as it is.
-            self._staged = Staged(lambda *grads: body(*grads) or [], [_abstract(x) for x in grads], "apply_gradients")
+            self._staged = Staged(lambda *grads: body(*grads) or [], [abstract(x) for x in grads], "apply_gradients")
 
     def __call__(self, grads: list) -> None:
         if self._staged is None:
             self._body(*grads)
         else:
             self._staged.run(grads)
-
-
-def _abstract(x: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
 
 
 def _is_pure(optimizer: Any, grads: list, variables: list) -> bool:

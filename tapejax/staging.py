@@ -330,7 +330,7 @@ class Threaded:
         self._staged: list[Staged] = []
         self._slots: dict[tuple[int, str], Slot] = {}
         if recorder.capturing.capture is not None:
-            self._staged = [Staged(body, [_abstract(x) for x in arrays], "body") for body, arrays in bodies]
+            self._staged = [Staged(body, [abstract(x) for x in arrays], "body") for body, arrays in bodies]
         for staged in self._staged:
             if staged.created:
                 raise ValueError(
@@ -358,7 +358,8 @@ class Threaded:
             _keep(self._slots[place], array)
 
 
-def _abstract(x: Any) -> jax.ShapeDtypeStruct:
+def abstract(x: Any) -> jax.ShapeDtypeStruct:
+    """What a program is traced with in place of the array `x`."""
     return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
 
 

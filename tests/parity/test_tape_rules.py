@@ -777,3 +777,12 @@ def test_reset_after_an_exception(tf):
         tape.reset()
         y = v * v
     return raised, refused, tape.gradient(y, v)
+
+
+@parity(differs="an integer target carries no gradient: None, though it came beside a float one")
+def test_an_integer_target_beside_a_float_one(tf):
+    """TensorFlow gives zeros for the indices of `top_k`."""
+    x = tf.Variable([3.0, 1.0, 2.0])
+    with tf.GradientTape() as tape:
+        _, indices = tf.math.top_k(x, 2)
+    return tape.gradient(indices, x)
