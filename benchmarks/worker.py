@@ -63,7 +63,7 @@ def capture_times(seconds: float) -> dict[str, dict[str, float]]:
     import jax
 
     import tapejax
-    from tapejax import recorder
+    from tapejax.core import recorder
 
     step, caller = WORKLOADS["chain"].taped(tapejax), recorder.caller
     kinds = {"tapejax": caller, "no lines": lambda skip=2: None}

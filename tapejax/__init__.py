@@ -16,21 +16,21 @@ from __future__ import annotations
 import importlib as _importlib
 import sys as _sys
 
-from . import dtypes as _dtypes
-from . import errors, nest
 from . import ops as _ops
 from .accumulator import ForwardAccumulator
-from .custom_gradient import custom_gradient, grad_pass_through, recompute_grad
-from .dtypes import DType, TensorShape, as_dtype
-from .errors import NarrowingWarning
-from .function import TensorSpec, function, init_scope, inside_function
-from .module import Module
-from .names import name_scope
 from .ops.control_flow import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
+from .ops.custom_gradient import custom_gradient, grad_pass_through, recompute_grad
 from .ops.opaque import numpy_function, py_function
-from .registry import RegisterGradient, no_gradient
+from .ops.registry import RegisterGradient, no_gradient
+from .programs.function import TensorSpec, function, init_scope, inside_function
+from .programs.module import Module
 from .tape import GradientTape, UnconnectedGradients
-from .values import Tensor, Variable, constant, convert_to_tensor, is_tensor
+from .values import dtypes as _dtypes
+from .values import errors, nest
+from .values.dtypes import DType, TensorShape, as_dtype
+from .values.errors import NarrowingWarning
+from .values.names import name_scope
+from .values.tensor import Tensor, Variable, constant, convert_to_tensor, is_tensor
 
 __version__ = "0.1.0"
 
@@ -39,7 +39,7 @@ NotDifferentiable = no_gradient
 
 def executing_eagerly() -> bool:
     """Whether operations run at once: outside ``jax.jit`` and `function`."""
-    from . import recorder
+    from .core import recorder
 
     return not (recorder.staging() or inside_function())
 
@@ -50,6 +50,7 @@ globals().update({name: x for name, x in vars(_dtypes).items() if isinstance(x, 
 globals().update({name: module for name, module in _NAMESPACES.items() if "." not in name})
 # as modules, so that `from tapejax.math import sin` and `import tapejax.nn as nn` work
 _sys.modules.update({f"{__name__}.{name}": module for name, module in _NAMESPACES.items()})
+_sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module for module in (_dtypes, errors, nest)})
 
 _when_asked = _ops.when_asked("tf", globals())
 _WHEN_ASKED = ("data", "keras", "saved_model", "train")  # modules that few programs need

@@ -45,7 +45,7 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
     parser.epilog = "The arguments that follow PROGRAM.py are passed on to it."
 
     def command(options: argparse.Namespace, arguments: list[str]) -> int:
-        from tapejax import runner
+        from .cli import runner
 
         return runner.run(options.program, arguments, full_traceback=options.full_traceback)
 
@@ -67,7 +67,7 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--all", action="store_true", help="list the supported names, too")
 
     def command(options: argparse.Namespace, arguments: list[str]) -> int:
-        from tapejax import check
+        from .cli import check
 
         return check.main(options.paths, as_json=options.json, everything=options.all)
 
@@ -82,7 +82,7 @@ def _add_demo(commands: argparse._SubParsersAction) -> None:
     )
 
     def command(options: argparse.Namespace, arguments: list[str]) -> int:
-        from tapejax import demo
+        from .cli import demo
 
         return demo.main()
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from . import derivatives, nest, recorder
-from .program import extract, is_inexact
-from .structures import Leaf, Structure, is_variable
+from .core import recorder
+from .core import sweep as derivatives
+from .core.program import extract, is_inexact
 from .tape import UnconnectedGradients, _accessed, _no_source, _no_target, _source_arrays, _unconnected, logger
-from .values import raw
+from .values import nest
+from .values.structures import Leaf, Structure, is_variable
+from .values.tensor import raw
 
 
 class ForwardAccumulator:

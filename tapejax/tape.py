@@ -11,11 +11,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from . import derivatives, libraries, nest, recorder
-from .errors import InvalidArgumentError
-from .program import Program, extract, is_inexact
-from .structures import Leaf, Structure, conjugate, is_variable, leaf_of
-from .values import Variable, raw
+from .core import recorder
+from .core import sweep as derivatives
+from .core.program import Program, extract, is_inexact
+from .libraries import adapters as libraries
+from .values import nest
+from .values.errors import InvalidArgumentError
+from .values.structures import Leaf, Structure, conjugate, is_variable, leaf_of
+from .values.tensor import Variable, raw
 
 logger = logging.getLogger("tapejax")
 
@@ -374,7 +377,7 @@ class GradientTape:
             out = derivatives.evaluate(program, values, inputs)
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
-        from . import listing, source
+        from .seeing import listing, source
 
         names = listing.Names(recording, listing.namespaces()).only([*values, *(leaf.array for leaf in starts.leaves)])
         return source.TapeFunction(function, program, values, arrays, owner, (sources, starts), (target, ends), names)
@@ -408,17 +411,17 @@ class GradientTape:
     # Each of these loads what it needs when it is called, and leaves the tape as it is.
 
     def __str__(self) -> str:
-        from . import listing
+        from .seeing import listing
 
         return listing.text_table(self, self._recording, listing.namespaces())
 
     def __repr__(self) -> str:
-        from . import listing
+        from .seeing import listing
 
         return f"<{listing.heading(self, self._recording)}>"
 
     def _repr_html_(self) -> str:
-        from . import listing
+        from .seeing import listing
 
         return listing.html_table(self, self._recording, listing.namespaces())
 
@@ -458,7 +461,7 @@ class GradientTape:
         False ('no derivative',) round
         False ('never watched',) multiply
         """
-        from . import explain, listing
+        from .seeing import explain, listing
 
         return explain.explain(self, target, sources, listing.namespaces(), listing.places())
 
@@ -479,7 +482,7 @@ class GradientTape:
           RuntimeError: the tape is used up, or recorded nothing yet.
           ImportError: Matplotlib is not installed.
         """
-        from . import drawing, listing
+        from .seeing import drawing, listing
 
         recording = self._usable()
         names = listing.Names(recording, listing.namespaces())
@@ -529,7 +532,7 @@ class GradientTape:
         multiply ['t0']
         sin ['x']
         """
-        from . import listing, steps
+        from .seeing import listing, steps
 
         return steps.Backward(self, target, sources, output_gradients, listing.namespaces())
 
@@ -553,7 +556,7 @@ class GradientTape:
         Traceback (most recent call last):
         tapejax.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
         """
-        from . import listing, steps
+        from .seeing import listing, steps
 
         walk = steps.Backward(self, target, sources, output_gradients, listing.namespaces())
         steps.check_numerics(walk, [leaf.array for leaf in _targets(target)])

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .tape import GradientTape, UnconnectedGradients
-from .values import Tensor, convert_to_tensor, op
+from .values.tensor import Tensor, convert_to_tensor, op
 
 
 def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) -> tuple[tuple, tuple]:

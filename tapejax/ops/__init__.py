@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .. import values
+from ..values import tensor as values
 from . import array, debugging, linalg, math, nn, operators, random, tensor_array
 from .missing import MISSING, missing
 
@@ -112,7 +112,7 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.autograph": {".graph": "set_verbosity trace"},
     "tf.autograph.experimental": {".graph": "do_not_convert set_loop_options"},
     "tf.config": {
-        "..function": """
+        "..programs.function": """
             experimental_functions_run_eagerly=functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly
             functions_run_eagerly run_functions_eagerly
             """,
@@ -147,7 +147,7 @@ _LATER: dict[str, dict[str, str]] = {
         ".graph": "assert_proper_iterable",
     },
     "tf.experimental": {
-        "..dtypes": """
+        "..values.dtypes": """
             float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4
             """,
         ".graph": "async_clear_error async_scope enable_strict_mode function_executor_type",
@@ -255,7 +255,7 @@ _LATER: dict[str, dict[str, str]] = {
     },
     "tf.version": {".config": "COMPILER_VERSION GIT_VERSION VERSION"},
     "tf.types.experimental": {
-        "..function": "ConcreteFunction",
+        "..programs.function": "ConcreteFunction",
         ".graph": "GenericFunction PolymorphicFunction TensorLike",
     },
 }

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
-from ..errors import DTypeError, InvalidArgumentError
-from ..values import Tensor, op, operands, raw
+from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
+from ..values.errors import DTypeError, InvalidArgumentError
+from ..values.tensor import Tensor, op, operands, raw
 from .sizes import joined, sized
 from .table import (
     TensorLike,

@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import nest, recorder
-from ..errors import InvalidArgumentError
-from ..staging import Threaded
-from ..values import Tensor, convert_to_tensor, is_tensor, raw
+from ..core import recorder
+from ..values import nest
+from ..values.errors import InvalidArgumentError
+from ..values.staging import Threaded
+from ..values.tensor import Tensor, convert_to_tensor, is_tensor, raw
 from .array import stack
 from .random import each_row
 from .tensor_array import TensorArray

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..dtypes import as_dtype
-from ..errors import InvalidArgumentError
-from ..values import Tensor, is_array_like, op, operands, raw
+from ..values.dtypes import as_dtype
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, is_array_like, op, operands, raw
 from .table import TensorLike, kind_of, renamed
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import as_dtype
-from ..errors import InvalidArgumentError
-from ..values import Tensor, convert_to_tensor
+from ..values.dtypes import as_dtype
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, convert_to_tensor
 from . import image as _image
 from . import random as _random
 from .table import TensorLike, host, renamed, static

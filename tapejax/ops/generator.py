@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import recorder
-from ..dtypes import narrowed, requested
-from ..errors import InvalidArgumentError
-from ..values import Tensor, Variable, is_array_like, raw
+from ..core import recorder
+from ..values.dtypes import narrowed, requested
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, Variable, is_array_like, raw
 from . import random
 from .table import TensorLike, host, kind_of, renamed, shape_of, static, wide
 

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..dtypes import DType, TensorShape
-from ..function import function
-from ..names import _current
-from ..values import Tensor, convert_to_tensor, is_array_like, op, raw
+from ..programs.function import function
+from ..values.dtypes import DType, TensorShape
+from ..values.names import _current
+from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
 from . import array as _array
 from .table import renamed
 

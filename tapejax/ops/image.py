@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..dtypes import as_dtype, requested
-from ..errors import InvalidArgumentError
-from ..values import Tensor, convert_to_tensor, op, operands, raw
+from ..values.dtypes import as_dtype, requested
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, convert_to_tensor, op, operands, raw
 from . import array as _array
 from . import random as _random
 from .math import _abs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dtypes import as_dtype
-from ..values import Tensor, constant
+from ..values.dtypes import as_dtype
+from ..values.tensor import Tensor, constant
 from . import array, random
 
 

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..dtypes import as_dtype, requested
-from ..errors import (
+from ..values.dtypes import as_dtype, requested
+from ..values.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     PermissionDeniedError,
 )
-from ..values import Tensor, convert_to_tensor
+from ..values.tensor import Tensor, convert_to_tensor
 from .table import TensorLike, host, static
 
 _ERRORS = {

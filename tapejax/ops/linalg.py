@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..dtypes import requested
-from ..errors import InvalidArgumentError
-from ..values import Tensor, op, op_on_arrays, operands, raw
+from ..values.dtypes import requested
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, op, op_on_arrays, operands, raw
 from .table import (
     FIELD,
     NUMBER,

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import recorder
-from ..dtypes import requested
-from ..errors import InvalidArgumentError
-from ..values import Tensor, op, operands, raw
+from ..core import recorder
+from ..values.dtypes import requested
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, op, operands, raw
 from .table import (
     ANY,
     BOOL,

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..errors import InvalidArgumentError
-from ..values import Tensor, convert_to_tensor, op, operands, raw
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, convert_to_tensor, op, operands, raw
 from . import array as _array
 from . import math as _math
 from . import random as _random

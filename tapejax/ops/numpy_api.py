@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import values
-from ..values import Tensor, Variable, raw
+from ..values import tensor as values
+from ..values.tensor import Tensor, Variable, raw
 from . import operators, random
 from .table import renamed
 

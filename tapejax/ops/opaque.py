@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import nest, recorder
-from ..dtypes import requested
-from ..recorder import Op
-from ..registry import opaque
-from ..values import Tensor, convert_to_tensor, op, raw
+from ..core import recorder
+from ..core.recorder import Op
+from ..values import nest
+from ..values.dtypes import requested
+from ..values.tensor import Tensor, convert_to_tensor, op, raw
+from .registry import opaque
 
 
 @opaque("AdjustContrastv2")

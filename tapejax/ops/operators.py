@@ -8,8 +8,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import SymbolicValue
-from ..values import Tensor, Variable, _nd_index, is_array_like, op, operands, raw
+from ..values.errors import SymbolicValue
+from ..values.tensor import Tensor, Variable, _nd_index, is_array_like, op, operands, raw
 from . import array, linalg, math
 
 _PLAIN = (bool, int, float, complex, list, tuple, np.ndarray, np.generic)

@@ -11,8 +11,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from .. import nest, recorder
-from ..values import is_array_like, raw
+from ..core import recorder
+from ..values import nest
+from ..values.tensor import is_array_like, raw
 
 _LEVELS = {
     level: getattr(logging.getLogger("tapejax"), level) for level in ("debug", "info", "warning", "error", "critical")

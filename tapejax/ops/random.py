@@ -20,11 +20,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import recorder
-from ..dtypes import as_dtype, requested
-from ..errors import InvalidArgumentError
-from ..jaxcore import current_trace, set_current_trace
-from ..values import Tensor, op, raw
+from ..core import recorder
+from ..core._jax import current_trace, set_current_trace
+from ..values.dtypes import as_dtype, requested
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, op, raw
 from .table import TensorLike, kind_of, known, renamed, shape_of, static, wide
 
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..dtypes import requested
-from ..errors import InvalidArgumentError
-from ..values import Tensor, op, operands, raw
+from ..values.dtypes import requested
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, op, operands, raw
 from . import array as _array
 from .table import TensorLike, axis_of, host, known, renamed, shape_of, shown, static
 

@@ -8,9 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..dtypes import requested
-from ..errors import InvalidArgumentError
-from ..values import Tensor, convert_to_tensor, op, raw
+from ..values.dtypes import requested
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from . import array as _array
 from .rearrange import fftnd_axes
 from .table import TensorLike, axis_of, kind_of, renamed, require_kind, shape_of, shown, static

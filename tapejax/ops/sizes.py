@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..values import Tensor, is_array_like, raw
+from ..values.tensor import Tensor, is_array_like, raw
 
 
 def is_symbolic(size: Any) -> bool:

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..errors import InvalidArgumentError
-from ..values import Tensor, op, operands, raw
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, op, operands, raw
 from . import array as _array
 from .linalg import _matrix, _square, eigh, eigvalsh, scipy_linalg
 from .table import TensorLike, host, kind_of, renamed, shown, static

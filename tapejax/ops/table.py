@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..dtypes import DType, narrowed, requested
-from ..errors import DTypeError, InvalidArgumentError
-from ..values import Tensor, Variable, is_array_like, op, op_on_arrays, operands, raw
+from ..values.dtypes import DType, narrowed, requested
+from ..values.errors import DTypeError, InvalidArgumentError
+from ..values.tensor import Tensor, Variable, is_array_like, op, op_on_arrays, operands, raw
 from .sizes import Sizes, is_symbolic
 
 TensorLike = Any  # Tensor, Variable, jax.Array, NumPy, a nested list or a Python number

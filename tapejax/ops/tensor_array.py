@@ -12,10 +12,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from .. import recorder
-from ..dtypes import DType, TensorShape, as_dtype, as_shape, requested
-from ..errors import InvalidArgumentError, OutOfRangeError
-from ..values import Tensor, convert_to_tensor, op, raw
+from ..core import recorder
+from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
+from ..values.errors import InvalidArgumentError, OutOfRangeError
+from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from . import array
 from .table import host, renamed, static
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import nest
-from ..values import is_array_like
+from ..values import nest
+from ..values.tensor import is_array_like
 
 
 def _numpy(x: Any) -> Any:

@@ -1,0 +1,294 @@
+"""Run a program or notebook that says ``import tensorflow`` on JAX, unmodified.
+
+What makes that possible ends with the program: its imports of ``tensorflow`` find tapejax (`imports`), 64-bit types
+are switched on because TensorFlow has them (Python floats still become float32, as there), and Keras runs on JAX.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import io
+import linecache
+import os
+import platform
+import sys
+import tokenize
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from . import imports, notebook
+
+
+def run(program: str | os.PathLike[str], arguments: Sequence[str] = (), *, full_traceback: bool = False) -> int:
+    """Run the file ``program`` as ``python program *arguments`` would, with tapejax in TensorFlow's place.
+
+    Of a notebook (``.ipynb``) the code cells run in order, in its folder; a cell that fails is reported, and the next
+    one runs.
+
+    Args:
+        program: the file.
+        arguments: what the program finds in ``sys.argv[1:]``.
+        full_traceback: whether tracebacks also show the frames between the program's own lines.
+
+    Returns the exit status: 0; or 1 after an uncaught exception, whose traceback in the program's own lines goes to
+    stderr; or 2 if the file cannot be read or is not Python. ``SystemExit`` passes through.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     program = pathlib.Path(folder, "program.py")
+    ...     _ = program.write_text("import sys, tensorflow; print(tensorflow.__name__, sys.argv[1:])")
+    ...     run(program, ["--epochs", "3"])
+    tapejax ['--epochs', '3']
+    0
+    """
+    # Python, too, names the main file by its absolute path: it must still be found after an os.chdir.
+    path = Path(program).absolute()
+    is_notebook = path.suffix == ".ipynb"
+    try:
+        source = path.read_bytes()
+        steps = _cells(source.decode(), os.fspath(program)) if is_notebook else [_whole(source, str(path))]
+    except OSError as error:
+        return _refuse(f"cannot read {os.fspath(program)}: {error.strerror}")
+    except (SyntaxError, ValueError) as error:  # ValueError: null bytes, not a notebook
+        if is_notebook:
+            return _refuse(f"{os.fspath(program)} is not a notebook: {error}")
+        traceback.print_exception(error.with_traceback(None))
+        return _refuse(f"{os.fspath(program)} is not a program in Python {platform.python_version()}")
+
+    main = types.ModuleType("__main__")
+    vars(main).update(__builtins__=builtins, **({"display": _display} if is_notebook else {"__file__": str(path)}))
+    report = _Reporter(path.parent, full_traceback)
+    failed = []
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(imports.tensorflow_is_tapejax(path.parent))
+        stack.enter_context(_settings(full_traceback))
+        stack.enter_context(_main_program(main, path.parent, [os.fspath(program), *arguments]))
+        if is_notebook:
+            stack.enter_context(_as_in_jupyter(path.parent))
+        for number, step in enumerate(steps, 1):
+            try:
+                step(vars(main))
+            except SystemExit:
+                raise
+            except KeyboardInterrupt as error:
+                report(error)
+                return 130
+            except BaseException as error:
+                report(error)
+                failed.append(number)
+    if failed and is_notebook:
+        cells = ", ".join(map(str, failed))
+        print(f"tapejax run: {len(failed)} of {len(steps)} cells failed: {cells}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+# ---- the program, as steps to run
+
+
+def _whole(source: bytes, name: str) -> Callable[[dict], None]:
+    code = compile(source, name, "exec", dont_inherit=True)
+    return lambda names: exec(code, names)
+
+
+def _cells(text: str, name: str) -> list[Callable[[dict], None]]:
+    return [_cell(source, f"{name}, cell {number}") for number, source in enumerate(notebook.code_cells(text), 1)]
+
+
+def _cell(source: str, name: str) -> Callable[[dict], None]:
+    def step(names: dict) -> None:
+        # for the lines of tracebacks, which no file holds
+        linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+        tree = ast.parse(notebook.as_python(source), name)
+        # The value of a last expression is shown, unless the cell ends in a semicolon.
+        shown = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) and not _is_quiet(source) else []
+        body = ast.Module(tree.body[: len(tree.body) - len(shown)], [])
+        exec(compile(body, name, "exec", dont_inherit=True), names)
+        exec(compile(ast.Interactive(shown), name, "single", dont_inherit=True), names)
+
+    return step
+
+
+def _is_quiet(source: str) -> bool:
+    """Whether a cell's last token is a semicolon."""
+    code = source.rstrip()
+    if code.endswith(";"):
+        return True
+    try:
+        tokens = [token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.string.strip()]
+    except (SyntaxError, tokenize.TokenError):  # a magic
+        return False
+    return next((token.string == ";" for token in reversed(tokens) if token.type != tokenize.COMMENT), False)
+
+
+def _display(*values: object) -> None:
+    """Jupyter's ``display``, in text."""
+    for value in values:
+        print(repr(value))
+
+
+# ---- the world that it finds
+
+
+@contextlib.contextmanager
+def _settings(full_traceback: bool) -> Iterator[None]:
+    before = {
+        "jax_enable_x64": jax.config.read("jax_enable_x64"),
+        "jax_traceback_filtering": jax.config.jax_traceback_filtering,  # type: ignore[attr-defined]
+    }
+    jax.config.update("jax_enable_x64", True)
+    if full_traceback:
+        jax.config.update("jax_traceback_filtering", "off")
+    with contextlib.ExitStack() as stack:
+        if "keras" not in sys.modules:  # else tapejax.keras says what is wrong with another backend
+            stack.enter_context(_environment(KERAS_BACKEND="jax"))
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                jax.config.update(name, value)
+
+
+@contextlib.contextmanager
+def _as_in_jupyter(folder: Path) -> Iterator[None]:
+    """A notebook runs in its folder, and its figures need no window."""
+    quiet = warnings.catch_warnings()
+    displayhook, sys.displayhook = sys.displayhook, _show
+    with contextlib.chdir(folder), quiet, _environment(MPLBACKEND=os.environ.get("MPLBACKEND", "agg")):
+        warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
+        try:
+            yield
+        finally:
+            sys.displayhook = displayhook
+
+
+def _show(value: object) -> None:
+    # Python's own would also leave the value in builtins._
+    if value is not None:
+        print(repr(value))
+
+
+@contextlib.contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _main_program(main: types.ModuleType, folder: Path, argv: list[str]) -> Iterator[None]:
+    """Make ``main`` what a program finds itself to be: ``__main__``, with its arguments and its folder."""
+    before = sys.modules["__main__"], sys.argv, sys.path
+    # A script's folder comes first; `python -m tapejax` has put the current directory there.
+    rest = sys.path[1:] if sys.path[:1] == [os.getcwd()] else sys.path
+    sys.modules["__main__"], sys.argv, sys.path = main, argv, [str(folder), *rest]
+    try:
+        yield
+    finally:
+        sys.modules["__main__"], sys.argv, sys.path = before
+
+
+# ---- tracebacks
+
+
+class _Reporter:
+    """Shows an uncaught exception as Python would, in the lines of the program in `folder`."""
+
+    def __init__(self, folder: Path, full: bool):
+        self.folder, self.full = folder, full
+
+    def __call__(self, error: BaseException) -> None:
+        # from the program's first frame on: above it is only what runs it
+        trace = error.__traceback__
+        while trace is not None and not self._is_own(trace.tb_frame.f_code.co_filename):
+            trace = trace.tb_next
+        error = error.with_traceback(trace)
+        sys.stdout.flush()
+        if self.full or sys.excepthook is not sys.__excepthook__:  # a program's own hook gets what Python would give it
+            sys.excepthook(type(error), error, trace)
+            return
+        report = traceback.TracebackException.from_exception(error)
+        self._fold(report)
+        print("".join(report.format()), end="", file=sys.stderr)
+
+    def _is_own(self, file: str) -> bool:
+        return not file.startswith("<") and not imports.is_installed(file, self.folder)
+
+    def _fold(self, report: traceback.TracebackException) -> None:
+        """Put one line in place of each run of frames that are not the program's."""
+        own = [self._is_own(frame.filename) for frame in report.stack]
+        if any(own):  # else there is nothing of the program's to show, and the rest is all that there is
+            folded = _Folded()
+            for frame, is_own in zip(report.stack, own, strict=True):
+                if is_own:
+                    folded.append(frame)
+                elif Path(frame.filename).resolve() not in _MACHINERY:
+                    folded.fold(frame)
+            report.stack = folded
+        # what JAX has to say of its own shortened tracebacks
+        notes = getattr(report, "__notes__", None)
+        if notes:
+            report.__notes__ = [note for note in notes if "JAX has removed its internal frames" not in note]
+        for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
+            if other is not None:
+                self._fold(other)
+
+
+_MACHINERY = {Path(__file__).resolve(), Path(imports.__file__).resolve()}
+
+
+class _Folded(traceback.StackSummary):
+    """Frames, of which some stand for several."""
+
+    def fold(self, frame: traceback.FrameSummary) -> None:
+        last = self[-1] if self else None
+        if not isinstance(last, _Fold):
+            last = _Fold("", None, "", lookup_line=False)
+            self.append(last)
+        last.packages.append(_package(frame.filename))
+
+    def format_frame_summary(self, frame_summary: traceback.FrameSummary, **how: Any) -> str:  # 3.13 says colorize=
+        if isinstance(frame_summary, _Fold):
+            return frame_summary.text()
+        return super().format_frame_summary(frame_summary, **how)
+
+
+class _Fold(traceback.FrameSummary):
+    __slots__ = ("packages",)
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.packages: list[str] = []
+
+    def text(self) -> str:
+        names = list(dict.fromkeys(self.packages))
+        frames = "1 frame" if len(self.packages) == 1 else f"{len(self.packages)} frames"
+        return f"  ... {frames} in {', '.join(names)}; run --full-traceback shows more\n"
+
+
+def _package(file: str) -> str:
+    """The package that a source file belongs to, as its users call it."""
+    parts = Path(file).parts
+    for place in imports.INSTALLED:
+        if place in parts:
+            return Path(parts[len(parts) - parts[::-1].index(place)]).stem
+    return "tapejax" if Path(file).resolve().is_relative_to(Path(__file__).parents[1]) else "Python"
+
+
+def _refuse(message: str) -> int:
+    print(f"tapejax run: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,387 @@
+"""A recording cut down to what leads from sources to targets: hashable data that becomes a pure function.
+
+A value is a numbered slot; a step is an operation with the slots that it reads and writes. Two runs of the same code give
+equal programs, which is what lets compiled code be kept.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..ops.registry import differentiable, forget_on_registration
+from . import jaxprs, recorder
+from ._jax import Literal
+from .recorder import Entry, Op, Recording
+
+
+class Step(NamedTuple):
+    """One operation of a program. `wanted` are the positions in `ins` that carry a gradient, `present` those in `outs`."""
+
+    op: Op
+    ins: tuple[int, ...]
+    outs: tuple[int, ...]
+    wanted: tuple[int, ...]
+    present: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """`steps` in the order in which they ran, the slots of the targets, and of each source (None: not connected).
+
+    The first slots are those whose recorded value is read; the values come beside the program, in that order.
+    """
+
+    steps: tuple[Step, ...]
+    targets: tuple[int | None, ...]
+    sources: tuple[int | None, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:  # of a long program it takes as long as a look-up should
+        return hash((self.steps, self.targets, self.sources))
+
+
+class Listing(NamedTuple):
+    """A recording as data: values are numbers in the order in which they turn up, and know no more than their dtype.
+
+    `watched` are pairs (entries before the watch began, value). Equal listings have equal programs.
+    """
+
+    entries: tuple[tuple[Op, tuple[int, ...], tuple[int, ...]], ...]
+    dtypes: tuple[Any, ...]
+    watched: tuple[tuple[int, int], ...]
+    targets: tuple[int, ...]
+    sources: tuple[int, ...]
+    whole: bool
+
+
+def extract(
+    recording: Recording,
+    targets: Sequence[Any],
+    sources: Sequence[Any],
+    accessed: Sequence[Any] = (),
+    *,
+    whole: bool = False,
+) -> tuple[Program, list[Any]]:
+    """The program from the arrays `sources` to the arrays `targets`, and the recorded value of every slot that is read.
+
+    A value counts if it is watched, or was computed from one that counts, at the time when it is used. `accessed` are
+    arrays of other libraries' variables, watched from the start. The program holds what carries gradient; the `whole`
+    one also what depends on the sources through integers, comparisons or `stop_gradient`.
+    """
+    listing, arrays = list_entries(recording, targets, sources, accessed, whole)
+    if any([op.eager for op, _, _ in listing.entries]):  # such a call is itself only: keeping it would keep its arrays
+        program, read = _cut(listing, recording.entries)
+    else:
+        known = _programs.get(listing)
+        if known is None:
+            if len(_programs) >= _PROGRAMS_KEPT:
+                _programs.clear()
+            known = _programs[listing] = _cut(listing, recording.entries)
+        program, read = known
+    return program, [arrays[number] for number in read]
+
+
+_PROGRAMS_KEPT = 512
+_programs: dict[Listing, tuple[Program, tuple[int, ...]]] = {}
+_SCALARS = frozenset((float, int, bool, complex))
+
+
+def list_entries(
+    recording: Recording,
+    targets: Sequence[Any],
+    sources: Sequence[Any],
+    accessed: Sequence[Any] = (),
+    whole: bool = False,
+) -> tuple[Listing, list[Any]]:
+    """A recording as data, and the value behind each number."""
+    numbers: dict[int, int] = {}
+    values: list[Any] = []
+
+    def number(x: Any) -> int:
+        key = id(x)
+        found = numbers.get(key)
+        if found is None or type(x) in _SCALARS:  # the identity of a Python number means nothing
+            found = numbers[key] = len(values)
+            values.append(x)
+        return found
+
+    entries = tuple(
+        [
+            (op if op.staged is None else op.settled(), tuple(map(number, inputs)), tuple(map(number, outputs)))
+            for op, inputs, outputs, *_ in recording.entries
+        ]
+    )
+    ends, starts = tuple(map(number, targets)), tuple(map(number, sources))
+    watched = [(0, number(x)) for x in accessed]
+    watched += [(begin, numbers[key]) for key, (_, begin) in recording.watched.items() if key in numbers]
+    dtypes = tuple([x.dtype if hasattr(x, "dtype") else type(x) for x in values])
+    return Listing(entries, dtypes, tuple(watched), ends, starts, whole), values
+
+
+class Link(NamedTuple):
+    """How gradient passes an entry: its position, the inputs by which it comes, and for each output reached by which."""
+
+    position: int
+    wanted: tuple[int, ...]
+    linked: dict[int, frozenset[int]]
+
+
+def carrying(listing: Listing, entries: Sequence[Entry]) -> Iterator[Link]:
+    """The entries through which a source reaches a value, in order."""
+    inexact = [_inexact_dtype(dtype) for dtype in listing.dtypes]
+    tracked: set[int] = set()
+    watched = sorted(listing.watched, reverse=True)
+    live = set(listing.sources)
+    for position, (op, ins, outs) in enumerate(listing.entries):
+        while watched and watched[-1][0] <= position:
+            tracked.add(watched.pop()[1])
+        inputs = [i for i, x in enumerate(ins) if x in tracked]
+        if not inputs:
+            continue
+        tracked.update(x for x in outs if listing.whole or inexact[x])
+        wanted = tuple([i for i in inputs if ins[i] in live])
+        if not wanted:
+            continue
+        if listing.whole:
+            linked = dict.fromkeys(range(len(outs)), frozenset(wanted))
+        else:
+            kinds = tuple([listing.dtypes[x] for x in ins])
+            reached = enumerate(links(op, kinds, entries[position]))
+            linked = {j: by for j, by in reached if not by.isdisjoint(wanted)}
+        if linked:
+            live.update(outs[j] for j in linked)
+            yield Link(position, wanted, linked)
+
+
+def leading(
+    listing: Listing, entries: Sequence[Entry]
+) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
+    """The entries that lead from a source to a target: their positions, inputs wanted and outputs present. And all values
+    that a target depends on through them."""
+    needed = {x for x in listing.targets if listing.whole or _inexact_dtype(listing.dtypes[x])}
+    found = []
+    for position, wanted, linked in reversed(list(carrying(listing, entries))):
+        _, ins, outs = listing.entries[position]
+        present = tuple([j for j in linked if outs[j] in needed])
+        if present:
+            wanted = tuple([i for i in wanted if any(i in linked[j] for j in present)])
+            needed.update(ins[i] for i in wanted)
+            found.append((position, wanted, present))
+    return found[::-1], needed
+
+
+def _cut(listing: Listing, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
+    """The program in a listing, and the number of the value in each slot whose value is read."""
+    found, needed = leading(listing, entries)
+    kept = [(*listing.entries[position], wanted, present) for position, wanted, present in found]
+    used = {x for _, ins, *_ in kept for x in ins}
+    ends = [x if x in needed else None for x in listing.targets]
+    starts = [x if x in needed and (x in used or x in ends) else None for x in listing.sources]
+    return compact([Step(*step) for step in kept], ends, starts)
+
+
+def compact(
+    steps: Sequence[Step], targets: Sequence[int | None], sources: Sequence[int | None]
+) -> tuple[Program, tuple[int, ...]]:
+    """A program of these steps with its slots numbered anew, and the old number of each slot whose value is read."""
+    slots: dict[int, int] = {}
+    for step in steps:
+        for x in step.ins:
+            slots.setdefault(x, len(slots))
+    for end_slot in (*targets, *sources):
+        if end_slot is not None:
+            slots.setdefault(end_slot, len(slots))
+    read = tuple(slots)
+
+    def slot(x: int) -> int:
+        return slots.setdefault(x, len(slots))
+
+    def end(x: int | None) -> int | None:
+        return None if x is None else slots[x]
+
+    numbered = [
+        Step(op, tuple(map(slot, ins)), tuple(map(slot, outs)), wanted, present)
+        for op, ins, outs, wanted, present in steps
+    ]
+    return Program(tuple(numbered), tuple(map(end, targets)), tuple(map(end, sources))), read
+
+
+class Chunk(NamedTuple):
+    """A stretch of a longer program as a program of its own.
+
+    `read` are the long program's slots for the values it reads, `targets` those whose cotangents go in, `sources` those
+    whose come out: added to what has come back there so far, or for the last `own`, which it computes itself, in its place.
+    """
+
+    program: Program
+    read: tuple[int, ...]
+    targets: tuple[int, ...]
+    sources: tuple[int, ...]
+    own: int
+
+
+CHUNK = 64
+
+
+@functools.lru_cache(256)
+def chunks(program: Program) -> tuple[Chunk, ...]:
+    """A program that goes in circles, as a loop that was unrolled does, cut so that most chunks are equal; else nothing."""
+    kinds = [(step.op, step.wanted, step.present) for step in program.steps]
+    count = len(kinds)
+    middle = count // 3
+    period = next(
+        (p for p in range(1, CHUNK * 2) if kinds[middle : middle + 2 * p] == kinds[middle + p : middle + 3 * p]), 0
+    )
+    if not period:
+        return ()
+    length = period * -(-CHUNK // period)
+    begin = next((i for i in range(middle) if kinds[i : i + length] == kinds[i + length : i + 2 * length]), None)
+    if begin is None:
+        return ()
+    edges = sorted({0, *range(begin, count, length), count})
+    return tuple(_chunk(program, a, b) for a, b in zip(edges, edges[1:], strict=False))
+
+
+def _chunk(program: Program, begin: int, end: int) -> Chunk:
+    steps = program.steps[begin:end]
+    written = {slot for step in steps for slot in step.outs}
+    later = {step.ins[i] for step in program.steps[end:] for i in step.wanted} | set(program.targets)
+    targets = tuple(dict.fromkeys(step.outs[j] for step in steps for j in step.present if step.outs[j] in later))
+    wanted = dict.fromkeys(step.ins[i] for step in steps for i in step.wanted)
+    outer = [slot for slot in wanted if slot not in written]
+    own = [slot for slot in dict.fromkeys(program.sources) if slot is not None and slot in written]
+    part, read = compact(steps, targets, [*outer, *own])
+    return Chunk(part, read, targets, (*outer, *own), len(own))
+
+
+@functools.cache
+def _inexact_dtype(dtype: Any) -> bool:
+    return dtype not in _SCALARS and bool(jnp.issubdtype(dtype, jnp.inexact))
+
+
+def is_inexact(x: Any) -> bool:
+    return isinstance(x, jax.Array) and _inexact_dtype(x.dtype)
+
+
+# ---- what is connected to what --------------------------------------------------------------------------------------
+
+_LINKS_KEPT = 8192
+
+
+def links(op: Op, kinds: tuple[Any, ...], entry: Entry) -> tuple[frozenset[int], ...]:
+    """For each output of `entry`, an `op` on inputs of these `kinds` (dtypes), the inputs on which its derivative depends.
+
+    JAX knows: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
+    ``stop_gradient``..., is a symbolic zero.
+    """
+    if op.eager:
+        return _eager_links(op, entry)
+    known = _links.get((op, kinds))
+    if known is None:
+        if len(_links) >= _LINKS_KEPT:
+            _links.clear()
+        known = _links[op, kinds] = _find_links(op, entry)
+    return known
+
+
+_links: dict[Any, tuple[frozenset[int], ...]] = {}
+
+
+forget_on_registration(_links.clear)
+forget_on_registration(_programs.clear)
+
+
+def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
+    def inexact(x: Any) -> bool:
+        return is_inexact(x) or recorder.is_ref(x)
+
+    inputs = frozenset(i for i, x in enumerate(entry.inputs) if i >= op.results and inexact(x))
+    return tuple(inputs if inexact(x) else frozenset() for x in entry.outputs)
+
+
+def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
+    inexact = [i for i, x in enumerate(entry.inputs) if hasattr(x, "dtype") and _inexact_dtype(x.dtype)]  # NumPy's too
+    outputs = [hasattr(x, "dtype") and _inexact_dtype(x.dtype) for x in entry.outputs]
+    everything = tuple(frozenset(inexact) if out else frozenset() for out in outputs)
+    fn = differentiable(op)
+    if getattr(op.fn, "func", op.fn) in recorder.zero_gradients:
+        return everything
+
+    def tangents_out(primals: list[Any], tangents: list[Any]) -> list[Any]:
+        def on_inexact(*xs: Any) -> list[Any]:
+            full = list(primals)
+            for i, x in zip(inexact, xs, strict=True):
+                full[i] = x
+            return [y for y, out in zip(jax.tree.leaves(fn(*full)), outputs, strict=True) if out]
+
+        return jax.jvp(on_inexact, [primals[i] for i in inexact], tangents)[1]
+
+    try:
+        with recorder.outside():
+            closed = jax.make_jaxpr(tangents_out)(list(entry.inputs), [entry.inputs[i] for i in inexact])
+    except Exception:  # it cannot be differentiated: the sweep will say so, if a gradient is to pass through it
+        return everything
+    masks = [0] * len(entry.inputs) + [1 << i for i in inexact]
+    reached = _propagate(closed, masks)
+    if op.fn in recorder.joint:
+        reached = [functools.reduce(int.__or__, reached, 0)] * len(reached)
+    found = iter(reached)
+    return tuple(
+        frozenset(i for i in inexact if mask >> i & 1) for mask in ((next(found) if out else 0) for out in outputs)
+    )
+
+
+def equation_links(eqn: Any) -> tuple[frozenset[int], ...]:
+    """`links` of one equation of a jaxpr."""
+    params = eqn.primitive.get_bind_params(eqn.params)
+    specs = [v.val if isinstance(v, Literal) else jaxprs._spec(v.aval) for v in eqn.invars]
+    op = Op(eqn.primitive.name, lambda *xs: eqn.primitive.bind(*xs, **params))
+    return _find_links(op, Entry(op, tuple(specs), tuple(jaxprs._spec(v.aval) for v in eqn.outvars)))
+
+
+def _propagate(jaxpr: Any, masks: Sequence[int]) -> list[int]:
+    """Which inputs reach each output of `jaxpr`, as bit masks."""
+    jaxpr = jaxprs.open_jaxpr(jaxpr)
+    env: dict[Any, int] = dict(zip(jaxpr.invars, masks, strict=True))
+
+    def read(atom: Any) -> int:
+        return 0 if isinstance(atom, Literal) else env.get(atom, 0)
+
+    for eqn in jaxpr.eqns:
+        ins = [read(x) for x in eqn.invars]
+        inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
+        if not any(ins):
+            outs = [0] * len(eqn.outvars)
+        elif eqn.primitive.name == "scan":
+            outs = _propagate_scan(eqn.params, ins)
+        elif eqn.primitive.name == "cond":
+            branches = [_propagate(branch, ins[1:]) for branch in eqn.params["branches"]]
+            outs = [functools.reduce(int.__or__, masks) for masks in zip(*branches, strict=True)]
+        elif inner is not None and len(jaxprs.open_jaxpr(inner).invars) == len(ins):
+            outs = _propagate(inner, ins)
+        else:
+            outs = [functools.reduce(int.__or__, ins)] * len(eqn.outvars)
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(x) for x in jaxpr.outvars]
+
+
+def _propagate_scan(params: dict[str, Any], ins: list[int]) -> list[int]:
+    # What is carried has come round any number of times: repeat until an iteration adds nothing.
+    consts, carry = jaxprs.scan_counts(params)
+    while True:
+        outs = _propagate(params["jaxpr"], ins)
+        merged = list(ins)
+        for i in range(carry):
+            merged[consts + i] |= outs[i]
+        if merged == ins:
+            return outs
+        ins = merged

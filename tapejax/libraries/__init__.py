@@ -1,0 +1,1 @@
+"""Keras and its adapter, and what is needed of other libraries' variables."""

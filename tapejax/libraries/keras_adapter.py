@@ -1,0 +1,299 @@
+"""What Keras on JAX and tapejax have to know of each other.
+
+* Tapes are told when a Keras variable is read, and an assignment inside a tape stops the gradient, as TensorFlow's does.
+* Keras's objects take our tensors, and what functions of the user's give back as one: an activation ``tf.nn.relu``, a layer
+  or a loss written with ``tf`` functions. Inside Keras there are arrays only.
+* A warning about gradients that are None says how to find out why.
+
+All of it is put on Keras's own classes, once, when Keras is first met. Nothing here changes what Keras gives to a caller who
+passes arrays; `tapejax.keras` does that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+
+from ..core import recorder
+from ..core._jax import current_trace
+from ..values.errors import SymbolicValue
+from ..values.staging import Staged, abstract
+from ..values.tensor import Tensor, Variable, _creations
+from . import adapters as libraries
+
+HINT = "tape.explain(loss, variables) says why a gradient is None."
+
+# Whether user code is answered in tensors: once `tapejax.keras` is imported.
+speaking = False
+_INTERNAL = ("keras.", "tapejax.", "jax.")
+_PACKAGE = __name__.partition(".")[0]
+
+
+def meet(keras: types.ModuleType) -> None:
+    """Prepares `keras`, if it runs on JAX."""
+    if keras.backend.backend() != "jax":
+        return
+    from keras.src import backend
+    from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+    _note_variables(keras.Variable, backend.in_stateless_scope)
+    _take_tensors(keras.Layer, keras.Operation, backend)
+    _take_gradients(BaseOptimizer, backend)
+    _branch_in_python(keras.optimizers.LossScaleOptimizer)
+
+    def refuse(tensor: Any) -> Any:
+        raise SymbolicValue(
+            f"{tensor!r} has no value: it is a placeholder of a Functional model. Pass it to layers, keras.ops, or (having "
+            "imported tapejax.keras) to tf functions; a jnp function goes into a keras.layers.Lambda."
+        )
+
+    keras.KerasTensor.__jax_array__ = refuse
+
+
+# ---- variables ------------------------------------------------------------------------------------------------------
+
+
+def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
+    value, direct_assign = kind.value, kind._direct_assign
+
+    def read(variable: Any) -> Any:
+        # In a stateless scope, as in `fit`, variables stand for arrays that are passed in and are known by those.
+        if libraries.recording() and not in_stateless_scope() and variable._value is not None:
+            libraries.note_read(
+                variable, variable._value, functools.partial(direct_assign, variable), variable.trainable
+            )
+        found = value.fget(variable)
+        return Tensor(found) if speaking and isinstance(found, jax.Array) and called_by_user(2) else found
+
+    def assign(variable: Any, new: Any) -> None:
+        if getattr(variable, "_created", None) is None:
+            object.__setattr__(variable, "_created", next(_creations))  # tapes list variables in the order of creation
+        direct_assign(variable, libraries.own(new))
+
+    kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
+
+    ours: Any = Variable
+    our_value = ours.value
+
+    def read_ours(variable: Variable) -> Any:
+        return recorder.read(variable) if _called_by_keras() else our_value.fget(variable)
+
+    ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
+
+
+# ---- from tensors to arrays, and back -------------------------------------------------------------------------------
+
+
+def called_by_user(depth: int) -> bool:
+    """Whether the frame `depth` levels above is neither Keras's, JAX's nor ours."""
+    return not sys._getframe(depth).f_globals.get("__name__", "").startswith(_INTERNAL)
+
+
+def _called_by_keras() -> bool:
+    return sys._getframe(2).f_globals.get("__name__", "").startswith("keras.")
+
+
+def arrays_in(x: Any) -> Any:
+    """`x` with the arrays of tensors and of our variables in their place, also inside lists, tuples and dicts."""
+    if isinstance(x, Tensor):
+        return x._array
+    if isinstance(x, Variable):
+        return recorder.read(x)
+    return _mapped(arrays_in, x)
+
+
+def tensors_in(x: Any) -> Any:
+    """`x` with a `Tensor` in place of each ``jax.Array``."""
+    return Tensor(x) if isinstance(x, jax.Array) else _mapped(tensors_in, x)
+
+
+def _mapped(fn: Callable[[Any], Any], x: Any) -> Any:
+    kind = type(x)
+    if kind is list:
+        return [fn(item) for item in x]
+    if kind is tuple:
+        return tuple([fn(item) for item in x])
+    if kind is dict:
+        return {key: fn(item) for key, item in x.items()}
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return kind(*map(fn, x))
+    return x
+
+
+def _any(kind: type, x: Any) -> bool:
+    if isinstance(x, (list, tuple)):
+        return any(_any(kind, item) for item in x)
+    if isinstance(x, dict):
+        return any(_any(kind, item) for item in x.values())
+    return isinstance(x, kind)
+
+
+def answer(found: Any, *given: Any) -> Any:
+    """What user code is given: tensors; but arrays where it passed arrays and no tensor."""
+    return found if _any(jax.Array, given) and not _any(Tensor, given) else tensors_in(found)
+
+
+def _take_tensors(layer: Any, operation: Any, backend: Any) -> None:
+    layer_call, operation_call, add_loss = layer.__call__, operation.__call__, layer.add_loss
+    compute_output_spec, set_keras_mask = backend.compute_output_spec, backend.set_keras_mask
+
+    @functools.wraps(layer_call)
+    def call_layer(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = layer_call(self, *map(arrays_in, args), **_mapped(arrays_in, kwargs))
+        return answer(found, args, kwargs) if speaking and called_by_user(2) else found
+
+    @functools.wraps(operation_call)
+    def call_operation(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if speaking and _speaks_tensorflow(type(self).call):
+            args, kwargs = tensors_in(args), tensors_in(kwargs)
+        return arrays_in(operation_call(self, *args, **kwargs))
+
+    def infer(fn: Callable, *args: Any, **kwargs: Any) -> Any:
+        speaks = speaking and _speaks_tensorflow(getattr(fn, "__func__", fn))
+
+        @functools.wraps(fn)
+        def on_arrays(*args: Any, **kwargs: Any) -> Any:
+            if speaks:
+                args, kwargs = tensors_in(args), tensors_in(kwargs)
+            return arrays_in(fn(*args, **kwargs))
+
+        return compute_output_spec(on_arrays, *args, **kwargs)
+
+    layer.__call__, operation.__call__ = call_layer, call_operation
+    layer.add_loss = functools.wraps(add_loss)(lambda self, loss: add_loss(self, arrays_in(loss)))
+    backend.compute_output_spec = functools.wraps(compute_output_spec)(infer)
+    backend.set_keras_mask = functools.wraps(set_keras_mask)(lambda x, mask: set_keras_mask(x, arrays_in(mask)))
+    Tensor._keras_mask = property(lambda self: answer(backend.get_keras_mask(self._array)))  # type: ignore[attr-defined]
+
+
+_spelled: dict[Any, bool] = {}
+
+
+def _speaks_tensorflow(function: Any) -> bool:
+    """Whether `function` is written in TensorFlow's spelling: its module has tapejax (as ``tf``) or a part of it by name."""
+    code = getattr(function, "__code__", None)
+    if code is None or function.__module__.startswith(_INTERNAL):
+        return False
+    known = _spelled.get(code)
+    if known is None:
+        cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+        seen = [x.__name__ for x in (*cells, *list(function.__globals__.values())) if isinstance(x, types.ModuleType)]
+        known = _spelled[code] = any(name.partition(".")[0] == _PACKAGE for name in seen)
+    return known
+
+
+# ---- optimizers -----------------------------------------------------------------------------------------------------
+
+
+def _take_gradients(optimizer: Any, backend: Any) -> None:
+    apply, filter_empty = optimizer.apply, optimizer._filter_empty_gradients
+
+    @functools.wraps(apply)
+    def apply_arrays(self: Any, grads: Any, trainable_variables: Any = None) -> None:
+        grads = [arrays_in(x) for x in grads]
+        with recorder.outside():  # variables have no history: nothing that is computed here carries gradient
+            if not recorder.plain(current_trace()) or backend.in_stateless_scope():
+                return apply(self, grads, trainable_variables)
+            variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
+            if not self.built and variables:
+                with backend.name_scope(self.name, caller=self):
+                    self.build(variables)
+                self.built = True
+            update = _updates.setdefault(self, {}) if _is_pure(self, grads, variables) else None
+            if update is None:
+                return apply(self, grads, trainable_variables)
+            key = (*map(id, variables), *_settings(self), jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+            known = update.get(key)
+            if known is None:
+                known = update[key] = _Update(lambda *grads: apply(self, grads, variables), grads, variables)
+            with jax.disable_jit(False):
+                known(grads)
+
+    @functools.wraps(filter_empty)
+    def filter_with_hint(self: Any, grads: Any, variables: Any) -> Any:
+        if all(x is not None for x in grads):
+            return list(grads), list(variables)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                found = filter_empty(self, grads, variables)
+        except ValueError as error:
+            raise ValueError(f"{error} {HINT}") from None
+        for warning in caught:
+            warnings.warn(f"{warning.message} {HINT}", warning.category, stacklevel=_levels_to_user())
+        return found
+
+    optimizer.apply, optimizer._filter_empty_gradients = apply_arrays, filter_with_hint
+
+
+# An optimizer's update, as one program: Keras's own function, traced as `tapejax.function` traces a function. Its hundred or
+# so small operations would each cost a call from Python.
+_updates: weakref.WeakKeyDictionary[Any, dict[tuple, _Update]] = weakref.WeakKeyDictionary()
+_SETTINGS = (int, float, bool, str, type(None))
+
+
+class _Update:
+    def __init__(self, body: Callable, grads: list, variables: list):
+        self._body = body
+        self._variables = variables  # known by their identity, so they must not go
+        self._staged: Staged | None = None
+        with contextlib.suppress(jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
+            # Python that looks at values cannot be traced: a schedule of the user's, for instance. It runs as it is.
+            self._staged = Staged(lambda *grads: body(*grads) or [], [abstract(x) for x in grads], "apply_gradients")
+
+    def __call__(self, grads: list) -> None:
+        if self._staged is None:
+            self._body(*grads)
+        else:
+            self._staged.run(grads)
+
+
+def _is_pure(optimizer: Any, grads: list, variables: list) -> bool:
+    """Whether an update depends on nothing but its gradients, variables, and the `_settings`: for optimizers of Keras's."""
+    parts = [optimizer, *(x for x in (getattr(v, "constraint", None) for v in variables) if x is not None)]
+    if callable(optimizer._learning_rate):
+        parts.append(optimizer._learning_rate)
+    return (
+        len(grads) == len(variables)
+        and all(isinstance(x, jax.Array) for x in grads)
+        and all(type(part).__module__.startswith("keras.") for part in parts)
+    )
+
+
+def _settings(optimizer: Any) -> Iterator[Any]:
+    """The numbers and words that an optimizer and its schedule were given, which a program has in it."""
+    for part in (optimizer, optimizer._learning_rate):
+        yield id(part)
+        yield from (value for value in vars(part).values() if type(value) in _SETTINGS)
+
+
+def _branch_in_python(optimizer: Any) -> None:
+    """Makes an optimizer that steps one of two ways, by a `lax.cond` that would trace its assignments, choose at once."""
+    apply = optimizer.apply
+
+    @functools.wraps(apply)
+    def apply_eagerly(self: Any, grads: Any, trainable_variables: Any = None) -> None:
+        grads = [arrays_in(x) for x in grads]
+        with recorder.outside():
+            if not recorder.plain(current_trace()):
+                return apply(self, grads, trainable_variables)
+            with jax.disable_jit():
+                return apply(self, grads, trainable_variables)
+
+    optimizer.apply = apply_eagerly
+
+
+def _levels_to_user() -> int:
+    """The `stacklevel`, for a warning in the calling function, of the line of user code that led here."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and recorder.serves(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -1,0 +1,317 @@
+"""Gradients of the user's own: `custom_gradient`, `RegisterGradient` and their kin, over `jax.custom_vjp`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..core import recorder
+from ..core import sweep as derivatives
+from ..core.program import extract, is_inexact
+from ..core.recorder import Op, Recording
+from ..values import nest
+from ..values.errors import InvalidArgumentError
+from ..values.structures import conjugate, is_variable, leaf_of
+from ..values.tensor import Tensor, raw
+
+# ---- custom_gradient ------------------------------------------------------------------------------------------------
+
+
+class custom_gradient:  # noqa: N801  TensorFlow's spelling
+    """Decorator: a function that brings its own gradient.
+
+    `f` returns a pair: its result, and a function that takes the cotangents of the results (one argument for each) and
+    returns those of the arguments. If `f` reads Variables, that function must take a keyword argument ``variables``, the
+    list of them, and return a pair: the arguments' cotangents, and a list of the variables'.
+
+    On values the backward function runs as ordinary Python, with what it closes over; under ``jax.jit`` it is traced.
+    It is differentiated like other code when a higher derivative is asked for.
+
+    Args:
+      f: a function, or a method. Arguments and results may be structures of tensors.
+
+    Raises (when called or differentiated):
+      TypeError: `f` does not return such a pair, or reads Variables while its gradient takes no ``variables``.
+      ValueError: `f` returns more or less than two things, or the number of gradients is wrong.
+      InvalidArgumentError: a gradient does not have its argument's shape.
+
+    >>> import tapejax as tf
+    >>> @tf.custom_gradient
+    ... def clip_gradient(x):
+    ...     return x, lambda dy: tf.clip_by_value(dy, -1.0, 1.0)
+    >>> v = tf.Variable(3.0)
+    >>> with tf.GradientTape() as tape:
+    ...     y = clip_gradient(v * v)
+    >>> print(tape.gradient(y, v).numpy())
+    6.0
+
+    After ``tf.custom_gradient``.
+    """
+
+    def __init__(self, f: Callable):
+        self._f = f
+        functools.update_wrapper(self, f)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else custom_gradient(self._f.__get__(instance, owner))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        watcher = Recording()
+        with recorder.also(watcher):
+            pair = self._f(*args, **kwargs)
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not callable(pair[1]):
+            kind = (
+                ValueError if isinstance(pair, (list, tuple)) and len(pair) != 2 else TypeError
+            )  # as unpacking has it
+            raise kind(
+                f"{self._name} is decorated with custom_gradient: it must return (result, gradient function), not {pair!r}."
+            )
+        result, backward = pair
+        arguments = nest.flatten(args)
+        call = _Call(self._name, backward, arguments, _others(watcher, arguments))
+        return _attach(call, self, args, kwargs, result)
+
+    @property
+    def _name(self) -> str:
+        return getattr(self, "__name__", repr(self._f))
+
+
+class _Call(NamedTuple):
+    """One call of a function with a custom gradient: `backward`, and what it gives gradients for."""
+
+    name: str
+    backward: Callable
+    arguments: Sequence[Any]
+    variables: Sequence[Any]
+
+    def pull(self, cotangents: Sequence[Any]) -> list[Any]:
+        """The gradients of the tensors among `arguments`, then of `variables`: raw arrays, or None."""
+        if self.variables:
+            pair = self.backward(*cotangents, variables=list(self.variables))
+            given, of_variables = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None)
+            of_variables = [] if of_variables is None else nest.flatten(of_variables)
+            if len(of_variables) != len(self.variables):
+                raise ValueError(
+                    "Must return gradient for each variable from @custom_gradient grad_fn: "
+                    f"{self.name} returned {len(of_variables)} for {len(self.variables)}."
+                )
+        else:
+            given, of_variables = self.backward(*cotangents), []
+        given = nest.flatten(given)
+        if len(given) != len(self.arguments):
+            raise ValueError(
+                f"custom_gradient function expected to return {len(self.arguments)} gradients, but returned {len(given)} "
+                f"instead. The function is {self.name}."
+            )
+        leaves = [(i, leaf_of(x)) for i, x in enumerate(self.arguments)]
+        wanted = [(f"argument {i}", leaf.array, given[i]) for i, leaf in leaves if leaf is not None]
+        for variable, x in zip(self.variables, of_variables, strict=True):
+            if (leaf := leaf_of(variable)) is not None:
+                wanted.append((f"variable {variable.name}", leaf.array, x))
+        return [self._checked(*item) for item in wanted]
+
+    def _checked(self, what: str, primal: Any, gradient: Any) -> Any:
+        if gradient is None or not is_inexact(primal):
+            return None
+        array = raw(gradient, dtype_hint=primal.dtype)
+        if array.shape == () != primal.shape and leaf_of(gradient) is None:
+            array = jnp.full(primal.shape, array)  # a Python number stands for itself everywhere
+        if array.shape != primal.shape:
+            raise InvalidArgumentError(
+                f"the gradient function of {self.name} returned shape {array.shape} for {what}, which has shape {primal.shape}."
+            )
+        return array
+
+
+def _others(watcher: Recording, arguments: Sequence[Any]) -> list[Any]:
+    given = {id(x) for x in arguments}
+    return [v for v, _ in watcher.variables.values() if id(v) not in given]
+
+
+def _attach(call: _Call, function: custom_gradient, args: Sequence, kwargs: dict[str, Any], result: Any) -> Any:
+    """`result` anew, as values whose gradient is the call's."""
+    if call.variables and not _takes_variables(call.backward):
+        raise TypeError(
+            "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses variables: "
+            f"{list(call.variables)}"
+        )
+    flat = [(x, raw(x)) for x in nest.flatten(result)]
+    outputs = [array for _, array in flat]
+    inputs = [recorder.read(x) if is_variable(x) else leaf.array for x in call.arguments if (leaf := leaf_of(x))]
+    inputs += [recorder.read(v) for v in call.variables]
+
+    def pull(cotangents: Sequence[Any]) -> list[Any]:
+        given = [conjugate(c) for c in cotangents]  # the user's function keeps to TensorFlow's convention
+        wrapped = [c if isinstance(x, jax.Array) else Tensor(c) for c, (x, _) in zip(given, flat, strict=True)]
+        return [None] * len(outputs) + [conjugate(x) for x in call.pull(wrapped)]
+
+    if recorder.eager():
+        again = functools.partial(_again, function, args, kwargs, call, len(outputs))
+        copy = functools.partial(_copies, len(outputs))
+        found = recorder.run(
+            Op(call.name, again, copy, eager=True, pull=pull, results=len(outputs)), (*outputs, *inputs)
+        )
+    else:
+        traced = _Traced(pull, outputs)
+        fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
+        found = recorder.run(Op(call.name, fn, fn), (*outputs, *inputs, *traced.closed_over))
+    wrapped = [y if isinstance(x, jax.Array) else Tensor(y) for y, (x, _) in zip(found, flat, strict=True)]
+    return nest.pack_sequence_as(result, wrapped)
+
+
+def _takes_variables(backward: Callable) -> bool:
+    parameters = inspect.signature(backward).parameters.values()
+    return any(p.name == "variables" or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+
+def _again(
+    function: custom_gradient, args: Sequence, kwargs: dict[str, Any], call: _Call, count: int, *flat: Any
+) -> list:
+    """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
+    given = iter(flat[count:])
+    arguments = [x if leaf_of(x) is None else leaf_of(x).wrap(next(given)) for x in call.arguments]  # type: ignore[union-attr]
+    with holding(call.variables, list(given)):
+        result = function(*nest.pack_sequence_as(list(args), arguments), **kwargs)
+    return [raw(x) for x in nest.flatten(result)]
+
+
+@contextmanager
+def holding(variables: Sequence[Any], arrays: Sequence[Any]) -> Iterator[None]:
+    """Lets variables hold other arrays for a while."""
+    before = [v._array for v in variables]
+    try:
+        for v, array in zip(variables, arrays, strict=True):
+            v._array = array
+        yield
+    finally:
+        for v, array in zip(variables, before, strict=True):
+            v._array = array
+
+
+def _copies(count: int, *arrays: Any) -> list[Any]:
+    return [jnp.copy(x) for x in arrays[:count]]
+
+
+class _Traced:
+    """A backward function, traced: a jaxpr, and the values that it closes over."""
+
+    def __init__(self, pull: Callable, outputs: Sequence[Any]):
+        def backward(*cotangents: Any) -> list[Any]:
+            gradients = pull(cotangents)[len(outputs) :]
+            self.present = [x is not None for x in gradients]
+            return [x for x in gradients if x is not None]
+
+        with recorder.outside():
+            closed = jax.make_jaxpr(backward)(*outputs)
+        self.jaxpr, self.closed_over = closed.jaxpr, closed.consts
+
+
+def _with_gradient(traced: _Traced, outputs: int, inputs: int, *flat: Any) -> list[Any]:
+    """The outputs again, through a `jax.custom_vjp` whose backward pass is the traced one."""
+
+    @jax.custom_vjp
+    def call(results, arguments, closed_over):
+        return results
+
+    def forward(results, arguments, closed_over):
+        return results, closed_over
+
+    def backward(closed_over, cotangents):
+        found = iter(jax.core.eval_jaxpr(traced.jaxpr, closed_over, *cotangents))
+        return None, [next(found) if yes else None for yes in traced.present], None
+
+    call.defvjp(forward, backward)
+    end = outputs + inputs
+    return call(list(flat[:outputs]), list(flat[outputs:end]), list(flat[end:]))
+
+
+def _without_results(fn: Callable, count: int) -> Callable:
+    return lambda *flat: fn(*flat[count:])
+
+
+def recompute_grad(f: Callable) -> Callable:
+    """`f` with its intermediate values computed again in the backward pass instead of kept, as `jax.checkpoint` does.
+
+    On values `f` runs as Python both times: what it draws at random should come from a key or seed that it is given.
+
+    Args:
+      f: a function of tensors; it may read Variables.
+
+    >>> import tapejax as tf
+    >>> x = tf.Variable(2.0)
+    >>> with tf.GradientTape() as tape:
+    ...     y = tf.recompute_grad(lambda a: a * a * a)(x)
+    >>> print(tape.gradient(y, x).numpy())
+    12.0
+    """
+
+    @functools.wraps(f)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        watcher = Recording()
+        with recorder.alone(watcher):
+            result = f(*args, **kwargs)
+        arguments = nest.flatten(args)
+        variables = _others(watcher, arguments)
+        flat = nest.flatten(result)
+        inputs = [recorder.read(x) if is_variable(x) else leaf.array for x in arguments if (leaf := leaf_of(x))]
+        inputs += [recorder.read(v) for v in variables]
+
+        def again(*arrays: Any) -> list[Any]:
+            given = iter(arrays)
+            rebuilt = [x if leaf_of(x) is None else leaf_of(x).wrap(next(given)) for x in arguments]  # type: ignore[union-attr]
+            with holding(variables, list(given)):
+                return [raw(x) for x in nest.flatten(f(*nest.pack_sequence_as(list(args), rebuilt), **kwargs))]
+
+        def pull(cotangents: Sequence[Any]) -> list[Any]:
+            recording = Recording(watch_accessed=False)
+            fresh = [recorder.apply(jnp.copy, x) for x in inputs]  # one value may have come as two arguments
+            for x in fresh:
+                recording.watch(x)
+            with recorder.also(recording):
+                targets = again(*fresh)
+            program, read = extract(recording, targets, fresh)
+            return [None] * len(flat) + derivatives.pull_back(program, read, cotangents)
+
+        name = getattr(f, "__name__", "recompute_grad")
+        if recorder.eager():  # as Python, once more
+            results = [raw(x) for x in flat]
+            fn = _without_results(jax.checkpoint(again), len(results))
+            op = Op(name, fn, functools.partial(_copies, len(results)), eager=True, pull=pull, results=len(results))
+            outputs = recorder.run(op, (*results, *inputs))
+        else:
+            fn = jax.checkpoint(again)
+            outputs = recorder.run(Op(name, fn, fn), inputs)
+        wrapped = [y if isinstance(x, jax.Array) else Tensor(y) for y, x in zip(outputs, flat, strict=True)]
+        return nest.pack_sequence_as(result, wrapped)
+
+    return checkpointed
+
+
+def grad_pass_through(f: Callable) -> Callable:
+    """`f` whose gradient is the identity: what comes back to its results goes on to its arguments.
+
+    Raises:
+      ValueError (when differentiated): `f` does not have as many results as arguments.
+
+    >>> import tapejax as tf
+    >>> x = tf.Variable(1.3)
+    >>> with tf.GradientTape() as tape:
+    ...     y = tf.grad_pass_through(tf.round)(x) * 2.0
+    >>> print(tape.gradient(y, x).numpy())
+    2.0
+    """
+
+    @custom_gradient
+    def passing(*args: Any, **kwargs: Any) -> Any:
+        def backward(*dys: Any, variables: Sequence[Any] = ()) -> Any:
+            return (dys, [None] * len(variables)) if variables else dys
+
+        return f(*args, **kwargs), backward
+
+    return passing

@@ -1,0 +1,1 @@
+"""Whole programs: `function`, `Module`, saved models, checkpoints, datasets."""

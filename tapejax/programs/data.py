@@ -1,0 +1,1225 @@
+"""``tf.data`` over Grain: a `Dataset` is a ``grain.IterDataset`` with TensorFlow's methods, and gives Tensors.
+
+So whatever takes Grain's datasets takes these (Keras's ``fit`` does), and the state of an iterator is Grain's. What it is made
+of, and what of that is Grain's, is in `pipeline`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator as Iteration
+from typing import Any
+
+import numpy as np
+
+from ..core import recorder
+from ..ops.missing import missing
+from ..ops.random import drawing_from
+from ..ops.random import state as _random_state
+from ..ops.table import host, wide
+from ..values import nest
+from ..values.dtypes import as_dtype, as_shape, requested
+from ..values.errors import InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
+from ..values.tensor import Tensor, is_array_like, raw
+from .function import function
+from .pipeline import (
+    Pass,
+    Rows,
+    Seed,
+    Steps,
+    by_column,
+    cut,
+    going,
+    grain,
+    interleaved,
+    map_leaves,
+    own_array,
+    padded,
+    repeated,
+    returned,
+    shuffled,
+    shuffled_rows,
+    stacked,
+    tensors,
+    tracing_here,
+    unique,
+    windows,
+)
+from .signatures import TensorSpec
+
+__all__ = [
+    "AUTOTUNE",
+    "Dataset",
+    "DatasetSpec",
+    "INFINITE_CARDINALITY",
+    "Iterator",
+    "NumpyIterator",
+    "Options",
+    "UNKNOWN_CARDINALITY",
+    "experimental",
+]
+
+AUTOTUNE = -1
+INFINITE_CARDINALITY = -1
+UNKNOWN_CARDINALITY = -2
+
+# How many elements `prefetch` keeps ready, and how many datasets `interleave` reads, where that is left to us.
+_AHEAD = _CYCLE = 4
+
+
+def _missing_method(name: str) -> Any:
+    if name.startswith("_"):  # Python asks for those, not a program
+        raise AttributeError(name)
+    hint = _METHODS.get(name)
+    raise AttributeError(f"tapejax has no tf.data.Dataset.{name}" + (f": use {hint}" if hint else ""))
+
+
+_METHODS = {
+    "bucket_by_sequence_length": "a sort by length in NumPy, then padded_batch",
+    "fingerprint": "hashlib",
+    "group_by_window": "a sort in NumPy, then batch",
+    "ignore_errors": "a try statement in your map function",
+    "list_files": "pathlib.Path.glob and from_generator: JAX has no strings",
+    "load": "numpy.load and from_tensor_slices",
+    "ragged_batch": "padded_batch: JAX has no ragged tensors",
+    "rejection_resample": "sample_from_datasets",
+    "save": "numpy.savez",
+    "snapshot": "cache",
+    "sparse_batch": "batch: JAX's arrays are dense",
+}
+
+
+class _Kind(type(grain.IterDataset)):  # type: ignore[misc]
+    def __getattr__(cls, name: str) -> Any:
+        return _missing_method(name)
+
+
+class Dataset(grain.IterDataset, metaclass=_Kind):
+    """A sequence of elements, each a tensor or a structure of tensors, made anew whenever it is iterated over.
+
+    Make one with `from_tensor_slices`, `from_tensors`, `from_generator` or `range`.
+
+    >>> import tapejax as tf
+    >>> dataset = tf.data.Dataset.from_tensor_slices(([1.0, 2.0, 3.0], [0, 1, 0]))
+    >>> for x, y in dataset.batch(2):
+    ...     print(x.numpy(), y.numpy())
+    [1. 2.] [0 1]
+    [3.] [0]
+
+    Functions (`map`, `filter` ...) are Python: they run for each element, on tensors whose values are known. Decorate one with
+    `tf.function` to have it compiled. What comes out of an iterator is a constant to every tape.
+    """
+
+    # `stage` makes the stages of one pass; `spec` is the element's, or a function that finds it; `python` says whether
+    # functions of the user's run in it.
+    def __init__(
+        self,
+        stage: Callable[[Pass], Any],
+        spec: Any,
+        count: int,
+        kind: str,
+        rows: Rows | None = None,
+        python: bool = False,
+    ):
+        super().__init__()
+        self.has_child = True  # Grain leaves the iterator as it is
+        self._stage, self._spec, self._count, self._kind = stage, spec, count, kind
+        self._rows, self._python = rows, python
+        self._options = Options()
+
+    def _then(
+        self, kind: str, stage: Callable[[Pass], Any], count: Any = None, spec: Any = None, python: bool = False
+    ) -> Dataset:
+        """A dataset of these elements, more or fewer or other ones (if so says `spec`), made by `stage`."""
+        spec = (lambda: self.element_spec) if spec is None else spec
+        made = Dataset(stage, spec, self._count if count is None else count, kind, python=python or self._python)
+        made._options = self._options
+        return made
+
+    def _stepping(self, kind: str, steps: Callable[[Iteration[Any], Pass], Iterable[Any]], **about: Any) -> Dataset:
+        """`_then` with Python: ``steps(elements, run)``."""
+        return self._then(kind, lambda run: Steps(lambda: steps(going(self._stage(run)), run)), **about)
+
+    def _reordered(self, kind: str, rows: Rows, count: int) -> Dataset:
+        made = Dataset(lambda run: Steps(lambda: rows.elements(run)), self._spec, count, kind, rows)
+        made._options = self._options
+        return made
+
+    # ---- making one ----
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
+        """A dataset of the rows of `tensors`: a tensor, array or list, or a tuple or dict of these, of as many rows each.
+
+        Raises:
+          ValueError: one is a scalar, they have different numbers of rows, or there are none.
+        """
+        columns = map_leaves(own_array, tensors)
+        flat = nest.flatten(columns)
+        if not flat:
+            raise ValueError("Invalid `tensors`: `tensors` should not be empty.")
+        if not all(x.ndim for x in flat):
+            raise ValueError("Unbatching a tensor is only supported for rank >= 1: from_tensor_slices got a scalar")
+        counts = sorted({len(x) for x in flat})
+        if len(counts) > 1:
+            raise ValueError(
+                f"Dimensions {' and '.join(map(str, counts))} are not compatible: give as many rows in each"
+            )
+        return _in_memory("TensorSlice", columns)
+
+    @staticmethod
+    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
+        """A dataset of one element, `tensors`: a tensor, array or list, or a tuple or dict of these."""
+        element = map_leaves(own_array, tensors)
+        if not nest.flatten(element):
+            raise ValueError("Invalid `tensors`: `tensors` should not be empty.")
+        return _in_memory("Tensor", nest.map_structure(lambda x: x[None], element))
+
+    @staticmethod
+    def range(*args: Any, output_type: Any = None, name: str | None = None) -> Dataset:
+        """The numbers of ``range(*args)``: ``stop``; ``start, stop``; or ``start, stop, step``. int64 (else int32).
+
+        >>> import tapejax as tf
+        >>> [x.numpy().item() for x in tf.data.Dataset.range(1, 6, 2)]
+        [1, 3, 5]
+        """
+        if not 1 <= len(args) <= 3:
+            raise ValueError(f"Invalid `args`. The length of `args` should be between 1 and 3 but was {len(args)}.")
+        numbers = range(*[_integer(x, "range") for x in args])
+        dtype = wide("int64") if output_type is None else requested(output_type)
+        return _in_memory("Range", np.arange(numbers.start, numbers.stop, numbers.step).astype(dtype))
+
+    @staticmethod
+    def from_generator(
+        generator: Callable,
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Any = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """What ``generator(*args)`` yields, called anew for each pass.
+
+        Args:
+          generator: a function that returns something to iterate over.
+          output_types, output_shapes: dtypes and shapes in the structure of an element,
+          output_signature: or `TensorSpec` in that structure.
+          args: tensors for `generator`, which gets NumPy arrays.
+
+        Raises:
+          TypeError: `generator` is not callable, or nothing says what it yields.
+          InvalidArgumentError (when iterated over): it yields something else.
+
+        >>> import tapejax as tf
+        >>> numbers = tf.data.Dataset.from_generator(lambda: iter([1.0, 2.0]), output_signature=tf.TensorSpec([]))
+        >>> [x.numpy().item() for x in numbers]
+        [1.0, 2.0]
+        """
+        if not callable(generator):
+            raise TypeError("`generator` must be a Python callable.")
+        if output_signature is None:
+            if output_types is None:
+                raise TypeError(
+                    "from_generator: give output_signature, or output_types, to say what the generator yields"
+                )
+            kinds = returned(as_dtype, output_types)
+            flat = nest.flatten(kinds)
+            shapes = [None] * len(flat) if output_shapes is None else _shapes_of(output_shapes)
+            output_signature = nest.packed(kinds, map(TensorSpec, shapes, flat))
+        spec = returned(_require_spec, output_signature)
+        given = [] if args is None else [host(x) for x in args]
+
+        def steps(run: Pass) -> Iteration[Any]:
+            for element in generator(*given):
+                with run.settings():
+                    fitting = _fitting(element, spec)
+                yield fitting
+
+        return Dataset(lambda run: Steps(lambda: steps(run)), spec, UNKNOWN_CARDINALITY, "FlatMap", python=True)
+
+    @staticmethod
+    def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Dataset:
+        """Random integers below 2**32 (else 2**31) without end; the same in each pass unless asked otherwise."""
+        start, dtype = Seed(seed, anew=bool(rerandomize_each_iteration)), wide("int64")
+        stop = 1 << (32 if dtype.itemsize == 8 else 31)
+
+        def steps(run: Pass) -> Iteration[Any]:
+            generator = run.generator(start)
+            while True:
+                yield from generator.integers(stop, size=256, dtype=np.int64).astype(dtype)
+
+        return Dataset(lambda run: Steps(lambda: steps(run)), TensorSpec([], dtype), INFINITE_CARDINALITY, "Random")
+
+    @staticmethod
+    def counter(start: Any = 0, step: Any = 1, dtype: Any = None, name: str | None = None) -> Dataset:
+        """``start``, ``start + step``, ... without end."""
+        kind = wide("int64") if dtype is None else requested(dtype)
+        first, by = _integer(start, "start"), _integer(step, "step")
+        make = lambda run: Steps(lambda: map(kind.type, itertools.count(first, by)))  # noqa: E731
+        return Dataset(make, TensorSpec([], kind), INFINITE_CARDINALITY, "Counter")
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
+        """Elements of several datasets side by side, until one of them ends.
+
+        Args:
+          *args: datasets; or one structure (a tuple or dict) of them.
+
+        Raises:
+          TypeError: something else is given, or nothing.
+
+        >>> import tapejax as tf
+        >>> a, b = tf.data.Dataset.range(2), tf.data.Dataset.range(5, 9)
+        >>> [(x.numpy().item(), y.numpy().item()) for x, y in tf.data.Dataset.zip(a, b)]
+        [(0, 5), (1, 6)]
+        """
+        if not args and datasets is None:
+            raise TypeError("Must pass at least one dataset to `zip`.")
+        if args and datasets is not None:
+            raise TypeError("Both `*args` and `datasets` cannot be set.")
+        structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        parts: list[Any] = [structure] if isinstance(structure, list) else nest.flatten(structure)
+        for part in parts:
+            _require_dataset(part, "zip")
+        if all(x._rows is not None and x._rows.plain for x in parts) and len({x._count for x in parts}) == 1:
+            return _in_memory("Zip", map_leaves(lambda x: x._rows.columns, structure))
+        finite = [x._count for x in parts if x._count != INFINITE_CARDINALITY]
+
+        def stage(run: Pass) -> Any:
+            joined = grain.experimental.ZipIterDataset([x._stage(run) for x in parts], strict=False)
+            return joined.map(lambda elements: nest.packed(structure, iter(elements)))
+
+        return Dataset(
+            stage,
+            lambda: map_leaves(lambda x: x.element_spec, structure),
+            UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in finite else min(finite, default=INFINITE_CARDINALITY),
+            "Zip",
+            python=any(x._python for x in parts),
+        )
+
+    @staticmethod
+    def choose_from_datasets(
+        datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True
+    ) -> Dataset:
+        """Elements of `datasets`, each from the one whose number comes next in `choice_dataset`."""
+        return _mixture(
+            datasets, stop_on_empty_dataset, lambda run: _chosen(map(int, going(choice_dataset._stage(run))))
+        )
+
+    @staticmethod
+    def sample_from_datasets(
+        datasets: Sequence[Dataset],
+        weights: Any = None,
+        seed: Any = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> Dataset:
+        """Elements of `datasets` in random order, with probabilities `weights`; of those left when one has ended.
+
+        Raises:
+          ValueError: there are not as many `weights` as datasets.
+        """
+        chances = np.ones(len(datasets)) if weights is None else np.asarray(host(weights), "float64")
+        if chances.shape != (len(datasets),):
+            raise ValueError(f"weights must have one number for each of the {len(datasets)} datasets, got {weights}")
+        start = Seed(seed, anew=rerandomize_each_iteration is not False)
+        return _mixture(datasets, stop_on_empty_dataset, lambda run: _drawn(chances, run.generator(start)))
+
+    # ---- order and number ----
+
+    def shuffle(
+        self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = None, name: str | None = None
+    ) -> Dataset:
+        """The elements in random order: each is taken out of a buffer of the next `buffer_size`.
+
+        Another order in each pass, unless `reshuffle_each_iteration` is False. The orders follow from `tf.random.set_seed` and
+        `seed`.
+
+        Raises:
+          InvalidArgumentError: `buffer_size` is not positive.
+        """
+        size = _integer(buffer_size, "buffer_size")
+        if size < 1 and size != UNKNOWN_CARDINALITY:
+            raise InvalidArgumentError(f"buffer_size must be greater than zero or UNKNOWN_CARDINALITY, got {size}")
+        start, size = Seed(seed, anew=reshuffle_each_iteration is not False), size if size > 0 else 1 << 62
+        rows = self._rows
+        if rows is None:
+            return self._stepping("Shuffle", lambda coming, run: shuffled(coming, size, run.generator(start)))
+        whole = 0 <= self._count <= size
+
+        def order(run: Pass) -> Iterable[np.ndarray]:
+            generator, before = run.generator(start), rows.order(run)
+            if not whole:
+                return shuffled_rows(before, size, generator)
+            return [generator.permutation(np.concatenate([np.zeros(0, np.int64), *before]))]
+
+        return self._reordered("Shuffle", rows.reordered(order, fixed=False), self._count)
+
+    def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
+        """`count` passes over the elements, one after the other; without end where it is None or negative."""
+        times, rows = -1 if count is None else _integer(count, "count"), self._rows
+        total = self._count * times if self._count > 0 else self._count
+        if times < 0 and self._count:
+            total = INFINITE_CARDINALITY
+        total = total if times else 0
+        if rows is not None:
+            order = rows.order
+            return self._reordered("Repeat", rows.reordered(lambda run: repeated(lambda: order(run), times)), total)
+        steps = lambda run: repeated(lambda: going(self._stage(run)), times)  # noqa: E731
+        return self._then("Repeat", lambda run: Steps(lambda: steps(run)), count=total)
+
+    def take(self, count: Any, name: str | None = None) -> Dataset:
+        """The first `count` elements; all where it is negative."""
+        number, rows = _integer(count, "count"), self._rows
+        if number < 0:
+            return self
+        total = number if self._count == INFINITE_CARDINALITY else min(self._count, number)
+        total = total if number else 0
+        if rows is not None:
+            return self._reordered("Take", rows.reordered(lambda run: cut(rows.order(run), 0, number)), total)
+        if not number:  # Grain takes at least one
+            return self._then("Take", lambda run: Steps(lambda: ()), count=0)
+        limit = grain.experimental.LimitIterDataset
+        return self._then("Take", lambda run: limit(self._stage(run), number), count=total)
+
+    def skip(self, count: Any, name: str | None = None) -> Dataset:
+        """What follows the first `count` elements; nothing where it is negative."""
+        number, rows = _integer(count, "count"), self._rows
+        if number < 0:
+            return self.take(0)
+        total = max(self._count - number, 0) if self._count >= 0 else self._count
+        if rows is not None:
+            return self._reordered("Skip", rows.reordered(lambda run: cut(rows.order(run), number, None)), total)
+        return self._stepping("Skip", lambda coming, run: itertools.islice(coming, number, None), count=total)
+
+    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
+        """Every `num_shards`-th element, from number `index` on.
+
+        Raises:
+          InvalidArgumentError: `index` is not in [0, num_shards).
+        """
+        every, first = _size(num_shards, "num_shards"), _integer(index, "index")
+        if not 0 <= first < every:
+            raise InvalidArgumentError(f"index must be between 0 and {every - 1}, got {first}")
+        total = len(range(first, self._count, every)) if self._count >= 0 else self._count
+        return self._stepping("Shard", lambda coming, run: itertools.islice(coming, first, None, every), count=total)
+
+    def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
+        """These elements, then those of `dataset`.
+
+        Raises:
+          TypeError: their elements differ in structure or dtype.
+        """
+        _require_dataset(dataset, "concatenate")
+        one, other = self.element_spec, dataset.element_spec
+        if not _agree(one, other):
+            raise TypeError(f"Incompatible dataset elements: {one} and {other}")
+        counts = self._count, dataset._count
+        total = sum(counts) if min(counts) >= 0 else max(x for x in counts if x < 0)
+        return self._stepping(
+            "Concatenate",
+            lambda coming, run: itertools.chain(coming, (x for x in going(dataset._stage(run)))),
+            count=total,
+            spec=_wider(one, other),
+            python=dataset._python,
+        )
+
+    def cache(self, filename: str = "", name: str | None = None) -> Dataset:
+        """Keeps the elements of the first whole pass in memory, for all later ones.
+
+        Raises:
+          NotImplementedError: `filename` is given.
+        """
+        if filename:
+            raise NotImplementedError("cache(filename): leave the name out to cache in memory, or use numpy.save")
+        if self._rows is not None and self._rows.fixed:
+            return self  # in memory already
+        kept: list[list[Any]] = []
+
+        def steps(coming: Iteration[Any], run: Pass) -> Iteration[Any]:
+            if kept:
+                yield from kept[0]
+                return
+            seen = []
+            for element in coming:
+                seen.append(element)
+                yield element
+            kept[:] = [seen]
+
+        return self._stepping("Cache", steps)
+
+    def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
+        """Makes elements ahead of time, on a thread of Grain's, where functions of the user's take part in making them.
+
+        Arrays in memory are not worth a thread: to look a batch up is quicker than to hand it over.
+
+        Raises:
+          InvalidArgumentError: `buffer_size` is negative and not AUTOTUNE.
+        """
+        size = _integer(buffer_size, "buffer_size")
+        if size < AUTOTUNE:
+            raise InvalidArgumentError(f"buffer_size must be >= 0 or tf.data.AUTOTUNE, got {size}")
+        ahead = _AHEAD if size == AUTOTUNE else size
+
+        def stage(run: Pass) -> Any:
+            before = self._stage(run)
+            if not ahead or not self._python or tracing_here():
+                return before
+            run.threaded = True
+            return grain.experimental.ThreadPrefetchIterDataset(before, prefetch_buffer_size=ahead)
+
+        made = self._then("Prefetch", stage)
+        made._rows = self._rows
+        return made
+
+    # ---- batches ----
+
+    def batch(
+        self,
+        batch_size: Any,
+        drop_remainder: Any = False,
+        num_parallel_calls: Any = None,
+        deterministic: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """`batch_size` elements at a time, stacked; the last batch may be smaller, or with `drop_remainder` is left out.
+
+        Args:
+          num_parallel_calls, deterministic: taken for TensorFlow's sake.
+
+        Raises:
+          InvalidArgumentError: `batch_size` is not positive; or, when iterated over, shapes differ.
+        """
+        size, drop, rows = _size(batch_size, "batch_size"), bool(drop_remainder), self._rows
+        first = size if drop else None
+
+        def spec() -> Any:
+            return nest.map_structure(lambda x: TensorSpec([first, *x.shape], x.dtype), self.element_spec)
+
+        def stage(run: Pass) -> Any:
+            if rows is not None:
+                return Steps(lambda: rows.elements(run, size, drop))
+            return self._stage(run).batch(size, drop_remainder=drop, batch_fn=stacked)
+
+        return self._then("Batch", stage, count=self._batches(size, drop), spec=spec)
+
+    def _batches(self, size: int, drop: bool) -> int:
+        return self._count if self._count < 0 else self._count // size if drop else -(-self._count // size)
+
+    def padded_batch(
+        self,
+        batch_size: Any,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: Any = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """As `batch`, but elements are filled up to a common shape.
+
+        Args:
+          padded_shapes: shapes in the structure of an element; None in one, or for all, is the largest size in the batch.
+          padding_values: what to fill up with, in the structure of an element or one for all; zeros by default.
+
+        Raises:
+          ValueError: these do not have the structure of an element.
+          DataLossError (when iterated over): an element is larger than its padded shape.
+
+        >>> import tapejax as tf
+        >>> rows = tf.data.Dataset.range(1, 4).map(lambda n: tf.fill([n.numpy()], n))
+        >>> [x.numpy().tolist() for x in rows.padded_batch(3)]
+        [[[1, 0, 0], [2, 2, 0], [3, 3, 3]]]
+        """
+        size, drop = _size(batch_size, "batch_size"), bool(drop_remainder)
+        leaves = nest.flatten(self.element_spec)
+        shapes = [None] * len(leaves) if padded_shapes is None else [_sizes(x) for x in _shapes_of(padded_shapes)]
+        values = [0] if padding_values is None else [0 if x is None else host(x) for x in nest.flatten(padding_values)]
+        values = values * len(leaves) if len(values) == 1 else values
+        if not len(leaves) == len(shapes) == len(values):
+            raise ValueError("padded_shapes and padding_values must have the structure of an element")
+
+        def fill(elements: Sequence[Any]) -> Any:
+            about = iter(zip(shapes, values, strict=True))
+            return by_column(lambda column: padded(column, *next(about)), elements)
+
+        def spec() -> Any:
+            first = size if drop else None
+            ranks = [x.shape.rank for x in leaves]
+            full = [[None] * n if s is None and n is not None else s for n, s in zip(ranks, shapes, strict=True)]
+            flat = [TensorSpec(None if s is None else [first, *s], x.dtype) for x, s in zip(leaves, full, strict=True)]
+            return nest.packed(self.element_spec, iter(flat))
+
+        return self._then(
+            "PaddedBatch",
+            lambda run: self._stage(run).batch(size, drop_remainder=drop, batch_fn=fill),
+            count=self._batches(size, drop),
+            spec=spec,
+        )
+
+    def unbatch(self, name: str | None = None) -> Dataset:
+        """The rows of each element as elements of their own."""
+
+        def rows(element: Any) -> Iteration[Any]:
+            flat = nest.flatten(element)
+            if len({len(x) for x in flat}) > 1:
+                raise InvalidArgumentError(f"unbatch: an element of {[len(x) for x in flat]} rows in its parts")
+            return (nest.packed(element, iter(row)) for row in zip(*flat, strict=True))
+
+        def spec() -> Any:
+            inner = lambda x: TensorSpec(None if x.shape.rank is None else x.shape[1:], x.dtype)  # noqa: E731
+            return nest.map_structure(inner, self.element_spec)
+
+        first = {x.shape[0] if x.shape.rank else None for x in nest.flatten(self.element_spec)}
+        size = first.pop() if len(first) == 1 else None
+        total = self._count if self._count == INFINITE_CARDINALITY else UNKNOWN_CARDINALITY
+        total = self._count * size if self._count >= 0 and size is not None else total
+        flattened = itertools.chain.from_iterable
+        return self._stepping("Unbatch", lambda coming, run: flattened(map(rows, coming)), count=total, spec=spec)
+
+    def rebatch(self, batch_size: Any, drop_remainder: Any = False, name: str | None = None) -> Dataset:
+        """Batches of another size."""
+        return self.unbatch().batch(batch_size, drop_remainder)
+
+    def window(
+        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: str | None = None
+    ) -> Dataset:
+        """Datasets of `size` elements each, of which one begins every `shift` elements and takes every `stride`-th.
+
+        >>> import tapejax as tf
+        >>> found = tf.data.Dataset.range(5).window(3, shift=1, drop_remainder=True)
+        >>> [x.numpy().tolist() for x in found.flat_map(lambda window: window.batch(3))]
+        [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+        """
+        number, by, drop = _size(size, "size"), _size(stride, "stride"), bool(drop_remainder)
+        step, reach = number if shift is None else _size(shift, "shift"), (number - 1) * by + 1
+        total = self._count
+        if total >= 0:
+            total = max(0, (total - reach) // step + 1) if drop else -(-total // step)
+        return self._stepping(
+            "Window",
+            lambda coming, run: (by_column(_window, x) for x in windows(coming, number, step, by, drop)),
+            count=total,
+            spec=lambda: nest.map_structure(DatasetSpec, self.element_spec),
+        )
+
+    # ---- functions of the user's ----
+
+    def map(
+        self,
+        map_func: Callable,
+        num_parallel_calls: Any = None,
+        deterministic: Any = None,
+        synchronous: Any = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+    ) -> Any:
+        """`map_func` of each element. The components of a tuple come as arguments.
+
+        Args:
+          map_func: takes tensors and returns tensors or numbers, or a structure of them.
+          num_parallel_calls, ...: taken for TensorFlow's sake: elements are made one after the other, and XLA computes on all
+            cores.
+
+        >>> import tapejax as tf
+        >>> dataset = tf.data.Dataset.from_tensor_slices(([1.0, 2.0], [3.0, 4.0])).map(lambda x, y: {"sum": x + y})
+        >>> [element["sum"].numpy().item() for element in dataset]
+        [4.0, 6.0]
+        """
+        if isinstance(map_func, grain.transforms.Map):  # from somebody to whom this is a Grain dataset
+            return grain.IterDataset.map(self, map_func)
+        call = _caller(map_func, "map_func")
+        return self._then(
+            "Map",
+            lambda run: self._stage(run).map(call(run)),
+            spec=lambda: self._spec_after(map_func, call),
+            python=True,
+        )
+
+    def _spec_after(self, fn: Callable, call: Callable[[Pass], Callable]) -> Any:
+        """What `fn` makes of elements: found by tracing it at two values for each unknown size, else by one element."""
+        spec = self.element_spec
+        try:
+            found = []
+            for size in (3, 7):
+                sample = nest.map_structure(lambda x, size=size: _filled(x, size), spec)
+                traced = function(lambda *args: returned(_require_tensor, fn(*args)))
+                given = sample if type(sample) is tuple else (sample,)
+                found.append(traced.get_concrete_function(*given).structured_outputs)
+            return _wider(*found)
+        except Exception:  # its Python looks at values, or returns datasets
+            made = self._after(lambda coming, run: map(call(run), coming))
+            known = all(x.shape.is_fully_defined() for x in nest.flatten(spec) if isinstance(x, TensorSpec))
+            return made if known else nest.map_structure(_any_first_size, made)
+
+    def _after(self, steps: Callable[[Iteration[Any], Pass], Iterable[Any]]) -> Any:
+        """The spec of what `steps` makes of the elements, by the first one that it makes."""
+        run = Pass()
+        with recorder.outside():
+            for element in steps(going(self._stage(run)), run):
+                return nest.map_structure(
+                    lambda x: DatasetSpec(x.element_spec) if isinstance(x, Dataset) else TensorSpec(x.shape, x.dtype),
+                    element,
+                )
+        raise ValueError("the element_spec of an empty dataset is not known, where a function decides about it")
+
+    def filter(self, predicate: Callable, name: str | None = None) -> Any:
+        """The elements for which `predicate` is true.
+
+        Raises:
+          ValueError (when iterated over): it returns something else than a boolean scalar.
+        """
+        call = _caller(predicate, "predicate", _truth)
+        return self._then(
+            "Filter", lambda run: self._stage(run).filter(call(run)), count=UNKNOWN_CARDINALITY, python=True
+        )
+
+    def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
+        """The elements up to the first for which `predicate` is false."""
+        call = _caller(predicate, "predicate", _truth)
+        steps = lambda coming, run: itertools.takewhile(call(run), coming)  # noqa: E731
+        return self._stepping("TakeWhile", steps, count=UNKNOWN_CARDINALITY, python=True)
+
+    def flat_map(self, map_func: Callable, name: str | None = None) -> Dataset:
+        """The elements of the datasets that `map_func` makes of each element, one dataset after the other."""
+        return self._interleaved("FlatMap", map_func, 1, 1)
+
+    def interleave(
+        self,
+        map_func: Callable,
+        cycle_length: Any = None,
+        block_length: Any = None,
+        num_parallel_calls: Any = None,
+        deterministic: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """As `flat_map`, but `cycle_length` of the datasets at a time, `block_length` elements of each in turn."""
+        cycle = _CYCLE if cycle_length in (None, AUTOTUNE) else _size(cycle_length, "cycle_length")
+        return self._interleaved(
+            "Interleave", map_func, cycle, 1 if block_length is None else _size(block_length, "block_length")
+        )
+
+    def _interleaved(self, kind: str, map_func: Callable, cycle: int, block: int) -> Dataset:
+        call = _caller(map_func, "map_func", _require_made)
+
+        def steps(coming: Iteration[Any], run: Pass) -> Iteration[Any]:
+            made = map(call(run), coming)
+            return interleaved((going(dataset._stage(run)) for dataset in made), cycle, block)
+
+        def spec() -> Any:
+            return self._after(lambda coming, run: map(call(run), coming)).element_spec
+
+        return self._stepping(kind, steps, count=UNKNOWN_CARDINALITY, spec=spec, python=True)
+
+    def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
+        """What ``scan_func(state, element)``, which returns ``(new state, output)``, outputs for each element."""
+        call, start = _caller(scan_func, "scan_func"), map_leaves(own_array, initial_state)
+
+        def steps(coming: Iteration[Any], run: Pass) -> Iteration[Any]:
+            state, fn = start, call(run)
+            for element in coming:
+                state, output = fn((state, element))
+                yield output
+
+        return self._stepping("Scan", steps, spec=lambda: self._after(steps), python=True)
+
+    def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
+        """``reduce_func(state, element)`` over all elements: the last state.
+
+        Raises:
+          TypeError: `reduce_func` returns another structure or dtype than it was given.
+
+        >>> import tapejax as tf
+        >>> tf.data.Dataset.range(5).reduce(0.0, lambda total, x: total + tf.cast(x, tf.float32)).numpy().item()
+        10.0
+        """
+        _require_values()
+        run, state = Pass(), map_leaves(own_array, initial_state)
+        call = _caller(reduce_func, "reduce_func")(run)
+        with recorder.outside():
+            for element in going(self._stage(run)):
+                new = call((state, element))
+                if not _agree(state, new):
+                    one, other = (nest.map_structure(TensorSpec.from_tensor, x) for x in (state, new))
+                    raise TypeError(
+                        f"The element types for the new state must match the initial state. Expected {one}; got {other}."
+                    )
+                state = new
+            return tensors(state)
+
+    def apply(self, transformation_func: Callable) -> Any:
+        """``transformation_func(self)``."""
+        if not callable(transformation_func):  # Grain's own transformations
+            return grain.IterDataset.apply(self, transformation_func)
+        return transformation_func(self)
+
+    def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
+        """Pairs of a number, int64 (else int32), and an element."""
+        first, kind = _integer(start, "start"), wide("int64")
+        return self._stepping(
+            "Enumerate",
+            lambda coming, run: zip(map(kind.type, itertools.count(first)), coming),  # noqa: B905
+            spec=lambda: (TensorSpec([], kind), self.element_spec),
+        )
+
+    def unique(self, name: str | None = None) -> Dataset:
+        """Each element once. They must be single tensors."""
+        return self._stepping("Unique", lambda coming, run: unique(coming), count=UNKNOWN_CARDINALITY)
+
+    # ---- looking at it ----
+
+    def __iter__(self) -> Iterator:
+        return Iterator(self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        """The number of elements.
+
+        Raises:
+          TypeError: it is infinite or not known.
+        """
+        if self._count < 0:
+            unknown = self._count == UNKNOWN_CARDINALITY
+            raise TypeError("The dataset length is unknown." if unknown else "The dataset is infinite.")
+        return self._count
+
+    def cardinality(self, name: str | None = None) -> Tensor:
+        """The number of elements, or ``tf.data.INFINITE_CARDINALITY`` or ``tf.data.UNKNOWN_CARDINALITY``."""
+        return Tensor(raw(np.asarray(self._count, wide("int64"))))
+
+    @property
+    def element_spec(self) -> Any:
+        """The structure of an element, with a `TensorSpec` for each tensor."""
+        if callable(self._spec):
+            self._spec = self._spec()
+        return self._spec
+
+    def as_numpy_iterator(self) -> NumpyIterator:
+        """An iterator over the elements as NumPy arrays.
+
+        >>> import tapejax as tf
+        >>> list(map(int, tf.data.Dataset.range(3).as_numpy_iterator()))
+        [0, 1, 2]
+        """
+        return NumpyIterator(self)
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The only element.
+
+        Raises:
+          InvalidArgumentError: there are none, or several.
+        """
+        found = list(self.take(2))
+        if len(found) != 1:
+            raise InvalidArgumentError(f"Dataset had {'more than one element' if found else 'no elements'}.")
+        return found[0]
+
+    def with_options(self, options: Options, name: str | None = None) -> Dataset:
+        """The same dataset; options are kept, and do nothing: see `Options`."""
+        made = self._then("Options", self._stage)
+        made._rows, made._options = self._rows, options
+        return made
+
+    def options(self) -> Options:
+        return self._options
+
+    def __getattr__(self, name: str) -> Any:
+        return _missing_method(name)
+
+    def __repr__(self) -> str:
+        try:
+            spec = self.element_spec
+        except Exception:  # a repr does not fail
+            spec = "?"
+        return f"<_{self._kind}Dataset element_spec={spec}>"
+
+    __str__ = __repr__
+
+
+def _in_memory(kind: str, columns: Any) -> Dataset:
+    count = len(nest.flatten(columns)[0])
+    rows = Rows(columns, lambda run: [np.arange(count)])
+    spec = nest.map_structure(lambda x: TensorSpec(x.shape[1:], x.dtype), columns)
+    return Dataset(lambda run: Steps(lambda: rows.elements(run)), spec, count, kind, rows)
+
+
+def _window(column: Sequence[Any]) -> Dataset:
+    """A dataset of the elements in a window."""
+    if len({np.shape(x) for x in column}) == 1:
+        return _in_memory("Window", np.stack(column))
+    return Dataset(lambda run: Steps(lambda: column), TensorSpec(None, column[0].dtype), len(column), "Window")
+
+
+def _mixture(
+    datasets: Sequence[Dataset], stop: bool, order: Callable[[Pass], Callable[[set[int]], int | None]]
+) -> Dataset:
+    """Elements of `datasets`, of which ``order(run)(ended)`` says which one comes next, until it says None."""
+
+    def steps(run: Pass) -> Iteration[Any]:
+        choose, running, ended = order(run), [going(x._stage(run)) for x in datasets], set[int]()
+        while (i := choose(ended)) is not None:
+            try:
+                found = next(running[i])
+            except StopIteration:
+                ended.add(i)
+                if stop:
+                    return
+                continue
+            yield found
+
+    for dataset in datasets:
+        _require_dataset(dataset, "datasets")
+    python = any(x._python for x in datasets)
+    return Dataset(
+        lambda run: Steps(lambda: steps(run)),
+        lambda: datasets[0].element_spec,
+        UNKNOWN_CARDINALITY,
+        "DirectedInterleave",
+        python=python,
+    )
+
+
+def _chosen(numbers: Iteration[int]) -> Callable[[set[int]], int | None]:
+    return lambda ended: next(numbers, None)
+
+
+def _drawn(chances: np.ndarray, generator: np.random.Generator) -> Callable[[set[int]], int | None]:
+    def draw(ended: set[int]) -> int | None:
+        left = np.where([i in ended for i in range(len(chances))], 0, chances)
+        return int(generator.choice(len(left), p=left / left.sum())) if left.sum() > 0 else None
+
+    return draw
+
+
+# ---- functions of the user's ----------------------------------------------------------------------------------------
+
+
+def _caller(fn: Callable, argument: str, check: Callable[[Any], Any] = lambda x: x) -> Callable[[Pass], Callable]:
+    """`fn` for each pass, as a function of elements. Each pass draws random numbers of its own."""
+    if not callable(fn):
+        raise TypeError(f"`{argument}` must be callable, got {fn!r}")
+    seed = Seed()
+
+    def of_pass(run: Pass) -> Callable[[Any], Any]:
+        stream = _random_state.branch(*run.numbers(seed))
+
+        def call(element: Any) -> Any:
+            with run.settings(), recorder.outside(), drawing_from(stream):
+                given = tensors(element)
+                return check(returned(_leaf, fn(*given) if type(given) is tuple else fn(given)))
+
+        return call
+
+    return of_pass
+
+
+def _leaf(x: Any) -> Any:
+    if isinstance(x, Dataset):
+        return x
+    if x is None:
+        raise TypeError("a function of a tf.data.Dataset returned None: it must return tensors, or a structure of them")
+    return np.asarray(raw(x))
+
+
+def _require_tensor(x: Any) -> Any:
+    if x is None or isinstance(x, Dataset):
+        raise TypeError("no tensor")
+    return Tensor(raw(x))
+
+
+def _require_made(x: Any) -> Dataset:
+    if not isinstance(x, Dataset):
+        raise TypeError(f"`map_func` must return a `Dataset` object, got {type(x).__name__}")
+    return x
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "b" or value.ndim:
+        raise ValueError(f"`predicate` must return a tf.bool scalar tensor, but it returned {value!r}")
+    return bool(value)
+
+
+def _require_values() -> None:
+    if recorder.capturing.capture is not None or recorder.staging():
+        raise OperatorNotAllowedInGraphError(
+            "Iterating over a tf.data.Dataset is not possible in a tf.function, jax.jit or lax.scan: the elements would be baked "
+            "into the program. Iterate outside, and call the compiled function with each element."
+        )
+
+
+# ---- arguments and specs --------------------------------------------------------------------------------------------
+
+
+def _integer(value: Any, argument: str) -> int:
+    """An integer argument, which may be a tensor."""
+    found = np.asarray(host(value, argument))
+    if found.ndim or found.dtype.kind not in "iu":
+        raise TypeError(f"{argument} must be an integer, got {value!r}")
+    return int(found)
+
+
+def _size(value: Any, argument: str) -> int:
+    found = _integer(value, argument)
+    if found < 1:
+        raise InvalidArgumentError(f"{argument} must be greater than zero, got {found}")
+    return found
+
+
+def _require_dataset(value: Any, name: str) -> None:
+    if not isinstance(value, Dataset):
+        raise TypeError(f"The argument to `{name}` must be a tf.data.Dataset or a structure of them, got {value!r}")
+
+
+def _require_spec(spec: Any) -> TensorSpec:
+    if not isinstance(spec, TensorSpec):
+        raise TypeError(f"output_signature must contain TensorSpec, got {spec!r}")
+    return spec
+
+
+def _agree(one: Any, other: Any) -> bool:
+    """Whether two structures are alike, of the same dtypes."""
+    try:
+        nest.assert_same_structure(one, other)
+        return all(x.dtype == y.dtype for x, y in zip(nest.flatten(one), nest.flatten(other), strict=True))
+    except (TypeError, ValueError):
+        return False
+
+
+def _wider(one: Any, other: Any) -> Any:
+    """The spec of elements of which some are of one spec and some of the other: None is a size in which they differ."""
+
+    def both(x: TensorSpec, y: TensorSpec) -> TensorSpec:
+        known = x.shape.rank is not None and x.shape.rank == y.shape.rank
+        sizes = [a if a == b else None for a, b in zip(x.shape, y.shape, strict=True)] if known else None
+        return TensorSpec(sizes, x.dtype)
+
+    return nest.map_structure(both, one, other)
+
+
+def _filled(spec: TensorSpec, size: int) -> TensorSpec:
+    if spec.shape.rank is None:
+        raise ValueError("a shape of unknown rank")
+    return TensorSpec([size if n is None else n for n in spec.shape], spec.dtype)
+
+
+def _any_first_size(spec: Any) -> Any:
+    return TensorSpec([None, *spec.shape[1:]], spec.dtype) if isinstance(spec, TensorSpec) and spec.shape.rank else spec
+
+
+def _shapes_of(shapes: Any) -> list[Any]:
+    """The shapes in a structure: a list is a shape, and so is a tuple of sizes."""
+    if isinstance(shapes, Mapping):
+        return [x for key in sorted(shapes) for x in _shapes_of(shapes[key])]
+    if isinstance(shapes, tuple) and not hasattr(shapes, "as_list") and not all(map(_is_size, shapes)):
+        return [x for part in shapes for x in _shapes_of(part)]
+    return [shapes]
+
+
+def _is_size(x: Any) -> bool:
+    return isinstance(x, (int, np.integer))
+
+
+def _sizes(shape: Any) -> list[int | None] | None:
+    known = as_shape(shape)
+    return None if known.rank is None else [None if size == -1 else size for size in known]
+
+
+def _fitting(element: Any, spec: Any) -> Any:
+    """What a generator yielded, as an element of that `spec`."""
+    if isinstance(spec, TensorSpec):
+        try:
+            found = np.array(element.numpy() if is_array_like(element) else element, requested(spec.dtype))
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"`generator` yielded {element!r}, no {spec.dtype.name} tensor: {error}"
+            ) from None
+        if not spec.shape.is_compatible_with(found.shape):
+            raise InvalidArgumentError(
+                f"`generator` yielded an element of shape {found.shape} where an element of shape {spec.shape} was expected."
+            )
+        return found
+    if isinstance(spec, Mapping):
+        return nest._like(spec, {key: _fitting(element[key], spec[key]) for key in spec})
+    if len(element) != len(spec):
+        raise InvalidArgumentError(f"`generator` yielded {len(element)} parts where {len(spec)} were expected: {spec}")
+    made = [_fitting(x, s) for x, s in zip(element, spec, strict=True)]
+    return type(spec)(*made) if hasattr(spec, "_fields") else tuple(made)
+
+
+# ---- iterators ------------------------------------------------------------------------------------------------------
+
+
+class Iterator(grain.DatasetIterator):
+    """Gives the elements of a `Dataset`, one by one. Made by ``iter(dataset)``.
+
+    `get_state` says where it is, as data that JSON can hold; `set_state` goes there, also in another process.
+    """
+
+    def __init__(self, dataset: Dataset):
+        _require_values()
+        super().__init__()
+        self._dataset = dataset
+        self._begin(Pass())
+        _open.add(self)
+
+    def _begin(self, run: Pass) -> None:
+        quiet = grain.experimental.DatasetOptions(filter_warn_threshold_ratio=None)  # a filter may drop what it likes
+        self._run = run
+        self._inner = going(grain.experimental.WithOptionsIterDataset(self._dataset._stage(run), quiet))
+
+    def _next(self) -> Any:
+        _require_values()
+        if self._run.threaded and tracing_here():  # the thread waits for the end of the trace
+            raise RuntimeError(
+                "an iterator over a tf.data.Dataset that was made outside a tf.function cannot go on inside it"
+            )
+        with recorder.outside():
+            return next(self._inner)
+
+    def __next__(self) -> Any:
+        element = self._next()
+        with recorder.outside():
+            return tensors(element)
+
+    def get_next(self, name: str | None = None) -> Any:
+        """The next element.
+
+        Raises:
+          OutOfRangeError: there is none.
+        """
+        try:
+            return next(self)
+        except StopIteration:
+            raise OutOfRangeError("End of sequence") from None
+
+    def get_next_as_optional(self, name: str | None = None) -> Optional:
+        """The next element, or that there is none."""
+        try:
+            return Optional(next(self))
+        except StopIteration:
+            return Optional()
+
+    @property
+    def element_spec(self) -> Any:
+        return self._dataset.element_spec
+
+    def get_state(self) -> dict[str, Any]:
+        return {"stages": self._inner.get_state(), "random": [list(numbers) for numbers in self._run.known]}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._begin(Pass(state["random"]))
+        self._inner.set_state(state["stages"])
+
+    def close(self) -> None:
+        if not getattr(self, "_closed", True):  # it may not have come into being
+            self._inner.close()
+            self._inner = going(Steps(lambda: ()))
+            super().close()
+
+    def __repr__(self) -> str:
+        return f"<tf.data.Iterator of {self._dataset!r}>"
+
+    __str__ = __repr__
+
+
+# Grain's threads cannot be ended once Python takes its modules apart.
+_open: weakref.WeakSet[Iterator] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for iterator in list(_open):
+        iterator.close()
+
+
+class Optional:
+    """An element, or none."""
+
+    def __init__(self, *element: Any):
+        self._element = element
+
+    def has_value(self, name: str | None = None) -> Tensor:
+        return Tensor(raw(bool(self._element)))
+
+    def get_value(self, name: str | None = None) -> Any:
+        """The element.
+
+        Raises:
+          InvalidArgumentError: there is none.
+        """
+        if not self._element:
+            raise InvalidArgumentError("The given optional does not have a value.")
+        return self._element[0]
+
+
+class NumpyIterator:
+    """Gives the elements of a `Dataset` as NumPy arrays."""
+
+    def __init__(self, dataset: Dataset):
+        self._iterator = iter(dataset)
+
+    def __iter__(self) -> NumpyIterator:
+        return self
+
+    def __next__(self) -> Any:
+        own = lambda x: NumpyIterator(x) if isinstance(x, Dataset) else np.array(x)[()]  # noqa: E731
+        return nest.map_structure(own, self._iterator._next())
+
+
+class DatasetSpec:
+    """What is known of a dataset that is part of an element (see `Dataset.window`)."""
+
+    def __init__(self, element_spec: Any, dataset_shape: Any = ()):
+        self.element_spec = element_spec
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DatasetSpec) and self.element_spec == other.element_spec
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return f"DatasetSpec({self.element_spec}, TensorShape([]))"
+
+
+class _Settings:
+    """Attributes of any name."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return None
+
+
+class Options(_Settings):
+    """What TensorFlow's pipelines can be tuned with. It is kept and does nothing here: nothing is reordered or rewritten."""
+
+    def __init__(self) -> None:
+        self.autotune = _Settings()
+        self.experimental_distribute = _Settings()
+        self.experimental_optimization = _Settings()
+        self.threading = _Settings()
+
+
+class _Experimental:
+    """Older names."""
+
+    AUTOTUNE = AUTOTUNE
+    INFINITE_CARDINALITY = INFINITE_CARDINALITY
+    UNKNOWN_CARDINALITY = UNKNOWN_CARDINALITY
+    Optional = Optional
+    cardinality = staticmethod(Dataset.cardinality)
+    Counter = staticmethod(Dataset.counter)
+    RandomDataset = staticmethod(Dataset.random)
+    choose_from_datasets = staticmethod(Dataset.choose_from_datasets)
+    sample_from_datasets = staticmethod(Dataset.sample_from_datasets)
+
+    def __getattr__(self, name: str) -> Any:
+        return missing("tf.data.experimental")(name)
+
+
+experimental = _Experimental()
+__getattr__ = missing("tf.data")

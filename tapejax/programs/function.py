@@ -1,0 +1,582 @@
+"""``tf.function``: `jax.jit` with the Variables that the Python function reads and assigns threaded through.
+
+A call looks its program up under the key of its arguments (`signatures`); a new key traces the Python function once
+(`staging`). The program is one operation to the tapes around it, and an ordinary one: it may be differentiated any number of
+times, and run under any JAX transformation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import traceback
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..core import recorder
+from ..values import nest
+from ..values.dtypes import requested
+from ..values.errors import DTypeError, OperatorNotAllowedInGraphError
+from ..values.staging import Staged, abstract, init_scope, tracing
+from ..values.structures import is_variable
+from ..values.tensor import Tensor, is_array_like
+from .signatures import (
+    TensorSpec,
+    alive,
+    cast,
+    check_signature,
+    describe,
+    flatten_result,
+    in_words,
+    rebuild,
+    symbolic_inputs,
+)
+
+__all__ = ["ConcreteFunction", "Function", "TensorSpec", "function", "init_scope", "inside_function"]
+
+_eagerly = False
+
+
+def run_functions_eagerly(run_eagerly: Any) -> None:
+    """Makes every `function` run as the Python function that it decorates, so that it can be debugged; or compile again.
+
+    >>> import tapejax as tf
+    >>> @tf.function
+    ... def f(x):
+    ...     print("value", x.numpy())
+    ...     return x
+    >>> tf.config.run_functions_eagerly(True)
+    >>> _ = f(tf.constant(1.0))
+    value 1.0
+    >>> tf.config.run_functions_eagerly(False)
+    """
+    global _eagerly
+    _eagerly = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """Whether `run_functions_eagerly` is in force."""
+    return _eagerly
+
+
+def inside_function() -> bool:
+    """Whether a `function` is being traced here."""
+    return recorder.capturing.capture is not None
+
+
+def function(
+    func: Callable | None = None,
+    input_signature: Any = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: Any = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: Any = None,
+    experimental_compile: Any = None,
+    experimental_follow_type_hints: Any = None,
+) -> Any:
+    """Compiles a Python function of tensors: it runs once for each kind of arguments, and from then on as one program.
+
+    A decorator, with or without arguments. Tensors are inputs, by shape and dtype; Python numbers, strings and other objects
+    count by value, a new one traces again. Variables that the function reads or assigns, Keras's too, keep their state as if it
+    were Python; ones that it creates it may create on its first call only.
+
+    Control flow is Python's, while tracing: where it depends on a tensor's value, use `tf.cond` and `tf.while_loop`.
+
+    Args:
+      func: the function, a method or any callable.
+      input_signature: a list of (nested) `TensorSpec` for the first arguments, which are converted and must fit.
+      autograph, jit_compile, reduce_retracing, experimental_...: taken for TensorFlow's sake.
+
+    Raises (when called):
+      TypeError: the arguments do not fit the function or its `input_signature`, one cannot be hashed, or the function returns
+        what is no tensor.
+      OperatorNotAllowedInGraphError: Python asks for the truth of a tensor that is being traced.
+      ValueError: variables are created on a later call.
+
+    >>> import tapejax as tf
+    >>> total = tf.Variable(0.0)
+    >>> @tf.function
+    ... def add(x):
+    ...     print("tracing")
+    ...     return total.assign_add(x)
+    >>> print(add(tf.constant(1.0)).numpy(), add(tf.constant(2.0)).numpy())
+    tracing
+    1.0 3.0
+
+    After ``tf.function``; the program is `jax.jit`'s.
+    """
+    signature = check_signature(input_signature)
+    if func is None:
+        return lambda decorated: Function(decorated, signature)
+    if isinstance(func, (classmethod, staticmethod)):
+        return type(func)(Function(func.__func__, signature))
+    return Function(func, signature)
+
+
+class Function:
+    """A compiled function, made by `function`."""
+
+    def __init__(self, python_function: Callable, input_signature: tuple | None = None):
+        if not callable(python_function):
+            raise TypeError(f"tf.function decorates callables, got {python_function!r}")
+        self.python_function = python_function
+        self.input_signature = input_signature
+        self._binding = _Binding(python_function, input_signature)
+        self._programs: dict[Hashable, Program] = {}
+        self._concrete: dict[Hashable, ConcreteFunction] = {}
+        self._methods: dict[int, tuple[Any, Function]] = {}
+        self._traces = 0
+        functools.update_wrapper(self, python_function)
+        self.name = self.__name__ = getattr(python_function, "__name__", type(python_function).__name__)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The function of a method: each instance has programs, and variables to create, of its own."""
+        if instance is None:
+            return self
+        known = self._methods.get(id(instance))
+        if known is not None and known[0]() is instance:
+            return known[1]
+        methods, key = self._methods, id(instance)
+        try:
+            reference: Any = weakref.ref(instance, lambda _: methods.pop(key, None))
+        except TypeError:  # it cannot be referred to weakly, so it lives as long as this function
+            reference = functools.partial(_itself, instance)
+        bound = Function(_Method(self.python_function, reference), self.input_signature)
+        methods[key] = reference, bound
+        return bound
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _eagerly:
+            return self.python_function(*args, **kwargs)
+        return self._call(*self._binding.bind(args, kwargs))
+
+    def _call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        arrays: list[Any] = []
+        key = self._key(args, kwargs, arrays)
+        program = self._programs.get(key)
+        if program is None:
+            program = self._trace(key, args, kwargs, arrays)
+        return program(arrays)
+
+    def _key(self, args: Sequence[Any], kwargs: dict[str, Any], arrays: list[Any]) -> Hashable:
+        key: list[Any] = [describe(x, arrays) for x in args]
+        for name in kwargs:
+            key.append((name, describe(kwargs[name], arrays)))
+        key.append(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+        return tuple(key)
+
+    def _trace(self, key: Hashable, args: Sequence[Any], kwargs: dict[str, Any], arrays: Sequence[Any]) -> Program:
+        with tracing:
+            if (known := self._programs.get(key)) is not None:  # traced by another thread meanwhile
+                return known
+            program = self._new_program(args, kwargs, arrays, [_abstract(x) for x in arrays])
+            if program.staged.portable:
+                self._programs = {k: p for k, p in self._programs.items() if alive(k)}
+                self._programs[key] = program
+            return program
+
+    def _new_program(self, args: Any, kwargs: Any, arrays: Sequence[Any], inputs: Sequence[Any]) -> Program:
+        program = Program(self, args, kwargs, inputs)
+        self._traces += 1
+        if not program.staged.created:
+            return program
+        if self._programs:
+            raise ValueError(
+                f"Creating variables on a non-first call to a function decorated with tf.function ({self.name}): create them "
+                "before it, or on its first call only."
+            )
+        program.staged.initialize([x if is_array_like(x) else _zeros(x) for x in arrays])
+        program = Program(self, args, kwargs, inputs)
+        if program.staged.created:
+            raise ValueError(
+                "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
+                f"created once (`if self.v is None: self.v = tf.Variable(...)`), or created outside {self.name}."
+            )
+        self._traces += 1
+        return program
+
+    def _new_symbolic(self, args: Any, kwargs: Any, specs: Sequence[Any]) -> Program:
+        """A program for all sizes that the specs leave open: JAX does not run such a one, but exports it.
+
+        Raises what the last attempt raises, where JAX cannot trace the function without knowing the sizes.
+        """
+        attempts = symbolic_inputs(specs)
+        for inputs in attempts[:-1]:
+            with contextlib.suppress(Exception):
+                return self._new_program(args, kwargs, specs, inputs)
+        return self._new_program(args, kwargs, specs, attempts[-1])
+
+    # ---- looking at it ----
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The program for arguments like these, of which tensors may be given as `TensorSpec`.
+
+        Sizes may be None: each size that comes has a program of its own then.
+
+        Raises:
+          TypeError: the arguments do not fit the function.
+        """
+        if not args and not kwargs and self.input_signature is not None:
+            args = self.input_signature
+        args, kwargs = self._binding.bind(args, kwargs)
+        key = self._key(args, kwargs, [])
+        if key not in self._concrete:
+            self._concrete[key] = ConcreteFunction(self, args, kwargs)
+        return self._concrete[key]
+
+    def experimental_get_tracing_count(self) -> int:
+        """How often the Python function has been traced."""
+        return self._traces
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """What the programs take and return, in words."""
+        return "\n\n".join(self._binding.in_words(program) for program in self._programs.values())
+
+    def __deepcopy__(self, memo: dict) -> Function:
+        return Function(self.python_function, self.input_signature)
+
+    def __repr__(self) -> str:
+        return f"<tapejax.function {self.name}{self._binding.signature or ''}>"
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+class _Method:
+    """A method whose object is not kept alive."""
+
+    def __init__(self, method: Callable, reference: Callable):
+        self.__wrapped__ = method
+        self._reference = reference
+        self.__name__ = getattr(method, "__name__", "method")
+        self.__doc__ = method.__doc__
+        signature = inspect.signature(method)
+        self.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        instance = self._reference()
+        if instance is None:
+            raise ReferenceError(f"the object whose method {self.__name__} is called exists no more")
+        return self.__wrapped__(instance, *args, **kwargs)
+
+
+# ---- one program ----------------------------------------------------------------------------------------------------
+
+
+class Program:
+    """One trace of a function: the pure program, what it was traced with, and how to pack its results."""
+
+    def __init__(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any], inputs: Sequence[Any]):
+        def body(*tracers: Any) -> list[Any]:
+            given = iter(tracers)
+            rebuilt = [rebuild(x, given) for x in args]
+            named = {name: rebuild(x, given) for name, x in kwargs.items()}
+            outputs: list[Any] = []
+            self.pack = flatten_result(function.python_function(*rebuilt, **named), outputs)
+            return outputs
+
+        try:
+            self.staged = Staged(body, inputs, function.name)
+        except jax.errors.ConcretizationTypeError as error:
+            raise _not_allowed(function.name, error) from error
+        # The key of this program knows them by identity.
+        self.given = [x for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable) if is_variable(x)]
+        specs = iter([_spec(x) for x in inputs])
+        self.args = tuple(_unwrapped(rebuild(x, specs)) for x in args)
+        self.kwargs = {name: _unwrapped(rebuild(x, specs)) for name, x in kwargs.items()}
+
+    def __call__(self, arrays: Sequence[Any]) -> Any:
+        return self.pack(iter(self.staged.run(arrays)))
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The results, with a spec for each tensor."""
+        return _unwrapped(self.pack(iter([_spec(x) for x in self.staged.results])))
+
+    @property
+    def variables(self) -> tuple[Any, ...]:
+        return tuple(slot.holder for slot in self.staged.slots if is_variable(slot.holder))
+
+
+def _abstract(x: Any) -> jax.ShapeDtypeStruct:
+    if isinstance(x, TensorSpec):
+        return jax.ShapeDtypeStruct(tuple(x.shape), requested(x.dtype))
+    return abstract(x)
+
+
+def _zeros(spec: TensorSpec) -> np.ndarray:
+    return np.zeros(() if spec.shape.rank is None else [size or 1 for size in spec.shape], requested(spec.dtype))
+
+
+def _spec(x: Any) -> TensorSpec:
+    return TensorSpec([None if is_symbolic_dim(size) else size for size in x.shape], x.dtype)
+
+
+def is_symbolic_dim(size: Any) -> bool:
+    return not isinstance(size, int)
+
+
+def _unwrapped(structure: Any) -> Any:
+    # What was made with specs in place of arrays has some of them inside Tensors; objects are not kept alive.
+    def leaf(x: Any) -> Any:
+        if isinstance(x, Tensor):
+            return x._array
+        key = None if isinstance(x, TensorSpec) else describe(x, [])
+        return key if isinstance(key, weakref.ref) else x
+
+    return nest.map_structure(leaf, structure)
+
+
+def _not_allowed(name: str, error: Exception) -> OperatorNotAllowedInGraphError:
+    """What is wrong in the user's terms: Python wants to know a value that is not there yet."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not recorder.serves(f.filename)]
+    where = f' (File "{frames[-1].filename}", line {frames[-1].lineno}: `{frames[-1].line}`)' if frames else ""
+    return OperatorNotAllowedInGraphError(
+        f"Using a symbolic `tf.Tensor` as a Python value (`if`, `while`, `and`, bool(), int(), range() ...) is not allowed in "
+        f"the tf.function {name!r}{where}: the function is traced once for all values, so there is none yet. Use tf.cond in "
+        "place of `if`, tf.while_loop in place of `while`, tf.where to choose between tensors; or let it run eagerly, with "
+        "tf.config.run_functions_eagerly(True)."
+    )
+
+
+# ---- binding --------------------------------------------------------------------------------------------------------
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class _Binding:
+    """Brings the arguments of a call into one form: by position where possible, defaults filled in, keywords sorted."""
+
+    def __init__(self, python_function: Callable, input_signature: tuple | None):
+        self.specs = input_signature
+        try:
+            self.signature: inspect.Signature | None = inspect.signature(python_function)
+        except (TypeError, ValueError):  # a builtin does not say
+            self.signature = None
+            return
+        parameters = list(self.signature.parameters.values())
+        positional = [p for p in parameters if p.kind in _POSITIONAL]
+        self._offset = 1 if positional and positional[0].name == "self" else 0  # specs leave it out
+        self._defaults = [p.default for p in positional]
+        self._variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        self._required = sum(default is _EMPTY for default in self._defaults)
+        keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self._keywords = {p.name: p.default for p in keywords}
+        self._needs_keywords = _EMPTY in self._keywords.values()
+        if input_signature is not None:
+            missing = [p.name for p in positional[self._offset + len(input_signature) :] if p.default is _EMPTY]
+            if missing:
+                raise TypeError(f"input_signature missing type constraint for {', '.join(missing)}")
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments in their one form, cast to the input signature.
+
+        Raises:
+          TypeError: they do not fit the function or its signature.
+        """
+        try:
+            args, kwargs = self._canonical(tuple(args), kwargs)
+            return args if self.specs is None else self._cast(args), kwargs
+        except TypeError as error:
+            raise TypeError(
+                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for "
+                f"signature: {self.signature}."
+            ) from error
+
+    def _canonical(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        if self.signature is None:
+            return args, dict(sorted(kwargs.items()))
+        if not kwargs and not self._needs_keywords and self._required <= len(args):
+            if len(args) == len(self._defaults) or (self._variadic and len(args) > len(self._defaults)):
+                return args, self._keywords
+            if len(args) < len(self._defaults):
+                return (*args, *self._defaults[len(args) :]), self._keywords
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args, dict(sorted(bound.kwargs.items()))
+
+    def _cast(self, args: tuple) -> tuple:
+        specs: Any = self.specs
+        start, stop = self._offset if self.signature is not None else 0, 0
+        stop = start + len(specs)
+        if len(args) < stop or (self._variadic and len(args) > stop):
+            raise TypeError(
+                f"{len(specs)} arguments were expected, as in the input signature {specs}; got {len(args) - start}"
+            )
+        return (*args[:start], *[cast(x, s) for x, s in zip(args[start:stop], specs, strict=True)], *args[stop:])
+
+    def names(self, count: int) -> list[str]:
+        """Names for `count` arguments by position."""
+        names = (
+            []
+            if self.signature is None
+            else [p.name for p in self.signature.parameters.values() if p.kind in _POSITIONAL]
+        )
+        return names[:count] + [f"arg{i}" for i in range(len(names), count)]
+
+    def in_words(self, program: Program) -> str:
+        """What `program` takes and returns, as TensorFlow writes it."""
+        given = zip(self.names(len(program.args)), program.args, strict=True)
+        lines = [f"  {name} (POSITIONAL_OR_KEYWORD): {in_words(x)}" for name, x in given]
+        lines += [f"  {name} (KEYWORD_ONLY): {in_words(x)}" for name, x in program.kwargs.items()]
+        captures = [f"  {v.name}: {TensorSpec.from_tensor(v)}" for v in program.variables]
+        return "\n".join(
+            ["Input Parameters:", *(lines or ["  None"]), "Output Type:", f"  {in_words(program.structured_outputs)}"]
+            + ["Captures:", *(captures or ["  None"])]
+        )
+
+
+_EMPTY = inspect.Parameter.empty
+
+
+# ---- concrete functions ---------------------------------------------------------------------------------------------
+
+
+class ConcreteFunction:
+    """The program of a `Function` for one signature. Made by `Function.get_concrete_function`; call it with tensors."""
+
+    def __init__(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any]):
+        self._function = function
+        self._args = tuple(map(_spec_of, args))
+        self._kwargs = {name: _spec_of(x) for name, x in kwargs.items()}
+        specs: list[Any] = []
+        key = function._key(args, kwargs, specs)
+        self.symbolic = any(x.shape.rank is None or None in x.shape for x in map(TensorSpec.from_tensor, specs))
+        self._known: Program | None = None
+        if not self.symbolic:
+            self._known = function._programs.get(key) or function._trace(key, args, kwargs, specs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program.
+
+        Args:
+          *args, **kwargs: tensors as in the signature; what it holds by value may be left out.
+
+        Raises:
+          TypeError: they do not fit the signature; DTypeError, which is InvalidArgumentError too, for a tensor of another dtype.
+        """
+        args, kwargs = self._complete(args, kwargs)
+        if self.symbolic:
+            return self._function._call(args, kwargs)
+        arrays: list[Any] = []
+        self._function._key(args, kwargs, arrays)
+        return self._program(arrays)
+
+    @property
+    def _program(self) -> Program:
+        if self._known is None:
+            specs: list[Any] = []
+            self._function._key(self._args, self._kwargs, specs)
+            self._known = self._function._new_symbolic(self._args, self._kwargs, specs)
+        return self._known
+
+    def _complete(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        names = self._function._binding.names(len(self._args))
+        try:
+            if len(args) > len(self._args):
+                raise TypeError("too many positional arguments")
+            filled = []
+            for i, (name, spec) in enumerate(zip(names, self._args, strict=True)):
+                if i < len(args) and name in kwargs:
+                    raise TypeError(f"multiple values for argument {name!r}")
+                filled.append(self._given(name, spec, args[i] if i < len(args) else kwargs.pop(name, _EMPTY)))
+            named = {name: self._given(name, spec, kwargs.pop(name, _EMPTY)) for name, spec in self._kwargs.items()}
+            if kwargs:
+                raise TypeError(f"got an unexpected keyword argument {next(iter(kwargs))!r}")
+            return tuple(filled), named
+        except TypeError as error:
+            kind = DTypeError if isinstance(error, DTypeError) else TypeError
+            raise kind(
+                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for "
+                f"signature: {self.structured_input_signature}."
+            ) from error
+
+    def _given(self, name: str, spec: Any, value: Any) -> Any:
+        if value is not _EMPTY:
+            return cast(value, _spec_of(spec))
+        if is_given_by_value(spec):
+            return spec
+        raise TypeError(f"missing a required argument: {name!r}")
+
+    @property
+    def name(self) -> str:
+        return self._function.name
+
+    @property
+    def function_type(self) -> str:
+        return self._function._binding.in_words(self._program)
+
+    @property
+    def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:
+        """The arguments by position and by name, with a spec for each tensor."""
+        names = self._function._binding.names(len(self._args))
+        args = tuple(_with_name(x, name) for name, x in zip(names, map(_spec_of, self._args), strict=True))
+        return args, {name: _with_name(_spec_of(x), name) for name, x in self._kwargs.items()}
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The structure of the results, with a spec for each tensor."""
+        return self._program.structured_outputs
+
+    @property
+    def inputs(self) -> list[TensorSpec]:
+        return [x for x in nest.flatten(self.structured_input_signature) if isinstance(x, TensorSpec)]
+
+    @property
+    def outputs(self) -> list[TensorSpec]:
+        return [x for x in nest.flatten(self.structured_outputs) if isinstance(x, TensorSpec)]
+
+    @property
+    def variables(self) -> tuple[Any, ...]:
+        """The variables that the program reads or assigns."""
+        return self._program.variables
+
+    @property
+    def trainable_variables(self) -> tuple[Any, ...]:
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def captured_inputs(self) -> list[Any]:
+        """What the program takes beyond its arguments: its variables, and tensors that the function closed over."""
+        return [slot.holder for slot in self._program.staged.slots] + [
+            Tensor(x) for x in self._program.staged.constants
+        ]
+
+    def pretty_printed_signature(self, verbose: bool = True) -> str:
+        return self.function_type
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.name} at {id(self):#x}>"
+
+    def __str__(self) -> str:
+        return f"ConcreteFunction {self.function_type}"
+
+
+def is_given_by_value(spec: Any) -> bool:
+    """Whether an argument of a signature holds no tensor."""
+    arrays: list[Any] = []
+    describe(spec, arrays)
+    return not arrays
+
+
+def _spec_of(argument: Any) -> Any:
+    return nest.map_structure(lambda x: TensorSpec.from_tensor(x) if _is_tensor(x) else x, argument)
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, (Tensor, jax.Array, np.ndarray, np.generic))
+
+
+def _with_name(argument: Any, name: str) -> Any:
+    if isinstance(argument, TensorSpec):
+        return argument if argument.name else TensorSpec.from_spec(argument, name)
+    return argument

@@ -1,0 +1,422 @@
+"""What a call hands to a `function` and gets back: which of it are tensors, a key for the rest, and how to repack results.
+
+A call is known by its key: the nesting of its arguments, shape and dtype of each tensor, the value of each Python number
+or string, and the identity of variables and other objects. Two calls with one key run one compiled program.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import types
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..values import nest
+from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
+from ..values.errors import DTypeError
+from ..values.structures import is_variable
+from ..values.tensor import Tensor, Variable, VariableSlice, VariableValue, is_array_like, raw
+
+
+class TensorSpec:
+    """What is known of a tensor before there is one: shape and dtype.
+
+    Args:
+      shape: its shape; None in it is a size that is not known, None alone a shape of any rank.
+      dtype: its dtype.
+      name: a name for it.
+
+    >>> import tapejax as tf
+    >>> tf.TensorSpec([None, 3])
+    TensorSpec(shape=(None, 3), dtype=tf.float32, name=None)
+    >>> tf.TensorSpec([None, 3]).is_compatible_with(tf.ones([2, 3]))
+    True
+    """
+
+    __slots__ = ("_shape", "_dtype", "_name")
+
+    def __init__(self, shape: Any, dtype: Any = "float32", name: str | None = None):
+        self._shape = as_shape(shape)
+        self._dtype = as_dtype(dtype)
+        self._name = name
+
+    @classmethod
+    def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
+        """The spec of a tensor, variable or array."""
+        return cls(tensor.shape, tensor.dtype, name)
+
+    @classmethod
+    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
+        return cls(spec.shape, spec.dtype, name or spec.name)
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def name(self) -> str | None:
+        return self._name
+
+    def is_compatible_with(self, spec_or_tensor: Any) -> bool:
+        """Whether a tensor (or all that a spec describes) may be given where this spec is asked for."""
+        if not isinstance(spec_or_tensor, TensorSpec) and not is_array_like(spec_or_tensor):
+            return False
+        return self._dtype == spec_or_tensor.dtype and self._shape.is_compatible_with(spec_or_tensor.shape)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def _fields(self) -> tuple:
+        return repr(self._shape), self._dtype, self._name
+
+    def __reduce__(self):
+        return TensorSpec, (self._shape, self._dtype, self._name)
+
+    def __repr__(self) -> str:
+        return f"TensorSpec(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
+
+
+# ---- arguments ------------------------------------------------------------------------------------------------------
+#
+# `describe` gives the key of a value and collects its tensors; `rebuild` gives the value again with others in their
+# place. Both look up what to do by the type of the value.
+
+
+def describe(value: Any, arrays: list[Any]) -> Hashable:
+    """The key of `value`; its tensors are appended to `arrays`.
+
+    Raises:
+      TypeError: `value` holds an object that cannot be hashed, so that nobody could tell whether it changed.
+    """
+    kind: Any = type(value)
+    return (_DESCRIBE.get(kind) or _handlers(kind, value)[0])(value, arrays)
+
+
+def rebuild(value: Any, tensors: Iterator[Any]) -> Any:
+    """`value` with the next of `tensors` for each array that `describe` collected."""
+    kind: Any = type(value)
+    return (_REBUILD.get(kind) or _handlers(kind, value)[1])(value, tensors)
+
+
+def _tensor(value: Tensor, arrays: list[Any]) -> Hashable:
+    array = value._array
+    arrays.append(array)
+    return Tensor, array.shape, array.dtype, array.weak_type
+
+
+def _array(value: Any, arrays: list[Any]) -> Hashable:
+    arrays.append(value)
+    return jax.Array, value.shape, value.dtype, value.weak_type
+
+
+def _numpy(value: Any, arrays: list[Any]) -> Hashable:
+    array = raw(value)
+    arrays.append(array)
+    return Tensor, array.shape, array.dtype, array.weak_type
+
+
+def _spec(value: TensorSpec, arrays: list[Any]) -> Hashable:
+    arrays.append(value)
+    shape = value.shape
+    return Tensor, shape if shape.rank is None else tuple(shape), requested(value.dtype), False
+
+
+def _take_tensor(value: Any, tensors: Iterator[Any]) -> Any:
+    return Tensor(next(tensors))
+
+
+def _take_array(value: Any, tensors: Iterator[Any]) -> Any:
+    return next(tensors)
+
+
+def _by_value(value: Any, arrays: list[Any]) -> Hashable:
+    return type(value), value
+
+
+def _float(value: float, arrays: list[Any]) -> Hashable:
+    return float, value if value and value == value else repr(value)  # 0.0 is not -0.0, and nan is nan
+
+
+def _slice(value: slice, arrays: list[Any]) -> Hashable:
+    return slice, *[describe(x, arrays) for x in (value.start, value.stop, value.step)]
+
+
+def _method(value: types.MethodType, arrays: list[Any]) -> Hashable:
+    return types.MethodType, describe(value.__self__, arrays), value.__func__
+
+
+def _object(value: Any, arrays: list[Any]) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            f"an argument of a tf.function cannot be hashed: {value!r} of type {type(value).__name__}. Pass tensors, or "
+            "nested lists, tuples and dicts of them; or Python objects that can be hashed."
+        ) from None
+    try:
+        return weakref.ref(value)  # it hashes and compares as the object does, and does not keep it alive
+    except TypeError:
+        return type(value), value
+
+
+def _variable(value: Any, arrays: list[Any]) -> Hashable:
+    return Variable, id(value)  # the trace keeps it alive
+
+
+def _sequence(value: Any, arrays: list[Any]) -> Hashable:
+    return type(value), *[describe(x, arrays) for x in value]
+
+
+def _mapping(value: Mapping, arrays: list[Any]) -> Hashable:
+    return type(value), *[(key, describe(value[key], arrays)) for key in sorted(value)]
+
+
+def _pytree(value: Any, arrays: list[Any]) -> Hashable:
+    leaves, tree = jax.tree.flatten(value, is_leaf=_is_ours)
+    return tree, *[describe(x, arrays) for x in leaves]
+
+
+def _same(value: Any, tensors: Iterator[Any]) -> Any:
+    return value
+
+
+def _rebuild_sequence(value: Any, tensors: Iterator[Any]) -> Any:
+    children = [rebuild(x, tensors) for x in value]
+    if hasattr(value, "_fields"):
+        return type(value)(*children)
+    # a range, or a view of a dict, cannot hold other values
+    return children if isinstance(value, (range, collections.abc.MappingView)) else type(value)(children)
+
+
+def _rebuild_mapping(value: Mapping, tensors: Iterator[Any]) -> Any:
+    rebuilt = {key: rebuild(value[key], tensors) for key in sorted(value)}
+    return nest._like(value, {key: rebuilt[key] for key in value})
+
+
+def _rebuild_pytree(value: Any, tensors: Iterator[Any]) -> Any:
+    leaves, tree = jax.tree.flatten(value, is_leaf=_is_ours)
+    return jax.tree.unflatten(tree, [rebuild(x, tensors) for x in leaves])
+
+
+def _is_ours(value: Any) -> bool:
+    return isinstance(value, Variable)  # a pytree, but here an object
+
+
+_ALIKE: dict[tuple[Callable, Callable], tuple[Any, ...]] = {
+    (_tensor, _take_tensor): (Tensor, VariableValue, VariableSlice),
+    (_spec, _take_tensor): (TensorSpec,),
+    (_by_value, _same): (int, bool, complex, str, bytes, type(None), DType, TensorShape),
+    (_float, _same): (float,),
+    (_slice, _same): (slice,),
+    (_method, _same): (types.MethodType,),
+    (_variable, _same): (Variable,),
+    (_sequence, _rebuild_sequence): (list, tuple),
+    (_mapping, _rebuild_mapping): (dict,),
+}
+_DESCRIBE: dict[Any, Callable] = {kind: pair[0] for pair, kinds in _ALIKE.items() for kind in kinds}
+_REBUILD: dict[Any, Callable] = {kind: pair[1] for pair, kinds in _ALIKE.items() for kind in kinds}
+
+
+def _handlers(kind: Any, value: Any) -> tuple[Callable, Callable]:
+    """Finds out, once for each type, how its values are taken apart."""
+    if isinstance(value, jax.Array):
+        pair: tuple[Callable, Callable] = _array, _take_array
+    elif isinstance(value, Tensor):
+        pair = _tensor, _take_tensor
+    elif isinstance(value, (np.ndarray, np.generic)):
+        pair = _numpy, _take_tensor
+    elif isinstance(value, Variable) or (is_variable(value) and jax.tree_util.all_leaves([value])):
+        pair = _variable, _same
+    elif nest.is_nested(value):
+        pair = (_mapping, _rebuild_mapping) if isinstance(value, Mapping) else (_sequence, _rebuild_sequence)
+    elif not jax.tree_util.all_leaves([value]):
+        pair = _pytree, _rebuild_pytree
+    else:
+        pair = _object, _same
+    _DESCRIBE[kind], _REBUILD[kind] = pair
+    return pair
+
+
+def alive(key: Any) -> bool:
+    """Whether every object that a key refers to still exists."""
+    if isinstance(key, tuple):
+        return all(map(alive, key))
+    return not isinstance(key, weakref.ref) or key() is not None
+
+
+# ---- an input signature ---------------------------------------------------------------------------------------------
+
+
+def check_signature(input_signature: Any) -> tuple | None:
+    """`input_signature` as a tuple; TypeError if it is no (nested) sequence of specs."""
+    if input_signature is None:
+        return None
+    if not isinstance(input_signature, (tuple, list)):
+        raise TypeError(f"input_signature must be either a tuple or a list, got {type(input_signature)}.")
+    wrong = [x for x in nest.flatten(input_signature) if not isinstance(x, TensorSpec)]
+    if wrong:
+        raise TypeError(
+            f"input_signature must be a possibly nested sequence of TensorSpec objects, got {wrong} in {input_signature}."
+        )
+    return tuple(input_signature)
+
+
+def cast(value: Any, spec: Any) -> Any:
+    """`value` as `spec` asks for it: Python numbers, lists and NumPy arrays become tensors; tensors must fit.
+
+    Raises:
+      TypeError: it does not fit.
+    """
+    if isinstance(spec, Mapping):
+        if not isinstance(value, Mapping) or set(value) != set(spec):
+            raise TypeError(f"a mapping with the keys {sorted(spec)} was expected, got {value!r}")
+        return nest._like(value, {key: cast(value[key], spec[key]) for key in value})
+    if nest.is_nested(spec):
+        if not nest._same_type(spec, value) or len(value) != len(spec):
+            raise TypeError(f"a {type(spec).__name__} of {len(spec)} was expected, got {value!r}")
+        children = [cast(x, s) for x, s in zip(value, spec, strict=True)]
+        return type(value)(*children) if hasattr(value, "_fields") else type(value)(children)
+    if not isinstance(spec, TensorSpec):
+        if describe(value, []) != describe(spec, []):
+            raise TypeError(f"the value {spec!r} was expected, got {value!r}")
+        return value
+    try:
+        if not is_array_like(value) and not isinstance(value, TensorSpec):
+            value = Tensor(raw(value, spec.dtype))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{value!r} cannot become a tensor of {spec}: {error}") from error
+    if spec.shape.is_compatible_with(value.shape) and value.dtype == requested(spec.dtype):
+        return value
+    kind = TypeError if value.dtype == requested(spec.dtype) else DTypeError
+    raise kind(f"a tensor of shape {tuple(value.shape)} and dtype {value.dtype} does not fit {spec}")
+
+
+# How many axes a tensor of any rank may have where a program has to know.
+RANKS = (1, 2, 0, 3, 4)
+# Up to so many open sizes, every way in which some of them could be equal is tried.
+OPEN_SIZES = 4
+
+
+def symbolic_inputs(
+    specs: Sequence[TensorSpec], ranks: Sequence[int] | None = None
+) -> list[list[jax.ShapeDtypeStruct]]:
+    """Specs with sizes that are not known, as JAX's symbolic shapes; several attempts, the most general one first.
+
+    All sizes apart are tried first, then some of them equal: only the function knows whether it adds its arguments or
+    multiplies them as matrices. A shape of unknown rank gets one of `ranks`, in the order of the specs; by default one after
+    the other is tried.
+    """
+    if ranks is None:
+        unknown = sum(spec.shape.rank is None for spec in specs)
+        tries = RANKS if unknown else (0,)
+        return [inputs for rank in tries for inputs in symbolic_inputs(specs, [rank] * unknown)]
+    given = iter(ranks)
+    shapes = [[None] * next(given) if spec.shape.rank is None else list(spec.shape) for spec in specs]
+    places = [(i, axis) for i, shape in enumerate(shapes) for axis, size in enumerate(shape) if size is None]
+    return [_symbolic(specs, shapes, dict(zip(places, groups, strict=True))) for groups in _groupings(places)]
+
+
+def _groupings(places: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Ways to number the open sizes, equal ones alike: from all apart to all equal."""
+    if len(places) > OPEN_SIZES:
+        batch = [0 if axis == 0 else 1 + i for i, (_, axis) in enumerate(places)]
+        return [tuple(range(len(places))), tuple(batch), (0,) * len(places)]
+    found: list[tuple[int, ...]] = [()]
+    for _ in places:
+        found = [(*groups, n) for groups in found for n in range(max(groups, default=-1) + 2)]
+
+    def order(groups: tuple[int, ...]) -> tuple[int, bool]:
+        batch = {n for n, (_, axis) in zip(groups, places, strict=True) if axis == 0}
+        return -len(set(groups)), len(batch) > 1  # few equal ones first, and among these the first axes
+
+    return sorted(found, key=order)
+
+
+def _symbolic(
+    specs: Sequence[TensorSpec], shapes: Any, groups: dict[tuple[int, int], int]
+) -> list[jax.ShapeDtypeStruct]:
+    from jax import export  # loaded when it is needed
+
+    scope = export.SymbolicScope()
+    out = []
+    for i, (spec, shape) in enumerate(zip(specs, shapes, strict=True)):
+        sizes = [f"d{groups[i, axis]}" if size is None else str(size) for axis, size in enumerate(shape)]
+        out.append(jax.ShapeDtypeStruct(export.symbolic_shape(", ".join(sizes), scope=scope), requested(spec.dtype)))
+    return out
+
+
+# ---- results --------------------------------------------------------------------------------------------------------
+
+Packer = Callable[[Iterator[Any]], Any]
+
+
+def flatten_result(result: Any, arrays: list[Any]) -> Packer:
+    """Appends the arrays of what a function returned; the packer makes the same structure of others.
+
+    Tensors, variables, NumPy values and Python numbers come back as Tensors, a ``jax.Array`` as what it is, None and
+    strings as they are.
+
+    Raises:
+      TypeError: `result` holds an object that is none of these.
+    """
+    if result is None or isinstance(result, str):
+        return lambda outputs: result
+    if isinstance(result, jax.Array):
+        arrays.append(result)
+        return next
+    if isinstance(result, Tensor) or is_variable(result) or isinstance(result, (np.ndarray, np.generic, *_NUMBERS)):
+        arrays.append(raw(result))
+        return lambda outputs: Tensor(next(outputs))
+    if nest.is_nested(result):
+        return _flatten_nested(result, arrays)
+    leaves, tree = jax.tree.flatten(result, is_leaf=is_variable)
+    if jax.tree_util.treedef_is_leaf(tree):
+        raise TypeError(
+            "A tf.function must return tensors, arrays, numbers or None, or structures of them; found a return value of "
+            f"type {type(result).__name__}: {result!r}"
+        )
+    packers = [flatten_result(leaf, arrays) for leaf in leaves]
+    return lambda outputs: jax.tree.unflatten(tree, [pack(outputs) for pack in packers])
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _flatten_nested(result: Any, arrays: list[Any]) -> Packer:
+    kind: Any = type(result)
+    if isinstance(result, Mapping):
+        packed = [(key, flatten_result(result[key], arrays)) for key in result]
+        first = (result.default_factory,) if isinstance(result, collections.defaultdict) else ()
+        return lambda outputs: kind(*first, [(key, pack(outputs)) for key, pack in packed])
+    packers = [flatten_result(x, arrays) for x in result]
+    if hasattr(result, "_fields"):
+        return lambda outputs: kind(*[pack(outputs) for pack in packers])
+    if isinstance(result, (range, collections.abc.MappingView)):
+        kind = list
+    return lambda outputs: kind([pack(outputs) for pack in packers])
+
+
+# ---- in words -------------------------------------------------------------------------------------------------------
+
+
+def in_words(structure: Any) -> str:
+    """A structure of specs and values as TensorFlow writes types: ``Tuple[TensorSpec(...), Literal[True]]``."""
+    if isinstance(structure, TensorSpec):
+        return repr(structure)
+    if isinstance(structure, Mapping):
+        return f"Dict[{', '.join(f'[{key!r}, {in_words(x)}]' for key, x in structure.items())}]"
+    if isinstance(structure, Sequence) and nest.is_nested(structure):
+        kind = "List" if isinstance(structure, list) else "Tuple"
+        return f"{kind}[{', '.join(map(in_words, structure))}]"
+    return f"Literal[{structure!r}]"

@@ -1,0 +1,1022 @@
+"""``tf.train``: checkpoints of the objects that a training program holds, over Orbax.
+
+A checkpoint is a directory that Orbax writes: ``values`` holds the arrays, ``objects`` a graph, as JSON: which object had which
+others as attributes, and which of them were variables. Restoring walks the graph and the program's objects side by side, from
+the root, by the names of attributes. What the program does not have yet is remembered and given its value as soon as it
+comes into being. Nothing of a file is executed: it is JSON and arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+import re
+import shutil
+import sys
+import time
+import weakref
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ..core import recorder
+from ..ops.generator import Generator
+from ..ops.missing import missing
+from ..values import nest, structures
+from ..values.dtypes import narrowed
+from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError
+from ..values.tensor import Variable, convert_to_tensor
+from .function import ConcreteFunction, Function, init_scope, inside_function
+from .module import Module
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointManager",
+    "CheckpointOptions",
+    "get_checkpoint_state",
+    "latest_checkpoint",
+    "list_variables",
+    "load_checkpoint",
+    "load_variable",
+]
+
+__getattr__ = missing("tf.train")
+
+logger = logging.getLogger("tapejax")
+
+FORMAT = "tapejax.checkpoint"
+VERSION = 1
+
+
+class CheckpointOptions:
+    """TensorFlow's options of saving and restoring, which have no effect here."""
+
+    def __init__(self, **options: Any):
+        vars(self).update(options)
+
+
+# ---- which objects, and what they hold ------------------------------------------------------------------------------
+
+
+def is_variable(value: Any) -> bool:
+    """Whether `value` is a variable, ours or Keras's, that can be assigned to."""
+    return structures.is_variable(value) and hasattr(value, "assign")
+
+
+def _children(value: Any) -> list[tuple[str, Any]]:
+    """What `value` holds that has state, with the names by which it holds it."""
+    return [(name, child) for name, child in _attributes(value) if is_trackable(child)]
+
+
+def _attributes(value: Any) -> list[tuple[str, Any]]:
+    if is_variable(value):
+        return []
+    if isinstance(value, Checkpoint):
+        return value._attached()
+    if isinstance(value, Module) or _is_loaded(value):
+        return [(name, child) for name, child in vars(value).items() if name not in _OF_MODULES]
+    if isinstance(value, Generator):
+        return [("_state_var", value.state)]
+    if isinstance(value, Mapping):
+        return _entries(value)
+    if nest.is_nested(value):
+        return [(str(i), child) for i, child in enumerate(value)]
+    return _of_keras(value)
+
+
+_OF_MODULES = ("_name", "_name_scope", "_deferred", "signatures")
+
+
+def _entries(mapping: Mapping) -> list[tuple[str, Any]]:
+    for key, child in mapping.items():
+        if not isinstance(key, str) and is_trackable(child):
+            raise ValueError(
+                f"Unable to save the object {mapping!r}: its key {key!r} is no string, so it cannot be a part of the name of "
+                "what it holds. Use strings as keys."
+            )
+    return [(key, child) for key, child in mapping.items() if isinstance(key, str)]
+
+
+def is_trackable(value: Any) -> bool:
+    """Whether `value` has state that a checkpoint can save: variables, or objects, lists and dicts that may hold some."""
+    if isinstance(value, (str, bytes, int, float, np.ndarray, jax.Array)) or value is None:
+        return False
+    if is_variable(value) or isinstance(value, (Checkpoint, Module, Generator, Function, ConcreteFunction)):
+        return True
+    if isinstance(value, Mapping):
+        return any(map(is_trackable, value.values()))
+    if nest.is_nested(value):
+        return any(map(is_trackable, value))
+    return _is_loaded(value) or _is_of_keras(value) or _is_iterator(value)
+
+
+def _is_loaded(value: Any) -> bool:
+    module = sys.modules.get("tapejax.saved_model")
+    return module is not None and isinstance(value, module.LoadedObject)
+
+
+def _is_iterator(value: Any) -> bool:
+    """Whether `value` is an iterator, of `tf.data` or Grain, that can say where it is."""
+    return not isinstance(value, type) and all(hasattr(value, name) for name in ("__next__", "get_state", "set_state"))
+
+
+def _is_of_keras(value: Any) -> bool:
+    keras: Any = sys.modules.get("keras")
+    if keras is None or not hasattr(keras, "optimizers"):
+        return False
+    return isinstance(value, (keras.Layer, keras.optimizers.Optimizer, keras.Metric, keras.random.SeedGenerator))
+
+
+def _of_keras(value: Any) -> list[tuple[str, Any]]:
+    """What a Keras object holds, by its place in Keras's own lists, which know all; and by its attributes, as a program does."""
+    if not _is_of_keras(value):
+        return []
+    keras: Any = sys.modules["keras"]
+    if isinstance(value, keras.random.SeedGenerator):
+        return [("state", value.state)]
+    if not isinstance(value, keras.Layer):  # optimizers and metrics: all they have, in the order of creation
+        return _numbered("variables", value.variables)
+    layers = value.layers if isinstance(value, keras.Model) else value._layers
+    lists = {
+        "trainable_variables": value._trainable_variables,
+        "non_trainable_variables": value._non_trainable_variables,
+        "seed_generators": value._seed_generators,
+        "layers": layers,
+        "metrics": value._metrics,
+    }
+    found = [pair for name, items in lists.items() for pair in _numbered(name, items)]
+    if (optimizer := getattr(value, "optimizer", None)) is not None:
+        found.append(("optimizer", optimizer))
+    named = [(name, x) for name, x in vars(value).items() if isinstance(x, (keras.Layer, Module)) and name[0] != "_"]
+    # A layer of Keras has its weights as ``_kernel``, and a property ``kernel``.
+    return found + named + [(name.lstrip("_"), x) for name, x in vars(value).items() if is_variable(x)]
+
+
+def _numbered(name: str, items: Sequence[Any]) -> list[tuple[str, Any]]:
+    return [(f"{name}_{i}", item) for i, item in enumerate(items)]
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def _orbax() -> Any:
+    try:
+        import orbax.checkpoint
+    except ImportError:
+        raise ImportError(
+            "tf.train.Checkpoint needs Orbax: pip install 'tapejax[checkpoint]', or orbax-checkpoint"
+        ) from None
+    return orbax.checkpoint
+
+
+def _array(variable: Any) -> Any:
+    return variable._array if isinstance(variable, Variable) else variable.__jax_array__()
+
+
+def _graph(root: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The objects below `root` as data, each named by the shortest way to it; and the arrays of the variables."""
+    objects, paths = [root], [""]
+    numbers = {id(root): 0}
+    nodes: list[dict[str, Any]] = []
+    arrays: dict[str, Any] = {}
+    for value in objects:  # which grows on the way
+        path = paths[len(nodes)]
+        children = {}
+        for name, child in sorted(_children(value), key=lambda pair: pair[0]):
+            if id(child) not in numbers:
+                numbers[id(child)] = len(objects)
+                objects.append(child)
+                paths.append(f"{path}{name.replace('.', '..').replace('/', '.S')}/")
+            children[name] = numbers[id(child)]
+        node: dict[str, Any] = {"children": children}
+        if is_variable(value):
+            array = _array(value)
+            node["variable"] = {
+                "key": f"{path}.ATTRIBUTES/VARIABLE_VALUE",
+                "name": str(getattr(value, "name", "")),
+                "shape": list(array.shape),
+                "dtype": np.dtype(array.dtype).name,
+            }
+            if array.size:  # Orbax does not take empty ones
+                node["variable"] |= {"array": f"v{len(arrays)}", "crc32": _checksum(array)}
+                # Of several processes Orbax takes what they all have in part, or NumPy, which the first one writes.
+                own = jax.process_count() > 1 and array.is_fully_addressable
+                arrays[node["variable"]["array"]] = np.asarray(array) if own else array
+        elif _is_iterator(value):
+            node["state"] = value.get_state()
+            _require_json(node["state"], value)
+        nodes.append(node)
+    return nodes, arrays
+
+
+def _checksum(array: Any) -> int | None:
+    if not getattr(array, "is_fully_addressable", True):  # other processes have parts of it
+        return None
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def _require_json(state: Any, iterator: Any) -> None:
+    try:
+        json.dumps(state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"the state of {iterator!r} cannot be saved: {error}") from error
+
+
+def _require_outside() -> None:
+    if inside_function():
+        raise RuntimeError("A checkpoint cannot be saved inside a tf.function, which is traced once: save it outside.")
+
+
+def _write(root: Any, prefix: str) -> None:
+    _require_outside()
+    ocp = _orbax()
+    nodes, arrays = _graph(root)
+    items = {"objects": ocp.args.JsonSave({"format": FORMAT, "version": VERSION, "nodes": nodes})}
+    if arrays:
+        items["values"] = ocp.args.PyTreeSave(arrays)
+    with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+        checkpointer.save(os.path.abspath(prefix), args=ocp.args.Composite(**items), force=True)
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def _is_checkpoint(path: str | os.PathLike) -> bool:
+    return (Path(path) / "objects" / "metadata").is_file()
+
+
+def _read(prefix: str, values: bool = True) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """The nodes of a checkpoint, and its arrays by the names under which they were saved.
+
+    Raises:
+      NotFoundError: there is nothing.
+      DataLossError: there is something else, or it is damaged.
+    """
+    path = Path(os.path.abspath(prefix))
+    if not path.exists():
+        if Path(f"{path}.index").exists():
+            raise DataLossError(
+                f"{prefix} is a checkpoint that TensorFlow wrote: read it with TensorFlow, and assign its values to variables."
+            )
+        raise NotFoundError(
+            f"Error when restoring from checkpoint at {prefix}: there is no such checkpoint. Please double-check that the path "
+            "is correct. You may be missing the checkpoint suffix (e.g. the '-1' in 'path/to/ckpt-1')."
+        )
+    if not _is_checkpoint(path):
+        inside = path.is_dir() and (path / _STATE_FILE).exists()
+        hint = (
+            "it is a directory of checkpoints: use tf.train.latest_checkpoint(directory)"
+            if inside
+            else "it is something else"
+        )
+        raise DataLossError(f"{prefix} is no checkpoint that tapejax.train wrote: {hint}")
+    ocp = _orbax()
+    with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+        found = _restored(checkpointer, path, objects=ocp.args.JsonRestore())["objects"]
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise DataLossError(
+                f"{prefix} was written by Orbax, but not by tapejax.train: use orbax.checkpoint to read it"
+            )
+        if found.get("version") != VERSION:
+            raise DataLossError(
+                f"{prefix} has version {found.get('version')!r} of the format; this tapejax reads {VERSION}"
+            )
+        try:
+            nodes = _checked(found["nodes"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise _damaged(path, f"its objects do not make sense ({error!r})") from error
+        saved = {node["variable"]["array"]: node["variable"] for node in nodes if "array" in node.get("variable", ())}
+        if not values or not saved:
+            return nodes, {}
+        as_numpy = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in saved}
+        arrays = _restored(checkpointer, path, values=ocp.args.PyTreeRestore(restore_args=as_numpy))["values"]
+    for name, variable in saved.items():
+        array = arrays.get(name)
+        if array is None or list(array.shape) != variable["shape"] or array.dtype.name != variable["dtype"]:
+            raise _damaged(path, f"{variable['key']} is missing, or not what was written")
+        if variable["crc32"] not in (None, _checksum(array)):
+            raise _damaged(path, f"{variable['key']} is not what was written: its checksum differs")
+    return nodes, arrays
+
+
+def _restored(checkpointer: Any, path: Path, **items: Any) -> Any:
+    ocp = _orbax()
+    try:
+        return checkpointer.restore(path, args=ocp.args.Composite(**items))
+    except Exception as error:  # whatever Orbax and TensorStore say of files that are missing or cut off
+        raise _damaged(
+            path, f"Orbax cannot read it ({type(error).__name__}: {str(error).splitlines()[0][:300]})"
+        ) from error
+
+
+def _checked(nodes: Any) -> list[dict[str, Any]]:
+    """`nodes`, which a file holds, if they are what `_graph` makes."""
+    if not isinstance(nodes, list) or not nodes:
+        raise ValueError("there are none")
+    for node in nodes:
+        for child in node["children"].values():
+            if not isinstance(child, int) or not 0 <= child < len(nodes):
+                raise ValueError(f"there is no object {child!r}")
+        if (variable := node.get("variable")) is not None:
+            variable["key"], variable["shape"], np.dtype(_dtype(variable["dtype"]))
+            if "array" in variable:
+                variable["crc32"]
+    return nodes
+
+
+def _dtype(name: str) -> np.dtype:
+    return jax.numpy.dtype(name)
+
+
+def _damaged(path: Path, what: str) -> DataLossError:
+    return DataLossError(
+        f"The checkpoint {path} is damaged: {what}. Use another one, or copy the whole directory again."
+    )
+
+
+# ---- restoring ------------------------------------------------------------------------------------------------------
+
+
+class _Restoration:
+    """The values of a checkpoint on their way to a program's objects, some of which may come later."""
+
+    def __init__(self, prefix: str, checkpoint: Checkpoint):
+        self._prefix = prefix
+        self._checkpoint = weakref.ref(checkpoint)
+        self._nodes, self._arrays = _read(prefix)
+        self._numbers: dict[int, int] = {}  # by id of an object: its node
+        self._kept: list[Any] = []  # the objects that the ids belong to
+        self._matched: set[int] = set()
+        self.partial = False
+
+    def match(self, value: Any, number: int) -> None:
+        """Gives `value`, which is the object `number` of the checkpoint, and what it holds their values.
+
+        Raises:
+          ValueError, InvalidArgumentError: a variable has another shape or dtype than the one that was saved; nothing has
+            been assigned then.
+        """
+        queue, seen, given = [(value, number)], {id(value)}, []
+        for value, number in queue:  # which grows on the way
+            node = self._nodes[number]
+            if id(value) not in self._numbers:
+                if getattr(value, "_value", value) is None:  # Keras has not given it its initial value yet, and will
+                    _after("_deferred_initialize", value, self, number)
+                    continue
+                if is_variable(value) and "variable" in node:
+                    given.append((value, number, self._fitting(value, node["variable"])))
+                elif "state" in node and _is_iterator(value):
+                    given.append((value, number, node["state"]))
+                else:
+                    self._know(value, number)
+            self._await(value, number)
+            for name, child in _children(value):
+                if name in node["children"] and id(child) not in seen:
+                    seen.add(id(child))
+                    queue.append((child, node["children"][name]))
+        for value, number, content in given:
+            self._know(value, number)
+            if "state" in self._nodes[number]:
+                value.set_state(content)
+            else:
+                _give(value, content)
+
+    def _know(self, value: Any, number: int) -> None:
+        self._numbers[id(value)] = number
+        self._kept.append(value)
+        self._matched.add(number)
+
+    def _fitting(self, variable: Any, saved: dict[str, Any]) -> np.ndarray:
+        array = _array(variable)
+        name = getattr(variable, "name", "")
+        declared = getattr(variable, "_declared", None)
+        if list(array.shape) != saved["shape"] and (
+            declared is None or not declared.is_compatible_with(saved["shape"])
+        ):
+            raise ValueError(
+                f"Received incompatible tensor with shape {tuple(saved['shape'])} when attempting to restore variable with shape "
+                f"{tuple(array.shape)} and name {name}. (It was saved as {saved['key']} in {self._prefix}.)"
+            )
+        wanted = np.dtype(array.dtype)
+        dtype = _dtype(saved["dtype"])
+        counter = saved["key"] == "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
+        if wanted not in (dtype, narrowed(dtype)) and not counter:
+            raise InvalidArgumentError(
+                f"{saved['key']} in {self._prefix} has dtype {dtype}, which does not equal dtype {wanted} of variable {name}."
+            )
+        found = self._arrays[saved["array"]] if "array" in saved else np.zeros(saved["shape"], dtype)
+        return found.astype(wanted, copy=False)
+
+    # ---- what comes later ----
+
+    def _await(self, value: Any, number: int) -> None:
+        if isinstance(value, Module) and self.unresolved():
+            object.__setattr__(value, "_deferred", self)  # which keeps this alive as long as there is what it waits for
+            _pending.add(self)
+            Module.__setattr__ = _set_attribute  # type: ignore[method-assign, assignment]
+        elif _is_of_keras(value) and not getattr(value, "built", True):
+            _after("build", value, self, number)
+
+    def attach(self, holder: Any, name: str, value: Any) -> None:
+        """`value` has become the attribute `name` of `holder`."""
+        number = self._numbers.get(id(holder))
+        if number is not None and any(holder is kept for kept in self._kept):
+            child = self._nodes[number]["children"].get(name)
+            if child is not None and is_trackable(value):
+                self.match(value, child)
+
+    def retry(self) -> None:
+        """Looks again for objects that have come into being: in lists and dicts, that tell nobody."""
+        checkpoint = self._checkpoint()
+        if checkpoint is not None and self.unresolved():
+            self.match(checkpoint, 0)
+
+    # ---- what a status asks ----
+
+    def unresolved(self) -> list[str]:
+        """The saved variables that no object of the program has taken."""
+        return [
+            node["variable"]["key"].removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
+            for number, node in enumerate(self._nodes)
+            if "variable" in node and number not in self._matched
+        ]
+
+    def unmatched(self) -> list[str]:
+        """The program's variables for which the checkpoint has no value."""
+        checkpoint = self._checkpoint()
+        if checkpoint is None:
+            return []
+        queue, seen, found = [(checkpoint, "")], {id(checkpoint)}, []
+        for value, path in queue:
+            if is_variable(value) and id(value) not in self._numbers and value is not checkpoint._save_counter:
+                found.append(path)
+            for name, child in _children(value):
+                if id(child) not in seen:
+                    seen.add(id(child))
+                    queue.append((child, f"{path}/{name}" if path else name))
+        return found
+
+    @property
+    def trivial(self) -> bool:
+        return not any(number for number in self._matched)
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing() and not getattr(self, "partial", True) and (left := self.unresolved()):
+            logger.warning(
+                "Values in checkpoint %s could not be found in the restored object: %s. To silence this, call "
+                "status.expect_partial() on what restore() returned.",
+                self._prefix,
+                ", ".join(left),
+            )
+
+
+_pending: weakref.WeakSet[_Restoration] = weakref.WeakSet()
+
+
+def _set_attribute(module: Module, name: str, value: Any) -> None:
+    """`Module.__setattr__` while a restoration waits for objects."""
+    object.__setattr__(module, name, value)
+    waiting = [restoration for restoration in _pending if restoration.unresolved()]
+    if not waiting:
+        _pending.clear()
+        del Module.__setattr__
+    for restoration in waiting:
+        restoration.attach(module, name, value)
+
+
+def _give(variable: Any, array: np.ndarray) -> None:
+    """Assigns `array` to `variable`, spread over devices as its value was."""
+    capture = recorder.capturing.capture
+    while capture is not None:
+        if (slot := capture.created.get((id(variable), "_array"))) is not None:
+            with (
+                recorder.outside()
+            ):  # it has just been made, in a function that is being traced: this is its initial value
+                variable._array = slot.before = jax.numpy.copy(array)
+            return
+        capture = capture.parent
+    with init_scope():
+        place = _array(variable).sharding
+        if type(place) is jax.sharding.NamedSharding and array.shape == tuple(variable.shape):
+            variable.assign(jax.make_array_from_callback(array.shape, place, lambda part: array[part]))
+        else:
+            variable.assign(convert_to_tensor(array))
+
+
+def _after(method: str, value: Any, restoration: _Restoration, number: int) -> None:
+    """Lets `restoration` go on with a Keras object once its `method`, which makes variables or their values, has run."""
+    run = getattr(value, method)
+    if getattr(run, "_restoration", None) is restoration:
+        return
+    own = method in vars(value)
+
+    @functools.wraps(run)
+    def run_and_restore(*args: Any, **kwargs: Any) -> Any:
+        if own:
+            object.__setattr__(value, method, run)
+        else:
+            object.__delattr__(value, method)
+        found = run(*args, **kwargs)
+        restoration.match(value, number)
+        return found
+
+    run_and_restore._restoration = restoration  # type: ignore[attr-defined]
+    object.__setattr__(value, method, run_and_restore)
+
+
+class CheckpointLoadStatus:
+    """What `Checkpoint.restore` returns: asserts how much was restored. Each method returns the status."""
+
+    def __init__(self, restoration: _Restoration):
+        self._restoration = restoration
+
+    def assert_consumed(self) -> CheckpointLoadStatus:
+        """Raises AssertionError unless every saved value and every variable of the program found the other."""
+        self._restoration.retry()
+        if left := self._restoration.unresolved():
+            raise AssertionError(f"Unresolved object in checkpoint: no object of the program has taken {_listed(left)}")
+        return self.assert_existing_objects_matched()
+
+    def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
+        """Raises AssertionError unless every variable that the program has by now was restored."""
+        self._restoration.retry()
+        if left := self._restoration.unmatched():
+            raise AssertionError(
+                f"Found {len(left)} Python objects that were not bound to checkpointed values, likely due to changes in the "
+                f"Python program: {_listed(left)}"
+            )
+        return self
+
+    def assert_nontrivial_match(self) -> CheckpointLoadStatus:
+        """Raises AssertionError if nothing was restored."""
+        self._restoration.retry()
+        if self._restoration.trivial:
+            raise AssertionError("Nothing except the root object matched a checkpointed value.")
+        return self
+
+    def expect_partial(self) -> CheckpointLoadStatus:
+        """Silences the warning about saved values that nobody took."""
+        self._restoration.partial = True
+        return self
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """TensorFlow 1's; values are restored already."""
+
+    run_restore_ops = initialize_or_restore
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+class InitializationOnlyStatus:
+    """What ``restore(None)`` returns: there was no checkpoint."""
+
+    def _nothing(self) -> Any:
+        raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
+
+    assert_consumed = assert_existing_objects_matched = assert_nontrivial_match = _nothing
+
+    def expect_partial(self) -> InitializationOnlyStatus:
+        return self
+
+    def initialize_or_restore(self, session: Any = None) -> None:
+        """TensorFlow 1's."""
+
+    run_restore_ops = initialize_or_restore
+
+
+class Checkpoint:
+    """The objects of a program whose state is saved and restored together.
+
+    Saved are variables, ours and Keras's; those that modules, Keras models, optimizers and metrics, generators of random
+    numbers, lists, tuples and dicts hold; and where iterators over datasets are.
+
+    Args:
+      root: an object whose attributes are saved as if they were the checkpoint's.
+      **kwargs: objects by the names under which they are saved. More may be assigned to attributes later.
+
+    Raises:
+      ValueError: one of them has no state.
+
+    >>> import os, tempfile
+    >>> import tapejax as tf
+    >>> step, w = tf.Variable(0), tf.Variable([1.0, 2.0])
+    >>> checkpoint = tf.train.Checkpoint(step=step, weights={"w": w})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = checkpoint.save(os.path.join(folder, "ckpt"))
+    ...     _ = w.assign([0.0, 0.0])
+    ...     _ = checkpoint.restore(path).assert_consumed()
+    >>> os.path.basename(path), w.numpy()
+    ('ckpt-1', array([1., 2.], dtype=float32))
+    """
+
+    _root: Any
+    _save_counter: Variable | None
+    _restorations: list[_Restoration]
+
+    def __init__(self, root: Any = None, **kwargs: Any):
+        own: dict[str, Any] = vars(self)
+        own.update(_root=root, _save_counter=None, _restorations=[])
+        for name, value in kwargs.items() if root is None else [("root", root), *kwargs.items()]:
+            if not (is_trackable(value) or isinstance(value, (list, tuple, dict))):
+                raise ValueError(
+                    f"`Checkpoint` was expecting {name} to be a trackable object: a variable, a Module, a Keras model or "
+                    f"optimizer, an iterator over a dataset, or a list or dict of these; got {value!r}"
+                )
+        held = dict(_children(root)) if root is not None else {}
+        for name, value in kwargs.items():
+            if held.get(name, value) is not value:
+                raise ValueError(f"root has another object as {name} already: {held[name]!r}, not {value!r}")
+            own[name] = value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        vars(self)[name] = value
+        for restoration in self._restorations:
+            restoration.attach(self, name, value)
+
+    def _attached(self) -> list[tuple[str, Any]]:
+        held = dict(_attributes(self._root)) if self._root is not None else {}
+        held |= {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        if self._save_counter is not None:
+            held["save_counter"] = self._save_counter
+        return list(held.items())
+
+    @property
+    def save_counter(self) -> Variable:
+        """How many times `save` was called, also before a restart."""
+        counter = self._save_counter
+        if counter is None:
+            with init_scope():
+                counter = Variable(np.zeros((), narrowed(np.dtype("int64"))), trainable=False, name="save_counter")
+            vars(self)["_save_counter"] = counter
+            for restoration in self._restorations:
+                restoration.attach(self, "save_counter", counter)
+        return counter
+
+    def save(self, file_prefix: str | os.PathLike, options: Any = None) -> str:
+        """Writes a checkpoint, a directory, and notes in the file ``checkpoint`` beside it that it is the latest one.
+
+        Args:
+          file_prefix: where: a directory and the beginning of a name. Directories are made.
+          options: taken for TensorFlow's sake.
+
+        Returns:
+          Where it is: the prefix, a dash and the count of saves. `restore` takes it.
+
+        Raises:
+          RuntimeError: inside a `function`.
+          ValueError: a dict with keys that are no strings holds variables.
+        """
+        prefix = os.fspath(file_prefix)
+        path = self._save_numbered(prefix, None)
+        _write_state(os.path.dirname(prefix), path, [path])
+        return path
+
+    def _save_numbered(self, prefix: str, number: Any) -> str:
+        _require_outside()
+        counter = self.save_counter
+        counter.assign_add(1)
+        path = f"{prefix}-{int(counter if number is None else number)}"
+        try:
+            return self.write(path)
+        except BaseException:
+            counter.assign_sub(1)
+            raise
+
+    def write(self, file_prefix: str | os.PathLike, options: Any = None) -> str:
+        """Writes a checkpoint to exactly `file_prefix` and returns it: `save` without counting and noting it as the latest."""
+        prefix = os.fspath(file_prefix)
+        for restoration in self._restorations:
+            restoration.retry()
+        _write(self, prefix)
+        return prefix
+
+    def restore(self, save_path: str | os.PathLike | None, options: Any = None) -> Any:
+        """Gives the objects the values that they had when `save_path` was written.
+
+        Objects that come into being later get theirs then: variables of a Module when they are assigned to an attribute,
+        those of a Keras layer or optimizer when it is built.
+
+        Args:
+          save_path: what `save` or `latest_checkpoint` returned. None restores nothing.
+          options: taken for TensorFlow's sake.
+
+        Returns:
+          A status: `assert_consumed`, `assert_existing_objects_matched` and `assert_nontrivial_match` raise AssertionError
+          if not all that, or nothing, was restored; `expect_partial` says that it is no surprise.
+
+        Raises:
+          NotFoundError: there is no checkpoint.
+          DataLossError: there is something else, or it is damaged.
+          ValueError, InvalidArgumentError: a variable has another shape or dtype than the saved one. Nothing is changed then.
+        """
+        if save_path is None:
+            return InitializationOnlyStatus()
+        status = self.read(save_path)
+        _ = self.save_counter  # restored when it is made
+        return status
+
+    def read(self, save_path: str | os.PathLike, options: Any = None) -> CheckpointLoadStatus:
+        """Like `restore`, of what `write` wrote."""
+        restoration = _Restoration(os.fspath(save_path), self)
+        try:
+            restoration.match(self, 0)
+        except BaseException:
+            restoration.partial = True  # nothing of it will be asked for
+            raise
+        vars(self)["_restorations"] = [restoration]
+        return CheckpointLoadStatus(restoration)
+
+    def sync(self) -> None:
+        """Waits for checkpoints that are being written: none is, `save` returns when it is done."""
+
+
+# ---- the latest of several ------------------------------------------------------------------------------------------
+
+_STATE_FILE = "checkpoint"
+_STATE_LINE = re.compile(r'^(\w+): (".*"|[-+.\deE]+)$')
+
+
+class CheckpointState(NamedTuple):
+    """What the file ``checkpoint`` of a directory says: the latest checkpoint, and all that are kept, oldest first."""
+
+    model_checkpoint_path: str
+    all_model_checkpoint_paths: list[str]
+    all_model_checkpoint_timestamps: list[float]
+    last_preserved_timestamp: float | None
+
+
+def _write_state(
+    folder: str, latest: str, paths: Sequence[str], times: Sequence[float] = (), preserved: float | None = None
+) -> None:
+    if jax.process_index():
+        return
+
+    def inside(path: str) -> str:
+        return json.dumps(os.path.relpath(path, folder or ".") if os.path.dirname(path) == folder else path)
+
+    lines = [f"model_checkpoint_path: {inside(latest)}"]
+    lines += [f"all_model_checkpoint_paths: {inside(path)}" for path in paths]
+    lines += [f"all_model_checkpoint_timestamps: {stamp!r}" for stamp in times]
+    lines += [f"last_preserved_timestamp: {preserved!r}"] if preserved is not None else []
+    file = Path(folder or ".") / _STATE_FILE
+    draft = file.with_name(f".{_STATE_FILE}.{os.getpid()}")
+    draft.write_text("\n".join(lines) + "\n")
+    os.replace(draft, file)
+
+
+def get_checkpoint_state(
+    checkpoint_dir: str | os.PathLike, latest_filename: str | None = None
+) -> CheckpointState | None:
+    """What the file ``checkpoint`` in a directory says, or None where there is none."""
+    folder = os.fspath(checkpoint_dir)
+    try:
+        text = (Path(folder) / (latest_filename or _STATE_FILE)).read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    found: dict[str, list[Any]] = {}
+    for line in filter(None, map(_STATE_LINE.match, text.splitlines())):
+        try:
+            value = json.loads(line[2])
+            found.setdefault(line[1], []).append(value)
+        except ValueError:
+            logger.warning("%s: %r is no line of a checkpoint state", folder, line[0])
+    paths, latest = ([os.path.join(folder, str(path)) for path in found.get(name, [])] for name in _PATHS)
+    if not latest:
+        return None
+    preserved = found.get("last_preserved_timestamp", [None])
+    return CheckpointState(latest[0], paths, found.get("all_model_checkpoint_timestamps", []), preserved[0])
+
+
+_PATHS = ("all_model_checkpoint_paths", "model_checkpoint_path")
+
+
+def latest_checkpoint(checkpoint_dir: str | os.PathLike, latest_filename: str | None = None) -> str | None:
+    """The path of the latest checkpoint in a directory, for `Checkpoint.restore`; None where there is none.
+
+    >>> import tempfile
+    >>> import tapejax as tf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(tf.train.latest_checkpoint(folder))
+    None
+    """
+    state = get_checkpoint_state(checkpoint_dir, latest_filename)
+    if state is None:
+        return None
+    path = state.model_checkpoint_path
+    if os.path.exists(path) or os.path.exists(f"{path}.index"):  # TensorFlow's: `restore` says what it is
+        return path
+    logger.error("Couldn't find the checkpoint %s, which is said to be the latest", path)
+    return None
+
+
+class CheckpointManager:
+    """Keeps the latest few checkpoints in a directory, numbered, also from one run of a program to the next.
+
+    Args:
+      checkpoint: the `Checkpoint` to save and restore.
+      directory: where; made when something is saved.
+      max_to_keep: how many are kept; None for all.
+      keep_checkpoint_every_n_hours: one in so many hours is kept for ever.
+      checkpoint_name: the beginning of their names.
+      step_counter: a variable that counts steps.
+      checkpoint_interval: `save` does nothing until `step_counter` has grown by so much since the last time.
+      init_fn: what `restore_or_initialize` calls where there is no checkpoint.
+
+    Raises:
+      ValueError: `max_to_keep` is not positive, or there is an interval but no counter.
+
+    >>> import tempfile
+    >>> import tapejax as tf
+    >>> checkpoint = tf.train.Checkpoint(step=tf.Variable(0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
+    ...     for _ in range(3):
+    ...         _ = checkpoint.step.assign_add(1)
+    ...         _ = manager.save()
+    ...     [path.removeprefix(folder) for path in manager.checkpoints]
+    ['/ckpt-2', '/ckpt-3']
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        directory: str | os.PathLike,
+        max_to_keep: int | None,
+        keep_checkpoint_every_n_hours: float | None = None,
+        checkpoint_name: str = "ckpt",
+        step_counter: Any = None,
+        checkpoint_interval: int | None = None,
+        init_fn: Callable[[], Any] | None = None,
+        last_checkpoint_step: int | None = None,
+    ):
+        if max_to_keep is not None and max_to_keep <= 0:
+            raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}.")
+        if checkpoint_interval is not None and step_counter is None:
+            raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None.")
+        self._checkpoint = checkpoint
+        self._directory = os.fspath(directory)
+        self._prefix = os.path.join(self._directory, checkpoint_name)
+        self._max_to_keep = max_to_keep
+        self._hours = keep_checkpoint_every_n_hours
+        self._step_counter = step_counter
+        self._interval = checkpoint_interval
+        self._init_fn = init_fn
+        self._last_step = last_checkpoint_step
+        self._latest: str | None = None
+        self._kept: dict[str, float] = {}  # when each was saved
+        self._preserved = time.time()
+        if (state := get_checkpoint_state(self._directory)) is not None:
+            self._latest = state.model_checkpoint_path
+            stamps = zip(state.all_model_checkpoint_paths, state.all_model_checkpoint_timestamps, strict=False)
+            self._kept = {path: float(stamp) for path, stamp in stamps}
+            if state.last_preserved_timestamp is not None:
+                self._preserved = float(state.last_preserved_timestamp)
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        return self._checkpoint
+
+    @property
+    def directory(self) -> str:
+        return self._directory
+
+    @property
+    def checkpoint_interval(self) -> int | None:
+        return self._interval
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """The paths of the checkpoints that are kept, oldest first."""
+        return list(self._kept)
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """The path of the latest checkpoint, or None."""
+        return self._latest
+
+    def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> str | None:
+        """Saves a checkpoint, deletes those that are too many, and returns its path.
+
+        Args:
+          checkpoint_number: its number; by default the checkpoint's count of saves.
+          check_interval: whether `checkpoint_interval` counts. Where it has not passed yet, nothing is saved: None.
+          options: taken for TensorFlow's sake.
+        """
+        if self._interval is not None:
+            step = int(self._step_counter)
+            if check_interval and self._last_step is not None and step < self._last_step + self._interval:
+                return None
+            self._last_step = step
+        path = self._checkpoint._save_numbered(self._prefix, checkpoint_number)
+        self._kept.pop(path, None)
+        self._kept[path] = time.time()
+        self._latest = path
+        too_many = list(self._too_many())
+        # The file first: should the program be stopped in between, it names no checkpoint that is gone.
+        _write_state(self._directory, path, list(self._kept), list(self._kept.values()), self._preserved)
+        for old in too_many:
+            if _is_checkpoint(old) and not jax.process_index():
+                shutil.rmtree(old)
+        return path
+
+    def _too_many(self) -> Iterator[str]:
+        while self._max_to_keep is not None and len(self._kept) > self._max_to_keep:
+            path, stamp = next(iter(self._kept.items()))
+            del self._kept[path]
+            if self._hours is not None and stamp - self._preserved >= self._hours * 3600:
+                self._preserved = stamp
+            else:
+                yield path
+
+    def restore_or_initialize(self) -> str | None:
+        """Restores the latest checkpoint and returns its path; where there is none, calls `init_fn` and returns None."""
+        if self._latest is not None:
+            self._checkpoint.restore(self._latest)
+            if self._interval is not None:
+                self._last_step = int(self._step_counter)
+            return self._latest
+        if self._init_fn is not None:
+            self._init_fn()
+        return None
+
+    def sync(self) -> None:
+        """Waits for checkpoints that are being written: none is, `save` returns when it is done."""
+
+
+# ---- looking into one -----------------------------------------------------------------------------------------------
+
+
+class CheckpointReader:
+    """The values in a checkpoint by their names. Made by `load_checkpoint`."""
+
+    def __init__(self, prefix: str):
+        nodes, arrays = _read(prefix)
+        saved = sorted((node["variable"] for node in nodes if "variable" in node), key=lambda x: x["key"])
+        self._values = {
+            x["key"]: arrays[x["array"]] if "array" in x else np.zeros(x["shape"], _dtype(x["dtype"])) for x in saved
+        }
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        return {name: list(x.shape) for name, x in self._values.items()}
+
+    def get_variable_to_dtype_map(self) -> dict[str, Any]:
+        from ..values.dtypes import as_dtype
+
+        return {name: as_dtype(x.dtype) for name, x in self._values.items()}
+
+    def has_tensor(self, tensor_str: str) -> bool:
+        return tensor_str in self._values
+
+    def get_tensor(self, tensor_str: str) -> Any:
+        """The value, as NumPy. Raises NotFoundError where there is none of that name."""
+        if tensor_str not in self._values:
+            raise NotFoundError(f"Key {tensor_str} not found in checkpoint. It has: {_listed(list(self._values))}")
+        return self._values[tensor_str][()]
+
+
+def _one(ckpt_dir_or_file: str | os.PathLike) -> str:
+    path = os.fspath(ckpt_dir_or_file)
+    if os.path.isdir(path) and not _is_checkpoint(path):
+        found = latest_checkpoint(path)
+        if found is None:
+            raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}")
+        return found
+    return path
+
+
+def load_checkpoint(ckpt_dir_or_file: str | os.PathLike) -> CheckpointReader:
+    """A reader of a checkpoint, or of the latest one in a directory.
+
+    Raises:
+      ValueError: there is none in the directory.
+      NotFoundError, DataLossError: as for `Checkpoint.restore`.
+    """
+    return CheckpointReader(_one(ckpt_dir_or_file))
+
+
+def load_variable(ckpt_dir_or_file: str | os.PathLike, name: str) -> Any:
+    """The value of one variable in a checkpoint, as NumPy, by the name that `list_variables` gives."""
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
+
+
+def list_variables(ckpt_dir_or_file: str | os.PathLike) -> list[tuple[str, list[int]]]:
+    """The names and shapes of what a checkpoint holds, or the latest one in a directory.
+
+    >>> import os, tempfile
+    >>> import tapejax as tf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = tf.train.Checkpoint(w=tf.Variable([1.0, 2.0])).write(os.path.join(folder, "ckpt"))
+    ...     tf.train.list_variables(path)
+    [('w/.ATTRIBUTES/VARIABLE_VALUE', [2])]
+    """
+    nodes, _ = _read(_one(ckpt_dir_or_file), values=False)
+    saved = [node["variable"] for node in nodes if "variable" in node]
+    return sorted((x["key"], list(x["shape"])) for x in saved)

@@ -1,0 +1,682 @@
+"""What a tape recorded, as a table: names, shapes, and the lines of the user's code, in text and in HTML.
+
+Nothing here runs while a tape records. An entry holds the code object and the instruction that ran it; which line that
+is, and what the user calls the values, is found when somebody looks.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import html
+import linecache
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ..core import jaxprs, recorder
+from ..core.program import carrying, list_entries
+from ..core.recorder import Entry, Recording
+from ..values.structures import is_variable, leaf_of
+from ..values.tensor import Tensor, Variable
+
+# Tables longer than this show their beginning and their end.
+ROWS, FIRST, LAST = 60, 40, 15
+# In HTML what is between is folded into groups, as many as a browser opens without a pause.
+GROUP, GROUPS = 100, 6
+# Lines that are kept: an explanation asks for the same ones again and again.
+LINES = 4096
+# How far into containers and objects names are looked for, and how many objects in all.
+DEPTH, OBJECTS = 4, 5000
+
+
+# ---- lines ----------------------------------------------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """A line of the user's code. Prints as ``file.py:12``, in a notebook as ``In [3]:2``."""
+
+    file: str
+    number: int
+    text: str
+    function: str
+
+    def __str__(self) -> str:
+        name = self.file if self.file.startswith("<") else os.path.basename(self.file)
+        return f"{_notebook_cell(self.file) or name}:{self.number}"
+
+
+def _notebook_cell(file: str) -> str | None:
+    """The cell of a notebook behind a file name that IPython made up, as the notebook shows it: ``In [3]``."""
+    if "IPython" not in sys.modules:
+        return None
+    shell = sys.modules["IPython"].get_ipython()
+    label = getattr(shell and shell.compile, "format_code_name", lambda _: None)(file)  # from IPython 8 on
+    if label is not None:
+        return label[1].replace("In[", "In [")
+    return "cell" if "ipykernel_" in file or file.startswith("<ipython-input") else None
+
+
+def line_of(where: Any) -> Line | None:
+    """The line behind what `recorder.caller` captured; None where it found no code of the user's."""
+    return _line(*where) if where else None
+
+
+@functools.lru_cache(LINES)
+def _line(code: Any, instruction: int) -> Line:
+    number = code.co_firstlineno
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            number = line
+    return Line(code.co_filename, number, linecache.getline(code.co_filename, number).strip(), code.co_name)
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+
+def places() -> list[Any]:
+    """Where the user's running code is, as `recorder.caller` tells it: the innermost frame first."""
+    found = []
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if not recorder.serves(frame.f_code.co_filename):
+            found.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return found
+
+
+class Space(dict[str, Any]):
+    """The variables of a running function or module; `passing` are those that a loop binds anew each time."""
+
+    passing: frozenset[str] = frozenset()
+
+
+def namespaces() -> list[dict[str, Any]]:
+    """The variables that the user's running code sees: of the innermost frame first, of ``__main__`` if there is none."""
+    frame: Any = sys._getframe(1)
+    found: list[dict[str, Any]] = []
+    while frame is not None:
+        if not recorder.serves(frame.f_code.co_filename):
+            found.append(space := Space(frame.f_locals))
+            space.passing = _bound_by_loops(frame.f_code)
+            if len(found) == 1 and frame.f_globals is not frame.f_locals:
+                found.append(frame.f_globals)
+        frame = frame.f_back
+    return found or [vars(sys.modules["__main__"])]
+
+
+class Names:
+    """What the user calls the values of a recording, and what the tape calls those that have no name.
+
+    A value is known by its identity. What no variable holds any more is called by the name that it was stored under when
+    it was computed, with the number of its entry where others were, too: ``hidden``, ``h_3``. Other results are ``t3``
+    (of entry 3) or ``t3_1``, other arrays ``c0, c1...``.
+    """
+
+    def __init__(self, recording: Recording, spaces: Sequence[dict[str, Any]] = ()):
+        self._names: dict[int, str] = {}
+        self._kept: list[Any] = []  # a name is bound to an id: its owner must not die
+        self.variables: list[Any] = []  # of other libraries, found on the way
+        self._seen: set[int] = set()
+        self._given: dict[int, str] = {}
+        self._stored: dict[int, str] = {}
+        # what is asked for first is named first: values by a plain name, then everything else; a Variable that a loop goes
+        # over is better known as ``layers[1]`` than as ``layer``
+        with recorder.outside():
+            for space in spaces:
+                passing = getattr(space, "passing", ())
+                for name, value in list(space.items()):
+                    if (
+                        not name.startswith("_")
+                        and leaf_of_quietly(value) is not None
+                        and not (name in passing and is_variable(value))
+                    ):
+                        self._add(name, value, 0)
+            for space in spaces:
+                for name, value in sorted(space.items(), key=lambda item: item[0] in getattr(space, "passing", ())):
+                    if not name.startswith("_"):
+                        self._add(name, value, 0)
+            for variable, arrays in recording.variables.values():
+                leaf = leaf_of_quietly(variable)
+                held = () if leaf is None else (leaf.array,)
+                known = next((self._names[id(x)] for x in held if id(x) in self._names), None) or _own_name(variable)
+                for array in (*held, *arrays.values()):
+                    if known:
+                        self._names.setdefault(id(array), known)
+        self._count = 0
+        self._results: set[int] = set()
+        stored = _stored(recording.entries)
+        often = Counter([*stored.values(), *self._names.values()])
+        for position, entry in enumerate(recording.entries):
+            for j, x in enumerate(entry.outputs):
+                self._results.add(id(x))
+                name = f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
+                if (own := stored.get(position)) is not None:
+                    self._stored[id(x)] = own
+                    name = own if often[own] == 1 else f"{own}_{position}"
+                self._given.setdefault(id(x), name)
+
+    def _add(self, name: str, value: Any, depth: int) -> None:
+        if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.ndarray, np.generic)):
+            return
+        leaf = leaf_of_quietly(value)
+        if leaf is not None:
+            if isinstance(leaf.array, jax.Array):
+                self._names.setdefault(id(leaf.array), name)
+                self._kept.append(leaf.array)
+            if is_variable(value) and not isinstance(value, Variable):
+                self.variables.append(value)
+            return
+        if depth >= DEPTH or len(self._seen) >= OBJECTS or id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        for part, inner in _parts(value):
+            self._add(part[1:] if part[0] == "=" else name + part, inner, depth + 1)
+
+    def only(self, values: Sequence[Any]) -> dict[int, str]:
+        """The names of these values, by id, as far as they have any."""
+        known = {**self._given, **self._names}
+        return {id(x): known[id(x)] for x in values if id(x) in known}
+
+    def is_result(self, x: Any) -> bool:
+        """Whether an entry made `x`."""
+        return id(x) in self._results
+
+    def name(self, x: Any) -> str | None:
+        """What the user calls `x`, or None."""
+        return self._names.get(id(x))
+
+    def stored(self, x: Any) -> str | None:
+        """The name under which the user's code stored `x` when it was computed."""
+        return self._stored.get(id(x))
+
+    def of(self, x: Any) -> str:
+        """What `x` is called in the table; a number is called by its value."""
+        key = id(x)
+        if not isinstance(x, jax.Array):
+            return number_text(x)
+        found = self._names.get(key) or self._given.get(key)
+        if found is None:
+            if not isinstance(x, jax.core.Tracer) and x.ndim == 0 and jax.numpy.issubdtype(x.dtype, np.number):
+                return number_text(np.asarray(x)[()])
+            found = self._given[key] = f"c{self._count}"
+            self._count += 1
+        return found
+
+    def typed(self, x: Any) -> str:
+        """Its name with its dtype and shape: ``w: float32[3,4]``."""
+        name = shortened(self.of(x))
+        return (
+            f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
+        )  # a number stands as it is
+
+
+def _stored(entries: Sequence[Entry]) -> dict[int, str]:
+    """The name under which the user's code stored the result of an entry, by position, where that is sure.
+
+    The instruction behind the one that ran an entry tells it. One instruction may run several operations: what it gave
+    back is then the last one's result, unless only another's was used afterwards.
+    """
+    runs: list[list[int]] = []  # where an instruction's entries begin and end, with those of functions that it called
+    running: dict[int, tuple[Any, list[int]]] = {}  # by code object: its last instruction, and the run
+    for position, entry in enumerate(entries):
+        if entry.where is not None:
+            code, instruction = entry.where
+            before, run = running.get(id(code), (None, []))
+            if before == instruction:
+                run[1] = position + 1
+            else:
+                runs.append([position, position + 1])
+                running[id(code)] = instruction, runs[-1]
+    last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
+    found = {}
+    for start, stop in runs:
+        name = _stored_after(*entries[stop - 1].where)
+        if name is None or len(entries[stop - 1].outputs) != 1:
+            continue
+        used = {i for i in range(start, stop) for x in entries[i].outputs if last_use.get(id(x), -1) >= stop}
+        if used <= {stop - 1}:
+            found[stop - 1] = name
+    return found
+
+
+def _stored_after(code: Any, instruction: int) -> str | None:
+    return _stores(code).get(instruction)
+
+
+@functools.lru_cache(256)
+def _bound_by_loops(code: Any) -> frozenset[str]:
+    found: set[str] = set()
+    binding = False
+    for step in dis.get_instructions(code):
+        binding = step.opname == "FOR_ITER" or binding and step.opname.startswith(("UNPACK_", "STORE_"))
+        if binding and step.opname.startswith("STORE_") and step.argval:
+            found.update(step.argval if isinstance(step.argval, tuple) else [step.argval])
+    return frozenset(found)
+
+
+@functools.lru_cache(256)
+def _stores(code: Any) -> dict[int, str]:
+    """For each instruction whose result is stored under a name right away: that name."""
+    found: dict[int, str] = {}
+    before = 0
+    for step in dis.get_instructions(code):
+        if step.opname == "COPY":  # of ``a = b = f(x)`` or ``(a := f(x))``
+            continue
+        if step.opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")):
+            name = step.argval[0] if isinstance(step.argval, tuple) else step.argval  # 3.13 has two in one
+            if not name.startswith("_"):  # while a call runs, 3.11 points behind its instruction
+                found |= {offset: name for offset in range(before, step.offset)}
+        before = step.offset
+    return found
+
+
+def leaf_of_quietly(value: Any) -> Any:
+    """`leaf_of`, or None where a foreign object fails: names are looked for in whatever the user has lying about."""
+    if isinstance(value, (Tensor, Variable, jax.Array)):
+        return leaf_of(value)
+    try:
+        return leaf_of(value) if is_variable(value) else None
+    except Exception:
+        return None
+
+
+def _own_name(variable: Any) -> str | None:
+    name = getattr(variable, "path", None) or getattr(variable, "_name", None)
+    return None if name in (None, "Variable") else str(name)
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    if type(value).__module__.split(".")[0] in _NOT_MODELS - {"builtins"}:
+        return
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", inner) for key, inner in list(value.items())[:200])
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        yield from ((f".{field}", getattr(value, field)) for field in value._fields)
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"[{i}]", inner) for i, inner in enumerate(value[:200]))
+    elif not callable(value) or not hasattr(
+        value, "__name__"
+    ):  # an object that may be a model, not a function or module
+        if type(value).__module__.split(".")[0] in _NOT_MODELS:
+            return
+        if any(base.__module__.startswith("keras.") for base in type(value).__mro__):  # its variables have names
+            yield from ((f"={getattr(v, 'path', i)}", v) for i, v in enumerate(getattr(value, "variables", None) or ()))
+            return
+        yield from (
+            (f".{name}", inner) for name, inner in list(getattr(value, "__dict__", {}).items()) if name[:1] != "_"
+        )
+
+
+_NOT_MODELS = {
+    "builtins",
+    "jax",
+    "jaxlib",
+    "numpy",
+    "tapejax",
+    "IPython",
+    "ipykernel",
+    "matplotlib",
+    "_pytest",
+    "argparse",
+}
+
+
+# The arguments that say what an operation does, where its inputs and its result do not.
+_TELLING = ("axis", "axes", "perm", "permutation", "dimension", "keepdims", "equation", "y", "exponent")
+
+
+def options(entry: Entry) -> list[str]:
+    """What an operation was told besides its inputs: ``2`` of a power, ``axis=1`` of a sum."""
+    try:
+        what, given = entry.op.key
+        static = dict(given)
+    except (TypeError, ValueError):  # an operation that is equal to itself only
+        return []
+    if "jaxpr" in static:  # a function of `jnp`: what its one operation was told
+        found = [{**eqn.params} for eqn in jaxprs.open_jaxpr(static["jaxpr"]).eqns]
+        found = [params for params in found if any(key in params for key in _TELLING)]
+        static = found[0] if len(found) == 1 and getattr(what, "name", None) in jaxprs.JIT else {}
+    told = [key for key in _TELLING if static.get(key) not in (None, False, ())]
+    if all(getattr(x, "shape", None) == () for x in entry.outputs):  # of all axes
+        told = [key for key in told if key not in ("axis", "axes")]
+    return [_option(key, static[key]) for key in told]
+
+
+def _option(key: str, value: Any) -> str:
+    value = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+    text = repr(value) if isinstance(value, str) else str(value).replace(" ", "")
+    plain = {"y": "", "exponent": "", "equation": "", "axes": "axis=", "dimension": "axis=", "permutation": "perm="}
+    return plain.get(key, f"{key}=") + text
+
+
+def number_text(x: Any) -> str:
+    """A Python number or a NumPy value of one element, as short as it can be told."""
+    found = np.asarray(x)
+    if found.size != 1:
+        return f"{found.dtype.name}{list(found.shape)}".replace(" ", "")
+    item = found.reshape(()).item()
+    if isinstance(item, float) and np.isfinite(item):
+        return f"{item:.1f}" if item == int(item) and abs(item) < 1e6 else f"{item:.6g}"
+    return str(item)
+
+
+def type_of(x: Any) -> str:
+    """The dtype and shape of an array: ``float32[3,4]``; a scalar has its dtype only."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        return type(x).__name__
+    shape = ",".join(map(str, getattr(x, "shape", ())))  # JAX's own Python numbers have a dtype only
+    return f"{dtype}[{shape}]" if shape else str(dtype)
+
+
+def value_text(x: Any, indent: int = 0) -> str:
+    """The value of a small array, the range of a larger one."""
+    if isinstance(x, jax.core.Tracer):
+        return "traced by JAX"
+    found = np.asarray(x)
+    if found.size <= SHOWN and found.ndim <= 2:
+        found = found.astype(np.float32) if found.dtype.kind == "V" or found.dtype.name == "bfloat16" else found
+        text = np.array2string(found, precision=4, separator=", ", suppress_small=False)
+        return text.replace("\n", "\n" + " " * indent)
+    if found.dtype.kind in "c":
+        return f"absolute values from {number_text(np.abs(found).min())} to {number_text(np.abs(found).max())}"
+    return f"from {number_text(found.min())} to {number_text(found.max())}"
+
+
+# Arrays of up to so many elements are shown whole.
+SHOWN = 16
+
+
+def ancestors(entries: Sequence[Entry], arrays: Sequence[Any]) -> tuple[list[int], dict[int, tuple[Any, int]]]:
+    """What `arrays` were computed from, gradient or not: the positions of the entries, in order, and the arrays that no
+    entry made, by id, each with the position of the last entry that uses it."""
+    wanted = {id(x) for x in arrays}
+    used: dict[int, tuple[Any, int]] = {id(x): (x, len(entries)) for x in arrays}
+    found = []
+    for position in reversed(range(len(entries))):
+        entry = entries[position]
+        if any(id(x) in wanted for x in entry.outputs):
+            found.append(position)
+            for x in entry.outputs:
+                used.pop(id(x), None)
+            for x in entry.inputs:
+                if isinstance(x, jax.Array):
+                    wanted.add(id(x))
+                    used[id(x)] = (x, position)
+    return found[::-1], used
+
+
+def describe(entry: Entry) -> str:
+    """An entry in one line, without names: ``tanh: float32[4] -> float32[4]  (train.py:12)``."""
+    ins, outs = (", ".join(map(type_of, side)) for side in (entry.inputs, entry.outputs))
+    line = line_of(entry.where)
+    return f"{entry.op.name}: {ins} -> {outs}" + (f"  ({line})" if line else "")
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """An entry as the table shows it; `carries` says whether gradient can pass through it to what the tape watches."""
+
+    number: int
+    carries: bool
+    value: str
+    operation: str
+    inputs: str
+    line: Line | None
+
+
+class Table:
+    """The rows of a recording, each made when it is looked at."""
+
+    def __init__(self, recording: Recording, names: Names):
+        self.names = names
+        self._entries = recording.entries
+        self._carrying = carrying_positions(recording, names)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, position: int) -> Row:
+        entry, names = self._entries[position], self.names
+        outputs, inputs = (list(map(names.typed, side)) for side in (entry.outputs, entry.inputs))
+        return Row(
+            position,
+            position in self._carrying,
+            ", ".join(outputs),
+            entry.op.name.strip("_"),
+            ", ".join([*inputs, *options(entry)]),
+            line_of(entry.where),
+        )
+
+
+def watching(recording: Recording, names: Names) -> tuple[list[Any], list[Any]]:
+    """What the tape watches, and the arrays of other libraries' variables among it: of those that it has used."""
+    accessed: list[Any] = []
+    if recording.watch_accessed:
+        trainable = [v for v in names.variables if getattr(v, "trainable", True)]
+        used = {id(x) for entry in recording.entries for x in entry.inputs} if trainable else set()
+        arrays = [leaf.array for leaf in map(leaf_of_quietly, trainable) if leaf is not None]
+        accessed = [x for x in arrays if id(x) in used]
+    return [*(x for x, _ in recording.watched.values()), *accessed], accessed
+
+
+def carrying_positions(recording: Recording, names: Names) -> set[int]:
+    """The entries through which gradient reaches what the tape watches."""
+    listing, _ = list_entries(recording, (), *watching(recording, names))
+    with recorder.outside():
+        return {link.position for link in carrying(listing, recording.entries)}
+
+
+def heading(tape: Any, recording: Recording | None, names: Names | None = None) -> str:
+    """What there is to say of a tape in one line."""
+    kind = "persistent GradientTape" if tape._persistent else "GradientTape"
+    if recording is None:
+        line = line_of(tape._used)
+        used = (
+            "nothing recorded yet" if tape._used is None else f"used up by the gradient taken at {line or 'some line'}"
+        )
+        return f"{kind}, {used}"
+    count = len(recording.entries)
+    text = f"{kind}{', recording' if tape._trace is not None else ''}: {count} operation{'' if count == 1 else 's'}"
+    if names is not None:
+        watched = list(dict.fromkeys(map(names.of, watching(recording, names)[0])))
+        if watched:
+            text += f"; watching {', '.join(watched[:8])}" + (
+                f" and {len(watched) - 8} more" if len(watched) > 8 else ""
+            )
+    return text
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def shortened(name: str, width: int = 32) -> str:
+    """A long path by its end: ``…/dense_1/kernel``."""
+    while len(name) > width and "/" in name.removeprefix("…/"):
+        name = "…/" + name.removeprefix("…/").partition("/")[2]
+    return name
+
+
+def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str, Any]]) -> str:
+    """What ``print(tape)`` prints."""
+    if recording is None:
+        return heading(tape, None)
+    names = Names(recording, spaces)
+    table = Table(recording, names)
+    shown: list[int | None] = list(range(len(table)))
+    if len(table) > ROWS:
+        shown = [*range(FIRST), None, *range(len(table) - LAST, len(table))]
+    cells = [("#", "", "value", "operation", "inputs", "line")]
+    for position in shown:
+        if position is None:
+            more = f"{len(table) - FIRST - LAST} more: tape[{FIRST}] to tape[{len(table) - LAST - 1}]"
+            cells.append(("…", "", "…", "…", "…", more))
+            continue
+        row = table[position]
+        line = f"{row.line}  {row.line.text}" if row.line else ""
+        cells.append(
+            (
+                str(row.number),
+                "∂" if row.carries else "",
+                _cut(row.value, 44),
+                row.operation,
+                _cut(row.inputs, 60),
+                _cut(line, 64),
+            )
+        )
+    widths = [max(len(cell[i]) for cell in cells) for i in range(5)]
+    lines = [heading(tape, recording, names)]
+    terminal = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # a row is a row there
+    for cell in cells:
+        number, mark, *rest = cell
+        columns = [number.rjust(widths[0]), mark.ljust(widths[1])]
+        columns += [text.ljust(width) for text, width in zip(rest[:3], widths[2:], strict=True)]
+        line = "  ".join((" ".join(columns[:2]), *columns[2:], rest[3])).rstrip()
+        lines.append(_cut(line, terminal) if terminal else line)
+    if any(cell[1] for cell in cells):
+        lines.append("∂: carries gradient to what the tape watches")
+    return "\n".join(lines)
+
+
+# A notebook that its reader has not run yet is not trusted: its <style> is dropped, and what is said inline stays. So the
+# essentials are inline, as short as can be: there are many cells.
+_STYLE = (
+    "<style>.tapejax table{border-collapse:collapse;margin:2px 0;font-size:12px}.tapejax td,.tapejax th{padding:2px 12px 2px 4px;"
+    "border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top;white-space:nowrap}.tapejax summary{cursor:pointer}"
+    ".tapejax th{border-bottom:1px solid rgba(128,128,128,.7)}.tapejax .in{white-space:normal}</style>"
+)
+_FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px;line-height:1.45"
+GREEN, RED, ORANGE = "#16a34a", "#dc2626", "#ea580c"  # readable on white and on black
+
+
+def page(body: str) -> str:
+    """HTML with the package's style."""
+    return f'{_STYLE}<div class="tapejax" style="{_FONT}">{body}</div>'
+
+
+def faint(text: Any) -> str:
+    """What is there to be looked up, as HTML."""
+    return f"<span style=opacity:.55>{html.escape(str(text))}</span>" if text != "" else ""
+
+
+def bold(text: str, colour: str = "inherit") -> str:
+    """What is read first, as HTML."""
+    return f"<b style=color:{colour}>{html.escape(text)}</b>" if text else ""
+
+
+def table_html(rows: Sequence[Sequence[str]], titles: Sequence[str] = ()) -> str:
+    """A table of cells that are HTML."""
+    head = "".join(f"<th style=text-align:left>{title}</th>" for title in titles)
+    body = "".join("<tr>" + "".join(f"<td style=text-align:left>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
+
+
+def html_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str, Any]]) -> str:
+    """What a notebook shows for a tape: a table, folded where it is long."""
+    if recording is None:
+        return page(html.escape(heading(tape, None)))
+    names = Names(recording, spaces)
+    table = Table(recording, names)
+    body = f"<div>{bold(heading(tape, recording, names))}</div>"
+    if len(table) <= ROWS:
+        return page(body + _html_rows(table, range(len(table)), head=True) + _LEGEND)
+    body += _html_rows(table, range(FIRST), head=True)
+    stop = len(table) - LAST
+    for i, start in enumerate(range(FIRST, stop, GROUP)):
+        if i == GROUPS:
+            body += f"<div>{faint(f'… {stop - start} more: tape[{start}] to tape[{stop - 1}]')}</div>"
+            break
+        part = range(start, min(start + GROUP, stop))
+        body += f"<details><summary>operations {part[0]} to {part[-1]}</summary>{_html_rows(table, part)}</details>"
+    return page(body + _html_rows(table, range(stop, len(table))) + _LEGEND)
+
+
+_LEGEND = f"<div>{bold('∂', ORANGE)} {faint('carries gradient to what the tape watches')}</div>"
+
+
+def _html_rows(table: Table, positions: Sequence[int], head: bool = False) -> str:
+    rows = []
+    for position in positions:
+        row = table[position]
+        where, text = (str(row.line), row.line.text) if row.line else ("", "")
+        mark = bold("∂" if row.carries else "", ORANGE)
+        values = map(_typed_html, (row.value, row.inputs))
+        cells = (faint(row.number), mark, next(values), bold(row.operation), next(values), faint(where))
+        rows.append((*cells, html.escape(_cut(text, 80))))
+    return table_html(rows, ("#", "", "value", "operation", "inputs", "line", "") if head else ())
+
+
+def _typed_html(text: str) -> str:
+    """Names as they are, their types faint."""
+    parts = []
+    for item in text.split(", "):
+        name, colon, kind = item.partition(": ")
+        parts.append(html.escape(name) + (f" {faint(kind)}" if colon else ""))
+    return ", ".join(parts)
+
+
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+# A larger matrix is no longer taken in at a glance.
+CELLS = 24
+
+
+def value_html(value: Any) -> str:
+    """What a notebook shows for a `Tensor` or `Variable`: a small matrix as a heat map, anything else as text."""
+    array = value._array
+    name = html.escape(f"tf.Variable {value.name!r}" if isinstance(value, Variable) else "tf.Tensor")
+    if isinstance(array, jax.core.Tracer) or not isinstance(array, jax.Array) or not _is_small_matrix(array):
+        return f"<pre>{html.escape(repr(value))}</pre>"
+    found = np.asarray(array)
+    return page(f"<div><b>{name}</b> {faint(type_of(array))}</div>" + heat_map(found))
+
+
+def small_html(x: Any) -> str:
+    """The value of a small vector or matrix as a heat map, of anything else in words."""
+    if not isinstance(x, jax.core.Tracer) and x.size <= SHOWN and x.ndim and _is_small_matrix(x):
+        return heat_map(np.asarray(x))
+    return f" = {html.escape(value_text(x))}"
+
+
+def _is_small_matrix(array: Any) -> bool:
+    kinds = (np.number, np.bool_)
+    numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(array)
+    return numeric and array.ndim <= 2 and array.size > 0 and max(array.shape, default=1) <= CELLS
+
+
+def heat_map(found: np.ndarray) -> str:
+    """A vector or matrix as a table: blue below zero, red above, the stronger the further; grey hatching is no number."""
+    grid = np.atleast_2d(found)
+    floats = grid.astype(np.float64)
+    finite = np.abs(floats[np.isfinite(floats)])
+    scale = float(finite.max()) if finite.size and finite.max() else 1.0
+    rows = []
+    for texts, numbers in zip(grid, floats, strict=True):
+        cells = "".join(_cell(x, f, scale) for x, f in zip(texts, numbers, strict=True))
+        rows.append(f'<tr style="background:transparent">{cells}</tr>')  # notebooks stripe tables
+    return f'<table style="border-collapse:separate;border-spacing:1px">{"".join(rows)}</table>'
+
+
+def _cell(x: Any, value: float, scale: float) -> str:
+    if np.isfinite(value):
+        colour = "220,50,32" if value > 0 else "0,90,181"
+        fill = f"background:rgba({colour},{0.55 * abs(value) / scale:.2f})"
+    else:
+        fill = "background:repeating-linear-gradient(45deg,#888 0 3px,#bbb 3px 6px);color:#000;font-weight:700"
+    text = str(x) if grid_is_whole(x) else f"{value:.3g}"
+    return f'<td style="{fill};padding:3px 7px;text-align:right;border:0">{html.escape(text)}</td>'
+
+
+def grid_is_whole(x: Any) -> bool:
+    """Whether a number is shown as it is: integers and booleans."""
+    return np.asarray(x).dtype.kind in "biu"

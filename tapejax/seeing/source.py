@@ -1,0 +1,658 @@
+"""A program printed as plain ``jnp`` code, one line an operation, that runs where it is pasted.
+
+How an operation is spelled, `spelling` finds out. What has no short spelling is written out as a function of its own,
+down to ``jax.lax`` and, at the last, to JAX's primitives.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import itertools
+import keyword
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core
+
+from ..core import jaxprs, recorder
+from ..core.program import Program
+from ..values import nest
+from ..values.structures import Structure, is_variable, leaf_of
+from .listing import page, type_of
+from .spelling import (
+    SCOPE,
+    WIDTH,
+    Unspellable,
+    array_text,
+    closed_equation,
+    dtype_text,
+    is_name,
+    is_straight,
+    nearly,
+    number,
+    spelling_of,
+    static_arguments,
+)
+
+_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "f", "sources", "scan", "while_loop", "flat"}
+
+
+# ---- the function ---------------------------------------------------------------------------------------------------
+
+
+class TapeFunction:
+    """A pure function got from a tape. Call it, transform it (`jax.grad`, `jax.jit` ...), or print it: it is code.
+
+    ``code`` is that code. Arrays too large to be written out in it are names that it expects to be defined, where it can
+    the user's own; ``constants`` holds them: ``exec(f.code, {**globals(), **f.constants})`` always runs.
+    """
+
+    def __init__(
+        self,
+        function: Callable,
+        program: Program,
+        values: Sequence[Any],
+        arrays: Sequence[Any],
+        owner: Sequence[int],
+        starts: tuple[Any, Structure],
+        ends: tuple[Any, Structure],
+        names: dict[int, str],
+    ):
+        self._function = function
+        self._printed: tuple[str, dict[str, Any]] | None = None
+        self._parts = (program, values, arrays, owner, starts, ends)
+        self._names = names
+        self.__name__ = self.__qualname__ = "f"
+
+    def __call__(self, sources: Any) -> Any:
+        return self._function(sources)
+
+    def _print(self) -> tuple[str, dict[str, Any]]:
+        if self._printed is None:
+            with recorder.outside():
+                self._printed = _FunctionPrinter(*self._parts, self._names).print()
+        return self._printed
+
+    @property
+    def code(self) -> str:
+        return self._print()[0]
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        return dict(self._print()[1])
+
+    def __str__(self) -> str:
+        return self.code
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return page(f"<pre>{html.escape(self.code)}</pre>")
+
+
+class _Scope:
+    """Names that are taken, and how to get new ones."""
+
+    def __init__(self, taken: set[str] = frozenset()):  # type: ignore[assignment]
+        self._taken = set(taken) | _RESERVED
+
+    def new(self, wish: str) -> str:
+        """`wish` as an identifier of its own."""
+        base = re.sub(r"\W+", "_", wish).strip("_") or "x"
+        base = f"x{base}" if base[0].isdigit() else base
+        name = base
+        for i in itertools.count(2):
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+            name = f"{base}_{i}"
+        raise AssertionError
+
+    def letters(self) -> Iterator[str]:
+        """a, b, ... z, aa, ab, ..., but for names that mean something, and the l that looks like a 1."""
+        alphabet = "abcdefghijkmnopqrstuvwxyz"
+        for length in itertools.count(1):
+            for letters in itertools.product(alphabet, repeat=length):
+                if (name := "".join(letters)) not in self._taken:
+                    yield name
+
+
+class _FunctionPrinter:
+    def __init__(self, program, values, arrays, owner, starts, ends, names: dict[int, str]):
+        self.program, self.values = program, values
+        self.arrays, self.owner = arrays, owner
+        (self.sources, self.starts), (self.target, self.ends) = starts, ends
+        self.names = names
+        self.scope = _Scope()
+        self.code = Code(self.scope)
+        self.lines: list[str] = []
+        self.env: dict[int, str] = {}  # what moves with the sources
+
+    def print(self) -> tuple[str, dict[str, Any]]:
+        given = self._unpack()
+        for step in self.program.steps:
+            args = [
+                self.env[slot] if i in step.wanted else self._constant(self.values[slot])
+                for i, slot in enumerate(step.ins)
+            ]
+            inputs = [self.values[slot] for slot in step.ins]
+            outs = [
+                self._new(slot, f"t{len(self.lines)}") if j in step.present else "_" for j, slot in enumerate(step.outs)
+            ]
+            self.lines += self.code.operation(step.op, inputs, args, outs, step.wanted)
+            for j in step.present:
+                slot, name = step.outs[j], outs[j]
+                if slot in given:  # an intermediate that is itself a source: it also moves by itself
+                    moved = self.scope.new(name)
+                    held = self._constant(self.values[slot])
+                    self.lines.append(f"{moved} = {name} + ({given[slot]} - {held})")
+                    name = moved
+                self.env[slot] = name
+        ends = [
+            self._constant(leaf.array) if slot is None else self.env.get(slot) or self._constant(leaf.array)
+            for slot, leaf in zip(self.program.targets, self.ends.leaves, strict=True)
+        ]
+        returned = _packed(self.target, iter(ends), self.ends)
+        return self._assemble(returned), self.code.large
+
+    def _assemble(self, returned: str) -> str:
+        notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.code.large.items()]
+        head = "\n".join([*notes, *self.code.constants])
+        body = [f"    {line}" for line in [*self.lines, f"return {returned}"]]
+        main = "\n".join([f"def f({self.parameter}):", *body])
+        return "\n\n\n".join(filter(None, [head, *self.code.helpers, main])) + "\n"
+
+    def _constant(self, x: Any) -> str:
+        return self.code.constant(x, self.names.get(id(x)))
+
+    def _new(self, slot: int, default: str) -> str:
+        name = self.names.get(id(self.values[slot])) if slot < len(self.values) else None
+        return self.scope.new(name or default)
+
+    def _unpack(self) -> dict[int, str]:
+        """Names the sources; returns those of the connected ones by slot."""
+        leaves = self.starts.leaves
+        single = leaf_of(self.sources) is not None
+        paths = ["sources"] if single else list(_paths(self.sources, self.starts, "sources"))
+        names: list[str] = []
+        for leaf, path in zip(leaves, paths, strict=True):
+            keyed = re.findall(r"\['(\w+)'\]$", path)
+            wish = self.names.get(id(leaf.array)) or (keyed[0] if keyed else "x" if single else f"x{len(names)}")
+            names.append(self.scope.new(wish))
+        self.parameter = names[0] if single else "sources"
+        used = {i for i, slot in zip(self.owner, self.program.sources, strict=True) if slot is not None}
+        if not single and used:
+            flat = isinstance(self.sources, (list, tuple)) and all(p == f"sources[{i}]" for i, p in enumerate(paths))
+            if flat and len(used) == len(leaves):
+                line = f"{', '.join(names)}{',' if len(names) == 1 else ''} = sources"
+                self.lines += (
+                    [line] if len(line) <= WIDTH else ["(", *(f"    {name}," for name in names), ") = sources"]
+                )
+            else:
+                self.lines += [f"{names[i]} = {paths[i]}" for i in sorted(used)]
+        given: dict[int, str] = {}
+        made = {slot for step in self.program.steps for slot in step.outs}
+        for array, i, slot in zip(self.arrays, self.owner, self.program.sources, strict=True):
+            if slot is None:
+                continue
+            first, name = self.arrays[self.owner.index(i)], names[i]
+            if array is not first:  # what a variable held later: all that was read moves together
+                later = self.scope.new(name)
+                self.lines.append(f"{later} = {self._constant(array)} + ({name} - {self._constant(first)})")
+                name = later
+            if slot in made:
+                given[slot] = name
+            else:
+                self.env[slot] = name
+        return given
+
+
+def _paths(structure: Any, taken: Structure, path: str) -> Iterator[str]:
+    """Python expressions for the leaves of what a user hands over, in the order in which `Structure` takes it apart."""
+    if leaf_of(structure) is not None:
+        yield path
+    elif nest.is_nested(structure):
+        keys = sorted(structure) if isinstance(structure, Mapping) else range(len(list(structure)))
+        children = [structure[k] for k in keys] if isinstance(structure, Mapping) else list(structure)
+        for key, child in zip(keys, children, strict=True):
+            yield from _paths(child, taken, f"{path}[{key!r}]")
+    else:
+        for i, part in enumerate(jax.tree.leaves(structure, is_leaf=is_variable)):
+            if leaf_of(part) is not None:
+                yield f"jax.tree.leaves({path})[{i}]"
+
+
+def _packed(structure: Any, ends: Iterator[str], taken: Structure) -> str:
+    if leaf_of(structure) is not None:
+        return next(ends)
+    if isinstance(structure, Mapping):
+        found = {key: _packed(structure[key], ends, taken) for key in sorted(structure)}
+        return "{" + ", ".join(f"{key!r}: {found[key]}" for key in structure) + "}"
+    if nest.is_nested(structure):
+        parts = [_packed(child, ends, taken) for child in structure]
+        if isinstance(structure, tuple):
+            return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        return f"[{', '.join(parts)}]"
+    parts = [next(ends) for part in jax.tree.leaves(structure, is_leaf=is_variable) if leaf_of(part) is not None]
+    return f"[{', '.join(parts)}]"  # a pytree class of the user's: its leaves
+
+
+# ---- code -----------------------------------------------------------------------------------------------------------
+
+_PRELUDE = {
+    "flat": "def flat(out):\n    return out if isinstance(out, tuple) else (out,)",
+    "scan": (
+        "def scan(body, consts, carry, xs, **options):\n"
+        "    def step(c, x):\n"
+        "        out = flat(body(*consts, *c, *x))\n"
+        "        return out[: len(carry)], out[len(carry) :]\n\n"
+        "    carry, ys = jax.lax.scan(step, tuple(carry), tuple(xs), **options)\n"
+        "    return *carry, *ys"
+    ),
+    "while_loop": (
+        "def while_loop(test, body, test_consts, body_consts, start):\n"
+        "    return jax.lax.while_loop(lambda c: test(*test_consts, *c), lambda c: flat(body(*body_consts, *c)), tuple(start))"
+    ),
+}
+
+
+class Code:
+    """Code being written: functions that it needs, constants, and lines for operations."""
+
+    def __init__(self, scope: _Scope):
+        self.scope = scope
+        self.helpers: list[str] = []
+        self.constants: list[str] = []
+        self.large: dict[str, Any] = {}
+        self._helper_of: dict[Any, str] = {}
+        self._operations: dict[
+            Any, tuple[Any, str | None]
+        ] = {}  # a loop that was unrolled does the same again and again
+        self._known: dict[Any, tuple[Any, str]] = {}
+        self._prelude: set[str] = set()
+
+    # -- constants --
+
+    def constant(self, x: Any, wish: str | None = None) -> str:
+        """How code says `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
+        if not hasattr(x, "shape") or isinstance(x, (bool, int, float, complex)):
+            return number(x)
+        plain = not isinstance(x, jax.core.Tracer) and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
+        if x.ndim == 0 and plain and (text := array_text(x)) is not None:
+            return text
+        if id(x) in self._known:
+            return self._known[id(x)][1]
+        name = self.scope.new(wish or "c")
+        self._known[id(x)] = (x, name)
+        text = None if isinstance(x, jax.core.Tracer) else array_text(x)
+        if text is None:
+            self.large[name] = x
+        else:
+            self.constants.append(f"{name} = {text}")
+        return name
+
+    def _object(self, x: Any, wish: str) -> str:
+        """A name for something that cannot be written down at all."""
+        if id(x) not in self._known:
+            name = self.scope.new(wish)
+            self._known[id(x)] = (x, name)
+            self.large[name] = x
+        return self._known[id(x)][1]
+
+    # -- operations --
+
+    def operation(
+        self, op: Any, inputs: Sequence[Any], args: Sequence[str], outs: Sequence[str], wanted: Sequence[int]
+    ) -> list[str]:
+        """The line that computes `outs` from `args` as `op` does from `inputs`; `wanted` are those that carry gradient."""
+        types = tuple(map(jax.typeof, inputs))
+        general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
+        key = op, types, general
+        if key not in self._operations:
+            closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
+            spelled = (
+                None
+                if getattr(closed, "consts", ())
+                else spelling_of(op.name, closed, types, general, static=static_arguments(op))
+            )
+            self._operations[key] = closed, spelled
+        closed, spelled = self._operations[key]
+        if spelled is not None:
+            return [_assign(outs, re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled))]
+        jaxpr = jaxprs.open_jaxpr(closed)
+        consts = [self.constant(c) for c in getattr(closed, "consts", ())]
+        if not consts and (text := nearly(op, inputs, args, wanted)) is not None:
+            return [_assign(outs, text)]
+        if len(jaxpr.eqns) == 1 and not consts:
+            eqn = jaxpr.eqns[0]
+            if list(eqn.outvars) == list(jaxpr.outvars) and len(set(eqn.outvars)) == len(eqn.outvars):
+                names = dict(zip(jaxpr.invars, args, strict=True))
+                return [_assign(outs, self.equation(eqn, [self._atom(v, names) for v in eqn.invars]))]
+        if not jaxpr.eqns:
+            names = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
+            return [
+                f"{out} = jnp.copy({self._atom(v, names)})"
+                for out, v in zip(outs, jaxpr.outvars, strict=True)
+                if out != "_"
+            ]
+        return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
+
+    def helper(self, closed: Any, wish: str) -> str:
+        """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
+        key = jaxprs._structure(closed), wish
+        if key not in self._helper_of:
+            name = self.scope.new(wish)
+            parameters, body = self._body(closed)
+            self.helpers.append(_definition(name, parameters, body))
+            self._helper_of[key] = name
+        return self._helper_of[key]
+
+    def _body(self, closed: Any) -> tuple[list[str], list[str]]:
+        """The parameters and lines of a function that does what a jaxpr does."""
+        jaxpr = jaxprs.open_jaxpr(closed)
+        letters = self.scope.letters()
+        names: dict[Any, str] = dict(zip(jaxpr.constvars, map(self.constant, jaxprs._consts(closed)), strict=True))
+        parameters = [next(letters) for _ in jaxpr.invars]
+        names.update(zip(jaxpr.invars, parameters, strict=True))
+        lines = []
+        read = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, core.Literal)}
+        read |= {v for v in jaxpr.outvars if not isinstance(v, core.Literal)}
+        for eqn in jaxpr.eqns:
+            text = self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
+            outs = ["_" if v not in read else next(letters) for v in eqn.outvars]
+            names.update(zip(eqn.outvars, outs, strict=True))
+            lines.append(_assign(outs, text))
+        results = [self._atom(v, names, result=True) for v in jaxpr.outvars]
+        lines.append(f"return {results[0]}" if len(results) == 1 else f"return ({', '.join(results)})")
+        return parameters, lines
+
+    def _atom(self, v: Any, names: dict[Any, str], result: bool = False) -> str:
+        if not isinstance(v, core.Literal):
+            return names[v]
+        aval: Any = v.aval
+        if result:  # a result must be an array of its dtype
+            return f"jnp.asarray({number(v.val)}, {dtype_text(aval.dtype)})"
+        if aval.weak_type or not hasattr(v.val, "shape") and not hasattr(v.val, "dtype"):
+            return number(v.val) if aval.weak_type else f"{dtype_text(aval.dtype)}({number(v.val)})"
+        return self.constant(np.asarray(v.val))
+
+    def equation(self, eqn: Any, args: Sequence[str]) -> str:
+        """An expression for one equation: its result, or the tuple (or list) of them."""
+        name = eqn.primitive.name
+        if name in jaxprs.JIT:
+            inner = eqn.params["jaxpr"]
+            called = spelling_of(eqn.params["name"], closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
+            return called or f"{self.helper(inner, eqn.params['name'])}({_arrays(args)})"
+        if rule := _STRUCTURED.get(name):
+            try:
+                if (text := rule(self, eqn, args)) is not None:
+                    return text
+            except Unspellable:
+                pass
+        called = spelling_of(name, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
+        if called is not None:
+            return called
+        fn = core.jaxpr_as_fun(closed_equation(eqn))
+        free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)}
+        call = f"{self._object(fn, name)}({_arrays(list(free.values()))})"
+        return f"{call}[0]" if len(eqn.outvars) == 1 else call
+
+    def needs(self, name: str) -> str:
+        """One of the functions of the prelude."""
+        for wanted in ("flat", name):
+            if wanted not in self._prelude:
+                self._prelude.add(wanted)
+                self.helpers.insert(len(self._prelude) - 1, _PRELUDE[wanted])
+        return name
+
+
+def _without_second_order(fn: Callable) -> Callable:
+    """A function of `tapejax.ops` without what makes it connected at second order (`ops.table.straight`): its value and its
+    gradient are the same, and it is the plain function that a reader knows."""
+    plain = getattr(getattr(getattr(fn, "func", fn), "fun", None), "__wrapped__", None)
+    if plain is None or not getattr(plain, "__module__", "").startswith("tapejax.ops"):
+        return fn
+    return functools.partial(plain, **getattr(fn, "keywords", {}))
+
+
+def _arrays(args: Sequence[str]) -> str:
+    """Arguments of a function that was written for arrays."""
+    return ", ".join(arg if is_name(arg) else f"jnp.asarray({arg})" for arg in args)
+
+
+def _definition(name: str, parameters: Sequence[str], body: Sequence[str]) -> str:
+    return "\n".join([f"def {name}({', '.join(parameters)}):", *(f"    {line}" for line in body)])
+
+
+def _assign(outs: Sequence[str], text: str) -> str:
+    if len(outs) == 1:
+        return f"{outs[0]} = {text}" if not text.startswith("(*") else f"({outs[0]},) = {text}"
+    return f"{', '.join(outs)} = {text}" if outs else text
+
+
+# ---- functions whose derivative is their own, and control flow ------------------------------------------------------
+
+
+def _scan(code: Code, eqn: Any, args: Sequence[str]) -> str:
+    p = eqn.params
+    consts, carry = jaxprs.scan_counts(p)
+    body = code.helper(p["jaxpr"], "body")
+    groups = (args[:consts], args[consts : consts + carry], args[consts + carry :])
+    lists = ", ".join(f"[{', '.join(group)}]" for group in groups)
+    text = (
+        f"{code.needs('scan')}({body}, {lists}, length={p['length']}, reverse={p['reverse']}, unroll={p['unroll']!r})"
+    )
+    return f"{text}[0]" if len(eqn.outvars) == 1 else text
+
+
+def _while(code: Code, eqn: Any, args: Sequence[str]) -> str:
+    p = eqn.params
+    test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
+    a, b = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    lists = ", ".join(f"[{', '.join(group)}]" for group in (args[:a], args[a:b], args[b:]))
+    text = f"{code.needs('while_loop')}({test}, {body}, {lists})"
+    return f"{text}[0]" if len(eqn.outvars) == 1 else text
+
+
+def _cond(code: Code, eqn: Any, args: Sequence[str]) -> str:
+    branches = [code.helper(branch, "branch") for branch in eqn.params["branches"]]
+    if len(branches) == 2:
+        return f"jax.lax.cond({', '.join([args[0], branches[1], branches[0], *args[1:]])})"
+    return f"jax.lax.switch({', '.join([args[0], '[' + ', '.join(branches) + ']', *args[1:]])})"
+
+
+def _linear_solve(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
+    lengths, solvers = eqn.params["const_lengths"], eqn.params["jaxprs"]
+    consts, at = [], 0
+    for length in lengths:
+        consts.append(args[at : at + length])
+        at += length
+    right = args[at:]
+    count = len(right)
+    matvec, vecmat, solve, transpose_solve = (
+        None if jaxpr is None else f"{code.helper(jaxpr, wish)}({', '.join([*known, '*b'])})"
+        for jaxpr, wish, known in zip(solvers, ("matvec", "vecmat", "solve", "transpose_solve"), consts, strict=True)
+    )
+    flat = code.needs("flat")
+    texts = [f"lambda b: {flat}({matvec})", f"({', '.join(right)},)", f"lambda _, b: {flat}({solve})"]
+    if transpose_solve is not None:
+        texts.append(f"lambda _, b: {flat}({transpose_solve})")
+    if solvers[0] is solvers[1] or jaxprs._structure(solvers[0]) == jaxprs._structure(solvers[1]):
+        texts.append("symmetric=True")
+    text = f"jax.lax.custom_linear_solve({', '.join(texts)})"
+    return f"{text}[0]" if count == 1 else text
+
+
+def _checkpoint(code: Code, eqn: Any, args: Sequence[str]) -> str:
+    policy = eqn.params["policy"]
+    known = [name for name, value in vars(jax.checkpoint_policies).items() if value is policy]
+    options = "" if policy is None else f", policy={code._object(policy, 'policy')}"
+    if known:
+        options = f", policy=jax.checkpoint_policies.{known[0]}"
+    return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')}{options})({', '.join(args)})"
+
+
+def _called(function: str) -> Callable:
+    def rule(code: Code, eqn: Any, args: Sequence[str]) -> str:
+        return f"{function}({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})"
+
+    return rule
+
+
+def _inlined(param: str) -> Callable:
+    def rule(code: Code, eqn: Any, args: Sequence[str]) -> str:
+        return f"{code.helper(eqn.params[param], eqn.params.get('name') or 'call')}({_arrays(args)})"
+
+    return rule
+
+
+def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
+    p = eqn.params
+    if is_straight(eqn):
+        return f"{code.helper(p['call_jaxpr'], _name_of(p['call_jaxpr']) or 'function')}({_arrays(args)})"
+    wish = _name_of(p["call_jaxpr"]) or "function"
+    if (text := spelling_of(wish, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)) is not None:
+        return text
+    count = len(p["call_jaxpr"].in_avals)
+    if p["num_consts"]:
+        raise Unspellable
+    jaxpr, consts, zeros = p["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
+    closed = core.ClosedJaxpr(jaxpr, consts)
+    key = jaxprs._structure(p["call_jaxpr"]), jaxprs._structure(closed)
+    if key not in code._helper_of:
+        name = code.scope.new(wish)
+        code._helper_of[key] = name  # before its rule is written: the rule may call the function
+        parameters, body = code._body(p["call_jaxpr"])
+        rule, rule_body = code._body(closed)
+        *rule_body, returned = rule_body
+        results = _results(returned)
+        outs, found = results[: len(zeros)], iter(results[len(zeros) :])
+        outs_avals = p["call_jaxpr"].out_avals
+        tangents = [_zero(aval) if zero else next(found) for zero, aval in zip(zeros, outs_avals, strict=True)]
+        one = len(zeros) == 1
+        pair = f"return {outs[0]}, {tangents[0]}" if one else f"return ({', '.join(outs)}), ({', '.join(tangents)})"
+        unpack = f"({', '.join(rule[:count])},), ({', '.join(rule[count:])},) = primals, tangents"
+        code.helpers.append(
+            f"@jax.custom_jvp\n{_definition(name, parameters, body)}\n\n\n"
+            f"@{name}.defjvp\n{_definition(f'{name}_jvp', ['primals', 'tangents'], [unpack, *rule_body, pair])}"
+        )
+    return f"{code._helper_of[key]}({_arrays(args)})"
+
+
+def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
+    p = eqn.params
+    wish = _name_of(p["call_jaxpr"]) or "function"
+    if (text := spelling_of(wish, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)) is not None:
+        return text
+    avals = p["call_jaxpr"].in_avals
+    if p["num_consts"]:
+        raise Unspellable
+    forward, consts = p["fwd_jaxpr_thunk"].call_wrapped(*[True] * len(avals))
+    trees = p["out_trees"]()
+    if len(trees) != 3:
+        raise Unspellable
+    passed_on = trees[2]  # for each residual the argument that it is, or None where the forward function computes it
+    closed = core.ClosedJaxpr(forward, consts)
+    outs = len(p["call_jaxpr"].out_avals)
+    computed = iter(closed.out_avals)
+    residuals = [avals[i] if i is not None else next(computed) for i in passed_on]
+
+    def backward(*xs: Any) -> list[Any]:
+        for store in getattr(p["bwd"], "stores", ()):
+            if store:
+                store.reset()
+        found = p["bwd"].call_wrapped(*xs) if hasattr(p["bwd"], "call_wrapped") else p["bwd"](*xs)
+        if isinstance(found, tuple) and found and isinstance(found[0], list):  # from JAX 0.11 on, with its tree
+            found = found[0]
+        return [
+            x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in zip(found, avals, strict=True)
+        ]
+
+    specs = [jaxprs._spec(aval) for aval in (*residuals, *p["call_jaxpr"].out_avals)]
+    pulled = jax.make_jaxpr(backward)(*specs)
+    key = jaxprs._structure(p["call_jaxpr"]), jaxprs._structure(closed), jaxprs._structure(pulled)
+    if key not in code._helper_of:
+        name = code.scope.new(wish)
+        code._helper_of[key] = name
+        parameters, body = code._body(p["call_jaxpr"])
+        forward_parameters, forward_body = code._body(closed)
+        *forward_body, returned = forward_body
+        results = _results(returned)
+        count = len(results) - outs
+        found = iter(results[:count])
+        kept = [forward_parameters[i] if i is not None else next(found) for i in passed_on]
+        out = results[count] if outs == 1 else f"({', '.join(results[count:])})"
+        pull_parameters, pull_body = code._body(pulled)
+        *pull_body, returned = pull_body
+        unpack = []
+        if kept:
+            unpack.append(f"({', '.join(pull_parameters[: len(kept)])},) = residuals")
+        unpack.append(f"({', '.join(pull_parameters[len(kept) :])},) = flat(cotangents)")
+        code.needs("flat")
+        back = f"return ({', '.join(_results(returned))},)"
+        code.helpers.append(
+            f"@jax.custom_vjp\n{_definition(name, parameters, body)}\n\n\n"
+            + _definition(
+                f"{name}_fwd",
+                forward_parameters,
+                [*forward_body, f"return {out}, ({', '.join(kept)}{',' * bool(kept)})"],
+            )
+            + "\n\n\n"
+            + _definition(f"{name}_bwd", ["residuals", "cotangents"], [*unpack, *pull_body, back])
+            + f"\n\n\n{name}.defvjp({name}_fwd, {name}_bwd)"
+        )
+    return f"{code._helper_of[key]}({_arrays(args)})"
+
+
+def _results(returned: str) -> list[str]:
+    """What a line ``return ...`` written by `Code._body` returns."""
+    text = returned.removeprefix("return ")
+    if text.startswith("(") and text.endswith(")"):
+        text = text[1:-1]
+    parts, depth = [""], 0
+    for letter in text:
+        depth += letter in "([{"
+        depth -= letter in ")]}"
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _zero(aval: Any) -> str:
+    if jnp.issubdtype(aval.dtype, jnp.inexact):
+        return f"jnp.zeros({tuple(aval.shape)}, {dtype_text(aval.dtype)})"
+    return f"np.zeros({tuple(aval.shape)}, jax.dtypes.float0)"
+
+
+def _name_of(closed: Any) -> str | None:
+    info = getattr(jaxprs.open_jaxpr(closed), "debug_info", None)
+    name = getattr(info, "func_name", None)
+    return None if name is None or "<" in name else name.split(".")[-1]
+
+
+_STRUCTURED: dict[str, Callable[[Code, Any, Sequence[str]], str | None]] = {
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+    "custom_linear_solve": _linear_solve,
+    "linear_solve": _linear_solve,
+    "checkpoint": _checkpoint,
+    "remat2": _checkpoint,
+    "custom_jvp_call": _custom_jvp,
+    "custom_vjp_call": _custom_vjp,
+    "device_put": _called(
+        "jax.device_put"
+    ),  # to where its argument is: code that is pasted elsewhere has other devices
+    "random_unwrap": _called("jax.random.key_data"),
+    "closed_call": _inlined("call_jaxpr"),
+    "core_call": _inlined("call_jaxpr"),
+}

@@ -1,0 +1,817 @@
+"""How an operation is spelled in plain ``jnp``.
+
+Every spelling is tried before it is taken: it is traced, and counts only if it gives the very operations that were
+recorded (`canonical`). So ``jnp.sum(x, axis=1)`` can be guessed from a reduction that has lost its arguments, and a wrong
+guess costs nothing. Where TensorFlow's function is another than `jnp`'s at single points, the plain name is taken if it
+does the same at the recorded values (`nearly`).
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import itertools
+import keyword
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core
+
+from ..core import jaxprs, recorder
+from ..ops import table
+
+# Arrays of more elements than this are not written out: the printed code takes them from names.
+WRITTEN_OUT = 100
+SPELLINGS_KEPT = 4096
+# Lines of code that can be broken are not longer than this.
+WIDTH = 100
+
+# Where printed code looks names up, and what it imports.
+_MODULES: dict[str, Any] = {
+    "jnp": jnp,
+    "jax.nn": jax.nn,
+    "jnp.linalg": jnp.linalg,
+    "jnp.fft": jnp.fft,
+    "jax.scipy.special": jax.scipy.special,
+    "jax.scipy.linalg": jax.scipy.linalg,
+    "jax.ops": jax.ops,
+    "jax.lax": jax.lax,
+}
+IMPORTS = "import jax\nimport jax.numpy as jnp\nimport numpy as np\n"
+SCOPE = {"jax": jax, "jnp": jnp, "np": np}
+
+
+class Unspellable(Exception):
+    """There is no code for this value or operation."""
+
+
+_spellings: dict[Any, str | None] = {}
+
+
+def spelling_of(
+    name: str, closed: Any, avals: Sequence[Any], args: Sequence[str], eqn: Any = None, static: tuple = ()
+) -> str | None:
+    """The first spelling that gives the operations of `closed`, with `args` filled in; None if there is none."""
+    if eqn is None:
+        texts, kinds = list(args), list(avals)
+    else:  # of a single equation's operands only the distinct variables are inputs of `closed`
+        variables = {v: (a, v.aval) for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)}
+        texts, kinds = [a for a, _ in variables.values()], [aval for _, aval in variables.values()]
+    symbols = list(dict.fromkeys(text for text in texts if is_name(text)))
+    inputs = [
+        ("input", symbols.index(text)) if is_name(text) else _literal_key(eval(text, dict(SCOPE)), aval)
+        for text, aval in zip(texts, kinds, strict=True)
+    ]
+    wanted = canonical(closed, inputs)
+    holes = [f"{{{i}}}" if is_name(arg) else arg for i, arg in enumerate(args)]
+    same = tuple(args.index(arg) for arg in args)
+    # The same canonical form may be `x[0]` of one shape and `x[:, 0]` of another.
+    shapes = tuple((aval.shape, aval.dtype) for aval in kinds)
+    key = (name, None if eqn is None else eqn.primitive.name, wanted, tuple(holes), same, static, shapes)
+    try:
+        if key not in _spellings:
+            if len(_spellings) >= SPELLINGS_KEPT:
+                _spellings.clear()
+            _spellings[key] = _find_spelling(name, closed, wanted, avals, holes, same, eqn, static)
+    except TypeError:  # something in there cannot be hashed
+        return None
+    found = _spellings[key]
+    return None if found is None else fill(found, args)
+
+
+def closed_equation(eqn: Any) -> Any:
+    """An equation as a program of its own, whose inputs are its distinct variables."""
+    free = list(dict.fromkeys(v for v in eqn.invars if not isinstance(v, core.Literal)))
+    params = eqn.primitive.get_bind_params(eqn.params)
+
+    def bind(*xs: Any) -> Any:
+        env = dict(zip(free, xs, strict=True))
+        return eqn.primitive.bind(*(v.val if isinstance(v, core.Literal) else env[v] for v in eqn.invars), **params)
+
+    return jax.make_jaxpr(bind)(*(jaxprs._spec(v.aval) for v in free))
+
+
+def is_name(arg: str) -> bool:
+    return arg.isidentifier() and not keyword.iskeyword(arg)
+
+
+def fill(template: str, args: Sequence[str]) -> str:
+    return re.sub(r"\{(\d+)\}", lambda m: args[int(m[1])], template)
+
+
+def _find_spelling(name, closed, wanted, avals, holes, same, eqn, static) -> str | None:
+    # what is written as a number stays a number while the spelling is tried
+    free = [i for i in range(len(holes)) if same[i] == i and holes[i].startswith("{")]
+    specs = []
+    for i in free:
+        aval = avals[i]
+        if not hasattr(aval, "shape"):
+            return None
+        specs.append(jaxprs._spec(aval))
+    tried = set()
+    for template in itertools.islice(_candidates(name, closed, avals, holes, eqn, wanted, static), 400):
+        if template in tried:
+            continue
+        tried.add(template)
+        try:
+            code = compile(fill(template, [f"a{same[i]}" for i in range(len(holes))]), "<spelling>", "eval")
+
+            def call(*xs: Any, code: Any = code) -> Any:
+                return eval(code, {**SCOPE, **{f"a{i}": x for i, x in zip(free, xs, strict=True)}})
+
+            traced, result = jax.make_jaxpr(call, return_shape=True)(*specs)
+            if canonical(traced) == wanted:
+                alone = isinstance(result, (list, tuple)) and len(traced.jaxpr.outvars) == 1
+                return f"{template}[0]" if alone else template
+        except Exception:  # it does not fit: the next one
+            continue
+    return None
+
+
+_INFIX = {
+    "add": "{} + {}",
+    "add_any": "{} + {}",
+    "sub": "{} - {}",
+    "subtract": "{} - {}",
+    "mul": "{} * {}",
+    "multiply": "{} * {}",
+    "div": "{} / {}",
+    "divide": "{} / {}",
+    "true_divide": "{} / {}",
+    "truediv": "{} / {}",
+    "floordiv": "{} // {}",
+    "floor_divide": "{} // {}",
+    "remainder": "{} % {}",
+    "power": "{} ** {}",
+    "pow": "{} ** {}",
+    "float_power": "{} ** {}",
+    "matmul": "{} @ {}",
+    "dot_general": "{} @ {}",
+    "less": "{} < {}",
+    "lt": "{} < {}",
+    "less_equal": "{} <= {}",
+    "le": "{} <= {}",
+    "greater": "{} > {}",
+    "gt": "{} > {}",
+    "greater_equal": "{} >= {}",
+    "ge": "{} >= {}",
+    "equal": "{} == {}",
+    "eq": "{} == {}",
+    "not_equal": "{} != {}",
+    "ne": "{} != {}",
+    "bitwise_and": "{} & {}",
+    "and": "{} & {}",
+    "bitwise_or": "{} | {}",
+    "or": "{} | {}",
+}
+_PREFIX = {
+    "neg": "-{}",
+    "negative": "-{}",
+    "not": "~{}",
+    "invert": "~{}",
+    "abs": "jnp.abs({})",
+    "copy": "jnp.copy({})",
+}
+# TensorFlow's and JAX's inner names for functions that the user knows by another.
+_ALIASES = {
+    "max": ["maximum"],
+    "min": ["minimum"],
+    "rem": ["fmod"],
+    "log_sum_exp": ["logsumexp"],
+    "reduce_logsumexp": ["logsumexp"],
+    "logistic": ["sigmoid"],
+    "select_n": ["where"],
+    "rev": ["flip"],
+    "acos": ["arccos"],
+    "asin": ["arcsin"],
+    "atan": ["arctan"],
+    "atan2": ["arctan2"],
+    "acosh": ["arccosh"],
+    "asinh": ["arcsinh"],
+    "atanh": ["arctanh"],
+    "pow": ["power"],
+    "lgamma": ["gammaln"],
+    "erf_inv": ["erfinv"],
+    "is_finite": ["isfinite"],
+    "broadcast_in_dim": ["broadcast_to", "expand_dims"],
+    "concat": ["concatenate"],
+    "l2_normalize": [],
+    "reduce_and": ["all"],
+    "reduce_or": ["any"],
+}
+
+
+# Functions of TensorFlow's that are more than one of `jnp`'s.
+_COMPOSED = {
+    "matmul": ["{0} @ {1}.T", "{0}.T @ {1}", "{0}.T @ {1}.T", "{0} @ {1}.mT", "{0}.mT @ {1}", "{0}.mT @ {1}.mT"],
+    "bias_add": ["{0} + {1}"],
+    "add_n": ["{0} + {1}", "{0} + {1} + {2}", "{0} + {1} + {2} + {3}"],
+    "accumulate_n": ["{0} + {1}", "{0} + {1} + {2}"],
+    "squared_difference": ["({0} - {1}) ** 2", "jnp.square({0} - {1})"],
+    "l2_loss": ["jnp.sum({0} ** 2) / 2", "jnp.sum(jnp.square({0})) / 2", "0.5 * jnp.sum({0} ** 2)"],
+    "rsqrt": ["1 / jnp.sqrt({0})", "jax.lax.rsqrt({0})"],
+    "complex": ["jax.lax.complex({0}, {1})"],
+}
+
+
+# Functions of TensorFlow's that differ from `jnp`'s at some points only, as `sqrt` does in its slope at 0, or that are
+# written there with other operations. They are spelled so where both give the same value and derivative at what was
+# recorded; where they do not, what TensorFlow does is written out. AXIS is the static argument `axis`, and so on.
+_NEARLY = {
+    "sqrt": "jnp.sqrt({0})",
+    "rsqrt": "jax.lax.rsqrt({0})",
+    "abs": "jnp.abs({0})",
+    "abs_real": "jnp.abs({0})",
+    "pow": "{0} ** {1}",
+    "maximum": "jnp.maximum({0}, {1})",
+    "minimum": "jnp.minimum({0}, {1})",
+    "clip_by_value": "jnp.clip({0}, {1}, {2})",
+    "relu6": "jax.nn.relu6({0})",
+    "leaky_relu": "jax.nn.leaky_relu({0}, {1})",
+    "elu": "jax.nn.elu({0})",
+    "selu": "jax.nn.selu({0})",
+    "norm": "jnp.linalg.norm({0}, axis=AXIS)",
+    "l2_normalize": "{0} / jnp.linalg.norm({0}, axis=AXIS, keepdims=True)",
+    "reduce_std": "jnp.std({0}, axis=AXIS)",
+    "reduce_variance": "jnp.var({0}, axis=AXIS)",
+    "moments": "jnp.mean({0}, axis=AXES), jnp.var({0}, axis=AXES)",
+    "floordiv": "{0} // {1}",
+    "unsorted_segment_sum": "jax.ops.segment_sum({0}, {1}, num_segments=NUM_SEGMENTS)",
+    "segment_sum": "jax.ops.segment_sum({0}, {1}, num_segments=NUM_SEGMENTS)",
+    "reduce_euclidean_norm": "jnp.linalg.norm({0}, axis=AXIS)",
+    "cumsum": "jnp.flip(jnp.cumsum(jnp.flip({0}, AXIS), AXIS), AXIS)",
+    "xlogy": "jax.scipy.special.xlogy({0}, {1})",
+    "divide_no_nan": "{0} / {1}",
+    "unstack": "jnp.unstack({0}, axis=AXIS)",
+    "gather_nd": "{0}[tuple(jnp.moveaxis({1}, -1, 0))]",
+    "tensor_scatter_nd_update": "{0}.at[tuple(jnp.moveaxis({1}, -1, 0))].set({2})",
+    "tensor_scatter_nd_add": "{0}.at[tuple(jnp.moveaxis({1}, -1, 0))].add({2})",
+    "softmax_cross_entropy": "-jnp.sum({0} * jax.nn.log_softmax({1}), axis=-1)",
+    "sparse_softmax_cross_entropy": ("-jnp.take_along_axis(jax.nn.log_softmax({1}), {0}[..., None], axis=-1)[..., 0]"),
+    "sigmoid_cross_entropy": "jax.nn.softplus({1}) - {1} * {0}",
+}
+
+
+def nearly(op: recorder.Op, inputs: Sequence[Any], args: Sequence[str], wanted: Sequence[int]) -> str | None:
+    """The spelling in `_NEARLY`, if it does the same at the recorded values."""
+    template = _NEARLY.get(op.name.strip("_"))
+    if template is None or any(isinstance(x, jax.core.Tracer) for x in inputs):
+        return None
+    try:
+        text = template
+        for key, value in dict(op.key[1]).items() if re.search("[A-Z]{3}", template) else ():
+            text = text.replace(key.upper(), literal(_one(value)))
+        code = compile(fill(text, [f"a{i}" for i in range(len(args))]), "<spelling>", "eval")
+        numbers = {i for i, arg in enumerate(args) if not is_name(arg)}
+
+        def spelled(*xs: Any) -> Any:
+            known = {f"a{i}": eval(args[i], dict(SCOPE)) if i in numbers else x for i, x in enumerate(xs)}
+            return jax.tree.leaves(eval(code, {**SCOPE, **known}))
+
+        if _same_at(lambda *xs: jax.tree.leaves(op.fn(*xs)), spelled, inputs, wanted):
+            return fill(text, [f"({arg})" if arg.startswith("-") else arg for arg in args])
+    except Exception:  # it does not fit, or cannot be written
+        pass
+    return None
+
+
+def _one(value: Any) -> Any:
+    return value[0] if isinstance(value, tuple) and len(value) == 1 else value
+
+
+def _same_at(fn: Callable, other: Callable, inputs: Sequence[Any], wanted: Sequence[int]) -> bool:
+    """Whether two functions have the same value there, and the same derivative by the inputs that are wanted."""
+    moving = [i for i in wanted if jnp.issubdtype(inputs[i].dtype, jnp.inexact)]
+
+    def pulled(f: Callable) -> list[np.ndarray]:
+        def of_moving(*xs: Any) -> Any:
+            return f(*(xs[moving.index(i)] if i in moving else x for i, x in enumerate(inputs)))
+
+        if not moving:
+            return list(of_moving())
+        outs, pull = jax.vjp(of_moving, *(inputs[i] for i in moving))
+        ones = [jnp.linspace(1.0, 2.0, max(y.size, 1))[: y.size].reshape(y.shape).astype(y.dtype) for y in outs]
+        # a zero that comes back must do the same, too: it meets an infinite slope behind a `where`
+        return [*outs, *pull(ones), *pull([jnp.zeros_like(y) for y in outs])]
+
+    pairs = list(zip(pulled(fn), pulled(other), strict=True))
+    return all(
+        x.dtype == y.dtype and x.shape == y.shape and bool(jnp.allclose(x, y, rtol=3e-6, atol=1e-6, equal_nan=True))
+        for x, y in pairs
+    )
+
+
+def _names(name: str) -> Iterator[str]:
+    plain = name.strip("_")
+    yield from (plain, name, plain.removeprefix("reduce_"), *_ALIASES.get(plain, ()))
+    if "_" in plain:
+        yield plain.replace("_", "")
+
+
+def static_arguments(op: recorder.Op) -> tuple[Any, ...]:
+    """The static arguments of an operation with TensorFlow's name."""
+    try:
+        what, given = op.key
+        return tuple(value for _, value in given) if callable(what) else ()
+    except (TypeError, ValueError):
+        return ()
+
+
+def _candidates(
+    name: str, closed: Any, avals: Sequence[Any], holes: Sequence[str], eqn: Any, wanted: Any, static: tuple
+) -> Iterator[str]:
+    """Guesses at how an operation of this name might be spelled, the nicest first."""
+    plain = name.strip("_")
+    safe = [f"({hole})" if hole.startswith("-") else hole for hole in holes]
+    flat = ", ".join(holes)
+    options = [*_options(closed), *_from_static(static)]
+    outs = [v.aval for v in jaxprs.open_jaxpr(closed).outvars]
+    if len(holes) == 2:
+        if plain in _INFIX:
+            yield _INFIX[plain].format(*safe)
+        yield from (template.format(*safe) for n in _names(name) if (template := _INFIX.get(n)))
+    if len(holes) == 1 and plain in _PREFIX:
+        yield _PREFIX[plain].format(safe[0])
+    yield from _cuts(wanted, avals)
+    yield from (text.format(*safe) for text in _COMPOSED.get(plain, ()) if text.count("{") == len(safe))
+    if len(outs) == 1:
+        yield from _special(plain, closed, holes, safe, outs[0], eqn)
+    if plain == "split" and len(static) == 2 and isinstance(static[0], tuple) and len(set(static[0])) == 1:
+        yield f"jnp.split({safe[0]}, {len(static[0])}, {static[1]})"
+    alone = ", ".join(hole for hole in holes if hole.startswith("{"))
+    for module, namespace in _MODULES.items():
+        for found in dict.fromkeys(_names(name)):
+            if not callable(getattr(namespace, found, None)):
+                continue
+            for given in dict.fromkeys((flat, alone)):
+                yield f"{module}.{found}({given})"
+                yield from (f"{module}.{found}({given}, {option})" for option in options)
+            if len(holes) > 1:
+                yield f"{module}.{found}([{flat}])"
+                yield from (f"{module}.{found}([{flat}], {option})" for option in options)
+            if len(holes) == 2:
+                yield f"{module}.{found}({holes[1]}, {holes[0]})"
+                yield from (f"{module}.{found}({holes[0]}, {option}, initial={holes[1]})" for option in options)
+    if eqn is not None and eqn.primitive.name not in jaxprs.JIT:
+        yield from _lax_calls(eqn, holes)
+
+
+def _from_static(static: tuple) -> Iterator[str]:
+    """Static arguments as they would follow the arrays."""
+    try:
+        texts = [literal(value) for value in static]
+        short = [literal(v[0] if isinstance(v, tuple) and len(v) == 1 else v) for v in static]
+    except Unspellable:
+        return
+    for some in (short, texts):
+        for count in range(len(some), 0, -1):
+            yield ", ".join(some[:count])
+
+
+def _cuts(wanted: Any, avals: Sequence[Any]) -> Iterator[str]:
+    """``x[0]``, ``x[:, 1:3]``, ``x[..., None]``: cuts and regroupings written as an index."""
+    rows, results, _ = wanted
+    kinds = [row[0] for row in rows]
+    if (
+        kinds not in (["slice"], ["slice", "regroup"], ["regroup"])
+        or rows[0][2] != (("input", 0),)
+        or len(results) != 1
+    ):
+        return
+    shape, out = tuple(avals[0].shape), rows[-1][3][0][0]
+    starts, limits, strides = rows[0][1] if kinds[0] == "slice" else ((0,) * len(shape), shape, None)
+    parts, at = [], 0
+    for a, b, step, size in zip(starts, limits, strides or (1,) * len(shape), shape, strict=True):
+        length = -(-(b - a) // step)
+        while length != 1 and at < len(out) and out[at] == 1:
+            parts.append("None")
+            at += 1
+        if at < len(out) and out[at] == length and (length != 1 or size == 1 or len(out) == len(shape)):
+            step_text = "" if step == 1 else f":{step}"
+            parts.append(f"{a or ''}:{'' if b >= size else b}{step_text}")
+            at += 1
+        else:
+            parts.append(str(a))
+    parts += ["None"] * (len(out) - at)
+    while len(parts) > 1 and parts[-1] == ":":
+        parts.pop()
+    yield f"{{0}}[{', '.join(parts)}]"
+
+
+def _options(closed: Any) -> Iterator[str]:
+    """Keyword arguments that could have led to the parameters that occur in a jaxpr."""
+    seen: dict[str, None] = {}
+    axes: list[Any] = []
+    for eqn in _all_equations(jaxprs.open_jaxpr(closed)):
+        for name in ("axes", "axis", "dimension", "dimensions", "permutation"):
+            value = eqn.params.get(name)
+            value = tuple(map(int, value)) if isinstance(value, tuple) and value else value
+            if value is not None and value not in axes:
+                axes.append(value)
+    for value in axes:
+        if isinstance(value, tuple) and len(value) == 1:
+            seen[f"axis={value[0]}"] = None
+            seen[f"axis={value[0]}, keepdims=True"] = None
+        seen[f"axis={value}"] = None
+        seen[f"axis={value}, keepdims=True"] = None
+    seen["keepdims=True"] = None
+    out = jaxprs.open_jaxpr(closed).outvars[0].aval if jaxprs.open_jaxpr(closed).outvars else None
+    if out is not None and getattr(out, "shape", None):
+        seen[f"{out.shape[-1]}"] = None
+        seen[f"num_segments={out.shape[0]}"] = None
+    yield from seen
+
+
+def _all_equations(jaxpr: Any) -> Iterator[Any]:
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for inner in jaxprs._inner(eqn.params):
+            yield from _all_equations(jaxprs.open_jaxpr(inner))
+
+
+def _special(plain: str, closed: Any, holes: Sequence[str], safe: Sequence[str], out: Any, eqn: Any) -> Iterator[str]:
+    """Spellings that need shapes or parameters."""
+    x = safe[0] if safe else ""
+    shape, dtype = tuple(getattr(out, "shape", ())), getattr(out, "dtype", None)
+    params: dict[str, Any] = {}
+    for inner in _all_equations(jaxprs.open_jaxpr(closed)):
+        params = {**inner.params, **params}
+    name = plain.removeprefix("reduce_")
+    if name in ("reshape", "ravel"):
+        yield f"{x}.ravel()" if len(shape) == 1 else f"{x}.reshape{shape}"
+        yield f"{x}.reshape({shape})"
+    if name in ("transpose", "matrix_transpose", "swapaxes", "moveaxis", "permute_dims"):
+        yield f"{x}.T"
+        yield f"jnp.transpose({x}, {params.get('permutation')})"
+    if name in ("convert_element_type", "astype", "cast"):
+        yield f"{x}.astype({dtype_text(dtype)})"
+        yield f"jnp.asarray({x}, {dtype_text(dtype)})"
+    if name in ("broadcast_to", "broadcast_in_dim", "broadcast_arrays", "fill", "tile", "expand_dims"):
+        dims = params.get("broadcast_dimensions", ())
+        new = tuple(i for i in range(len(shape)) if i not in dims)
+        if math.prod(shape[i] for i in new) == 1 and new:
+            yield f"{x}[{', '.join('None' if i in new else ':' for i in range(max(new) + 1))}]"
+            yield f"jnp.expand_dims({x}, {new})"
+        yield f"jnp.broadcast_to({x}, {shape})"
+        yield f"jnp.full({shape}, {x})"
+        yield f"jax.lax.broadcast_in_dim({x}, {shape}, {literal(tuple(dims))})"
+    if name in ("squeeze",):
+        dims = tuple(params.get("dimensions", ()))
+        yield f"jnp.squeeze({x}, {dims[0] if len(dims) == 1 else dims})"
+        yield f"jax.lax.squeeze({x}, {dims})"
+    if name in ("take", "gather", "embedding_lookup") and len(holes) == 2:
+        dims = params.get("dimension_numbers")
+        axis = getattr(dims, "start_index_map", (0,))[:1]
+        for mode in ("", ', mode="clip"', ', mode="fill"', ", mode='fill', fill_value=0"):
+            yield f"jnp.take({holes[0]}, {holes[1]}{f', axis={axis[0]}' if axis else ''}{mode})"
+    if name in ("integer_pow", "pow") and "y" in params:
+        yield f"{x} ** {params.get('y')}"
+    if name == "square":
+        yield f"jnp.square({x})"
+    if name == "select_n" and len(holes) == 3:
+        yield f"jnp.where({holes[0]}, {holes[2]}, {holes[1]})"
+    if name in ("concatenate", "concat", "stack", "hstack", "vstack"):
+        axis = params.get("dimension", 0)
+        yield f"jnp.{'concatenate' if name == 'concat' else name}([{', '.join(holes)}], {axis})"
+        yield f"jnp.stack([{', '.join(holes)}], {axis})"
+    if name in ("rev", "flip"):
+        yield f"jnp.flip({x}, {tuple(params.get('dimensions', ()))})"
+    if name in ("iota", "arange"):
+        yield f"jnp.arange({shape[0] if shape else 0}, dtype={dtype_text(dtype)})"
+        yield f"jax.lax.broadcasted_iota({dtype_text(dtype)}, {shape}, {params.get('dimension')})"
+    if name == "one_hot" and shape:
+        yield f"jax.nn.one_hot({holes[0]}, {shape[-1]})"
+        yield f"jax.nn.one_hot({holes[0]}, {shape[-1]}, dtype={dtype_text(dtype)})"
+    if name in ("dynamic_slice",):
+        yield f"jax.lax.dynamic_slice({holes[0]}, [{', '.join(holes[1:])}], {params.get('slice_sizes')})"
+    if name in ("dynamic_update_slice",):
+        yield f"jax.lax.dynamic_update_slice({holes[0]}, {holes[1]}, [{', '.join(holes[2:])}])"
+    if name in ("clip", "clamp") and len(holes) == 3:
+        yield f"jnp.clip({holes[0]}, {holes[1]}, {holes[2]})"
+        yield f"jnp.clip({holes[1]}, {holes[0]}, {holes[2]})"
+        yield f"jax.lax.clamp({', '.join(holes)})"
+    if name in ("einsum", "dot_general", "tensordot", "dot") and len(holes) == 2:
+        if (dims := params.get("dimension_numbers")) is not None and eqn is not None:
+            yield from _einsums(dims, [len(v.aval.shape) for v in eqn.invars], holes)
+
+
+def _einsums(dims: Any, ranks: Sequence[int], holes: Sequence[str]) -> Iterator[str]:
+    (left, right), (batch_left, batch_right) = dims
+    letters = iter("ijklmnopqrstuvw")
+    a = [next(letters) for _ in range(ranks[0])]
+    b = [""] * ranks[1]
+    for i, j in (*zip(left, right, strict=True), *zip(batch_left, batch_right, strict=True)):
+        b[j] = a[i]
+    b = [x or next(letters) for x in b]
+    out = [a[i] for i in batch_left] + [x for i, x in enumerate(a) if i not in (*left, *batch_left)]
+    out += [x for j, x in enumerate(b) if j not in (*right, *batch_right)]
+    first, second, orders = "".join(a), "".join(b), [out]
+    if len(out) <= 4:
+        orders += [list(order) for order in itertools.permutations(out)]
+    for order in orders:
+        yield f"jnp.einsum({f'{first},{second}->' + ''.join(order)!r}, {holes[0]}, {holes[1]})"
+        yield f"jnp.einsum({f'{second},{first}->' + ''.join(order)!r}, {holes[1]}, {holes[0]})"
+    yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(left)})"
+
+
+def _lax_calls(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
+    """The function of `jax.lax` with the primitive's name and parameters; then the primitive itself."""
+    name = eqn.primitive.name.replace("-", "_")
+    parameters = {}
+    for key, value in eqn.params.items():
+        try:
+            parameters[key] = literal(value)
+        except Unspellable:
+            parameters[key] = ""
+    for found in (name, name.replace("_", ""), f"linalg.{name}"):
+        function = getattr(jax.lax.linalg if "." in found else jax.lax, found.split(".")[-1], None)
+        if callable(function):
+            accepted = inspect.signature(function).parameters
+            known = [f"{k}={v}" for k, v in parameters.items() if k in accepted and v]
+            some = [text for text in known if not text.endswith("=None")]
+            for lists in (
+                ", ".join(holes),
+                f"{holes[0]}, [{', '.join(holes[1:])}]" if holes else "",
+                f"[{', '.join(holes)}]",
+            ):
+                yield f"jax.lax.{found}({', '.join([lists, *some])})"
+                yield f"jax.lax.{found}({', '.join([lists, *known])})"
+    if hasattr(core.primitives, f"{name}_p") and all(parameters.values()):
+        items = [*holes, *(f"{k}={v}" for k, v in parameters.items())]
+        yield f"jax.extend.core.primitives.{name}_p.bind({', '.join(items)})"
+
+
+def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
+    """What a jaxpr computes, as hashable data.
+
+    Nested ``jit`` is written out, what nobody reads is left out, what is known is computed, and of several primitives
+    that do the same, as ``squeeze`` and ``reshape`` may, one stands for all.
+    """
+    jaxpr = jaxprs.open_jaxpr(closed)
+    rows: list[Any] = []
+    made: dict[Any, Any] = {}  # by value: the row that made it
+    numbers = itertools.count()
+
+    def add(row: tuple, count: int) -> list[Any]:
+        outs = [("value", next(numbers)) for _ in range(count)]
+        rows.append((outs, row))
+        made.update((out, row) for out in outs)
+        return outs
+
+    def run(jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        env: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_constant_key, consts), strict=True))
+        env.update(zip(jaxpr.invars, inputs, strict=True))
+
+        def read(v: Any) -> Any:
+            return _literal_key(v.val, v.aval) if isinstance(v, core.Literal) else env[v]
+
+        for eqn in jaxpr.eqns:
+            ins = tuple(map(read, eqn.invars))
+            if eqn.primitive.name in jaxprs.JIT:
+                inner = eqn.params["jaxpr"]
+                outs = run(jaxprs.open_jaxpr(inner), jaxprs._consts(inner), ins)
+            elif is_straight(eqn):
+                inner = eqn.params["call_jaxpr"]
+                outs = run(jaxprs.open_jaxpr(inner), jaxprs._consts(inner), ins)
+            elif (same := _same_as(eqn, ins)) is not None:
+                outs = [same]
+            elif (row := _moved(eqn, ins, made)) is not None:
+                outs = add(row, 1)
+            else:
+                avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
+                params = tuple(
+                    (key, _plain(value))
+                    for key, value in jaxprs._parameters(eqn.primitive, eqn.params)
+                    if key != "name" and eqn.params[key] is not None and not _default(key, eqn.params[key], avals)
+                )
+                name = "add" if eqn.primitive.name == "add_any" else eqn.primitive.name
+                outs = add((name, params, ins, avals), len(eqn.outvars))
+            env.update(zip(eqn.outvars, outs, strict=True))
+        return [read(v) for v in jaxpr.outvars]
+
+    given = [("input", i) for i in range(len(jaxpr.invars))] if inputs is None else inputs
+    results = run(jaxpr, jaxprs._consts(closed), given)
+    return _live(rows, results, [v.aval for v in jaxpr.outvars])
+
+
+def is_straight(eqn: Any) -> bool:
+    """Whether a function is one of `ops.table.straight`: value and derivative are those of the plain function in it."""
+    info = getattr(eqn.params.get("jvp_jaxpr_fun"), "debug_info", None)
+    return getattr(info, "func_filename", None) == table.__file__
+
+
+def _default(key: str, value: Any, avals: Sequence[Any]) -> bool:
+    """Whether a parameter says what its absence says, too."""
+    return key == "preferred_element_type" and value == avals[0][1]
+
+
+# More elements are not computed beforehand.
+_FOLDED = 16
+
+
+def _same_as(eqn: Any, ins: Sequence[Any]) -> Any:
+    """The value that an equation gives back unchanged, or the number that it computes from numbers."""
+    name, out = eqn.primitive.name, eqn.outvars[0].aval
+    if name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
+        return ins[0]
+    if name == "slice" and eqn.invars[0].aval.shape == out.shape and set(eqn.params["strides"] or [1]) == {1}:
+        return ins[0]
+    if name == "dynamic_slice" and eqn.invars[0].aval.shape == out.shape:
+        return ins[0]
+    if name == "mul" and len(ins) == 2:  # by one
+        for x, other, v in ((ins[0], ins[1], eqn.invars[1]), (ins[1], ins[0], eqn.invars[0])):
+            if (one := _known(x)) is not None and (one == 1).all() and v.aval.shape == out.shape:
+                return other
+    if name == "select_n" and (which := _known(ins[0])) is not None and which.ndim == 0:
+        return ins[1 + int(which)]
+    if len(eqn.outvars) == 1 and not eqn.effects and ins and out.size <= _FOLDED and not jaxprs.among(eqn.params):
+        known = [_known(x) for x in ins]
+        if all(x is not None for x in known):
+            with jax.ensure_compile_time_eval():
+                found = eqn.primitive.bind(*map(jnp.asarray, known), **eqn.primitive.get_bind_params(eqn.params))
+            return _literal_key(np.asarray(found), out)
+    return None
+
+
+def _known(x: Any) -> np.ndarray | None:
+    """The value behind `_literal_key`."""
+    if x[0] != "literal":
+        return None
+    try:
+        return np.asarray(eval(x[1], {"nan": math.nan, "inf": math.inf}), x[2]).reshape(x[3])
+    except (NameError, TypeError):  # nanj; a dtype that NumPy does not know
+        return None
+
+
+def _moved(eqn: Any, ins: Sequence[Any], made: dict[Any, Any]) -> tuple | None:
+    """Primitives that only cut or regroup, each written in one way."""
+    name, params, out = eqn.primitive.name, eqn.params, eqn.outvars[0].aval
+    avals = ((out.shape, getattr(out, "dtype", None)),)
+    before = tuple(getattr(eqn.invars[0].aval, "shape", ())) if eqn.invars else ()
+    if name in ("squeeze", "reshape", "broadcast_in_dim") and ins and params.get("dimensions") != ():
+        if name == "reshape" and params.get("dimensions") is not None:
+            return None
+        if math.prod(before) == math.prod(out.shape) and len(ins) == 1:
+            while (row := made.get(ins[0])) is not None and row[0] == "regroup":
+                ins = row[2]
+            return ("regroup", (), tuple(ins), avals)
+    if name == "square" or name == "integer_pow" and params["y"] == 2:
+        return ("mul", (), (ins[0], ins[0]), avals)
+    if name == "dynamic_slice" and len(ins) == 1 + len(before):
+        known = [_known(x) for x in ins[1:]]
+        if all(x is not None for x in known):
+            sizes = params["slice_sizes"]
+            starts = tuple(min(max(int(x), 0), n - size) for x, n, size in zip(known, before, sizes, strict=True))  # type: ignore[arg-type]
+            limits = tuple(a + size for a, size in zip(starts, sizes, strict=True))
+            return ("slice", (starts, limits, None), tuple(ins[:1]), avals)
+    if name == "slice":
+        strides = params["strides"]
+        strides = None if strides is None or set(strides) <= {1} else tuple(strides)
+        starts, limits = tuple(params["start_indices"]), tuple(params["limit_indices"])
+        if strides is not None:  # up to the last element taken
+            ends = zip(starts, limits, strides, strict=True)
+            limits = tuple(a + (max(b - a - 1, -1) // step) * step + 1 for a, b, step in ends)
+        if (row := made.get(ins[0])) is not None and row[0] == "slice" and row[1][2] is None:  # a cut of a cut
+            limits = tuple(map(operator.add, row[1][0], limits))
+            starts, ins = tuple(map(operator.add, row[1][0], starts)), row[2]
+        cut = (starts, limits, strides)
+        return ("slice", cut, tuple(ins), avals)
+    return None
+
+
+def _plain(parameter: Any) -> Any:
+    # JAX keeps a NumPy integer where it was given one; it is the same axis
+    if isinstance(parameter, tuple):
+        if len(parameter) == 2 and isinstance(parameter[0], type) and issubclass(parameter[0], np.integer):
+            return (int, int(parameter[1]))
+        return tuple(map(_plain, parameter))
+    return parameter
+
+
+def _live(rows: list[Any], results: list[Any], avals: Sequence[Any]) -> Any:
+    needed, kept = set(results), []
+    for outs, row in reversed(rows):
+        if any(out in needed for out in outs):
+            needed.update(row[2])
+            kept.append((outs, row))
+    renamed: dict[Any, Any] = {}
+    final = []
+    for outs, (name, params, ins, out_avals) in reversed(kept):
+        final.append((name, params, tuple(renamed.get(x, x) for x in ins), out_avals))
+        for out in outs:
+            renamed[out] = ("value", len(renamed))
+    return (
+        tuple(final),
+        tuple(renamed.get(x, x) for x in results),
+        tuple((a.shape, a.dtype, a.weak_type) for a in avals),
+    )
+
+
+def _literal_key(value: Any, aval: Any) -> Any:
+    return ("literal", repr(np.asarray(value).tolist()), str(aval.dtype), tuple(aval.shape))
+
+
+def _constant_key(value: Any) -> Any:
+    if getattr(value, "ndim", 1) == 0 and not isinstance(value, jax.core.Tracer) and hasattr(value, "dtype"):
+        return ("literal", repr(np.asarray(value).tolist()), str(value.dtype), ())
+    return ("constant", jaxprs._Same(value))
+
+
+# ---- literals -------------------------------------------------------------------------------------------------------
+
+
+def dtype_text(dtype: Any) -> str:
+    """``jnp.float32``."""
+    name = np.dtype(dtype).name
+    return "jnp.bool_" if name == "bool" else f"jnp.{name}" if hasattr(jnp, name) else f"np.dtype({name!r})"
+
+
+def number(x: Any) -> str:
+    """A Python number, or one element of an array, as code."""
+    found = np.asarray(x)
+    if found.dtype.kind in "biu":
+        return repr(found.item())
+    if found.dtype.kind == "c":
+        item = found.item()
+        return f"complex({_float(item.real)}, {_float(item.imag)})"
+    if isinstance(x, float) or found.dtype == np.float64:
+        return _float(float(found))
+    return _float(str(found[()]))
+
+
+def _float(x: Any) -> str:
+    text = repr(x) if isinstance(x, float) else x
+    if "nan" in text:
+        return "jnp.nan"
+    return text.replace("inf", "jnp.inf")
+
+
+def array_text(x: Any) -> str | None:
+    """An array as code, None if it is too large (or is no array of numbers)."""
+    if jnp.issubdtype(x.dtype, jax.dtypes.extended):
+        data = jax.random.key_data(x)
+        inner = array_text(data)
+        return None if inner is None else f"jax.random.wrap_key_data({inner})"
+    weak = bool(getattr(getattr(x, "aval", None), "weak_type", False))
+    found, dtype = np.asarray(x), dtype_text(x.dtype)
+    if not found.shape:
+        return number(found) if weak else f"{dtype}({number(found)})"
+    if found.size == 0:
+        return f"jnp.zeros({found.shape}, {dtype})"
+    first = found.flat[0]
+    if (found == first).all() and not (found.dtype.kind == "f" and first == 0 and np.signbit(found).any()):
+        fill = {"0": "zeros", "1": "ones"}.get(number(first).removesuffix(".0"))
+        return f"jnp.{fill}({found.shape}, {dtype})" if fill else f"jnp.full({found.shape}, {number(first)}, {dtype})"
+    if found.ndim == 1 and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
+        return f"jnp.arange({found.size}, dtype={dtype})"
+    if found.size > WRITTEN_OUT:
+        return None
+    text = f"jnp.array({_nested(found)}, {dtype})"
+    if len(text) <= WIDTH or found.ndim == 1:
+        return text
+    rows = "".join(f"        {_nested(row)},\n" for row in found)
+    return f"jnp.array(\n    [\n{rows}    ],\n    {dtype},\n)"
+
+
+def _nested(found: np.ndarray) -> str:
+    if not found.ndim:
+        return number(found)
+    return f"[{', '.join(map(_nested, found))}]"
+
+
+def literal(value: Any) -> str:
+    """A primitive's parameter as code."""
+    if value is None or isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum):
+        return repr(value)
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, np.integer):
+        return str(int(value))
+    if type(value).__name__ == "FftType":
+        return repr(value.name)
+    if isinstance(value, enum.Enum):
+        kind = type(value)
+        if getattr(jax.lax, kind.__name__, None) is kind:
+            return f"jax.lax.{kind.__name__}.{value.name}"
+        raise Unspellable(value)
+    if isinstance(value, np.dtype) or isinstance(value, type) and issubclass(value, np.generic):
+        return dtype_text(value)
+    if isinstance(value, np.ndarray):
+        if value.size > WRITTEN_OUT:
+            raise Unspellable(value)
+        return f"np.array({value.tolist()!r}, {dtype_text(value.dtype)})"
+    kind = type(value)
+    if getattr(jax.lax, kind.__name__, None) is kind:  # GatherDimensionNumbers and its kin
+        fields = getattr(value, "_fields", None) or [f for f in getattr(kind, "__dataclass_fields__", ())]
+        return f"jax.lax.{kind.__name__}({', '.join(f'{f}={literal(getattr(value, f))}' for f in fields)})"
+    if kind is tuple:
+        return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
+    if kind is list:
+        return f"[{', '.join(map(literal, value))}]"
+    raise Unspellable(value)

@@ -1,0 +1,239 @@
+"""The backward pass, one operation at a time, and the first number in it that is none.
+
+The sweep is `derivatives.sweep_steps`, the one that `gradient` runs: what is shown is what happens.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..core import recorder
+from ..core import sweep as derivatives
+from ..core.program import extract, leading, list_entries
+from ..core.recorder import Entry
+from ..tape import GradientTape, _accessed, _cotangents, _no_source, _source_arrays, _targets
+from ..values.errors import NonFiniteError
+from ..values.structures import Structure, conjugate
+from . import listing
+from .listing import Line, Names, bold, faint, line_of, page, table_html, type_of, value_text
+
+# ---- step by step ---------------------------------------------------------------------------------------------------
+
+
+class BackwardStep(NamedTuple):
+    """One operation of the reverse sweep.
+
+    `incoming` are the cotangents of its outputs, complete; `outgoing` what it adds to those of its inputs. Both are
+    pairs (name, array). `number` is the operation's place on the tape, and `of` the name of what is differentiated.
+    """
+
+    number: int
+    entry: Entry
+    of: str
+    incoming: tuple[tuple[str, Any], ...]
+    outgoing: tuple[tuple[str, Any], ...]
+
+    @property
+    def operation(self) -> str:
+        return self.entry.op.name.strip("_")
+
+    @property
+    def line(self) -> Line | None:
+        return line_of(self.entry.where)
+
+    def __str__(self) -> str:
+        where = f"   {self.line}  {self.line.text}" if self.line else ""
+        return "\n".join([f"{self.number:>4}  {self.operation}{where}", *self._rows()])
+
+    def _rows(self) -> Iterator[str]:
+        for arrow, values in (("in ", self.incoming), ("out", self.outgoing)):
+            for name, x in values:
+                head = f"      {arrow}  ∂{self.of}/∂{name}: {type_of(x)} = "
+                yield head + value_text(x, len(head))
+
+    def _repr_html_(self) -> str:
+        return page(_html_rows([self]))
+
+
+class Backward:
+    """The backward pass of `GradientTape.steps`: iterate to walk it, as often as you like.
+
+    `gradients` are what the sweep arrives at: exactly those of `GradientTape.gradient`, structured as its sources.
+    """
+
+    def __init__(self, tape: GradientTape, target: Any, sources: Any, output_gradients: Any, spaces: Sequence[dict]):
+        recording = tape._usable()
+        targets, self._structure = _targets(target), Structure(sources, _no_source)
+        arrays, self._owner = _source_arrays(recording, self._structure.leaves)
+        accessed = _accessed(recording, self._structure.leaves)
+        ends = [leaf.array for leaf in targets]
+        numbered, _ = list_entries(recording, ends, arrays, accessed)
+        found, _ = leading(numbered, recording.entries)
+        self._entries = [(position, recording.entries[position]) for position, _, _ in found]
+        self._program, self._values = extract(recording, ends, arrays, accessed)
+        with recorder.outside():
+            self._seeds = [conjugate(x) for x in _cotangents(targets, target, output_gradients)]
+        self._names = Names(recording, spaces)
+        self._of = self._names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
+        self.recording = recording
+
+    def __len__(self) -> int:
+        return len(self._program.steps)
+
+    def __iter__(self) -> Iterator[BackwardStep]:
+        return self._walk({})
+
+    def _walk(self, ct: dict[int, Any]) -> Iterator[BackwardStep]:
+        sweep = derivatives.sweep_steps(self._program, self._values, self._seeds, ct)
+        while True:
+            with recorder.outside():  # nobody's tape records that we look; but not while the user has the step
+                try:
+                    at, back = next(sweep)
+                except StopIteration:
+                    return
+            step, (number, entry) = self._program.steps[at], self._entries[at]
+            incoming = [(entry.outputs[j], ct[step.outs[j]]) for j in step.present if step.outs[j] in ct]
+            outgoing = [(entry.inputs[i], x) for i, x in zip(step.wanted, back, strict=True) if x is not None]
+            yield BackwardStep(number, entry, self._of, self._named(incoming), self._named(outgoing))
+
+    def _named(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[str, Any], ...]:
+        return tuple([(self._names.of(x), cotangent) for x, cotangent in pairs])
+
+    @property
+    def gradients(self) -> Any:
+        ct: dict[int, Any] = {}
+        for _ in self._walk(ct):
+            pass
+        found: list[Any] = [None] * len(self._structure.leaves)
+        with recorder.outside():
+            for i, slot in zip(self._owner, self._program.sources, strict=True):
+                if slot is not None and slot in ct:
+                    x = conjugate(ct[slot])
+                    found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
+        return self._structure.pack(found)
+
+    def _heading(self) -> str:
+        seeds = [(t, x) for t, x in zip(self._program.targets, self._seeds, strict=True) if t is not None]
+        head = f"Backward pass of {self._of}: {len(self)} operation{'' if len(self) == 1 else 's'}"
+        if len(seeds) == 1:
+            head += f", from ∂{self._of}/∂{self._of} = {value_text(seeds[0][1])}"
+        return head
+
+    def _parts(self) -> tuple[list[BackwardStep], int, list[BackwardStep]]:
+        """The steps that are shown first, how many are left out then, and those that are shown last."""
+        count = len(self)
+        shown = listing.FIRST if count > listing.ROWS else count
+        walk = iter(self)
+        first = list(itertools.islice(walk, shown))
+        last = deque(walk, listing.LAST)
+        return first, count - len(first) - len(last), list(last)
+
+    def __str__(self) -> str:
+        first, left_out, last = self._parts()
+        more = [f"   …  {left_out} more: iterate over the steps for them"] if left_out else []
+        return "\n".join([self._heading(), *map(str, first), *more, *map(str, last)])
+
+    def _repr_html_(self) -> str:
+        first, left_out, last = self._parts()
+        body = f"<div>{bold(self._heading())}</div>{_html_rows(first, head=True)}"
+        if left_out:
+            body += f"<div>{faint(f'… {left_out} more: iterate over the steps for them')}</div>{_html_rows(last)}"
+        return page(body)
+
+
+def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
+    rows = [
+        (
+            faint(step.number),
+            bold(step.operation),
+            _cotangents_html(step.of, step.incoming),
+            _cotangents_html(step.of, step.outgoing),
+            f"{faint(step.line)} {html.escape(step.line.text)}" if step.line else "",
+        )
+        for step in steps
+    ]
+    titles = ("#", "operation", "cotangent that comes in", "cotangents that go out", "line")
+    return table_html(rows, titles if head else ())
+
+
+def _cotangents_html(of: str, values: Sequence[tuple[str, Any]]) -> str:
+    return "".join(
+        f"<div>∂{html.escape(of)}/∂{html.escape(name)} {faint(type_of(x))}{listing.small_html(x)}</div>"
+        for name, x in values
+    )
+
+
+# ---- numbers that are none ------------------------------------------------------------------------------------------
+
+
+def check_numerics(walk: Backward, ends: Sequence[Any]) -> None:
+    """Raises `NonFiniteError` for the first operation whose value, then whose cotangent, is not finite."""
+    recording, names = walk.recording, walk._names
+    for position in listing.ancestors(recording.entries, ends)[0]:
+        entry = recording.entries[position]
+        for x in entry.outputs:
+            if not _finite(x):
+                raise NonFiniteError(_forward_message(position, entry, x, names), "forward", entry, x)
+    for step in walk:
+        for name, x in (*step.incoming, *step.outgoing):
+            if not _finite(x):
+                raise NonFiniteError(_backward_message(step, name, x), "backward", step.entry, x)
+
+
+def _finite(x: Any) -> bool:
+    if not isinstance(x, jax.Array) or isinstance(x, jax.core.Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
+        return True
+    with recorder.outside():
+        return bool(_all_finite(x))
+
+
+_all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
+
+
+def _what(x: Any) -> str:
+    with np.errstate(all="ignore"):
+        found = np.asarray(x).astype(np.complex128 if jnp.iscomplexobj(x) else np.float64)
+    bad = ~np.isfinite(found)
+    kind = "NaN" if np.isnan(found[bad][0]) else "infinite"
+    if not found.shape:
+        return kind
+    first = [int(i) for i in np.argwhere(bad)[0]]
+    return f"{kind} in {int(bad.sum())} of {found.size} elements, the first at {first}"
+
+
+def _where(entry: Entry) -> str:
+    line = line_of(entry.where)
+    return f" ({line}: `{line.text}`)" if line else ""
+
+
+def _forward_message(position: int, entry: Entry, x: Any, names: Names) -> str:
+    name = entry.op.name.strip("_")
+    culprits = [names.of(i) for i in entry.inputs if not _finite(i)]
+    said = "its inputs are finite"
+    if culprits:
+        said = f"its input {', '.join(culprits)} came in that way: the tape did not compute it"
+    inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
+    at = f"forward: operation {position}, {name}{_where(entry)}"
+    return f"{at}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
+
+
+def _backward_message(step: BackwardStep, name: str, x: Any) -> str:
+    came_in = any(x is y for _, y in step.incoming)
+    coming = "; ".join(f"∂{step.of}/∂{n} = {value_text(y)}" for n, y in step.incoming)
+    at = f"operation {step.number}, {step.operation}{_where(step.entry)}"
+    if came_in:
+        return f"backward: the cotangent of {name}, which comes to {at}, is {_what(x)}"
+    return (
+        f"backward: {at}, makes ∂{step.of}/∂{name} {_what(x)}; what "
+        f"came in was finite: {coming}. Its derivative is infinite or undefined there. If a `where` chooses another value in "
+        "its place, a zero cotangent still meets that derivative, and 0 * inf is NaN: give the operation a harmless argument "
+        "in the branch not taken, as in where(ok, f(where(ok, x, 1.0)), 0.0)."
+    )

@@ -1,0 +1,521 @@
+"""TensorFlow's dtypes and shapes over NumPy's: `DType` compares with both, `TensorShape` is a tuple."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+
+from .errors import NarrowingWarning
+
+# TensorFlow's numbers for its types: `as_dtype` understands them, and pickles of ported programs hold them.
+_ENUMS = {
+    "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "complex64": 8,
+    "int64": 9, "bool": 10, "bfloat16": 14, "uint16": 17, "complex128": 18, "float16": 19, "uint32": 22, "uint64": 23,
+}  # fmt: skip
+
+
+class DType:
+    """A type of element, such as ``tf.float32``; one object per type.
+
+    It equals NumPy's dtype, the scalar class of NumPy or ``jnp``, and the name; it is accepted as ``dtype=`` by NumPy
+    and JAX through its `dtype` attribute.
+
+    >>> float32 == np.float32 == jnp.float32, float32 == "float32"
+    (True, True)
+    >>> np.zeros(2, float32).dtype
+    dtype('float32')
+    """
+
+    __slots__ = ("name", "dtype", "_kind")
+
+    def __init__(self, name: str, dtype: np.dtype):
+        self.name = name
+        self.dtype = dtype
+        # The rank in which Python numbers fit: a bool into an integer, an integer into a float, a
+        # float into a complex.
+        families = (np.bool_, np.integer, np.floating, np.complexfloating)
+        self._kind = next((i for i, family in enumerate(families) if jnp.issubdtype(dtype, family)), -1)
+
+    def __repr__(self) -> str:
+        return f"tf.{self.name}"
+
+    def __str__(self) -> str:
+        return f"<dtype: {self.name!r}>"
+
+    def __eq__(self, other: object) -> builtins.bool:
+        if type(other) is DType:
+            return self is other
+        if other is None:  # NumPy reads None as float64
+            return False
+        try:
+            return self is as_dtype(other)
+        except TypeError:
+            return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __reduce__(self):
+        return as_dtype, (self.name,)
+
+    @property
+    def as_numpy_dtype(self) -> type:
+        """NumPy's scalar class: ``np.float32``."""
+        return self.dtype.type
+
+    @property
+    def as_datatype_enum(self) -> int:
+        return _ENUMS[self.name]
+
+    @property
+    def is_bool(self) -> builtins.bool:
+        return self._kind == 0
+
+    @property
+    def is_integer(self) -> builtins.bool:
+        return self._kind == 1
+
+    @property
+    def is_floating(self) -> builtins.bool:
+        return self._kind == 2
+
+    @property
+    def is_complex(self) -> builtins.bool:
+        return self._kind == 3
+
+    @property
+    def is_numeric(self) -> builtins.bool:
+        """Whether it is an integer, floating or complex type; `bool` is not."""
+        return self._kind > 0
+
+    @property
+    def is_unsigned(self) -> builtins.bool:
+        return jnp.issubdtype(self.dtype, np.unsignedinteger)
+
+    @property
+    def is_quantized(self) -> builtins.bool:
+        return False
+
+    @property
+    def is_numpy_compatible(self) -> builtins.bool:
+        return True
+
+    @property
+    def base_dtype(self) -> DType:
+        return self
+
+    @property
+    def real_dtype(self) -> DType:
+        """The type of the real part: float32 for complex64, itself for a real type."""
+        return as_dtype(np.empty(0, self.dtype).real.dtype) if self.is_complex else self
+
+    @property
+    def size(self) -> int:
+        """Bytes per element."""
+        return 0 if self.name == "string" else self.dtype.itemsize
+
+    @property
+    def min(self):
+        """The lowest finite value. Raises TypeError for bool, complex and string."""
+        return self._limit("min", "minimum")
+
+    @property
+    def max(self):
+        """The highest finite value. Raises TypeError for bool, complex and string."""
+        return self._limit("max", "maximum")
+
+    @property
+    def limits(self) -> tuple:
+        """The range in which TensorFlow's image functions expect values: (0, 1) for floats, all of it for integers."""
+        return (self.min, self.max) if self.is_integer else (0, 1)
+
+    def _limit(self, name: str, word: str):
+        if self.is_integer:
+            return int(getattr(jnp.iinfo(self.dtype), name))
+        if self.is_floating:
+            return getattr(jnp.finfo(self.dtype), name)
+        raise TypeError(f"{self!r} has no {word} value: only integer and floating types have one")
+
+    def is_compatible_with(self, other: Any) -> builtins.bool:
+        return self == other
+
+    def admits(self, other: DType) -> builtins.bool:
+        """Whether a Python number of type `other` may become this type: 1 fits a float, 1.5 fits no integer."""
+        return 0 <= other._kind <= self._kind and (self._kind > 0 or other._kind == 0)
+
+
+# By name, by numpy dtype, by scalar class: whatever was asked for once is found by one lookup.
+_known: dict[Any, DType] = {}
+
+
+def _define(name: str, numpy_dtype: Any) -> DType:
+    dtype = DType(name, np.dtype(numpy_dtype))
+    for key in (name, dtype.dtype, dtype.dtype.type, _ENUMS.get(name, name)):
+        _known[key] = dtype
+    return dtype
+
+
+bfloat16 = _define("bfloat16", ml_dtypes.bfloat16)
+float16 = _define("float16", np.float16)
+float32 = _define("float32", np.float32)
+float64 = _define("float64", np.float64)
+int8 = _define("int8", np.int8)
+int16 = _define("int16", np.int16)
+int32 = _define("int32", np.int32)
+int64 = _define("int64", np.int64)
+uint8 = _define("uint8", np.uint8)
+uint16 = _define("uint16", np.uint16)
+uint32 = _define("uint32", np.uint32)
+uint64 = _define("uint64", np.uint64)
+complex64 = _define("complex64", np.complex64)
+complex128 = _define("complex128", np.complex128)
+bool = _define("bool", np.bool_)
+string = _define("string", np.object_)  # a name to compare with: no JAX array holds strings
+half, double = float16, float64
+_known.update({"half": float16, "float": float32, "double": float64, builtins.float: float32, builtins.bool: bool})
+
+
+def as_dtype(type_value: Any) -> DType:
+    """The `DType` for a name, a NumPy or ``jnp`` type, a TensorFlow type number, or a `DType`.
+
+    Like TensorFlow, takes Python's ``float`` (float32) and ``bool`` but not ``int`` or ``complex``.
+
+    Raises:
+      TypeError: if `type_value` names no type.
+
+    >>> as_dtype("half"), as_dtype(np.int64), as_dtype(float)
+    (tf.float16, tf.int64, tf.float32)
+    """
+    if type(type_value) is DType:
+        return type_value
+    try:
+        return _known[type_value]
+    except (KeyError, TypeError):
+        return _find(type_value)
+
+
+_OF_OPS = ("cast", "complex", "saturate_cast")
+_TINY = "float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4".split()
+
+
+def __getattr__(name: str) -> Any:
+    """``tf.dtypes.cast`` and its like, and the dtypes of ``tf.experimental``, which few programs name."""
+    if name in _TINY:
+        return as_dtype(name)
+    if name.startswith("_"):  # Python asks for some while it imports
+        raise AttributeError(name)
+    from ..ops import array
+    from ..ops.missing import missing
+
+    return getattr(array, name) if name in _OF_OPS else missing("tf.dtypes")(name)
+
+
+_did_you_mean = {int: " (did you mean tf.int32?)", complex: " (did you mean tf.complex64?)"}
+
+
+def _find(type_value: Any) -> DType:
+    hint = _did_you_mean.get(type_value, "") if isinstance(type_value, type) else ""
+    # np.dtype is generous: it takes None, int, struct strings ...; only what is a type by name or class
+    # is meant here.
+    numpy_dtype: Any = getattr(type_value, "dtype", type_value if isinstance(type_value, (str, type)) else None)
+    if numpy_dtype is not None and not hint and type_value is not str:
+        try:
+            numpy_dtype = np.dtype(numpy_dtype)
+        except TypeError:
+            numpy_dtype = None
+        if numpy_dtype in _known:
+            return _known[numpy_dtype]
+        if numpy_dtype is not None and jnp.issubdtype(numpy_dtype, np.number):  # float8_e4m3fn, int4 ...
+            return _define(numpy_dtype.name, numpy_dtype)
+    raise TypeError(
+        f"type_value={type_value!r} is no dtype: give one such as tf.float32, np.float32 or 'float32'{hint}"
+    )
+
+
+_narrow = {
+    np.dtype(wide): np.dtype(narrow)
+    for wide, narrow in (
+        ("float64", "float32"),
+        ("int64", "int32"),
+        ("uint64", "uint32"),
+        ("complex128", "complex64"),
+    )
+}
+_warned = False
+
+
+def narrowed(dtype: np.dtype) -> np.dtype:
+    """`dtype`, or its 32-bit sister while ``jax_enable_x64`` is off; does not warn."""
+    wide: builtins.bool = jax.config.jax_enable_x64  # type: ignore[attr-defined]
+    return dtype if wide else _narrow.get(dtype, dtype)
+
+
+def requested(dtype: Any) -> np.dtype:
+    """The NumPy dtype that JAX will use where the user asks for `dtype`.
+
+    Warns, once per process, when a 64-bit type was asked for while ``jax_enable_x64`` is off.
+    """
+    global _warned
+    asked = as_dtype(dtype).dtype
+    given = narrowed(asked)
+    if given != asked and not _warned:
+        warnings.warn(
+            f"{asked} becomes {given}: JAX keeps 64-bit types only when jax_enable_x64 is on. Set "
+            "jax.config.update('jax_enable_x64', True) at the start of the program to keep 64 bits, or give 32-bit "
+            "data. This is said once per process.",
+            NarrowingWarning,
+            stacklevel=_depth_of_caller(),
+        )
+        _warned = True  # only after the warning went through: where warnings are errors, each such place is one
+    return given
+
+
+def _depth_of_caller() -> int:
+    """How many frames up the first one outside this package is: there is the line that the user knows."""
+    package, frame, depth = __name__.partition(".")[0], sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
+class TensorShape(tuple):
+    """A shape: a tuple of sizes, None for a size that is not known; ``TensorShape(None)`` has no known rank.
+
+    It prints like a tuple, equals a list or tuple of the same sizes, and slices and sums are shapes too.
+
+    >>> shape = TensorShape([2, 3])
+    >>> print(shape, shape == [2, 3], shape[1:].as_list(), shape.num_elements())
+    (2, 3) True [3] 6
+    >>> shape + [4]
+    TensorShape([2, 3, 4])
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, dims: Any = ()) -> TensorShape:
+        if isinstance(dims, TensorShape):
+            return dims
+        if dims is None:
+            return tuple.__new__(_UnknownShape)
+        if not isinstance(dims, Iterable) or isinstance(dims, (str, bytes)):
+            dims = (dims,)
+        return tuple.__new__(TensorShape, [_size(dim) for dim in dims])
+
+    def __repr__(self) -> str:
+        return f"TensorShape({list(self)})"
+
+    def __str__(self) -> str:
+        return tuple.__repr__(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __eq__(self, other: object) -> builtins.bool:
+        if isinstance(other, tuple):
+            return not isinstance(other, _UnknownShape) and tuple.__eq__(self, other)
+        try:
+            return tuple.__eq__(self, as_shape(other)) if other is not None else False
+        except (TypeError, ValueError):
+            return NotImplemented
+
+    def __ne__(self, other: object) -> builtins.bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    __hash__ = tuple.__hash__
+
+    def __bool__(self) -> builtins.bool:
+        return True  # of a known rank, be it zero
+
+    def __getitem__(self, key):
+        got = tuple.__getitem__(self, key)
+        return tuple.__new__(TensorShape, got) if type(key) is slice else got
+
+    def __add__(self, other: Any) -> TensorShape:
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return as_shape(other).concatenate(self)
+
+    def __reduce__(self):
+        return TensorShape, (list(self),)
+
+    @property
+    def rank(self) -> int | None:
+        return len(self)
+
+    @property
+    def ndims(self) -> int | None:
+        return self.rank
+
+    @property
+    def dims(self) -> list | None:
+        return list(self)
+
+    def as_list(self) -> list:
+        """The sizes as a list. Raises ValueError when the rank is not known."""
+        return list(self)
+
+    def num_elements(self) -> int | None:
+        """The number of elements, None while a size is not known."""
+        if not self.is_fully_defined():
+            return None
+        count = 1
+        for size in self:
+            count *= size
+        return count
+
+    def is_fully_defined(self) -> builtins.bool:
+        return None not in tuple(self)
+
+    def concatenate(self, other: Any) -> TensorShape:
+        other = as_shape(other)
+        return other if other.rank is None else tuple.__new__(TensorShape, (*self, *other))
+
+    def is_compatible_with(self, other: Any) -> builtins.bool:
+        """Whether both can describe one tensor: an unknown size agrees with any."""
+        other = as_shape(other)
+        if other.rank is None:
+            return True
+        return len(self) == len(other) and all(
+            a is None or b is None or a == b for a, b in zip(self, other, strict=True)
+        )
+
+    def merge_with(self, other: Any) -> TensorShape:
+        """What both say together. Raises ValueError when they disagree."""
+        other = as_shape(other)
+        self._require(self.is_compatible_with(other), f"Shapes {self} and {other} are not compatible")
+        if other.rank is None:
+            return self
+        return TensorShape([b if a is None else a for a, b in zip(self, other, strict=True)])
+
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        other = as_shape(other)
+        if self.rank != other.rank:
+            return TensorShape(None)
+        return TensorShape([a if a == b else None for a, b in zip(self, other, strict=True)])
+
+    def with_rank(self, rank: int) -> TensorShape:
+        self._require(self.rank == rank, f"Shape {self} must have rank {rank}")
+        return self
+
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        self._require(len(self) >= rank, f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        self._require(len(self) <= rank, f"Shape {self} must have rank at most {rank}")
+        return self
+
+    def assert_has_rank(self, rank: int) -> None:
+        self.with_rank(rank)
+
+    def assert_same_rank(self, other: Any) -> None:
+        other = as_shape(other)
+        self._require(other.rank in (self.rank, None), f"Shapes {self} and {other} must have the same rank")
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        self._require(self.is_compatible_with(other), f"Shapes {self} and {other} are incompatible")
+
+    def assert_is_fully_defined(self) -> None:
+        self._require(self.is_fully_defined(), f"Shape {self} is not fully defined")
+
+    @staticmethod
+    def _require(condition: builtins.bool, message: str) -> None:
+        if not condition:
+            raise ValueError(message)
+
+
+class _UnknownShape(TensorShape):
+    """The shape of which not even the rank is known; as a tuple it is empty."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "TensorShape(None)"
+
+    def __str__(self) -> str:
+        return "<unknown>"
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return other is None or isinstance(other, _UnknownShape)
+
+    __hash__ = tuple.__hash__
+
+    def __bool__(self) -> builtins.bool:
+        return False
+
+    def __len__(self) -> int:
+        raise ValueError("the length of a shape of unknown rank was asked for")
+
+    def __iter__(self):
+        raise ValueError("a shape of unknown rank cannot be iterated over")
+
+    def __getitem__(self, key):
+        return self if type(key) is slice else None
+
+    def __reduce__(self):
+        return TensorShape, (None,)
+
+    @property
+    def rank(self) -> int | None:
+        return None
+
+    @property
+    def dims(self) -> list | None:
+        return None
+
+    def as_list(self) -> list:
+        raise ValueError("as_list() of a shape of unknown rank was asked for")
+
+    def is_fully_defined(self) -> builtins.bool:
+        return False
+
+    def concatenate(self, other: Any) -> TensorShape:
+        return self
+
+    def is_compatible_with(self, other: Any) -> builtins.bool:
+        return True
+
+    def merge_with(self, other: Any) -> TensorShape:
+        return as_shape(other)
+
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        return self
+
+    def with_rank(self, rank: int) -> TensorShape:
+        return TensorShape([None] * rank)
+
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        return self
+
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        return self
+
+    def assert_same_rank(self, other: Any) -> None:
+        pass
+
+
+def as_shape(shape: Any) -> TensorShape:
+    """`shape` as a `TensorShape`; a number is a shape of rank one, None a shape of unknown rank."""
+    return shape if isinstance(shape, TensorShape) else TensorShape(shape)
+
+
+def _size(dim: Any) -> int | None:
+    if dim is None:
+        return None
+    try:
+        size = dim.__index__()
+    except (AttributeError, TypeError):
+        raise TypeError(f"a shape's sizes are integers or None; got {dim!r} of type {type(dim).__name__}") from None
+    if size < 0:
+        raise ValueError(f"a shape's sizes are not negative; got {size}")
+    return size

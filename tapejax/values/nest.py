@@ -1,0 +1,181 @@
+"""``tf.nest``: functions over nested structures, in TensorFlow's order.
+
+Sequences (lists, tuples, namedtuples, ranges, deques ...) and mappings are structures, the latter in the order of their
+sorted keys; everything else, tensors, variables, arrays, strings, sets and shapes included, is a leaf.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .dtypes import TensorShape
+from .tensor import Tensor, Variable
+
+_LEAVES = (str, bytes, bytearray, TensorShape, Tensor, Variable)
+_PLAIN_LEAVES = frozenset((Tensor, Variable, float, int, bool, str, type(None)))
+_NESTS = (Sequence, Mapping, collections.abc.MappingView)
+
+
+def is_nested(seq: Any) -> bool:
+    """Whether `seq` is a sequence or a mapping.
+
+    >>> is_nested([]), is_nested({"a": 1}), is_nested("ab"), is_nested(1)
+    (True, True, False, False)
+    """
+    kind: Any = type(seq)  # to mypy a class is not hashable
+    return _is_nested_type(kind)
+
+
+@functools.lru_cache(1024)  # Python's abstract classes take a microsecond to answer
+def _is_nested_type(kind: Any) -> bool:
+    return issubclass(kind, _NESTS) and not issubclass(kind, _LEAVES)
+
+
+def flatten(structure: Any, expand_composites: bool = False) -> list:
+    """The leaves of `structure`, from left to right; a leaf alone gives a list of one.
+
+    Raises:
+      TypeError: the keys of a mapping cannot be sorted.
+
+    >>> flatten({"b": 1, "a": [2, (3,)]})
+    [2, 3, 1]
+    """
+    return taken_apart(structure, is_nested)
+
+
+def taken_apart(structure: Any, nested: Callable[[Any], bool]) -> list:
+    """`flatten`, where `nested` says what is a structure."""
+    if type(structure) in _PLAIN_LEAVES:
+        return [structure]
+    if type(structure) is list and _PLAIN_LEAVES.issuperset(map(type, structure)):
+        return list(structure)
+    return list(_leaves(structure, nested))
+
+
+def _leaves(structure: Any, nested: Callable[[Any], bool] = is_nested) -> Iterator:
+    if not nested(structure):
+        yield structure
+        return
+    for child in _children(structure):
+        yield from _leaves(child, nested)
+
+
+def _children(structure: Any) -> list:
+    if type(structure) is list or type(structure) is tuple:
+        return structure  # type: ignore[return-value]
+    if isinstance(structure, Mapping):
+        return [structure[key] for key in sorted(structure)]
+    return list(structure)
+
+
+def map_structure(func: Callable, *structure: Any, check_types: bool = True, **kwargs: Any) -> Any:
+    """`func` of the corresponding leaves of the structures, in the first one's structure.
+
+    Raises:
+      TypeError: `func` is not callable, or sequence types differ and `check_types` is true.
+      ValueError: no structure is given, the structures differ, or a keyword is not known.
+
+    >>> map_structure(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
+    {'a': 11, 'b': (22,)}
+    """
+    if not callable(func):
+        raise TypeError(f"func must be callable, got {func!r}")
+    if not structure:
+        raise ValueError("map_structure needs at least one structure")
+    if unknown := set(kwargs) - {"expand_composites"}:
+        raise ValueError(f"map_structure takes check_types and expand_composites, not {', '.join(sorted(unknown))}")
+    first, *others = structure
+    for other in others:
+        assert_same_structure(first, other, check_types=check_types)
+    return packed(first, map(func, *map(_leaves, structure)))
+
+
+def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
+    """The items of `flat_sequence` in the structure of `structure`: the inverse of `flatten`.
+
+    Raises:
+      TypeError: `flat_sequence` is no sequence.
+      ValueError: it has more or fewer items than `structure` has leaves.
+
+    >>> pack_sequence_as({"b": 0, "a": [0, 0]}, [1, 2, 3])
+    {'b': 3, 'a': [1, 2]}
+    """
+    if not is_nested(flat_sequence):
+        raise TypeError(f"flat_sequence must be a sequence, got {type(flat_sequence).__name__}")
+    count, flat = len(flatten(structure)), list(flat_sequence)
+    if count != len(flat):
+        raise ValueError(f"structure has {count} leaves, but flat_sequence has {len(flat)} items")
+    return packed(structure, iter(flat))
+
+
+def packed(structure: Any, leaves: Iterator, nested: Callable[[Any], bool] = is_nested) -> Any:
+    """`pack_sequence_as` of as many `leaves` as there are, where `nested` says what is a structure."""
+    if not nested(structure):
+        return next(leaves)
+    if type(structure) is list:
+        return [packed(child, leaves, nested) for child in structure]
+    if isinstance(structure, Mapping):
+        items = {key: packed(structure[key], leaves, nested) for key in sorted(structure)}
+        return _like(structure, {key: items[key] for key in structure})
+    children = [packed(child, leaves, nested) for child in structure]
+    if hasattr(structure, "_fields"):
+        return type(structure)(*children)
+    # A range or a view of a dict cannot hold other values.
+    return children if isinstance(structure, (range, collections.abc.MappingView)) else type(structure)(children)
+
+
+def _like(mapping: Any, items: dict) -> Any:
+    if isinstance(mapping, collections.defaultdict):
+        return type(mapping)(mapping.default_factory, items)
+    return type(mapping)(items)
+
+
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
+    """Checks that two structures are nested alike.
+
+    Raises:
+      ValueError: they differ in nesting, number of items or keys.
+      TypeError: they differ in the type of a sequence, and `check_types` is true.
+
+    >>> assert_same_structure([1, 2], [3, [4]])
+    Traceback (most recent call last):
+    ValueError: the structures differ at [1]: int against list. First: [1, 2]; second: [3, [4]]
+    """
+    difference = _difference(nest1, nest2, check_types, "")
+    if difference is not None:
+        kind, text = difference
+        raise kind(f"the structures differ{text}. First: {nest1!r}; second: {nest2!r}")
+
+
+def _difference(a: Any, b: Any, check_types: bool, where: str) -> tuple[type[Exception], str] | None:
+    at = f" at {where}" if where else ""
+    if is_nested(a) != is_nested(b):
+        return ValueError, f"{at}: {type(a).__name__} against {type(b).__name__}"
+    if not is_nested(a):
+        return None
+    if check_types and not _same_type(a, b):
+        return TypeError, f" in type{at}: {type(a).__name__} against {type(b).__name__}"
+    if len(a) != len(b):
+        return ValueError, f" in length{at}: {len(a)} against {len(b)}"
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        if set(a) != set(b):
+            return ValueError, f" in keys{at}: {sorted(a)} against {sorted(b)}"
+        keys: Any = sorted(a)
+    else:
+        keys = range(len(a))
+    for key, x, y in zip(keys, _children(a), _children(b), strict=True):
+        found = _difference(x, y, check_types, f"{where}[{key!r}]")
+        if found is not None:
+            return found
+    return None
+
+
+def _same_type(a: Any, b: Any) -> bool:
+    if type(a) is type(b) or (isinstance(a, Mapping) and isinstance(b, Mapping)):
+        return True
+    # Two classes made by namedtuple() of the same name and fields are the same type to the reader.
+    fields = getattr(a, "_fields", None)
+    return fields is not None and fields == getattr(b, "_fields", None) and type(a).__name__ == type(b).__name__

@@ -1,0 +1,139 @@
+"""What a user hands to a tape: nested containers, pytrees and variables, taken apart into arrays and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import is_
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..core import recorder
+from . import nest
+from .tensor import Tensor, Variable
+
+
+class Leaf(NamedTuple):
+    """One value of a structure: what the user holds, its array now, and how a result is given back for it."""
+
+    value: Any
+    array: Any
+    wrap: Callable[[Any], Any]
+
+
+def is_variable(value: Any) -> bool:
+    """Whether `value` is a variable: ours, or of a library that makes it an array by ``__jax_array__`` (Keras, Flax)."""
+    return isinstance(value, Variable) or (
+        hasattr(value, "__jax_array__") and not isinstance(value, (Tensor, jax.Array, type))
+    )
+
+
+def leaf_of(value: Any) -> Leaf | None:
+    """`value` as a leaf, or None if it is neither a tensor, an array nor a variable."""
+    if isinstance(value, Tensor):
+        return Leaf(value, value._array, Tensor)
+    if isinstance(value, jax.Array):
+        return Leaf(value, value, _same)
+    if isinstance(value, Variable):
+        return Leaf(value, value._array, Tensor)
+    if is_variable(value):
+        return Leaf(value, value.__jax_array__(), Tensor)
+    return None
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _is_container(value: Any) -> bool:
+    """Whether `value` is a container as TensorFlow knows them. A Flax state is a mapping, too, but a pytree of its own kind."""
+    if isinstance(value, (list, tuple, dict)):
+        return nest.is_nested(value)
+    return nest.is_nested(value) and jax.tree_util.all_leaves([value])
+
+
+def _in_pytree(value: Any) -> Leaf | None:
+    """`leaf_of(value)` for a part of a pytree. The result for a variable of Flax is one of its kind, as `nnx.grad` gives it:
+    Flax's optimizers and filters look for it."""
+    leaf = leaf_of(value)
+    if leaf is None or isinstance(value, Variable) or not is_variable(value):
+        return leaf
+    parts, tree = jax.tree.flatten(value)
+    if len(parts) != 1 or jax.tree_util.treedef_is_leaf(tree):
+        return leaf
+    return leaf._replace(wrap=lambda x: jax.tree.unflatten(tree, [x]))
+
+
+def _require_alive(leaf: Leaf) -> None:
+    array = leaf.array
+    if isinstance(array, jax.core.Tracer):
+        if recorder.eager():
+            raise jax.errors.UnexpectedTracerError(
+                f"{leaf.value!r} is a tracer that escaped: it stood for a value while JAX traced a function (jit, grad, vmap, "
+                "scan ...) that has ended since. Return it from that function instead of keeping it."
+            )
+    elif array.is_deleted():
+        raise ValueError(
+            f"a tensor of shape {array.shape} and dtype {array.dtype} was deleted, most likely donated to a jitted function "
+            "(donate_argnums): a tape needs the values that it recorded. Do not donate them."
+        )
+
+
+def conjugate(x: Any) -> Any:
+    """A cotangent by JAX's convention from TensorFlow's, or the reverse: for complex numbers one conjugates the other."""
+    return recorder.apply(jnp.conj, x) if x is not None and x.dtype.kind == "c" else x
+
+
+class Structure:
+    """A user's structure taken apart: lists, tuples, dicts and namedtuples as TensorFlow's ``nest`` does, any other
+    registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None."""
+
+    def __init__(self, structure: Any, refuse: Callable[[Any], Exception]):
+        self._structure = structure
+        self._items: list[tuple[int, Any]] = []  # of each item how many parts it has (-1: it is a leaf), and its tree
+        self.leaves: list[Leaf] = []
+        items = nest.taken_apart(structure, _is_container)
+        for item in items:
+            leaf = leaf_of(item)
+            if leaf is not None:
+                _require_alive(leaf)
+                self.leaves.append(leaf)
+                self._items.append((-1, None))
+                continue
+            if isinstance(item, Iterator):
+                raise refuse(item)
+            parts, tree = jax.tree.flatten(item, is_leaf=is_variable)
+            if jax.tree_util.treedef_is_leaf(tree) or item is None:
+                raise refuse(item)
+            found = [_in_pytree(part) for part in parts]
+            self.leaves.extend(leaf for leaf in found if leaf is not None)
+            for leaf in found:
+                if leaf is not None:
+                    _require_alive(leaf)
+            self._items.append((len(parts), (tree, [leaf is not None for leaf in found])))
+        # the usual case, and no need to take it apart again for the results
+        self._plain_list = (
+            type(structure) is list and len(structure) == len(self.leaves) and all(map(is_, structure, items))
+        )
+
+    def pack(self, results: Sequence[Any]) -> Any:
+        """The structure with one result for each leaf, each given back as its leaf wants it."""
+        return self.pack_raw(
+            [None if x is None else leaf.wrap(x) for leaf, x in zip(self.leaves, results, strict=True)]
+        )
+
+    def pack_raw(self, results: Sequence[Any]) -> Any:
+        """The structure with one result for each leaf, as it is."""
+        if self._plain_list:
+            return list(results)
+        wrapped = iter(results)
+        return nest.packed(self._structure, self._packed(wrapped), _is_container)
+
+    def _packed(self, results: Iterator[Any]) -> Iterator[Any]:
+        for count, pytree in self._items:
+            if count < 0:
+                yield next(results)
+            else:
+                tree, is_array = pytree
+                yield jax.tree.unflatten(tree, [next(results) if yes else None for yes in is_array])

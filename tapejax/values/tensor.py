@@ -1,0 +1,993 @@
+"""`Tensor` and `Variable`, how other values become arrays, and `op`, the way every operation of ``tapejax`` is run.
+
+A value is known to the tapes by the identity of its raw ``jax.Array``. So `raw` hands arrays on as they are, while
+whatever is a value of its own (``variable.value()``) is a new array. There is no arithmetic here: `ops` attaches the
+operators.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..core import recorder
+from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
+from .errors import DTypeError, InvalidArgumentError, about_shapes
+from .names import scoped
+
+Tracer = jax.core.Tracer
+
+# What a Python number becomes where nothing else decides. Exact types: np.float64 is a subclass of float.
+_SCALARS = {
+    float: np.dtype("float32"),
+    int: np.dtype("int32"),
+    bool: np.dtype("bool"),
+    complex: np.dtype("complex128"),
+}
+# Types of arrays and tracers met so far: asking JAX each time would cost as much as the rest of `op`.
+_ARRAYS: set[type] = set()
+# Types of which one look says that they hold no array with a history of its own.
+_CONSTANTS = {
+    *_SCALARS,
+    list,
+    tuple,
+    str,
+    type(None),
+    np.ndarray,
+    np.float32,
+    np.float64,
+    np.int32,
+    np.int64,
+    np.bool_,
+}
+
+
+# ---- From values to arrays ------------------------------------------------------------
+
+
+def raw(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
+    """The ``jax.Array`` (or tracer) behind `value`, by TensorFlow's rules of conversion.
+
+    A `Tensor`, a ``jax.Array``, a `Variable` and a library's variable give the very array they hold; reading a variable
+    is noted on the tapes. Python floats become float32, ints int32; NumPy values keep their dtype, and are copied.
+    A list that holds tensors is stacked, so that gradients pass through it.
+
+    Args:
+      value: a tensor, variable, array, number or nested list of these.
+      dtype: the dtype wanted. Python numbers and NumPy values are converted to it; a tensor must have it already.
+      dtype_hint: the dtype taken where `value` has none of its own and fits.
+
+    Raises:
+      ValueError: `value` is nothing to make a tensor of, or is a tensor of another dtype.
+      TypeError: a Python number does not fit `dtype`, or `value` holds strings.
+    """
+    array = _array_of(value)
+    if array is None:
+        return _constant(value, dtype, dtype_hint)
+    if dtype is not None and array.dtype != requested(dtype):
+        raise ValueError(
+            f"dtype={as_dtype(dtype).name} was requested of a tensor of dtype {array.dtype}: a tensor is not converted "
+            f"silently, use tf.cast(x, tf.{as_dtype(dtype).name}). Got: {value!r}"
+        )
+    return array
+
+
+def _array_of(value: Any) -> Any:
+    """The array of a value that has one (and with it a dtype and perhaps a history); None for a constant."""
+    kind = type(value)
+    if kind is Tensor:
+        return value._array
+    if kind is Variable:
+        return recorder.read(value)
+    if kind in _ARRAYS:
+        return value
+    if kind in _CONSTANTS:
+        return None
+    if isinstance(value, jax.Array):
+        _ARRAYS.add(kind)
+        return value
+    if isinstance(value, Tensor):
+        return value._array
+    if isinstance(value, Variable):
+        return recorder.read(value)
+    if hasattr(value, "__jax_array__") and not isinstance(value, type):
+        return value.__jax_array__()
+    return None
+
+
+def _constant(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
+    sequence = isinstance(value, (list, tuple))
+    if sequence and _holds_arrays(value):
+        return _stacked(value, dtype)
+    found = _as_numpy(value)
+    python = sequence or type(value) in _SCALARS
+    wanted = dtype
+    if dtype is None and dtype_hint is not None:
+        if not python or not found.size or as_dtype(dtype_hint).admits(as_dtype(found.dtype)):
+            wanted = dtype_hint
+    if wanted is None:
+        # A Python complex is complex128 only for want of a better type, so nobody is told when it
+        # is narrowed.
+        silently = python and found.dtype.kind == "c"
+        return _on_device(found, narrowed(found.dtype) if silently else requested(found.dtype))
+    if python and found.size and not as_dtype(wanted).admits(as_dtype(found.dtype)):
+        raise TypeError(f"{_short(value)} does not fit dtype {as_dtype(wanted).name}")
+    return _on_device(found, requested(wanted), checked=found.dtype == as_dtype(wanted).dtype)
+
+
+def _as_it_is(x: Any) -> Any:
+    return x
+
+
+_as_it_is.__name__ = "constant"  # so is it called on a tape
+_to_array = jax.jit(_as_it_is)
+
+
+def _on_device(found: np.ndarray, dtype: np.dtype, checked: bool = True) -> jax.Array:
+    if checked and dtype.itemsize < found.dtype.itemsize and found.dtype.kind in "iu" and found.size:
+        _require_range(found, dtype)
+    # The copy is NumPy's: JAX may share memory with what it is given, and the caller may write to that again.
+    copy = np.array(found, dtype)
+    with jax.ensure_compile_time_eval() if recorder.is_size(copy) else recorder.outside():
+        return _to_array(copy)
+
+
+def _require_range(found: np.ndarray, dtype: np.dtype) -> None:
+    limits = np.iinfo(dtype)
+    for extreme in (found.min(), found.max()):
+        if not limits.min <= extreme <= limits.max:
+            raise ValueError(f"the integer {extreme} does not fit {dtype}: turn jax_enable_x64 on for 64-bit integers")
+
+
+def _as_numpy(value: Any) -> np.ndarray:
+    """`value` as a NumPy array of the dtype that TensorFlow would give it, 64-bit types not yet narrowed."""
+    kind = type(value)
+    if kind is np.ndarray:
+        found = value
+    elif kind in _SCALARS and kind is not int:
+        return np.asarray(value, _SCALARS[kind])
+    else:
+        if isinstance(value, TensorShape) and not value.is_fully_defined():
+            raise ValueError(f"the shape {value} is known only in part: it cannot become a tensor")
+        try:
+            found = np.asarray(value)
+        except ValueError as error:
+            if "inhomogeneous" not in str(error):
+                raise
+            raise ValueError(f"a nested list whose rows differ in length is no tensor: {_short(value)}") from None
+        if kind is int or isinstance(value, (Sequence, range)):
+            found = _as_python_numbers(found, value)
+    if found.dtype.kind in "SU":
+        raise DTypeError(f"strings cannot be converted to a tensor, JAX's arrays hold numbers only: {_short(value)}")
+    if found.dtype.kind in "OMmV" and not jnp.issubdtype(found.dtype, np.number):
+        raise ValueError(f"a value of type {_culprit(value).__name__} cannot be converted to a tensor: {_short(value)}")
+    return found
+
+
+def _as_python_numbers(found: np.ndarray, value: Any) -> np.ndarray:
+    # In a sequence the first number decides, as in TensorFlow, and integers are int32 where they fit.
+    first = value
+    while isinstance(first, (Sequence, np.ndarray)) and not isinstance(first, (str, bytes)) and len(first):
+        first = first[0]
+    kind = found.dtype.kind
+    if found.size and kind != "b" and isinstance(first, (bool, np.bool_)):
+        raise ValueError(f"a list that mixes bool with other numbers is no tensor: {_short(value)}")
+    if kind == "c" and not isinstance(first, (complex, np.complexfloating)):
+        raise ValueError(f"a list that mixes complex with other numbers is no tensor: {_short(value)}")
+    if kind == "u" and found.size and found.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"an integer beyond int64 is no tensor: {_short(value)}")
+    if kind in "iu":
+        limits = np.iinfo(np.int32)
+        return (
+            found.astype(np.int32)
+            if not found.size or limits.min <= found.min() <= found.max() <= limits.max
+            else found
+        )
+    if kind == "O" and isinstance(first, int):
+        raise ValueError(f"an integer of more than 64 bits is no tensor: {_short(value)}")
+    if kind == "f" and not (isinstance(first, (np.generic, np.ndarray)) and first.dtype == found.dtype):
+        return found.astype(np.float32)
+    return found
+
+
+def _culprit(value: Any) -> type:
+    """The type, somewhere in `value`, of which no tensor can be made."""
+    if isinstance(value, (list, tuple)):
+        return next((kind for kind in map(_culprit, value) if kind not in _SCALARS), type(value))
+    return type(value)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+_PLAIN_LEAVES = _CONSTANTS - {list, tuple}
+
+
+def _holds_arrays(sequence: Sequence) -> bool:
+    if _PLAIN_LEAVES.issuperset(map(type, sequence)):
+        return False
+    return any(
+        _holds_arrays(item) if isinstance(item, (list, tuple)) else is_array_like(item)
+        for item in sequence
+        if type(item) not in _PLAIN_LEAVES
+    )
+
+
+def is_array_like(value: Any) -> bool:
+    """Whether `value` holds a JAX array: a Tensor, a Variable of ours or of a library, a ``jax.Array`` or tracer."""
+    return isinstance(value, (Tensor, Variable, jax.Array)) or (
+        hasattr(value, "__jax_array__") and not isinstance(value, type)
+    )
+
+
+def _stack(*rows, dtype):
+    return jnp.stack([jnp.asarray(row, dtype) for row in rows])
+
+
+def _stacked(sequence: Sequence, dtype: Any) -> Any:
+    """A list with tensors in it, as one array: recorded, so that gradients pass."""
+    wanted = _first_dtype(sequence) if dtype is None else requested(dtype)
+    rows = []
+    for item in sequence:
+        if type(item) in _SCALARS:
+            rows.append(_fitting(item, wanted))
+        else:
+            array = _array_of(item)
+            if array is not None and array.dtype != wanted:
+                raise _mixed(wanted, array.dtype, "a list of tensors")
+            rows.append(_constant(item, wanted) if array is None else array)
+    return _apply(_stack, rows, {"dtype": wanted})
+
+
+def _first_dtype(sequence: Sequence) -> Any:
+    for item in sequence:
+        if isinstance(item, (list, tuple)):
+            dtype = _first_dtype(item)
+        else:
+            array = _array_of(item)
+            dtype = None if array is None else array.dtype
+        if dtype is not None:
+            return dtype
+    return None
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a `Tensor`, a `Variable` or a ``jax.Array``; NumPy arrays and numbers are not.
+
+    >>> is_tensor(constant(1.0)), is_tensor(jnp.ones(2)), is_tensor(np.ones(2)), is_tensor(1.0)
+    (True, True, False, False)
+    """
+    return is_array_like(x)
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
+    """`value` as a `Tensor`; a `Tensor` is returned as it is. See `raw` for the rules and the errors.
+
+    >>> convert_to_tensor([1, 2])
+    <tf.Tensor: shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>
+    >>> convert_to_tensor([constant(1.0), 2])
+    <tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>
+    """
+    array = raw(value, dtype, dtype_hint)
+    if isinstance(value, Variable):
+        return value.read_value()
+    return value if type(value) is Tensor else Tensor(array)
+
+
+def _fill(x, shape):
+    return jnp.broadcast_to(x.reshape(()), shape)
+
+
+def _reshape(x, shape):
+    return x.reshape(shape)
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+    """A `Tensor` with the given contents.
+
+    Args:
+      value: a number, a nested list of numbers, or an array.
+      dtype: its dtype; by default float32 for Python floats, int32 for ints, and an array's own.
+      shape: its shape. A single element is repeated, several are rearranged.
+
+    Raises:
+      TypeError: if `value` does not fit `dtype`, or does not have as many elements as `shape`.
+      ValueError: if `value` is nothing to make a tensor of.
+
+    >>> constant([1, 2, 3, 4], shape=[2, 2])
+    <tf.Tensor: shape=(2, 2), dtype=int32, numpy=
+    array([[1, 2],
+           [3, 4]], dtype=int32)>
+    """
+    array = _array_of(value)
+    if array is None:
+        array = _constant(value, dtype)
+    elif dtype is not None and array.dtype != requested(dtype):
+        raise TypeError(f"dtype={as_dtype(dtype).name} was requested of a tensor of dtype {array.dtype}: use tf.cast")
+    if shape is None or (wanted := as_shape(shape)) == array.shape:
+        return value if type(value) is Tensor else Tensor(array)
+    if array.size == 1:
+        return Tensor(recorder.apply(_fill, array, shape=tuple(wanted)))
+    if array.size != wanted.num_elements():
+        raise TypeError(f"shape={wanted} has {wanted.num_elements()} elements, but value has {array.size}")
+    return Tensor(recorder.apply(_reshape, array, shape=tuple(wanted)))
+
+
+# ---- Operations ------------------------------------------------------------
+
+
+def op(fn: Callable, *args: Any, **static: Any) -> Any:
+    """Runs ``fn(*arrays, **static)`` through the recorder: one compiled operation, one entry on the tapes.
+
+    Args:
+      fn: a pure function of raw arrays, always the same object: it is compiled once per `fn` and `static`.
+      *args: tensors or what converts to them. Python numbers are passed on as they are, as weakly typed scalars.
+      **static: hashable values.
+
+    Returns:
+      A `Tensor`, or what `fn` returns (a tuple, a dict ...) with a `Tensor` for each array.
+
+    Raises:
+      InvalidArgumentError: the shapes do not fit.
+    """
+    arrays = [
+        arg if type(arg) in _ARRAYS or type(arg) in _SCALARS else arg._array if type(arg) is Tensor else raw(arg)
+        for arg in args
+    ]
+    for array in arrays:
+        if type(array) not in _SCALARS:
+            break
+    else:  # numbers only: TensorFlow's types for them, not JAX's weak ones
+        arrays = [raw(array) for array in arrays]
+    return op_on_arrays(fn, *arrays, **static)
+
+
+def op_on_arrays(fn: Callable, *arrays: Any, **static: Any) -> Any:
+    """`op` of arguments that `operands` or `raw` have converted."""
+    out = _apply(fn, arrays, static)
+    return Tensor(out) if type(out) in _ARRAYS or isinstance(out, jax.Array) else jax.tree.map(Tensor, out)
+
+
+def _apply(fn: Callable, arrays: Sequence, static: dict) -> Any:
+    try:
+        return recorder.apply(fn, *arrays, **static)
+    except (TypeError, ValueError) as error:
+        _refuse_shapes(error, fn, arrays)
+        raise
+
+
+def _refuse_shapes(error: Exception, fn: Callable, arrays: Sequence) -> None:
+    """Raises TensorFlow's class of error if JAX's is about shapes that do not fit."""
+    if about_shapes(error):
+        name = getattr(fn, "__name__", str(fn)).strip("_")
+        shapes = " and ".join(str(np.shape(array)) for array in arrays)
+        raise InvalidArgumentError(f"{name}: Incompatible shapes: {shapes}. {error}") from error
+
+
+def operands(*args: Any) -> list:
+    """The arguments of a binary (or n-ary) operation as raw arrays and Python numbers of one dtype.
+
+    The first argument with a dtype of its own (tensor, variable, ``jax.Array``) decides. NumPy values, lists and Python
+    numbers follow it; where there is none, the first argument decides.
+
+    Raises:
+      InvalidArgumentError: two tensors have different dtypes.
+      DTypeError: a Python number does not fit the dtype: a float beside an integer tensor. It is both of TensorFlow's
+        classes for that, InvalidArgumentError and TypeError.
+
+    >>> operands(constant(1), 2.5)
+    Traceback (most recent call last):
+    tapejax.errors.DTypeError: 2.5 does not fit dtype int32 of the tensor beside it: convert one of them, for ...
+    """
+    if promoting:
+        return _promoted(args)
+    arrays = [arg._array if type(arg) is Tensor else _array_of(arg) for arg in args]
+    dtype = None
+    for array in arrays:
+        if array is None:
+            continue
+        if dtype is None:
+            dtype = array.dtype
+        elif array.dtype != dtype:
+            return _agreeing(args, arrays)
+    if dtype is None:
+        arrays[0] = raw(args[0])
+        dtype = arrays[0].dtype
+    for i, array in enumerate(arrays):
+        if array is None:
+            arg = args[i]
+            arrays[i] = _fitting(arg, dtype) if type(arg) in _SCALARS else _constant(arg, dtype)
+    return arrays
+
+
+promoting = False  # whether dtypes are promoted instead: set by ``tf.experimental.numpy``'s enable_numpy_behavior
+
+
+def _promoted(args: Sequence) -> list:
+    """The arguments in the dtype that JAX promotes theirs to."""
+    arrays = [arg if type(arg) in _SCALARS else raw(arg) for arg in args]
+    dtype = narrowed(np.dtype(jnp.result_type(*arrays)))
+    if all(type(array) in _SCALARS for array in arrays):
+        arrays[0] = raw(arrays[0])
+    return [
+        recorder.apply(_cast, array, dtype=dtype) if type(array) not in _SCALARS and array.dtype != dtype else array
+        for array in arrays
+    ]
+
+
+def _fitting(number: Any, dtype: np.dtype) -> Any:
+    """A Python number that may take `dtype`, itself."""
+    kind: Any = type(number)  # to mypy a class is not hashable
+    if not _admits(dtype, kind):
+        better = "complex64" if type(number) is complex else "float32" if type(number) is float else "int32"
+        raise DTypeError(
+            f"{number!r} does not fit dtype {dtype} of the tensor beside it: convert one of them, for instance "
+            f"tf.cast(x, tf.{better})"
+        )
+    return number
+
+
+@functools.cache
+def _admits(dtype: np.dtype, kind: Hashable) -> bool:
+    return as_dtype(dtype).admits(as_dtype(_SCALARS[kind]))  # type: ignore[index]
+
+
+def _cast(x, dtype):
+    return x.astype(dtype)
+
+
+def _agreeing(args: Sequence, arrays: Sequence) -> list:
+    # JAX's weakly typed arrays (made of Python numbers by jnp) yield where a Python number would.
+    strong = [array for array in arrays if array is not None and not array.weak_type]
+    dtype = strong[0].dtype
+    out = []
+    for arg, array in zip(args, arrays, strict=True):
+        if array is None:
+            array = _fitting(arg, dtype) if type(arg) in _SCALARS else _constant(arg, dtype)
+        elif array.dtype != dtype:
+            if not (array.weak_type and as_dtype(dtype).admits(as_dtype(array.dtype))):
+                raise _mixed(dtype, array.dtype, "an operation")
+            array = recorder.apply(_cast, array, dtype=dtype)
+        out.append(array)
+    return out
+
+
+def _mixed(one: Any, other: Any, where: str) -> DTypeError:
+    return DTypeError(
+        f"{where} was given a {one} tensor and a {other} tensor: dtypes do not mix. "
+        f"Convert one, for instance tf.cast(x, tf.{one})"
+    )
+
+
+# ---- What Tensor and Variable share ------------------------------------------------------------
+
+
+def _first_row(x, i):
+    return jax.lax.dynamic_index_in_dim(x, i, keepdims=False)
+
+
+_first_row.__name__ = "getitem"
+
+
+class _Value:
+    """What a `Tensor` and a `Variable` both can do; `_read` gives the array."""
+
+    __slots__ = ()
+
+    # NumPy's operators leave the work to ours: np_array * tensor is a Tensor.
+    __array_priority__ = 100
+
+    _array: Any
+
+    def _read(self) -> Any:
+        return self._array
+
+    def _seen(self) -> Any:
+        """The array, for what looks at the value without computing with it."""
+        return self._array
+
+    @property
+    def dtype(self) -> DType:
+        return as_dtype(self._array.dtype)
+
+    @property
+    def shape(self) -> TensorShape:
+        return tuple.__new__(TensorShape, self._array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    @property
+    def device(self) -> str:
+        """Where it lies, in TensorFlow's spelling: ``/job:localhost/replica:0/task:0/device:CPU:0``."""
+        device = next(iter(self._array.devices()))
+        return f"/job:localhost/replica:0/task:0/device:{device.platform.upper()}:{device.id}"
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def ref(self) -> Reference:
+        """A key for dicts and sets; its `deref` gives the object back. Tensors and variables are not hashable."""
+        return Reference(self)
+
+    experimental_ref = ref
+
+    def numpy(self) -> Any:
+        """A NumPy array of its own, or a NumPy scalar where the shape is ().
+
+        Raises:
+          NotImplementedError: under a JAX transformation (jit, grad, vmap ...), where there is no value yet.
+        """
+        array = self._seen()
+        if isinstance(array, Tracer):
+            raise NotImplementedError(
+                f"numpy() of a tensor of shape {array.shape} that JAX is tracing: its value is only known inside the "
+                "compiled program. Compute with tf or jnp functions, or print it with jax.debug.print"
+            )
+        recorder.leaves("python", array)
+        return np.array(array)[()]
+
+    def __jax_array__(self) -> Any:
+        return self._read()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = np.asarray(self._seen())  # under a trace JAX's error says which and why
+        recorder.leaves("python", self._array)
+        if copy is False and dtype is not None and array.dtype != dtype:
+            raise ValueError(f"copy=False, but the dtype changes from {array.dtype} to {np.dtype(dtype)}")
+        return array.astype(dtype or array.dtype, copy=bool(copy))
+
+    def __bool__(self) -> bool:
+        # TensorFlow takes an empty tensor for false; JAX refuses it.
+        recorder.leaves("python", self._array)
+        return bool(self._seen()) if self._array.size else False
+
+    def __float__(self) -> float:
+        recorder.leaves("python", self._array)
+        return float(self._seen())
+
+    def __int__(self) -> int:
+        recorder.leaves("python", self._array)
+        return int(self._seen())
+
+    def __complex__(self) -> complex:
+        recorder.leaves("python", self._array)
+        return complex(self._seen())
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._array.ndim:
+            raise TypeError("a scalar tensor cannot be iterated over")
+        return (op(_first_row, self, i) for i in range(self._array.shape[0]))
+
+    def __hash__(self) -> int:
+        kind = type(self).__name__
+        raise TypeError(f"{kind} is unhashable, since == compares elements: use {kind.lower()}.ref() as the key")
+
+    def _repr_html_(self) -> str:
+        from ..seeing import listing
+
+        return listing.value_html(self)
+
+
+class Reference:
+    """A hashable stand-in for a tensor or variable: equal where it refers to the same object.
+
+    >>> x = constant(1.0)
+    >>> {x.ref(): "x"}[x.ref()], x.ref().deref() is x
+    ('x', True)
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any):
+        self._value = value
+
+    def deref(self) -> Any:
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._value is other._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._value!r}>"
+
+
+def _numpy_text(array: Any) -> str:
+    """The last part of a repr: ``numpy=1.0``."""
+    if isinstance(array, Tracer):
+        return "traced by JAX"
+    found = np.asarray(array)
+    return "numpy=" + (_own_lines(repr(found)) if found.shape else repr(found.item()))
+
+
+def _own_lines(text: str) -> str:
+    return "\n" + text if "\n" in text else text
+
+
+# ---- Tensor ------------------------------------------------------------
+
+
+class Tensor(_Value):
+    """An array with TensorFlow's face: a value that does not change.
+
+    It wraps a ``jax.Array`` (or tracer) and is accepted wherever JAX and NumPy accept an array. Make one with
+    `constant` or `convert_to_tensor`.
+
+    >>> x = constant([[1.0, 2.0]])
+    >>> x
+    <tf.Tensor: shape=(1, 2), dtype=float32, numpy=array([[1., 2.]], dtype=float32)>
+    >>> print(x, x.shape, x.dtype)
+    tf.Tensor([[1. 2.]], shape=(1, 2), dtype=float32) (1, 2) <dtype: 'float32'>
+    >>> jnp.sum(x)
+    Array(3., dtype=float32)
+    """
+
+    # `_array` is the one way to the value, so that it can become a property that computes it when first
+    # asked.
+    __slots__ = ("_array", "__weakref__")
+
+    def __init__(self, array: Any):
+        self._array = array
+
+    def set_shape(self, shape: Any) -> None:
+        """Checks that `shape` agrees. Raises ValueError if not."""
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError(f"the tensor's shape {self.shape} is not compatible with shape={as_shape(shape)}")
+
+    def __len__(self) -> int:
+        if not self._array.ndim:
+            raise TypeError("a scalar tensor has no len()")
+        return self._array.shape[0]
+
+    def __index__(self) -> int:
+        return self._array.__index__()
+
+    def __format__(self, spec: str) -> str:
+        return str(self) if isinstance(self._array, Tracer) else format(self.numpy(), spec)
+
+    def __repr__(self) -> str:
+        array = self._array
+        if not isinstance(array, jax.Array):  # inside JAX's tree functions a Tensor may hold anything
+            return f"<tf.Tensor: {array!r}>"
+        return f"<tf.Tensor: shape={array.shape}, dtype={array.dtype}, {_numpy_text(array)}>"
+
+    def __str__(self) -> str:
+        array = self._array
+        if not isinstance(array, jax.Array):
+            return repr(self)
+        text = "<traced by JAX>" if isinstance(array, Tracer) else _own_lines(str(np.asarray(array)[()]))
+        return f"tf.Tensor({text}, shape={array.shape}, dtype={array.dtype})"
+
+
+class VariableValue(Tensor):
+    """What ``variable.value`` is: a Tensor, as Keras wants it, that can also be called, as TensorFlow does."""
+
+    __slots__ = ()
+
+    def __call__(self) -> Tensor:
+        return Tensor(recorder.apply(_copied, self._array))
+
+
+class VariableSlice(Tensor):
+    """What ``variable[index]`` is: a Tensor with `assign`, which writes to that part of the variable."""
+
+    __slots__ = ("_variable", "_index")
+
+    def __init__(self, array: Any, variable: Variable | None = None, index: Any = None):
+        self._array = array
+        self._variable = variable
+        self._index = index
+
+    def assign(self, value: Any, name: str | None = None, read_value: bool = True) -> Variable | None:
+        """Writes `value`, broadcast to the slice's shape, into the variable and returns the variable.
+
+        >>> v = Variable([1.0, 2.0, 3.0])
+        >>> v[1:].assign([5.0, 6.0])
+        <tf.Variable 'Variable:0' shape=(3,) dtype=float32, numpy=array([1., 5., 6.], dtype=float32)>
+        """
+        variable = self._variable
+        if variable is None:
+            raise AttributeError("assign: this slice no longer belongs to a variable")
+        return variable._scatter("set", self._index, value, read_value)
+
+
+# ---- Variable ------------------------------------------------------------
+
+
+def _copied(x):
+    return jnp.copy(x)
+
+
+_copied.__name__ = "read_value"
+# A copy that is no longer weakly typed: a variable's dtype is its own.
+_copy = jax.jit(lambda x: jnp.array(x, dtype=x.dtype, copy=True))
+_updates = {name: jax.jit(fn) for name, fn in (("add", jnp.add), ("subtract", jnp.subtract))}
+
+
+_creations = itertools.count()
+
+
+class Variable(_Value):
+    """A value that can be assigned to. Reading one is noted by the active tapes.
+
+    Args:
+      initial_value: what `convert_to_tensor` takes, or a function that returns it.
+      trainable: whether tapes watch it of their own accord when it is read.
+      validate_shape: whether later assigned values must have the initial shape.
+      name: shown in its repr, as ``name:0``.
+      dtype: its dtype; by default that of `initial_value`.
+      shape: what `assign` accepts: by default the shape of `initial_value`, None for an unknown size.
+
+    Raises:
+      ValueError: there is no `initial_value`, or it does not have `shape` or `dtype`.
+
+    >>> v = Variable([1.0, 2.0], name="v")
+    >>> v.assign_add([1.0, 1.0])
+    <tf.Variable 'v:0' shape=(2,) dtype=float32, numpy=array([2., 3.], dtype=float32)>
+    >>> jnp.sum(v)
+    Array(5., dtype=float32)
+    """
+
+    _array: Any
+    _created: int  # tapes list variables in the order of their creation
+    # Keras's optimizers ask for it: no variable of ours is replaced by its gradient.
+    overwrite_with_gradient = False
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        import_scope: Any = None,
+        constraint: Callable | None = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
+    ):
+        if initial_value is None:
+            raise ValueError(
+                "initial_value must be given: a tensor, an array, a number, or a function that returns one"
+            )
+        self._name = scoped("Variable" if name is None else str(name))
+        self._trainable = True if trainable is None else bool(trainable)
+        self.constraint = constraint
+        array = _own_array(initial_value() if callable(initial_value) else initial_value, dtype)
+        self._declared = None if validate_shape else TensorShape(None)
+        if shape is not None:
+            self._declared = as_shape(shape)
+            if not self._declared.is_compatible_with(array.shape):
+                raise ValueError(
+                    f"initial_value has shape {array.shape}, which does not agree with shape={self._declared}"
+                )
+        self._array = array
+        self._created = next(_creations)
+        if recorder.capturing.capture is not None:
+            recorder.capturing.capture.create(self)
+
+    @property
+    def name(self) -> str:
+        return f"{self._name}:0"
+
+    @property
+    def path(self) -> str:
+        return self._name
+
+    @property
+    def trainable(self) -> bool:
+        return self._trainable
+
+    @property
+    def shape(self) -> TensorShape:
+        return tuple.__new__(TensorShape, self._array.shape) if self._declared is None else self._declared
+
+    @property
+    def value(self) -> VariableValue:
+        """The value, as a `Tensor` that may be called: both ``v.value`` (Keras) and ``v.value()`` (TensorFlow) work."""
+        return VariableValue(recorder.read(self))
+
+    def read_value(self) -> Tensor:
+        """The present value as a `Tensor` that later assignments do not change."""
+        return Tensor(recorder.apply(_copied, recorder.read(self)))
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        return constant(True)
+
+    def _read(self) -> Any:
+        return recorder.read(self)
+
+    def _seen(self) -> Any:
+        recorder.access(self)
+        return recorder.held(self)
+
+    def __getitem__(self, index: Any) -> VariableSlice:
+        part = Tensor(recorder.read(self))[index]  # type: ignore[index]  # ops attaches Tensor.__getitem__
+        return VariableSlice(part._array, self, index)
+
+    def assign(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Variable | None:
+        """Replaces the value and returns the variable, or None where `read_value` is false.
+
+        Raises:
+          ValueError: `value` has another shape, or is a tensor of another dtype.
+          RuntimeError: under a plain ``jax.jit``, from which the new value could not escape.
+        """
+        array = _own_array(value, self._array.dtype)
+        if not self.shape.is_compatible_with(array.shape):
+            raise ValueError(
+                f"Variable {self.name!r} has shape {self.shape}: a value of shape {array.shape} does not fit"
+            )
+        return self._store(array, read_value)
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Variable | None:
+        """Adds `delta`, of the variable's shape, and returns the variable; InvalidArgumentError on another shape."""
+        return self._update("add", delta, read_value)
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Variable | None:
+        """Subtracts `delta`, of the variable's shape, and returns the variable; InvalidArgumentError on another."""
+        return self._update("subtract", delta, read_value)
+
+    def _update(self, name: str, delta: Any, read_value: bool) -> Variable | None:
+        held = recorder.held(self)
+        array = raw(delta, held.dtype)
+        if array.shape != held.shape:
+            raise InvalidArgumentError(
+                f"Variable {self.name!r} has shape {held.shape}: it cannot be updated by a value of shape {array.shape}"
+            )
+        with recorder.outside():
+            new = _updates[name](held, array)
+        recorder.leaves("state", held, array, into=new)
+        return self._store(new, read_value)
+
+    def _store(self, array: Any, read_value: bool = True) -> Variable | None:
+        if recorder.capturing.capture is not None:
+            recorder.capturing.capture.assign(self, "_array", array)
+        elif isinstance(array, Tracer) and not isinstance(self._array, Tracer):
+            raise RuntimeError(
+                f"Variable {self.name!r} was assigned to while JAX traces a function (jax.jit, jax.grad, scan ...): "
+                "the value would leak out of the trace. Decorate the function with tapejax.function, which threads "
+                "Variables through, or return the new value and assign it outside"
+            )
+        recorder.access(self)
+        self._array = array
+        return self if read_value else None
+
+    # Updates of parts. An index is what NumPy takes; `sparse_delta` is an IndexedSlices (it has
+    # `values`, `indices`).
+
+    def _scatter(self, how: str, index: Any, value: Any, read_value: bool = True) -> Variable | None:
+        held = recorder.held(self)
+        update = raw(value, held.dtype)
+        with recorder.outside():
+            try:
+                new = getattr(held.at[_plain_index(index)], how)(update)
+            except (TypeError, ValueError) as error:
+                _refuse_shapes(error, self._scatter, (held, update))
+                raise
+        recorder.leaves("state", held, update, into=new)
+        return self._store(new, read_value)
+
+    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable | None:
+        """Assigns ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""
+        return self._scatter("set", sparse_delta.indices, sparse_delta.values)
+
+    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable | None:
+        """Adds ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""
+        return self._scatter("add", sparse_delta.indices, sparse_delta.values)
+
+    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable | None:
+        """Subtracts ``sparse_delta.values`` from the rows ``sparse_delta.indices``."""
+        return self._scatter("subtract", sparse_delta.indices, sparse_delta.values)
+
+    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable | None:
+        """Assigns `updates` at `indices`, whose last axis is an index into the variable."""
+        return self._scatter("set", _nd_index(indices), updates)
+
+    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable | None:
+        """Adds `updates` at `indices`, whose last axis is an index into the variable."""
+        return self._scatter("add", _nd_index(indices), updates)
+
+    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable | None:
+        """Subtracts `updates` at `indices`, whose last axis is an index into the variable."""
+        return self._scatter("subtract", _nd_index(indices), updates)
+
+    def __copy__(self) -> Variable:
+        return self  # TensorFlow's shallow copy shares the state, too
+
+    def __repr__(self) -> str:
+        array = self._seen()
+        if not isinstance(array, jax.Array):
+            return f"<tf.Variable {self.name!r} {array!r}>"
+        return f"<tf.Variable {self.name!r} shape={self.shape} dtype={array.dtype}, {_numpy_text(array)}>"
+
+
+def _refuses(operator: str, instead: str) -> Callable:
+    def refuse(self: Variable, other: Any) -> Any:
+        raise RuntimeError(
+            f"Variable {operator} value is not supported: it would put a tensor in the variable's place. Use {instead} to "
+            f"change the variable, or `v = v {operator[:-1]} value` for a tensor"
+        )
+
+    return refuse
+
+
+for _operator, _method, _instead in (
+    ("+=", "__iadd__", "v.assign_add(value)"),
+    ("-=", "__isub__", "v.assign_sub(value)"),
+    ("*=", "__imul__", "v.assign(v * value)"),
+    ("/=", "__itruediv__", "v.assign(v / value)"),
+    ("**=", "__ipow__", "v.assign(v ** value)"),
+):
+    setattr(Variable, _method, _refuses(_operator, _instead))
+
+
+def _own_array(value: Any, dtype: Any) -> Any:
+    """An array that nobody else holds, for a variable to keep."""
+    array = _array_of(value)
+    if array is None and not (isinstance(value, (list, tuple)) and _holds_arrays(value)):
+        return _constant(value, dtype)
+    array = raw(value if array is None else array, dtype)
+    with recorder.outside():
+        own = _copy(array)
+    recorder.leaves("state", array, into=own)
+    return own
+
+
+def _plain_index(index: Any) -> Any:
+    if isinstance(index, tuple):
+        return tuple(map(_plain_index, index))
+    return index if isinstance(index, (int, slice)) or index is None or index is Ellipsis else raw(index)
+
+
+def _nd_index(indices: Any) -> tuple:
+    with recorder.outside():
+        return tuple(jnp.moveaxis(raw(indices), -1, 0))
+
+
+# ---- JAX sees both as containers of one array ------------------------------------------------------------
+
+
+def _unflatten_tensor(_aux: None, children: Sequence) -> Tensor:
+    return Tensor(children[0])
+
+
+def _flatten_variable(variable: Variable) -> tuple:
+    # Only what a rebuilt variable needs is part of the structure: JAX compiles anew for every new structure.
+    return (recorder.read(variable),), variable._trainable
+
+
+def _unflatten_variable(trainable: bool, children: Sequence) -> Variable:
+    variable = object.__new__(Variable)
+    variable._name, variable._trainable, variable._declared, variable.constraint = (
+        "Variable",
+        trainable,
+        None,
+        None,
+    )
+    variable._array = children[0]
+    return variable
+
+
+for _kind in (Tensor, VariableValue, VariableSlice):
+    jax.tree_util.register_pytree_node(_kind, lambda tensor: ((tensor._array,), None), _unflatten_tensor)
+jax.tree_util.register_pytree_node(Variable, _flatten_variable, _unflatten_variable)

@@ -1,0 +1,704 @@
+"""Plain JAX in a tape: for every construct of `plain_jax.CASES` the tape's gradient is `jax.grad`'s."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.experimental import io_callback
+from plain_jax import CASES, Case
+
+import tapejax as tf
+from tapejax.core import recorder
+from tapejax.core import sweep as derivatives
+
+
+def floats(tree):
+    return [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.inexact)]
+
+
+def total(outputs):
+    """The sum of all that is differentiable in `outputs`: what a tape's gradient is the gradient of."""
+    return functools.reduce(lambda a, b: a + b, [jnp.sum(x).astype(jnp.float32) for x in floats(outputs)])
+
+
+def split(arguments):
+    """The differentiable leaves of `arguments`, and how to put others in their place."""
+    leaves, tree = jax.tree.flatten(arguments)
+    where = [i for i, x in enumerate(leaves) if jnp.issubdtype(x.dtype, jnp.inexact)]
+
+    def rebuild(new):
+        full = list(leaves)
+        for i, x in zip(where, new):
+            full[i] = x
+        return jax.tree.unflatten(tree, full)
+
+    return [leaves[i] for i in where], rebuild
+
+
+def gradient_by_jax(case: Case):
+    _, rebuild = split(case.arguments())
+    return jax.grad(lambda xs: total(case.function(*rebuild(xs))))
+
+
+@functools.cache
+def expected_gradient(name: str):
+    return gradient_by_jax(CASES[name])(split(CASES[name].arguments())[0])
+
+
+def gradient_by_tape(case: Case):
+    """A function from the sources to their gradients by a tape, zeros where they are None."""
+    _, rebuild = split(case.arguments())
+
+    def step(sources):
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            outputs = case.function(*rebuild(sources))
+        return tape.gradient(outputs, sources, unconnected_gradients="zero")
+
+    return step
+
+
+def assert_same(found, expected, tolerance=1e-5):
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected)):
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=tolerance, atol=tolerance)
+
+
+def named(condition):
+    return pytest.mark.parametrize("case", [pytest.param(c, id=n) for n, c in CASES.items() if condition(c)])
+
+
+# ---- every case -----------------------------------------------------------------------------------------------------
+
+
+@named(lambda case: True)
+def test_gradient(case):
+    """Three times over: what runs step by step at first is compiled whole when it comes back."""
+    sources, _ = split(case.arguments())
+    step = gradient_by_tape(case)
+    for _ in range(3):
+        assert_same(step(sources), expected_gradient(case.name), case.tolerance)
+    assert not recorder.active_recordings()
+
+
+@named(lambda case: True)
+def test_gradient_entry_by_entry(case, monkeypatch):
+    monkeypatch.setattr(derivatives, "COMPILE_AT_MOST", 0)
+    sources, _ = split(case.arguments())
+    assert_same(gradient_by_tape(case)(sources), expected_gradient(case.name), case.tolerance)
+
+
+@named(lambda case: True)
+def test_values_and_as_function(case):
+    """A tape changes no value; the function on it has the program's values and `jax.grad`'s gradient."""
+    sources, rebuild = split(case.arguments())
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        outputs = case.function(*rebuild(sources))
+    assert not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(outputs))
+    assert_same(outputs, case.function(*rebuild(sources)), case.tolerance)
+
+    function = tape.as_function(outputs, sources)
+    assert_same(function(sources), outputs, case.tolerance)
+    assert_same(jax.grad(lambda xs: total(function(xs)))(sources), expected_gradient(case.name), case.tolerance)
+
+
+@named(lambda case: case.staged)
+def test_tape_inside_jit(case):
+    sources, _ = split(case.arguments())
+    assert_same(jax.jit(gradient_by_tape(case))(sources), expected_gradient(case.name), case.tolerance)
+
+
+def second_order_by_jax(case: Case, sources):
+    gradient = gradient_by_jax(case)
+    return jax.grad(lambda xs: total(gradient(xs)))(sources)
+
+
+@pytest.mark.slow
+@named(lambda case: case.twice)
+def test_nested_tapes(case):
+    sources, rebuild = split(case.arguments())
+    for _ in range(2):
+        with tf.GradientTape() as outer:
+            outer.watch(sources)
+            with tf.GradientTape() as inner:
+                inner.watch(sources)
+                outputs = case.function(*rebuild(sources))
+            first = inner.gradient(outputs, sources, unconnected_gradients="zero")
+        second = outer.gradient(first, sources, unconnected_gradients="zero")
+        assert_same(second, second_order_by_jax(case, sources), max(case.tolerance, 1e-4))
+
+
+# ---- a tape inside JAX's transformations ------------------------------------------------------------------------------
+
+# One program for each way in which an operation reaches the recorder.
+KINDS = (
+    "identity",
+    "python_operators",
+    "in_place_set",
+    "relu",
+    "scan",
+    "cond_true",
+    "jit_closing_over_deep",
+    "vmap_closing_over",
+    "grad",
+    "custom_jvps_over_one_function",
+    "custom_vjps_over_one_function",
+    "checkpoint",
+    "random_key_in_the_block",
+)
+
+
+def in_vmap(step, sources):
+    """Over a batch of two."""
+    return jax.vmap(step)(jax.tree.map(lambda x: jnp.stack([x, 2 * x]), sources))
+
+
+def in_vmap_of_one(step, sources):
+    """Over the first source only; the others are the same for the whole batch."""
+    first, *others = sources
+    return jax.vmap(lambda x: step([x, *others]))(jnp.stack([first, 2 * first]))
+
+
+def in_grad(step, sources):
+    return jax.grad(lambda xs: total(step(xs)))(sources)
+
+
+def in_jit_of_grad(step, sources):
+    return jax.jit(jax.grad(lambda xs: total(step(xs))))(sources)
+
+
+def in_jvp(step, sources):
+    return jax.jvp(step, (sources,), (sources,))
+
+
+def in_scan(step, sources):
+    return lax.scan(lambda count, xs: (count + 1, step(xs)), 0, jax.tree.map(lambda x: jnp.stack([x, 2 * x]), sources))
+
+
+def in_cond_branch(step, sources):
+    return lax.cond(sources[0].sum() > 0, step, lambda xs: xs, sources)
+
+
+def in_while_loop(step, sources):
+    def body(state):
+        count, xs = state
+        return count + 1, jax.tree.map(lambda x, g: x - 0.01 * g, xs, step(xs))
+
+    return lax.while_loop(lambda state: state[0] < 3, body, (0, sources))
+
+
+def in_checkpoint(step, sources):
+    return jax.grad(jax.checkpoint(lambda xs: total(step(xs))))(sources)
+
+
+def in_custom_vjp_backward(step, sources):
+    """The backward pass of a custom_vjp takes the gradient by a tape."""
+
+    @jax.custom_vjp
+    def f(xs):
+        return total(xs)
+
+    f.defvjp(lambda xs: (f(xs), xs), lambda xs, g: (jax.tree.map(lambda x: x * g, step(xs)),))
+    return jax.grad(lambda xs: 3.0 * f(xs))(sources)
+
+
+def in_custom_jvp_rule(step, sources):
+    @jax.custom_jvp
+    def f(xs):
+        return total(xs)
+
+    f.defjvp(lambda xs, ts: (f(*xs), total(jax.tree.map(jnp.multiply, step(*xs), *ts))))
+    return jax.grad(f)(sources)
+
+
+def in_vmap_of_grad_in_jit(step, sources):
+    return jax.jit(lambda xs: jax.vmap(jax.grad(lambda x: total(step(x))))(xs))(
+        jax.tree.map(lambda x: jnp.stack([x, 2 * x]), sources)
+    )
+
+
+TRANSFORMATIONS = [value for name, value in list(globals().items()) if name.startswith("in_")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("transformed", TRANSFORMATIONS, ids=lambda f: f.__name__)
+def test_tape_inside(transformed, kind):
+    """A step that takes a gradient by a tape behaves under a transformation as one that takes it by `jax.grad`."""
+    if transformed is in_jvp and "custom_vjp" in kind:
+        pytest.skip("JAX itself has no forward mode through a custom_vjp whose forward pass calls it again")
+    case = CASES[kind]
+    sources, _ = split(case.arguments())
+    found = transformed(gradient_by_tape(case), sources)
+    assert_same(found, transformed(gradient_by_jax(case), sources), 1e-4)
+
+
+def test_tape_around_and_inside_a_transformation():
+    """A tape outside jit and one inside; a tape outside vmap and one inside; three levels."""
+    x = jnp.arange(1.0, 4.0)
+
+    def by_tape(f):
+        def gradient(v):
+            with tf.GradientTape() as tape:
+                tape.watch(v)
+                y = f(v)
+            return tape.gradient(y, v)
+
+        return gradient
+
+    def cube(v):
+        return v**3
+
+    assert_same(by_tape(jax.vmap(by_tape(cube)))(x), 6 * x)
+    for wrap in (jax.jit, jax.checkpoint, lambda f: f):
+        assert_same(by_tape(wrap(by_tape(cube)))(x), 6 * x)
+        assert_same(by_tape(wrap(by_tape(wrap(by_tape(cube)))))(x), jnp.full(3, 6.0))
+    assert_same(jax.grad(lambda v: by_tape(jax.jit(by_tape(cube)))(v).sum())(x), jnp.full(3, 6.0))
+
+
+# ---- tapes among each other -------------------------------------------------------------------------------------------
+
+
+def test_stacked_tapes():
+    x = jnp.arange(1.0, 4.0)
+    with tf.GradientTape() as a, tf.GradientTape(persistent=True) as b:
+        a.watch(x)
+        y = x * x
+        b.watch(y)
+        z = jnp.sin(y)
+    assert_same(a.gradient(z, x), 2 * x * jnp.cos(x * x))
+    assert_same(b.gradient(z, y), jnp.cos(y))
+    assert b.gradient(z, x) is None
+
+
+def test_reentered_tape():
+    """A tape goes on where it was left; what ran in between it did not see."""
+    x = jnp.arange(1.0, 4.0)
+    tape = tf.GradientTape(persistent=True)
+    with tape:
+        tape.watch(x)
+        y = x * x
+    between = y * 5.0
+    with tape:
+        z = y * x + between
+    assert_same(tape.gradient(z, x), 3 * x * x)
+    assert_same(tape.gradient(y, x), 2 * x)
+
+
+def test_tape_entered_twice():
+    tape = tf.GradientTape()
+    with tape, pytest.raises(ValueError, match="still recording"), tape:
+        pass
+    assert not recorder.active_recordings()
+
+
+def test_gradient_inside_the_block_of_a_persistent_tape(caplog):
+    """The backward pass is recorded, so that it can be differentiated too."""
+    x = jnp.float32(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x**3
+        first = tape.gradient(y, x)
+    assert_same(first, jnp.float32(27.0))
+    assert_same(tape.gradient(first, x), jnp.float32(18.0))
+    assert "persistent" in caplog.text
+
+
+def test_intermediate_sources_and_targets_that_are_sources():
+    x = jnp.arange(1.0, 4.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = jnp.sin(x)
+        z = y * x
+    assert_same(tape.gradient(z, [x, y, z]), [jnp.sin(x) + x * jnp.cos(x), x, jnp.ones(3)])
+    assert_same(tape.gradient([z, x], x), jnp.sin(x) + x * jnp.cos(x) + 1)
+
+
+# ---- what JAX itself cannot ----------------------------------------------------------------------------------------------
+
+
+def taped(function, x, **keywords):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    return tape.gradient(y, x, **keywords)
+
+
+X = np.arange(1.0, 4.0, dtype=np.float32)
+
+
+def test_python_that_reads_values():
+    """`jax.grad` refuses `float()` of a traced value; a tape has values. To it they are constants."""
+    x = jnp.asarray(X)
+    assert_same(taped(lambda v: v * float(v[1]) + v * np.asarray(v).sum(), x), jnp.full(3, 8.0))
+
+
+def test_custom_vjp_that_reads_values():
+    """Python control flow on values in a rule: the rule runs on the values themselves, forward and backward."""
+
+    @jax.custom_vjp
+    def f(v):
+        return v * 2 if v[0] > 0 else v
+
+    def forward(v):
+        return f(v), float(v[1])
+
+    def backward(second, g):
+        return (g * 3 if g[0] > 0 else g * second,)
+
+    f.defvjp(forward, backward)
+    x = jnp.asarray(X)
+    for _ in range(2):
+        assert_same(taped(lambda v: f(v) * v, x), 2 * x + 3 * x)
+        assert_same(taped(lambda v: f(v) * -v, x), -2 * x - 2 * x)
+
+
+# ---- None ----------------------------------------------------------------------------------------------------------------
+
+UNCONNECTED = {
+    "floor": jnp.floor,
+    "round": jnp.round,
+    "ceil": jnp.ceil,
+    "stop_gradient": lax.stop_gradient,
+    "stop_gradient in jit": jax.jit(lambda v: lax.stop_gradient(v) * 2),
+    "stop_gradient in scan": lambda v: lax.scan(lambda c, e: (c, lax.stop_gradient(e)), 0.0, v)[1],
+    "stop_gradient in both branches": lambda v: lax.cond(v[0] > 0, lax.stop_gradient, jnp.floor, v),
+    "to integers and back": lambda v: v.astype(jnp.int32).astype(jnp.float32),
+    "integers": lambda v: v.astype(jnp.int32),
+    "comparison": lambda v: (v > 1.0).astype(jnp.float32),
+    "argmax": lambda v: jnp.argmax(v).astype(jnp.float32),
+    "zeros_like": jnp.zeros_like,
+    "shape": lambda v: jnp.float32(v.shape[0]),
+    "NumPy": lambda v: jnp.asarray(np.asarray(v) * 2),
+    "Python float": lambda v: jnp.asarray(float(v[0])),
+    "another output of the same jit": lambda v: jax.jit(lambda w: (jnp.floor(w), w))(v)[0],
+    "another part of a carry": lambda v: lax.scan(lambda c, e: ((c[0] + e, c[1] + 1.0), None), (0.0, 0.0), v)[0][1],
+    "nothing": lambda v: jnp.ones(3),
+    "unwatched": lambda v: jnp.asarray(X) ** 2,
+}
+
+
+@pytest.mark.parametrize("function", UNCONNECTED.values(), ids=UNCONNECTED)
+def test_none(function):
+    x = jnp.asarray(X)
+    assert taped(function, x) is None
+    assert_same(taped(function, x, unconnected_gradients="zero"), jnp.zeros(3))
+    assert taped(lambda v: [function(v), function(v)], x) is None
+
+
+def test_none_beside_a_gradient():
+    x, y = jnp.asarray(X), jnp.asarray(X)
+    with tf.GradientTape() as tape:
+        tape.watch([x, y])
+        z = jnp.floor(x) * y
+    assert_same(tape.gradient(z, {"x": x, "y": y}), {"x": None, "y": jnp.floor(x)})
+
+
+def test_numpy_operands_do_not_hide_the_others():
+    """What is known of an operation must not depend on which operand happened to be NumPy's when it was first seen."""
+    x = jnp.asarray(X)
+    assert_same(taped(lambda v: lax.atan2(X, v) * 0 + v, x), jnp.ones(3))
+    assert_same(taped(lambda v: lax.atan2(v, jnp.asarray(X)), x), 0.5 / x)
+
+
+def test_integers_are_no_sources(caplog):
+    x, i = jnp.asarray(X), jnp.arange(3)
+    with tf.GradientTape() as tape:
+        tape.watch([x, i])
+        y = x * i
+    assert "floating" in caplog.text
+    assert_same(tape.gradient(y, [x, i]), [i.astype(jnp.float32), None])
+
+
+def test_typed_keys_are_values_like_others(caplog):
+    x, key = jnp.asarray(X), jax.random.key(0)
+    with tf.GradientTape() as tape:
+        tape.watch([x, key])
+        y = x * jax.random.normal(key, (3,))
+    assert_same(tape.gradient([y, key], [x, key]), [jax.random.normal(key, (3,)), None])
+
+
+# ---- LookupError ---------------------------------------------------------------------------------------------------------
+
+
+def _grow(v):
+    return lax.while_loop(lambda c: c.sum() < 50.0, lambda c: c * 2, v)
+
+
+def _double_on_the_host(v):
+    return jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct((3,), jnp.float32), v)
+
+
+def _double_with_a_side_effect(v):
+    return io_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct((3,), jnp.float32), v)
+
+
+NO_GRADIENT = {
+    "while": (_grow, "while"),
+    "while in jit": (jax.jit(_grow), "while_loop"),
+    "while in cond": (lambda v: lax.cond(v[0] > 0, _grow, jnp.sin, v), "while_loop"),
+    "pure_callback": (_double_on_the_host, "pure_callback"),
+    "pure_callback in jit": (jax.jit(_double_on_the_host), "(?i)pure.callback"),
+    "io_callback": (_double_with_a_side_effect, "io_callback"),
+}
+
+
+@pytest.mark.parametrize("function, name", NO_GRADIENT.values(), ids=NO_GRADIENT)
+def test_what_cannot_be_differentiated_is_named(function, name):
+    x = jnp.asarray(X)
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x) * x
+        np.testing.assert_allclose(y, function(x) * x)  # forward it runs
+        with pytest.raises(LookupError, match=name):
+            tape.gradient(y, x)
+    assert not recorder.active_recordings()
+
+
+def test_what_cannot_be_differentiated_does_not_matter_beside_the_path():
+    x = jnp.asarray(X)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = _grow(x)
+        z = jnp.sin(x)
+    assert_same(tape.gradient(z, x), jnp.cos(x))
+    assert_same(tape.gradient(z * y, z), None)  # after the block
+    with pytest.raises(LookupError):
+        tape.gradient(y, x)
+
+
+# ---- bad input -----------------------------------------------------------------------------------------------------------
+
+
+def test_donated_argument():
+    """What was donated is gone; what does not need its value still works."""
+    double = jax.jit(lambda v: v * 2, donate_argnums=0)
+    x = jnp.asarray(X) + 0
+    assert_same(taped(lambda v: double(v * 1), x), jnp.full(3, 2.0))
+
+
+def test_deleted_array_is_reported():
+    x = jnp.asarray(X)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 2
+        z = y * y
+    y.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        tape.gradient(z, x)
+    assert_same(taped(jnp.sin, x), jnp.cos(x))
+
+
+@pytest.fixture
+def escaped():
+    caught = []
+    jax.jit(lambda v: caught.append(v) or v)(jnp.asarray(X))
+    return caught[0]
+
+
+def test_escaped_tracer_as_operand(escaped):
+    x = jnp.asarray(X)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(jax.errors.UnexpectedTracerError):
+            x * escaped
+        y = x * x
+    assert_same(tape.gradient(y, x), 2 * x)
+
+
+def test_escaped_tracer_as_target(escaped):
+    x = jnp.asarray(X)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+    with pytest.raises(jax.errors.UnexpectedTracerError):
+        tape.gradient(escaped, x)
+
+
+def test_escaped_tracer_as_source(escaped):
+    x = jnp.asarray(X)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    with pytest.raises((jax.errors.UnexpectedTracerError, ValueError), match="tracer"):
+        tape.gradient(y, escaped)
+
+
+def test_escaped_tracer_watched(escaped):
+    with tf.GradientTape() as tape:
+        with pytest.raises((jax.errors.UnexpectedTracerError, ValueError), match="tracer"):
+            tape.watch(escaped)
+
+
+# ---- the rules of custom functions ------------------------------------------------------------------------------------
+
+
+def _times(factor):
+    """The identity with `factor()` times its gradient; `factor` is called when the backward pass runs."""
+
+    @jax.custom_vjp
+    def identity(v):
+        return v * 1.0
+
+    identity.defvjp(lambda v: (identity(v), None), lambda _, g: (g * factor(),))
+    return identity
+
+
+FACTOR = 2.0
+
+
+def test_a_rule_reads_globals_and_objects_anew():
+    """The backward function of a custom_vjp is the user's Python: what it reads may have changed since the last time."""
+    global FACTOR
+    x, box = jnp.asarray(X), [2.0]
+
+    def factor():
+        return FACTOR
+
+    kept = _times(factor)
+    for value in (2.0, 3.0, jnp.float32(5.0), jnp.float32(7.0)):
+        FACTOR = box[0] = value
+        expected = jnp.full(3, float(value))
+        for function in (kept, _times(factor), _times(lambda: box[0]), jax.vmap(_times(factor))):
+            for _ in range(2):
+                assert_same(taped(function, x), expected)
+
+
+def test_rules_told_apart_by_what_they_close_over():
+    x = jnp.asarray(X)
+    for value in (2.0, -0.0, 0.0, 3, True, jnp.float32(4.0), np.float32(5.0)):
+        assert_same(taped(_times(lambda v=value: v), x), jnp.full(3, 1.0) * value)
+        assert_same(taped(_times((lambda v: lambda: v)(value)), x), jnp.full(3, 1.0) * value)
+
+
+def test_a_rule_that_calls_its_own_function():
+    """Tracing the rule meets the function again, and its rule, without end."""
+    f = jax.custom_jvp(lambda v: v * 2)
+    f.defjvp(lambda primals, tangents: (f(*primals), f(f(tangents[0]))))
+    x = jnp.asarray(X)
+    for function in (f, jax.jit(f), jax.vmap(f), lambda v: lax.scan(lambda c, _: (f(c), None), v, None, length=2)[0]):
+        expected = jax.grad(lambda v, function=function: function(v).sum())(x)
+        for _ in range(2):
+            assert_same(taped(function, x), expected)
+
+
+# ---- other worlds of JAX ---------------------------------------------------------------------------------------------
+
+
+def test_x64():
+    with jax.enable_x64(True):
+        x = jnp.arange(1.0, 4.0)
+        for _ in range(2):
+            gradient = taped(lambda v: jnp.sin(v) * np.float64(2) + jax.jit(lambda: v * v)(), x)
+            assert gradient.dtype == jnp.float64
+            np.testing.assert_allclose(gradient, 2 * np.cos(x) + 2 * np.asarray(x), rtol=1e-14)
+    assert taped(jnp.sin, jnp.asarray(X)).dtype == jnp.float32
+
+
+def test_one_program_under_two_precisions():
+    """The same code with and without 64 bits, by turns: the two programs must not be taken for each other."""
+    for _ in range(3):
+        for wide in (False, True):
+            with jax.enable_x64(wide):
+                x = jnp.arange(1.0, 4.0)
+                gradient = taped(lambda v: (v * jnp.arange(3) + 1) ** 2, x)
+                assert gradient.dtype == (jnp.float64 if wide else jnp.float32)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32, jnp.complex64])
+def test_dtypes(dtype):
+    x = jnp.asarray([1.0, 2.0, 3.0], dtype)
+    assert_same(taped(lambda v: v * v + 3 * v, x), 2 * x + 3)
+
+
+def test_disable_jit():
+    """With jit switched off every primitive is an entry of its own."""
+    x = jnp.asarray(X)
+    with jax.disable_jit():
+        assert_same(taped(lambda v: jax.nn.softmax(v) * jnp.arange(3.0), x), expected_softmax(x))
+
+
+def expected_softmax(x):
+    return jax.grad(lambda v: (jax.nn.softmax(v) * jnp.arange(3.0)).sum())(x)
+
+
+def test_debug_nans():
+    x = jnp.asarray(X)
+    with jax.debug_nans(True):
+        assert_same(taped(lambda v: jax.nn.softmax(v) * jnp.arange(3.0), x), expected_softmax(x))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            with pytest.raises(FloatingPointError):
+                jnp.log(x - 2.0)
+    assert not recorder.active_recordings()
+
+
+def test_numpy_rank_promotion_and_default_precision():
+    x = jnp.ones((2, 2))
+    with jax.numpy_rank_promotion("raise"), jax.default_matmul_precision("float32"):
+        assert_same(taped(lambda v: v @ v, x), jnp.full((2, 2), 4.0))
+
+
+def test_checking_leaks():
+    x = jnp.asarray(X)
+    with jax.checking_leaks():
+        assert_same(taped(lambda v: jax.nn.relu(v) * jax.jit(lambda w: w * v)(v), x), 3 * x * x)
+
+
+def test_references():
+    """`jax.new_ref`, a mutable array: followed inside jit, refused outside, where a tape cannot see it change."""
+
+    def f(v):
+        ref = jax.new_ref(v)
+        ref[...] = ref[...] * 2
+        return ref[...] * v
+
+    x = jnp.asarray(X)
+    assert_same(taped(jax.jit(f), x), 4 * x)
+    with pytest.raises(LookupError, match="Ref"):
+        taped(f, x)
+    assert not recorder.active_recordings()
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.checkpoint])
+def test_inputs_that_are_handed_on(transform):
+    """A call gives an input that it hands on beside other results as the same array, as JAX does: it is the same value."""
+    x, y = jnp.array([1.0, 2.0]), jnp.array(3.0)
+    call = transform(lambda x, y: (x, y, jnp.sum(x * y), jax.lax.stop_gradient(x)))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([x, y])
+        same_x, same_y, z, stopped = call(x, y)
+        total = z + jnp.sum(same_x * stopped) * same_y
+    assert same_x is x and same_y is y and stopped is not x
+    expected = jax.grad(lambda x, y: jnp.sum(x * y) + jnp.sum(x * jax.lax.stop_gradient(x)) * y, (0, 1))(x, y)
+    for sources in ([x, y], [same_x, same_y]):
+        for found, wanted in zip(tape.gradient(total, sources), expected):
+            np.testing.assert_allclose(found, wanted)
+
+
+def test_a_tape_is_no_transformation():
+    """To libraries that ask JAX which one is under way, as Flax does before it changes a model's state."""
+    from jax.extend import core
+
+    def level():
+        return core.get_opaque_trace_state(convention="nnx")
+
+    def inside(v):
+        levels.append(level())
+        with tf.GradientTape():
+            levels.append(level())
+        return v
+
+    outside, levels = level(), []
+    with tf.GradientTape():
+        assert level() == outside
+        jax.jit(inside)(1.0)
+        jax.grad(inside)(1.0)
+    first, same, second, as_before = levels
+    assert first == same and second == as_before and outside not in levels

@@ -1,0 +1,644 @@
+"""`tapejax.function` on JAX: transformations, libraries, state, threads, errors. What TensorFlow decides is in tests/parity."""
+
+import contextlib
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tapejax as tf
+from tapejax.core import recorder
+from tapejax.values.errors import OperatorNotAllowedInGraphError
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind():
+    """Whatever happens in a function, JAX's trace and the thread's capture are as before."""
+    trace = recorder.current_trace()
+    yield
+    assert recorder.current_trace() is trace
+    assert recorder.capturing.capture is None
+
+
+@contextlib.contextmanager
+def compiles():
+    """Collects what JAX compiles."""
+    seen = []
+
+    def listen(event, duration, **_):
+        if event == "/jax/core/compile/backend_compile_duration":
+            seen.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield seen
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+# ---- plain JAX code -------------------------------------------------------------------------------------------------
+
+
+def test_raw_in_raw_out():
+    seen = []
+
+    @tf.function
+    def f(x, y):
+        seen.append((isinstance(x, jax.Array), isinstance(y, tf.Tensor)))
+        return jnp.sin(x), y * x, {"n": jnp.ones(2)}
+
+    raw, mixed, rest = f(jnp.array(1.0), tf.constant(2.0))
+    assert isinstance(raw, jax.Array) and isinstance(mixed, tf.Tensor) and isinstance(rest["n"], jax.Array)
+    assert seen == [(True, True)]
+
+
+def test_a_pytree_of_a_library_is_an_argument():
+    eqx = pytest.importorskip("equinox")
+    optax = pytest.importorskip("optax")
+    traces = []
+    optimizer = optax.adam(1e-1)
+
+    @tf.function
+    def step(model, state, x):
+        traces.append(1)
+        with tf.GradientTape() as tape:
+            tape.watch(model)
+            loss = jnp.mean(jax.vmap(model)(x) ** 2)
+        updates, state = optimizer.update(tape.gradient(loss, model), state)
+        return eqx.apply_updates(model, updates), state, loss
+
+    model = eqx.nn.Linear(3, 2, key=jax.random.key(0))
+    state = optimizer.init(eqx.filter(model, eqx.is_array))
+    losses = []
+    for _ in range(5):
+        model, state, loss = step(model, state, jnp.ones((4, 3)))
+        losses.append(float(loss))
+    assert isinstance(model, eqx.nn.Linear) and losses[-1] < losses[0] and len(traces) == 1
+
+
+def test_jit_vmap_and_grad_of_a_function():
+    v = tf.Variable(3.0)
+
+    @tf.function
+    def f(x):
+        return x * x * v
+
+    @tf.function
+    def pure(x):
+        return jnp.sum(x * x)
+
+    xs = jnp.arange(3.0)
+    np.testing.assert_allclose(jax.vmap(f)(xs), 3 * xs**2)
+    np.testing.assert_allclose(jax.grad(lambda x: jnp.asarray(f(x)))(2.0), 12.0)
+    np.testing.assert_allclose(jax.jit(pure)(xs), 5.0)
+    np.testing.assert_allclose(jax.hessian(pure)(xs), 2 * np.eye(3))
+    np.testing.assert_allclose(jax.jit(jax.vmap(jax.grad(lambda x: pure(x) * 2)))(xs), 4 * xs)
+
+
+def test_jax_transformations_in_a_function():
+    v = tf.Variable([1.0, 2.0])
+
+    @tf.function
+    def f(x):
+        rows = jax.vmap(lambda row: row * v)(x)
+        slope = jax.grad(lambda w: jnp.sum(w * v.value * v.value))(x[0])
+        total, _ = jax.lax.scan(lambda c, row: (c + row @ v.value._array, None), 0.0, x)
+        return rows, slope, total, jax.jit(lambda w: w + 1)(v)
+
+    rows, slope, total, plus = f(jnp.ones((3, 2)))
+    np.testing.assert_allclose(rows, [[1, 2]] * 3)
+    np.testing.assert_allclose(slope, [1, 4])
+    np.testing.assert_allclose(total, 9)
+    np.testing.assert_allclose(plus, [2, 3])
+
+
+def test_state_under_grad_stays_concrete():
+    count = tf.Variable(0.0)
+
+    @tf.function
+    def f(x):
+        count.assign_add(x)
+        return jnp.asarray(x * count)
+
+    assert jax.grad(f)(2.0) == 2.0  # what was assigned is the variable's, as it is for a tape
+    np.testing.assert_allclose(count.numpy(), 2.0)
+
+
+def test_state_cannot_leave_a_plain_jit():
+    v = tf.Variable(1.0)
+
+    @tf.function
+    def reads(x):
+        return v * x
+
+    @tf.function
+    def assigns(x):
+        v.assign(x)
+        return x
+
+    with pytest.raises(RuntimeError, match="tapejax.function"):
+        jax.jit(reads)(1.0)
+    with pytest.raises(RuntimeError, match="function"):
+        jax.jit(assigns)(1.0)
+    with pytest.raises(RuntimeError, match="tapejax.function"):
+        jax.vmap(assigns)(jnp.ones(2))
+    assert v.numpy() == 1.0
+
+
+def test_a_plain_jit_names_function():
+    v = tf.Variable(1.0)
+    with pytest.raises(RuntimeError, match=r"Variable 'Variable:0' was read .*tapejax\.function"):
+        jax.jit(lambda x: x * v)(1.0)
+
+
+def test_an_assignment_inside_a_transformation_is_refused():
+    v = tf.Variable(0.0)
+
+    @tf.function
+    def f(x):
+        return jax.lax.map(lambda row: v.assign_add(row)._array, x)
+
+    with pytest.raises(RuntimeError, match=r"tf\.while_loop"):
+        f(jnp.ones(3))
+    assert v.numpy() == 0.0
+
+
+def test_a_known_call_compiles_nothing():
+    v = tf.Variable([1.0, 2.0])
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((v * x) ** 2)
+        v.assign_sub(0.1 * tape.gradient(loss, v))
+        return loss
+
+    def outside(x):
+        with tf.GradientTape() as tape:
+            loss = step(x) * 2.0
+        return tape.gradient(loss, v)
+
+    x = tf.constant([1.0, 1.0])
+    outside(x), outside(x), outside(x)
+    with compiles() as seen:
+        step(x), outside(tf.constant([3.0, 4.0]))
+    assert not seen
+
+
+def test_one_program_is_one_entry():
+    f = tf.function(lambda x: tf.sin(x) * 2.0)
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        f(x)
+    assert [entry.op.name for entry in tape._recording.entries] == ["<lambda>"]
+
+
+@pytest.mark.filterwarnings("ignore::tapejax.errors.NarrowingWarning")
+def test_sixty_four_bit_types_have_traces_of_their_own():
+    f = tf.function(lambda x: x + 1)
+    assert f(np.float64(1.0)).dtype == tf.float32
+    with jax.enable_x64(True):
+        assert f(np.float64(1.0)).dtype == tf.float64
+    assert f(np.float64(1.0)).dtype == tf.float32
+
+
+# ---- values and types -----------------------------------------------------------------------------------------------
+
+
+def test_one_and_one_point_zero_are_two_traces():
+    # TensorFlow takes 1.0 and True for 1 if 1 came first
+    f = tf.function(lambda n: tf.constant(1) * 0 + n if isinstance(n, int) else tf.constant(n))
+    assert f(1).dtype == tf.int32 and f(1.0).dtype == tf.float32 and f(1).dtype == tf.int32
+    assert f.experimental_get_tracing_count() == 2
+    signs = tf.function(lambda n: tf.constant(float(np.copysign(1.0, n))))
+    assert signs(0.0).numpy() == 1.0 and signs(-0.0).numpy() == -1.0
+    nans = tf.function(lambda n: tf.constant(1.0))
+    nans(float("nan")), nans(float("nan"))
+    assert nans.experimental_get_tracing_count() == 1
+
+
+def test_strings_come_back_as_they_are():
+    assert tf.function(lambda x: ("name", x))(tf.constant(1))[0] == "name"
+
+
+def test_a_slice_a_dtype_and_a_shape_are_values():
+    f = tf.function(lambda x, part, dtype, shape: tf.reshape(tf.cast(x[part], dtype), shape))
+    x = tf.constant([1.0, 2.0, 3.0])
+    for _ in range(2):
+        assert f(x, slice(0, 2), tf.int32, tf.TensorShape([2, 1])).shape == (2, 1)
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_a_collected_object_takes_its_traces_along():
+    class Options:
+        pass
+
+    f = tf.function(lambda options, x: x)
+    for _ in range(3):
+        f(Options(), 1.0)
+        gc.collect()
+    assert len(f._programs) == 1
+
+
+def test_methods_do_not_keep_their_objects_alive():
+    class Net:
+        def __init__(self):
+            self.v = tf.Variable(2.0)
+
+        @tf.function
+        def __call__(self, x):
+            return self.v * x
+
+    net = Net()
+    net(tf.constant(1.0))
+    reference = weakref.ref(net)
+    del net
+    gc.collect()
+    assert reference() is None
+
+
+def test_methods_of_objects_that_cannot_be_weakly_referenced():
+    class Pair(tuple):
+        __slots__ = ()
+
+        @tf.function
+        def total(self, x):
+            return self[0] + self[1] + x
+
+    assert Pair((1.0, 2.0)).total(tf.constant(3.0)).numpy() == 6.0
+
+
+def test_a_classmethod():
+    class Net:
+        @classmethod
+        @tf.function
+        def twice(cls, x):
+            return x * 2.0
+
+    class Other:
+        @tf.function
+        @staticmethod
+        def thrice(x):
+            return x * 3.0
+
+    assert Net.twice(tf.constant(1.0)).numpy() == 2.0
+    assert Other.thrice(tf.constant(1.0)).numpy() == 3.0
+
+
+def test_not_callable():
+    with pytest.raises(TypeError, match="callable"):
+        tf.function(3)
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+def test_control_flow_names_the_line_and_what_to_do():
+    @tf.function
+    def f(x):
+        y = x * 2.0
+        if y > 0:
+            return y
+        return -y
+
+    with pytest.raises(OperatorNotAllowedInGraphError) as caught:
+        f(tf.constant(1.0))
+    for text in ("tf.cond", "tf.while_loop", "'f'", "test_function.py", "if y > 0"):
+        assert text in str(caught.value)
+    assert isinstance(caught.value, TypeError)
+
+
+def test_jnp_control_flow_is_told_alike():
+    @tf.function
+    def f(x):
+        while jnp.sum(x) > 0:
+            x = x - 1
+        return x
+
+    with pytest.raises(OperatorNotAllowedInGraphError, match=r"tf\.while_loop"):
+        f(jnp.ones(2))
+
+
+def test_numpy_has_no_value_in_a_function():
+    v = tf.Variable(1.0)
+    for body in (lambda x: x.numpy(), lambda x: v.numpy(), lambda x: float(v), lambda x: np.asarray(v)):
+        with pytest.raises((NotImplementedError, TypeError)):
+            tf.function(body)(tf.constant(1.0))
+
+
+def test_an_error_restores_variables_and_tapes():
+    v, x = tf.Variable(1.0), tf.constant(2.0)
+
+    @tf.function
+    def fails(x):
+        v.assign(x)
+        with tf.GradientTape():
+            raise ZeroDivisionError
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(ZeroDivisionError):
+            fails(x)
+        y = x * v
+    assert v.numpy() == 1.0 and tape.gradient(y, x).numpy() == 1.0
+
+
+def test_printing_a_variable_in_a_function_shows_no_value():
+    v, texts = tf.Variable(1.0, name="v"), []
+
+    @tf.function
+    def f():
+        texts.append(f"{v!r} {v.shape} {v.dtype}")
+        return v * 1.0
+
+    f()
+    assert "traced" in texts[0] and "numpy" not in texts[0]
+
+
+def test_variables_created_in_a_branch_are_refused():
+    @tf.function
+    def f(x):
+        return tf.cond(x > 0, lambda: tf.Variable(1.0) * x, lambda: x)
+
+    with pytest.raises(ValueError, match="branch"):
+        f(tf.constant(1.0))
+
+
+# ---- state ----------------------------------------------------------------------------------------------------------
+
+
+def test_draws_differ_from_call_to_call_and_follow_the_seed():
+    @tf.function
+    def draw():
+        return tf.random.normal([2]), tf.random.uniform([2]), tf.random.normal([2], seed=5)
+
+    def rounds():
+        tf.random.set_seed(7)
+        return [np.stack([x.numpy() for x in draw()]) for _ in range(3)]
+
+    def eager():
+        tf.random.set_seed(7)
+        return [
+            np.stack([tf.random.normal([2]), tf.random.uniform([2]), tf.random.normal([2], seed=5)]) for _ in range(3)
+        ]
+
+    first, second = rounds(), rounds()
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(first, eager(), rtol=1e-6)
+    assert len({x.tobytes() for x in np.reshape(first, (9, 2))}) == 9
+
+
+def test_draws_in_a_loop_differ():
+    @tf.function
+    def f():
+        return tf.map_fn(lambda x: x + tf.random.uniform([]), tf.zeros([5]))
+
+    drawn = np.concatenate([f().numpy(), f().numpy(), [tf.random.uniform([]).numpy()]])
+    assert len(set(drawn.tolist())) == 11
+
+
+def test_dropout_differs_from_call_to_call():
+    f = tf.function(lambda x: tf.nn.dropout(x, 0.5))
+    x = tf.ones([64])
+    assert (f(x).numpy() != f(x).numpy()).any()
+
+
+def test_variables_from_a_library_of_pytrees_are_values():
+    # a Variable that JAX rebuilt is an argument's value, not state
+    v = tf.Variable(2.0)
+
+    @tf.function
+    def f(x):
+        return jax.vmap(lambda w, y: w * y, in_axes=(None, 0))(v, x)
+
+    np.testing.assert_allclose(f(jnp.ones(2)), [2, 2])
+    v.assign(3.0)
+    np.testing.assert_allclose(f(jnp.ones(2)), [3, 3])
+
+
+def test_a_thread_that_reads_a_variable_while_another_traces():
+    v, tracing, read = tf.Variable(2.0), threading.Event(), []
+
+    def reader():
+        tracing.wait(60)
+        read.append((v * 3.0).numpy())
+
+    @tf.function
+    def f():
+        y = v + 1.0
+        tracing.set()
+        time.sleep(0.3)
+        return y
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    assert f().numpy() == 3.0
+    thread.join(60)
+    assert read == [6.0]
+
+
+def test_threads_that_call_and_trace_at_once():
+    v = tf.Variable(0.0)
+
+    @tf.function
+    def add(x):
+        v.assign_add(tf.reduce_sum(x) / tf.cast(tf.size(x), tf.float32))
+        return v * 1.0
+
+    failures = []
+
+    def work(sizes):
+        try:
+            for size in sizes:
+                add(tf.ones([size]))
+        except Exception as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work, args=([i + 1, i + 2, 1, 2, i + 3],)) for i in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures
+    assert not isinstance(v._array, jax.core.Tracer) and 0 < v.numpy() <= 20
+
+
+def test_a_gradient_with_respect_to_what_a_function_closed_over():
+    x = jnp.array([1.0, 2.0])
+    f = tf.function(lambda: jnp.sum(jax.jit(lambda y: y * x)(x)))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f()
+    np.testing.assert_allclose(tape.gradient(y, x), [2.0, 4.0])
+
+
+def test_a_function_made_inside_a_function():
+    @tf.function
+    def outer(x):
+        inner = tf.function(lambda y: y * x)
+        return inner(tf.constant(2.0)) + inner(tf.constant(3.0))
+
+    assert outer(tf.constant(1.0)).numpy() == 5.0 and outer(tf.constant(2.0)).numpy() == 10.0
+
+
+# ---- concrete functions ---------------------------------------------------------------------------------------------
+
+
+def test_open_sizes_are_checked_and_run():
+    f = tf.function(lambda x, y: tf.matmul(x, y))
+    c = f.get_concrete_function(tf.TensorSpec([None, 3]), tf.TensorSpec([3, None]))
+    assert c.structured_outputs.shape.as_list() == [None, None]
+    assert c(tf.ones([2, 3]), tf.ones([3, 4])).shape == (2, 4)
+    assert c(tf.ones([5, 3]), tf.ones([3, 1])).shape == (5, 1)
+    with pytest.raises(TypeError, match="does not fit"):
+        c(tf.ones([2, 2]), tf.ones([3, 4]))
+
+
+def test_sizes_that_must_be_equal():
+    f = tf.function(lambda x, y: x + y)
+    c = f.get_concrete_function(tf.TensorSpec([None]), tf.TensorSpec([None]))
+    assert c(tf.ones([3]), tf.ones([3])).shape == (3,)
+
+
+def test_any_rank():
+    f = tf.function(lambda x: x * 2.0, input_signature=[tf.TensorSpec(None)])
+    c = f.get_concrete_function()
+    assert c(tf.ones([2, 3])).shape == (2, 3) and f(1.0).shape == ()
+
+
+def test_a_concrete_function_creates_variables():
+    made = []
+
+    @tf.function
+    def f(x):
+        if not made:
+            made.append(tf.Variable(tf.zeros([2])))
+        return made[0] + x
+
+    c = f.get_concrete_function(tf.TensorSpec([2]))
+    np.testing.assert_array_equal(c(tf.constant([1.0, 2.0])), [1.0, 2.0])
+
+
+# ---- Keras ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def keras(monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = pytest.importorskip("keras")
+    if module.backend.backend() != "jax":
+        pytest.skip("Keras was loaded with another backend: test_keras_in_a_process_of_its_own runs this")
+    module.utils.set_random_seed(0)
+    return module
+
+
+def test_keras_in_a_process_of_its_own():
+    """A process has one Keras backend, and the parity tests load TensorFlow's: then the tests below run elsewhere."""
+    loaded = sys.modules.get("keras")
+    if loaded is None or loaded.backend.backend() == "jax":
+        pytest.skip("the tests below run here")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "keras"]
+    done = subprocess.run(command, env=os.environ | {"KERAS_BACKEND": "jax"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(16, 3)).astype("float32")
+    return jnp.asarray(x), jnp.asarray(x.sum(axis=1, keepdims=True))
+
+
+def model_of(keras):
+    layers = keras.layers
+    model = keras.Sequential(
+        [layers.Dense(8, activation="relu"), layers.BatchNormalization(), layers.Dropout(0.2, seed=1)]
+    )
+    model.add(layers.Dense(1))
+    return model
+
+
+def train(model, optimizer, compiled, steps=4):
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = jnp.mean((model(x, training=True) - y) ** 2)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply([jnp.asarray(g) for g in gradients], model.trainable_variables)
+        return loss
+
+    run = tf.function(step) if compiled else step
+    losses = [float(run(*data())) for _ in range(steps)]
+    return losses, run
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "rmsprop"])
+def test_a_keras_model_and_optimizer_stepped_inside(keras, name):
+    one, two = model_of(keras), model_of(keras)
+    one.build((None, 3)), two.build((None, 3))
+    for a, b in zip(one.variables, two.variables):
+        b.assign(a.value)
+    eagerly, _ = train(one, keras.optimizers.get(name), compiled=False)
+    compiled, step = train(two, keras.optimizers.get(name), compiled=True)
+    np.testing.assert_allclose(compiled, eagerly, rtol=1e-5)
+    for a, b in zip(one.variables, two.variables):
+        np.testing.assert_allclose(a.value, b.value, rtol=1e-4, atol=1e-6)
+    assert step.experimental_get_tracing_count() == 1
+
+
+def test_a_keras_model_built_inside(keras):
+    model = model_of(keras)
+    losses, step = train(model, keras.optimizers.Adam(0.1), compiled=True, steps=20)
+    assert step.experimental_get_tracing_count() == 1 and losses[-1] < losses[0]
+    assert not any(isinstance(v.value, jax.core.Tracer) for v in model.variables)
+
+
+def test_keras_is_as_before_after_a_trace(keras):
+    before = [getattr(keras.Variable, name) for name in ("value", "_direct_assign", "_initialize_with_initializer")]
+    v = keras.Variable(1.0)
+    f = tf.function(lambda x: v.value * x)
+    assert f(jnp.array(2.0)) == 2.0
+    v.assign(5.0)
+    assert f(jnp.array(2.0)) == 10.0
+    with pytest.raises(ZeroDivisionError):
+        tf.function(lambda: v.assign(1.0) / 0 if False else 1 // 0)()
+    after = [getattr(keras.Variable, name) for name in ("value", "_direct_assign", "_initialize_with_initializer")]
+    assert before == after and v.value == 5.0
+
+
+def test_gradients_through_a_function_reach_keras_variables(keras):
+    dense = keras.layers.Dense(2)
+    dense.build((None, 3))
+    f = tf.function(lambda x: jnp.sum(dense(x) ** 2))
+    x = jnp.ones((4, 3))
+    with tf.GradientTape() as outside:
+        y = f(x)
+    with tf.GradientTape() as plain:
+        z = jnp.sum(dense(x) ** 2)
+    for a, b in zip(outside.gradient(y, dense.trainable_variables), plain.gradient(z, dense.trainable_variables)):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_keras_metrics_and_tf_variables_together(keras):
+    mean, v = keras.metrics.Mean(), tf.Variable(1.0)
+
+    @tf.function
+    def update(x):
+        v.assign_add(1.0)
+        mean.update_state(x * v._array)
+        return mean.result()
+
+    update(jnp.array(1.0))
+    assert float(update(jnp.array(2.0))) == pytest.approx((2.0 + 6.0) / 2)
+    mean.reset_state()
+    assert float(mean.result()) == 0.0
