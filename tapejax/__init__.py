@@ -16,8 +16,9 @@ from __future__ import annotations
 import importlib as _importlib
 import sys as _sys
 
-from . import ops as _ops
+from . import namespaces as _names
 from .accumulator import ForwardAccumulator
+from .libraries import adapters as _adapters
 from .ops.control_flow import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
 from .ops.custom_gradient import custom_gradient, grad_pass_through, recompute_grad
 from .ops.opaque import numpy_function, py_function
@@ -25,14 +26,12 @@ from .ops.registry import RegisterGradient, no_gradient
 from .programs.function import TensorSpec, function, init_scope, inside_function
 from .programs.module import Module
 from .tape import GradientTape, UnconnectedGradients
-from .values import dtypes as _dtypes
 from .values import errors, nest
 from .values.dtypes import DType, TensorShape, as_dtype
 from .values.errors import NarrowingWarning
 from .values.names import name_scope
 from .values.tensor import Tensor, Variable, constant, convert_to_tensor, is_tensor
-
-__version__ = "0.1.0"
+from .version import __version__
 
 NotDifferentiable = no_gradient
 
@@ -44,15 +43,17 @@ def executing_eagerly() -> bool:
     return not (recorder.staging() or inside_function())
 
 
-_NAMESPACES = _ops.namespaces()
-globals().update(_ops.NAMESPACES["tf"])
-globals().update({name: x for name, x in vars(_dtypes).items() if isinstance(x, DType)})
+_NAMESPACES = _names.namespaces()
+globals().update(_names.NAMESPACES["tf"])
+globals().update({name: x for name, x in _names.NAMESPACES["tf.dtypes"].items() if isinstance(x, DType)})
 globals().update({name: module for name, module in _NAMESPACES.items() if "." not in name})
 # as modules, so that `from tapejax.math import sin` and `import tapejax.nn as nn` work
 _sys.modules.update({f"{__name__}.{name}": module for name, module in _NAMESPACES.items()})
-_sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module for module in (_dtypes, errors, nest)})
+_sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module for module in (errors, nest)})
 
-_when_asked = _ops.when_asked("tf", globals())
+_adapters.namespaces = (_sys.modules[__name__], *_NAMESPACES.values())
+
+_when_asked = _names.when_asked("tf", globals())
 _WHEN_ASKED = ("data", "keras", "saved_model", "train")  # modules that few programs need
 _OF_KERAS = ("initializers", "losses", "metrics", "optimizers")  # TensorFlow has these parts of Keras at the top, too
 
@@ -67,8 +68,8 @@ def __getattr__(name: str) -> object:
 
 # Of the modules only those that TensorFlow has, too: `from tapejax import *` must not bind `values` and `tape`.
 _NOT_THEIRS = {name for name, x in globals().items() if isinstance(x, type(_sys))}
-_NOT_THEIRS -= {*_NAMESPACES, "dtypes", "errors", "nest"}
+_NOT_THEIRS -= {*_NAMESPACES, "errors", "nest"}
 __all__ = sorted(
     {name for name in globals() if not name.startswith("_") and name not in ("annotations",)} - _NOT_THEIRS
-    | set(_ops.names_of("tf"))
+    | set(_names.names_of("tf"))
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import importlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -14,13 +15,17 @@ import jax.numpy as jnp
 from .core import recorder
 from .core import sweep as derivatives
 from .core.program import Program, extract, is_inexact
-from .libraries import adapters as libraries
-from .values import nest
+from .values import nest, reading
 from .values.errors import InvalidArgumentError
 from .values.structures import Leaf, Structure, conjugate, is_variable, leaf_of
 from .values.tensor import Variable, raw
 
 logger = logging.getLogger("tapejax")
+
+
+def _seeing(*modules: str) -> list[Any]:
+    """Modules of `seeing`, the room above this one, which is loaded when a tape is first looked at."""
+    return [importlib.import_module(f"{__package__}.seeing.{name}") for name in modules]
 
 
 class UnconnectedGradients(enum.Enum):
@@ -80,7 +85,7 @@ class GradientTape:
             raise ValueError(
                 "Tape is still recording: this tape was entered already and not left. Use a tape of its own for the inner block."
             )
-        libraries.meet()
+        reading.install_adapters()
         if self._recording is None:
             self._recording = recorder.Recording(self._watch_accessed_variables)
         self._recording.mark(mark)
@@ -377,7 +382,7 @@ class GradientTape:
             out = derivatives.evaluate(program, values, inputs)
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
-        from .seeing import listing, source
+        listing, source = _seeing("listing", "source")
 
         names = listing.Names(recording, listing.namespaces()).only([*values, *(leaf.array for leaf in starts.leaves)])
         return source.TapeFunction(function, program, values, arrays, owner, (sources, starts), (target, ends), names)
@@ -411,17 +416,17 @@ class GradientTape:
     # Each of these loads what it needs when it is called, and leaves the tape as it is.
 
     def __str__(self) -> str:
-        from .seeing import listing
+        (listing,) = _seeing("listing")
 
         return listing.text_table(self, self._recording, listing.namespaces())
 
     def __repr__(self) -> str:
-        from .seeing import listing
+        (listing,) = _seeing("listing")
 
         return f"<{listing.heading(self, self._recording)}>"
 
     def _repr_html_(self) -> str:
-        from .seeing import listing
+        (listing,) = _seeing("listing")
 
         return listing.html_table(self, self._recording, listing.namespaces())
 
@@ -461,7 +466,7 @@ class GradientTape:
         False ('no derivative',) round
         False ('never watched',) multiply
         """
-        from .seeing import explain, listing
+        explain, listing = _seeing("explain", "listing")
 
         return explain.explain(self, target, sources, listing.namespaces(), listing.places())
 
@@ -482,7 +487,7 @@ class GradientTape:
           RuntimeError: the tape is used up, or recorded nothing yet.
           ImportError: Matplotlib is not installed.
         """
-        from .seeing import drawing, listing
+        drawing, listing = _seeing("drawing", "listing")
 
         recording = self._usable()
         names = listing.Names(recording, listing.namespaces())
@@ -532,7 +537,7 @@ class GradientTape:
         multiply ['t0']
         sin ['x']
         """
-        from .seeing import listing, steps
+        listing, steps = _seeing("listing", "steps")
 
         return steps.Backward(self, target, sources, output_gradients, listing.namespaces())
 
@@ -556,7 +561,7 @@ class GradientTape:
         Traceback (most recent call last):
         tapejax.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
         """
-        from .seeing import listing, steps
+        listing, steps = _seeing("listing", "steps")
 
         walk = steps.Backward(self, target, sources, output_gradients, listing.namespaces())
         steps.check_numerics(walk, [leaf.array for leaf in _targets(target)])

@@ -37,7 +37,7 @@ from typing import Any
 
 import tapejax
 
-from ..ops import missing
+from ..ops.missing import missing
 from . import imports, notebook
 
 _ROOTS = (imports.ALIAS, "tapejax")  # a ported program says `import tapejax as tf`

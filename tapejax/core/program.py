@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..ops.registry import differentiable, forget_on_registration
 from . import jaxprs, recorder
 from ._jax import Literal
 from .recorder import Entry, Op, Recording
+from .rules import differentiable, forget_on_registration
 
 
 class Step(NamedTuple):

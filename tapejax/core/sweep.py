@@ -10,10 +10,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..ops.registry import differentiable, forget_on_registration
 from . import jaxprs, recorder
 from .program import Chunk, Program, Step, chunks, extract
 from .recorder import Op, Recording
+from .rules import differentiable, forget_on_registration
 
 CACHED_PULLBACKS = 4096
 CACHED_SWEEPS = 256

@@ -29,13 +29,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import tapejax
-
 from ..values.errors import SymbolicValue
 from ..values.tensor import Tensor
 from . import adapters as libraries
 from . import keras_adapter
 from .keras_adapter import answer, arrays_in, called_by_user, tensors_in
+
+NAME = "tapejax.keras"  # under which programs import it
 
 
 def _load() -> types.ModuleType:
@@ -188,7 +188,7 @@ def _take_symbols(keras: types.ModuleType) -> None:
 
         return call
 
-    for module in (tapejax, *tapejax._NAMESPACES.values()):
+    for module in libraries.namespaces:
         for name, fn in list(vars(module).items()):
             if isinstance(fn, types.FunctionType) and fn.__module__.startswith("tapejax.ops") and name[:1] != "_":
                 setattr(module, name, taking_symbols(fn))
@@ -224,7 +224,7 @@ def _take_datasets() -> None:
 
     @functools.wraps(choose)
     def get_data_adapter(x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
-        data = sys.modules.get("tapejax.data")
+        data = sys.modules.get("tapejax.programs.data")
         if data is None or not isinstance(x, data.Dataset):
             return choose(x, y, sample_weight, **options)
         if not (y is None and sample_weight is None and options.get("class_weight") is None):
@@ -265,7 +265,7 @@ class _TensorFlow:
         return types.SimpleNamespace(v1=self)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(tapejax, name)
+        return getattr(libraries.namespaces[0], name)
 
 
 def _instead_of_tensorflow() -> None:
@@ -274,7 +274,7 @@ def _instead_of_tensorflow() -> None:
     for name, found in (
         ("legacy.backend", tensorflow),  # tf.keras.backend.mean and the like
         ("legacy.layers", tensorflow),
-        ("utils.rng_utils", types.SimpleNamespace(available=True, random=tapejax.random)),
+        ("utils.rng_utils", types.SimpleNamespace(available=True, random=libraries.namespaces[0].random)),
         ("saving.serialization_lib", types.SimpleNamespace(available=False)),
     ):
         importlib.import_module(f"keras.src.{name}").tf = found  # type: ignore[attr-defined]
@@ -336,7 +336,7 @@ def _mirrored(full: str, found: Any) -> Any:
 
 def _fill(names: dict[str, Any]) -> _Mirror:
     real = _load()
-    libraries.meet()
+    libraries.install()
     keras = sys.modules["keras"]
     if not keras_adapter.speaking:
         _answer_in_tensors(keras)
@@ -344,10 +344,10 @@ def _fill(names: dict[str, Any]) -> _Mirror:
         _instead_of_tensorflow()
         _take_datasets()
         keras_adapter.speaking = True
-    mirror = _Mirror(__name__, real)
+    mirror = _Mirror(NAME, real)
     for name, found in list(vars(real).items()):
         if isinstance(found, types.ModuleType) and not name.startswith("_") and found.__name__.startswith("keras."):
-            names[name] = _mirrored(f"{__name__}.{name}", found)
+            names[name] = _mirrored(f"{NAME}.{name}", found)
     return mirror
 
 

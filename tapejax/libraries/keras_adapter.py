@@ -24,10 +24,10 @@ import jax
 
 from ..core import recorder
 from ..core._jax import current_trace
+from ..values import reading, staging
 from ..values.errors import SymbolicValue
 from ..values.staging import Staged, abstract
 from ..values.tensor import Tensor, Variable, _creations
-from . import adapters as libraries
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
 
@@ -37,7 +37,7 @@ _INTERNAL = ("keras.", "tapejax.", "jax.")
 _PACKAGE = __name__.partition(".")[0]
 
 
-def meet(keras: types.ModuleType) -> None:
+def install(keras: types.ModuleType) -> None:
     """Prepares `keras`, if it runs on JAX."""
     if keras.backend.backend() != "jax":
         return
@@ -56,6 +56,7 @@ def meet(keras: types.ModuleType) -> None:
         )
 
     keras.KerasTensor.__jax_array__ = refuse
+    staging.around_tracing.append(functools.partial(_adopted, keras.Variable))
 
 
 # ---- variables ------------------------------------------------------------------------------------------------------
@@ -66,17 +67,15 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
 
     def read(variable: Any) -> Any:
         # In a stateless scope, as in `fit`, variables stand for arrays that are passed in and are known by those.
-        if libraries.recording() and not in_stateless_scope() and variable._value is not None:
-            libraries.note_read(
-                variable, variable._value, functools.partial(direct_assign, variable), variable.trainable
-            )
+        if reading.recording() and not in_stateless_scope() and variable._value is not None:
+            reading.note_read(variable, variable._value, functools.partial(direct_assign, variable), variable.trainable)
         found = value.fget(variable)
         return Tensor(found) if speaking and isinstance(found, jax.Array) and called_by_user(2) else found
 
     def assign(variable: Any, new: Any) -> None:
         if getattr(variable, "_created", None) is None:
             object.__setattr__(variable, "_created", next(_creations))  # tapes list variables in the order of creation
-        direct_assign(variable, libraries.own(new))
+        direct_assign(variable, reading.detached(new))
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
 
@@ -188,6 +187,65 @@ def _speaks_tensorflow(function: Any) -> bool:
         seen = [x.__name__ for x in (*cells, *list(function.__globals__.values())) if isinstance(x, types.ModuleType)]
         known = _spelled[code] = any(name.partition(".")[0] == _PACKAGE for name in seen)
     return known
+
+
+@contextlib.contextmanager
+def _adopted(kind: Any) -> Iterator[None]:
+    """Lets Keras's variables be adopted like ours while a function is traced.
+
+    Keras reads `Variable.value` and writes by `Variable._direct_assign`; both are put back when the trace ends. (Keras's own
+    way, ``StatelessScope``, cannot create variables nor find out which are read.)
+    """
+    global _adopting
+    if _adopting:
+        yield
+        return
+    before = {name: vars(kind)[name] for name in (*_HOOKED,) if name in vars(kind)}
+    hooks = _hooks(kind)
+    for name, hook in hooks.items():
+        setattr(kind, name, hook)
+    _adopting = True
+    try:
+        yield
+    finally:
+        _adopting = False
+        for name in hooks:
+            if name in before:
+                setattr(kind, name, before[name])
+            else:
+                delattr(kind, name)
+
+
+_adopting = False
+_HOOKED = ("value", "_direct_assign", "_initialize_with_initializer")
+
+
+def _hooks(kind: Any) -> dict[str, Any]:
+    value, direct_assign, initialize = kind.value, kind._direct_assign, kind._initialize_with_initializer
+
+    def read(variable: Any) -> Any:
+        capture = recorder.capturing.capture
+        if capture is not None and variable._value is not None:
+            capture.adopt(variable, "_value")
+        return value.fget(variable)
+
+    def assign(variable: Any, new: Any) -> None:
+        capture = recorder.capturing.capture
+        if capture is None:
+            direct_assign(variable, new)
+        elif getattr(variable, "_value", None) is None:
+            direct_assign(variable, new)
+            if isinstance(new, jax.core.Tracer):
+                capture.create(variable, "_value")
+        else:
+            capture.assign(variable, "_value", new)
+            direct_assign(variable, new)
+
+    def initialize_now(variable: Any, initializer: Any) -> None:
+        with staging.init_scope():
+            initialize(variable, initializer)
+
+    return {"value": property(read), "_direct_assign": assign, "_initialize_with_initializer": initialize_now}
 
 
 # ---- optimizers -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..programs.function import function
 from ..values.dtypes import DType, TensorShape
 from ..values.names import _current
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
@@ -251,7 +250,6 @@ def enable_strict_mode() -> None:
 
 
 TensorLike = Any
-GenericFunction = PolymorphicFunction = type(function(lambda: None))
 
 
 def assert_proper_iterable(values: Any) -> None:

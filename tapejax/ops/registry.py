@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 
-from ..core.recorder import Op
+from ..core import rules
 from ..values.structures import conjugate
 from ..values.tensor import Tensor, raw
-
-_registry: dict[str, Callable | None] = {}
-_cached_by_name: list[Callable[[], None]] = []
-
-
-def forget_on_registration(forget: Callable[[], None]) -> None:
-    """Has `forget()` called whenever a gradient is registered: a cache that depends on the registry clears itself."""
-    _cached_by_name.append(forget)
 
 
 class RegisterGradient:
@@ -56,13 +48,19 @@ def no_gradient(op_type: str) -> None:
     _register(op_type, None)
 
 
-def _register(name: str, rule: Callable | None) -> None:
-    if name in _registry:
-        raise KeyError(f"Registering two gradient with name {name!r}! Its gradient was registered before.")
-    _registry[name] = rule
-    # what was compiled without it is out of date
-    for forget in _cached_by_name:
-        forget()
+def _register(name: str, f: Callable | None) -> None:
+    def rule(inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        seen = Operation(name, [Tensor(x) for x in inputs], [Tensor(x) for x in outputs])
+        given = f(seen, *(Tensor(conjugate(c)) for c in cotangents))  # type: ignore[misc]
+        gradients = list(given) if isinstance(given, (list, tuple)) else [given]
+        if len(gradients) != len(inputs):
+            return gradients  # refused with the numbers
+        return [
+            None if g is None or not rules.is_inexact(x) else conjugate(raw(g, dtype_hint=x.dtype))
+            for g, x in zip(gradients, inputs, strict=True)
+        ]
+
+    rules.register(name, None if f is None else rule)
 
 
 class Operation(NamedTuple):
@@ -97,44 +95,3 @@ def opaque(name: str) -> Callable[[Callable], Callable]:
         return differentiable
 
     return decorate
-
-
-def differentiable(op: Op) -> Callable:
-    """`op.fn`, with the gradient that was registered for its name, if one was."""
-    if op.name not in _registry:
-        return op.fn
-    rule = _registry[op.name]
-    if rule is None:
-        return lambda *inputs: jax.tree.map(jax.lax.stop_gradient, op.fn(*inputs))
-    return _with_rule(op, rule)
-
-
-def _with_rule(op: Op, rule: Callable) -> Callable:
-    def flat(*inputs: Any) -> list[Any]:
-        return jax.tree.leaves(op.fn(*inputs))
-
-    def forward(*inputs: Any) -> tuple[Any, Any]:
-        outputs = wrapped(*inputs)  # with its rule: a higher derivative comes this way again
-        return outputs, (inputs, outputs)
-
-    def backward(residuals: Any, cotangents: Any) -> Any:
-        inputs, outputs = residuals
-        seen = Operation(op.name, [Tensor(x) for x in inputs], [Tensor(x) for x in outputs])
-        given = rule(seen, *(Tensor(conjugate(c)) for c in cotangents))
-        gradients = list(given) if isinstance(given, (list, tuple)) else [given]
-        if len(gradients) != len(inputs):
-            raise ValueError(
-                f"the gradient registered for {op.name} returned {len(gradients)} gradients for {len(inputs)} inputs."
-            )
-        return tuple(
-            None if g is None or not _is_inexact(x) else conjugate(raw(g, dtype_hint=x.dtype))
-            for g, x in zip(gradients, inputs, strict=True)
-        )
-
-    wrapped = jax.custom_vjp(flat)
-    wrapped.defvjp(forward, backward)
-    return wrapped
-
-
-def _is_inexact(x: Any) -> bool:
-    return jax.numpy.issubdtype(jax.numpy.result_type(x), jax.numpy.inexact)

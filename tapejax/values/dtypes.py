@@ -202,20 +202,14 @@ def as_dtype(type_value: Any) -> DType:
         return _find(type_value)
 
 
-_OF_OPS = ("cast", "complex", "saturate_cast")
 _TINY = "float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4".split()
 
 
 def __getattr__(name: str) -> Any:
-    """``tf.dtypes.cast`` and its like, and the dtypes of ``tf.experimental``, which few programs name."""
+    """The dtypes of ``tf.experimental``, which few programs name."""
     if name in _TINY:
         return as_dtype(name)
-    if name.startswith("_"):  # Python asks for some while it imports
-        raise AttributeError(name)
-    from ..ops import array
-    from ..ops.missing import missing
-
-    return getattr(array, name) if name in _OF_OPS else missing("tf.dtypes")(name)
+    raise AttributeError(name)
 
 
 _did_you_mean = {int: " (did you mean tf.int32?)", complex: " (did you mean tf.complex64?)"}

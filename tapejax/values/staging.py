@@ -9,7 +9,6 @@ and the arrays that the function closed over become inputs; what the variables h
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -20,7 +19,7 @@ import jax.numpy as jnp
 from ..core import jaxprs, recorder
 from ..core._jax import Literal, Primitive, current_trace, jaxpr_as_fun, set_current_trace
 from ..core.recorder import Op
-from ..libraries import adapters as libraries
+from . import reading
 from .tensor import Variable
 
 Tracer = jax.core.Tracer
@@ -28,6 +27,9 @@ Tracer = jax.core.Tracer
 # Variables hold tracers while a function is traced: no other thread may trace, or run a compiled function's reads and
 # assignments, meanwhile.
 tracing = threading.RLock()
+
+# Contexts in which functions are traced: adapters of libraries add one, that lets the library's variables be adopted.
+around_tracing: list[Callable[[], contextlib.AbstractContextManager]] = []
 
 _variable = Primitive("variable")
 _variable.def_abstract_eval(lambda *, slot, aval: aval)
@@ -74,8 +76,8 @@ class Slot:
             return recorder.read(self.holder)
         capture = recorder.capturing.capture
         array = self.array if capture is None else capture.adopt(self.holder, self.attribute)
-        if libraries.recording() and hasattr(self.holder, "trainable"):
-            libraries.note_read(self.holder, array, lambda new: setattr(self, "array", new), self.holder.trainable)
+        if reading.recording() and hasattr(self.holder, "trainable"):
+            reading.note_read(self.holder, array, lambda new: setattr(self, "array", new), self.holder.trainable)
             array = self.array
         return array
 
@@ -261,7 +263,10 @@ class Staged(Compiled):
             self._counts = len(outputs), len(new)
             return outputs, new, initial
 
-        with tracing, _library_variables(), recorder.outside():
+        reading.install_adapters()
+        with contextlib.ExitStack() as stack:
+            for context in (tracing, *[make() for make in around_tracing], recorder.outside()):
+                stack.enter_context(context)
             closed = jax.make_jaxpr(program)(*arguments)
         self.slots = list(capture.slots.values())
         self.created = list(capture.created.values())
@@ -419,69 +424,3 @@ def _evaluate(
         out = jaxprs._bind_lifted(eqn.primitive, eqn.params, [read(x) for x in eqn.invars], lifted)
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
     return [read(x) for x in wanted]
-
-
-# ---- other libraries' variables -------------------------------------------------------------------------------------
-
-_hooked = False
-
-
-@contextlib.contextmanager
-def _library_variables() -> Iterator[None]:
-    """Lets Keras's variables be adopted like ours while a function is traced.
-
-    Keras reads `Variable.value` and writes by `Variable._direct_assign`; both are put back when the trace ends. (Keras's own
-    way, ``StatelessScope``, cannot create variables nor find out which are read.)
-    """
-    global _hooked
-    keras = sys.modules.get("keras")
-    kind = getattr(keras, "Variable", None)
-    if _hooked or kind is None or not hasattr(kind, "__jax_array__"):
-        yield
-        return
-    own = {
-        name: vars(kind)[name]
-        for name in ("value", "_direct_assign", "_initialize_with_initializer")
-        if name in vars(kind)
-    }
-    hooks = _keras_hooks(kind)
-    for name, hook in hooks.items():
-        setattr(kind, name, hook)
-    _hooked = True
-    try:
-        yield
-    finally:
-        _hooked = False
-        for name in hooks:
-            if name in own:
-                setattr(kind, name, own[name])
-            else:
-                delattr(kind, name)
-
-
-def _keras_hooks(kind: Any) -> dict[str, Any]:
-    value, direct_assign, initialize = kind.value, kind._direct_assign, kind._initialize_with_initializer
-
-    def read(variable: Any) -> Any:
-        capture = recorder.capturing.capture
-        if capture is not None and variable._value is not None:
-            capture.adopt(variable, "_value")
-        return value.fget(variable)
-
-    def assign(variable: Any, new: Any) -> None:
-        capture = recorder.capturing.capture
-        if capture is None:
-            direct_assign(variable, new)
-        elif getattr(variable, "_value", None) is None:
-            direct_assign(variable, new)
-            if isinstance(new, Tracer):
-                capture.create(variable, "_value")
-        else:
-            capture.assign(variable, "_value", new)
-            direct_assign(variable, new)
-
-    def initialize_now(variable: Any, initializer: Any) -> None:
-        with init_scope():
-            initialize(variable, initializer)
-
-    return {"value": property(read), "_direct_assign": assign, "_initialize_with_initializer": initialize_now}

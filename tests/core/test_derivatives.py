@@ -10,9 +10,8 @@ from jax.test_util import check_grads
 from plain_jax import CASES
 
 import tapejax as tf
-from tapejax.core import recorder
+from tapejax.core import recorder, rules
 from tapejax.core import sweep as derivatives
-from tapejax.ops import registry as registered
 
 
 def draw(*shape, seed=0):
@@ -473,9 +472,9 @@ def test_recompute_grad_is_a_checkpoint():
 @pytest.fixture
 def registry(monkeypatch):
     """What a test registers is forgotten after it."""
-    monkeypatch.setattr(registered, "_registry", dict(registered._registry))
+    monkeypatch.setattr(rules, "_rules", dict(rules._rules))
     yield
-    for forget in registered._cached_by_name:
+    for forget in rules._caches:
         forget()
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.ops import MISSING, NAMESPACES
+from tapejax.namespaces import NAMESPACES
+from tapejax.ops.missing import MISSING
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 

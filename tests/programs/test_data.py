@@ -291,7 +291,7 @@ def test_asking_for_the_spec_draws_no_random_numbers():
 
 
 def test_64_bit_data_are_narrowed_with_a_warning(monkeypatch):
-    monkeypatch.setattr("tapejax.dtypes._warned", False)  # it is said once per process
+    monkeypatch.setattr("tapejax.values.dtypes._warned", False)  # it is said once per process
     with pytest.warns(tf.NarrowingWarning):
         dataset = Dataset.from_tensor_slices(np.zeros(3))
     assert dataset.element_spec.dtype == tf.float32

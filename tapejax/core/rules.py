@@ -1,0 +1,70 @@
+"""Gradients registered by the name of an operation, as rules on raw arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .recorder import Op
+
+# (inputs, outputs, cotangents of the outputs) -> cotangents of the inputs, None where there is none. A name without a rule
+# carries no gradient.
+Rule = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+_rules: dict[str, Rule | None] = {}
+_caches: list[Callable[[], None]] = []
+
+
+def forget_on_registration(forget: Callable[[], None]) -> None:
+    """Has `forget()` called whenever a rule is registered: for a cache of what depends on the rules."""
+    _caches.append(forget)
+
+
+def register(name: str, rule: Rule | None) -> None:
+    """Makes `rule` the derivative of the operations of that name; None: they carry no gradient.
+
+    Raises:
+      KeyError: there is a rule for `name` already.
+    """
+    if name in _rules:
+        raise KeyError(f"Registering two gradient with name {name!r}! Its gradient was registered before.")
+    _rules[name] = rule
+    for forget in _caches:
+        forget()
+
+
+def differentiable(op: Op) -> Callable:
+    """`op.fn`, with the rule that was registered for its name, if one was."""
+    if op.name not in _rules:
+        return op.fn
+    rule = _rules[op.name]
+    if rule is None:
+        return lambda *inputs: jax.tree.map(jax.lax.stop_gradient, op.fn(*inputs))
+
+    def flat(*inputs: Any) -> list[Any]:
+        return jax.tree.leaves(op.fn(*inputs))
+
+    def forward(*inputs: Any) -> tuple[Any, Any]:
+        outputs = wrapped(*inputs)  # with its rule: a higher derivative comes this way again
+        return outputs, (inputs, outputs)
+
+    def backward(residuals: Any, cotangents: Any) -> Any:
+        inputs, outputs = residuals
+        gradients = rule(inputs, outputs, cotangents)
+        if len(gradients) != len(inputs):
+            raise ValueError(
+                f"the gradient registered for {op.name} returned {len(gradients)} gradients for {len(inputs)} inputs."
+            )
+        return tuple(g if is_inexact(x) else None for g, x in zip(gradients, inputs, strict=True))
+
+    wrapped = jax.custom_vjp(flat)
+    wrapped.defvjp(forward, backward)
+    return wrapped
+
+
+def is_inexact(x: Any) -> bool:
+    """Whether `x`, an array or Python number, has a type that can carry gradient."""
+    return jnp.issubdtype(jnp.result_type(x), jnp.inexact)
