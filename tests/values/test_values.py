@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tapejax import dtypes, errors, nest
+from tapejax import errors, nest
 from tapejax.core import recorder
+from tapejax.values import dtypes
 from tapejax.values import tensor as values
 from tapejax.values.dtypes import TensorShape, as_dtype, float16, float32, int32
 from tapejax.values.tensor import Tensor, Variable, constant, convert_to_tensor, op, operands, raw
