@@ -21,6 +21,7 @@ import numpy as np
 from . import nest, recorder
 from .dtypes import requested
 from .errors import DTypeError, OperatorNotAllowedInGraphError
+from .jaxcore import trace_context
 from .signatures import (
     TensorSpec,
     alive,
@@ -169,7 +170,7 @@ class Function:
         key: list[Any] = [describe(x, arrays) for x in args]
         for name in kwargs:
             key.append((name, describe(kwargs[name], arrays)))
-        key.append(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+        key.append(trace_context())
         return tuple(key)
 
     def _trace(self, key: Hashable, args: Sequence[Any], kwargs: dict[str, Any], arrays: Sequence[Any]) -> Program:

@@ -14,6 +14,9 @@ try:
 except ImportError:
     from jax.extend import core  # type: ignore[no-redef]
 
+# All settings that decide what tracing a function gives, as one hashable value: part of the key of JAX's own caches.
+from jax._src.config import trace_context
+
 Jaxpr: Any = core.Jaxpr
 ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
 Literal: Any = core.Literal

@@ -23,8 +23,9 @@ from typing import Any
 import jax
 
 from . import libraries, recorder
+from .core.canonical import Identity, exact
 from .errors import SymbolicValue
-from .jaxcore import current_trace
+from .jaxcore import current_trace, trace_context
 from .staging import Staged, abstract
 from .values import Tensor, Variable, _creations
 
@@ -172,7 +173,8 @@ def _take_tensors(layer: Any, operation: Any, backend: Any) -> None:
     Tensor._keras_mask = property(lambda self: answer(backend.get_keras_mask(self._array)))  # type: ignore[attr-defined]
 
 
-_spelled: dict[Any, bool] = {}
+# By the function, not by its code: equal code may stand in two modules.
+_spelled: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
 def _speaks_tensorflow(function: Any) -> bool:
@@ -180,11 +182,12 @@ def _speaks_tensorflow(function: Any) -> bool:
     code = getattr(function, "__code__", None)
     if code is None or function.__module__.startswith(_INTERNAL):
         return False
-    known = _spelled.get(code)
+    function = getattr(function, "__func__", function)
+    known = _spelled.get(function)
     if known is None:
         cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
         seen = [x.__name__ for x in (*cells, *list(function.__globals__.values())) if isinstance(x, types.ModuleType)]
-        known = _spelled[code] = any(name.partition(".")[0] == __package__ for name in seen)
+        known = _spelled[function] = any(name.partition(".")[0] == __package__ for name in seen)
     return known
 
 
@@ -208,7 +211,7 @@ def _take_gradients(optimizer: Any, backend: Any) -> None:
             update = _updates.setdefault(self, {}) if _is_pure(self, grads, variables) else None
             if update is None:
                 return apply(self, grads, trainable_variables)
-            key = (*map(id, variables), *_settings(self), jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+            key = (*map(id, variables), *_settings(self), trace_context())
             known = update.get(key)
             if known is None:
                 known = update[key] = _Update(lambda *grads: apply(self, grads, variables), grads, variables)
@@ -268,9 +271,14 @@ def _is_pure(optimizer: Any, grads: list, variables: list) -> bool:
 
 def _settings(optimizer: Any) -> Iterator[Any]:
     """The numbers and words that an optimizer and its schedule were given, which a program has in it."""
-    for part in (optimizer, optimizer._learning_rate):
-        yield id(part)
-        yield from (value for value in vars(part).values() if type(value) in _SETTINGS)
+    schedule = optimizer._learning_rate
+    yield Identity(schedule)
+    for part in (optimizer, schedule):
+        for name, value in vars(part).items():
+            if type(value) in _SETTINGS:
+                yield name, exact(value)
+            elif isinstance(value, (list, tuple, set, frozenset)):  # names that take no part; a schedule's boundaries
+                yield name, *[exact(x) for x in value if type(x) in _SETTINGS]
 
 
 def _branch_in_python(optimizer: Any) -> None:

@@ -264,7 +264,8 @@ class Staged(Compiled):
             closed = jax.make_jaxpr(program)(*arguments)
         self.slots = list(capture.slots.values())
         self.created = list(capture.created.values())
-        self.constants = jaxprs.constants(closed)
+        self._identities = jaxprs.constants(closed)
+        self.constants = list(self._identities.values())
         self.outputs = self._counts[0]
         self.results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.out_avals[: self.outputs]]
         self._closed, self._arguments = closed, arguments
@@ -287,10 +288,10 @@ class Staged(Compiled):
     def _lifted(self, start: int, stop: int) -> Any:
         """The outputs from `start` to `stop` as a closed jaxpr of (state, constants, arguments)."""
         jaxpr = jaxprs.open_jaxpr(self._closed)
-        constants, count = self.constants, len(self.slots)
+        constants, identities, count = self.constants, self._identities, len(self.slots)
 
         def pure(*flat: Any) -> list[Any]:
-            lifted = {id(c): x for c, x in zip(constants, flat[count:], strict=False)}
+            lifted = dict(zip(identities, flat[count:], strict=False))
             return _evaluate(
                 self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :]
             )
@@ -409,14 +410,14 @@ def _evaluate(
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else env[atom]
+        return lifted.get(id(atom.val), atom.val) if isinstance(atom, Literal) else env[atom]
 
     for eqn in reversed(kept):
         if eqn.primitive is _variable:
             env[eqn.outvars[0]] = state[eqn.params["slot"]]
             continue
-        out = jaxprs._bind_lifted(eqn.primitive, eqn.params, [read(x) for x in eqn.invars], lifted)
-        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+        out = jaxprs.evaluate_equation(eqn, [read(x) for x in eqn.invars], lifted)
+        env.update(zip(eqn.outvars, out, strict=True))
     return [read(x) for x in wanted]
 
 
