@@ -188,8 +188,7 @@ def _push_own(step: Step, values: Sequence[Any], tangents: dict[int, Any]) -> li
     recording = Recording(watch_accessed=False)
     for x in cotangents:
         recording.watch(x)
-    with recorder.also(recording):
-        back = step.op.pull(cotangents)
+    back = recorder.also(recording, step.op.pull, cotangents)
     reached = [i for i in tangents if back[i] is not None]
     program, read = extract(recording, [back[i] for i in reached], cotangents)
     out = pull_back(program, read, [tangents[i] for i in reached])

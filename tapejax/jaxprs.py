@@ -16,13 +16,12 @@ from functools import partial
 from typing import Any
 
 import jax
-
 import numpy as np
 
 from .core import canonical
 from .core.cache import Cache
-from .core.canonical import Identity, UncacheableError, open_jaxpr
 from .core.canonical import JAXPR_TYPES as _JAXPR_TYPES
+from .core.canonical import Identity, UncacheableError, open_jaxpr
 from .jaxcore import Literal, trace_context
 
 CACHED_STRUCTURES = 4096

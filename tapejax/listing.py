@@ -484,7 +484,7 @@ def heading(tape: Any, recording: Recording | None, names: Names | None = None) 
         )
         return f"{kind}, {used}"
     count = len(recording.entries)
-    text = f"{kind}{', recording' if tape._trace is not None else ''}: {count} operation{'' if count == 1 else 's'}"
+    text = f"{kind}{', recording' if tape._active is not None else ''}: {count} operation{'' if count == 1 else 's'}"
     if names is not None:
         watched = list(dict.fromkeys(map(names.of, watching(recording, names)[0])))
         if watched:

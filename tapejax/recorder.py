@@ -10,7 +10,6 @@ Everything that is only semi-public in JAX is in this file; it runs unchanged on
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import os
@@ -28,7 +27,17 @@ import numpy as np
 from . import jaxprs
 from .core.cache import Cache, Once
 from .core.canonical import UncacheableError, exact, snapshot
-from .jaxcore import current_trace, hide, jaxpr_as_fun, set_current_trace, set_trace
+from .jaxcore import (
+    current_trace,
+    hide,
+    jaxpr_as_fun,
+    set_current_trace,
+    set_trace,
+    set_trace_key,
+    set_trace_reference,
+    trace_reference,
+    under,
+)
 
 # Operations remembered by `_op` and `_primitive_op`: each holds a compiled function or a jaxpr, never an array.
 CACHED_OPS = 4096
@@ -224,11 +233,14 @@ class RecorderTrace(jax.core.Trace):
     def run(self, op: Op, inputs: Sequence[Any]) -> Any:
         """Runs `op` under the outer trace and notes it."""
         before = current_trace()
-        set_trace(self.outer)
         try:
+            set_trace(self.outer)
             return self.note(op, inputs, op.call(*inputs))
         finally:
-            set_trace(before)
+            try:
+                set_trace_reference(before)
+            finally:
+                set_trace_key(before._weakref)
 
     def process_primitive(self, primitive, tracers, params, /):
         if primitive.name in _REF_OPERATIONS:
@@ -238,8 +250,7 @@ class RecorderTrace(jax.core.Trace):
 
     def _run_on_ref(self, primitive, tracers, params):
         # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
-        with set_current_trace(self.outer):
-            result = primitive.bind(*tracers, **params)
+        result = under(self.outer, primitive.bind, *tracers, **params)
         outputs = (*(result if primitive.multiple_results else (result,)), *(x for x in tracers if is_ref(x)))
         op = Op(primitive.name, primitive.bind, primitive.bind, eager=True, pull=_refuse_ref)
         for recording in self.recordings:
@@ -264,8 +275,7 @@ class RecorderTrace(jax.core.Trace):
         if not any(type(trace).__name__ in _DIFFERENTIATING for trace in _towers(self.outer)):
             return self._run_staged(primitive, subfuns, tracers, params)
         # Inside jax.grad the rule is traced right away, and once only: the call must go on as it came.
-        with set_current_trace(self.outer):
-            outputs = primitive.bind(*tracers, subfuns=subfuns, **params)
+        outputs = under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
         fn = jaxprs.rebind(primitive, subfuns, params)
         name = jaxprs.function_name(subfuns[0]) or primitive.name
         return self.note(Op(name, fn, fn, eager=True), tracers, outputs)
@@ -299,12 +309,10 @@ class RecorderTrace(jax.core.Trace):
         return found if recurs and not arrays else Once(found)
 
     def stage_value(self, val):
-        with set_current_trace(self.outer):
-            return self.outer.stage_value(val)
+        return under(self.outer, self.outer.stage_value, val)
 
     def cur_qdd(self, x):  # JAX 0.10 only
-        with set_current_trace(self.outer):
-            return self.outer.cur_qdd(x)
+        return under(self.outer, self.outer.cur_qdd, x)
 
 
 _DIFFERENTIATING = frozenset(("JVPTrace", "LinearizeTrace"))
@@ -399,8 +407,52 @@ def _is_eager(trace: Any) -> bool:
     return type(trace).__name__ == "EvalTrace"
 
 
-def start(recording: Recording) -> RecorderTrace:
-    """Makes `recording` active under the current trace; returns what `stop` wants."""
+class Activation:
+    """What makes `recording` active under `trace`, until `stop`.
+
+    An interrupt may come when a block is left, before Python calls anything of ours. So it also ends when nobody refers to it
+    any more, which may be late, or on another thread: all that `stop` does is right at any time.
+    """
+
+    __slots__ = ("_active", "_recording", "_trace")
+
+    def __init__(self, recording: Recording, trace: RecorderTrace):
+        self._recording = recording
+        self._trace = trace
+        self._active = trace.recordings  # of this thread
+
+    def start(self) -> Activation:
+        try:
+            self._active.append(self._recording)
+            set_trace(self._trace)  # also where it is current: an interrupt may have left one half of it
+            return self
+        except BaseException:
+            self.stop(failed=True)
+            raise
+
+    def stop(self, failed: bool = False) -> None:
+        """Takes the recording off the active ones; the last one out restores JAX's trace.
+
+        Where the block has `failed`, whatever trace is current now was made in it, and is dead.
+        """
+        active, trace = self._active, self._trace
+        if self._recording not in active:
+            return
+        try:
+            active.remove(self._recording)
+        finally:
+            if failed or (not active and trace_reference.value is trace):
+                now = trace if active else trace.outer
+                try:
+                    set_trace_reference(now)
+                finally:
+                    set_trace_key(now._weakref)
+
+    __del__ = stop
+
+
+def start(recording: Recording) -> Activation:
+    """Makes `recording` active under the current trace."""
     global _eager
     trace = current_trace()
     if type(trace) is not RecorderTrace:
@@ -411,51 +463,37 @@ def start(recording: Recording) -> RecorderTrace:
             if _eager is None or _eager.outer is not trace:
                 _eager = RecorderTrace(trace, _eager_recordings)
             trace = _eager
-        set_trace(trace)
-    trace.recordings.append(recording)
-    return trace
+    return Activation(recording, trace).start()
 
 
-def stop(recording: Recording, trace: RecorderTrace) -> None:
-    """Takes `recording` off the active ones; the last one out restores JAX's trace."""
-    active = trace.recordings
-    active[:] = [r for r in active if r is not recording]
-    if not active and current_trace() is trace:
-        set_trace(trace.outer)
-
-
-@contextlib.contextmanager
-def outside() -> Iterator[None]:
-    """Runs the body under the outer trace: values are the same, nothing is noted."""
+def outside() -> set_current_trace:
+    """A context whose body runs under the outer trace: values are the same, nothing is noted."""
     trace = current_trace()
-    if type(trace) is RecorderTrace:
-        with set_current_trace(trace.outer):
-            yield
-    else:
-        yield
+    return set_current_trace(trace.outer if type(trace) is RecorderTrace else trace)
 
 
-@contextlib.contextmanager
-def also(recording: Recording) -> Iterator[None]:
-    """Runs the body with one more recording active."""
-    trace = start(recording)
+def also(recording: Recording, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` with one more recording active."""
+    activation = start(recording)
     try:
-        yield
+        return fn(*args, **kwargs)
     finally:
-        stop(recording, trace)
+        activation.stop()
 
 
-@contextlib.contextmanager
-def alone(recording: Recording) -> Iterator[None]:
-    """Runs the body with no other recording active than this one."""
-    with also(recording):
+def alone(recording: Recording, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` with no other recording active than this one."""
+
+    def run() -> Any:
         active = current_trace().recordings
-        before = list(active)
-        active[:] = [recording]
+        all_active = active[:]
         try:
-            yield
+            active[:] = [recording]
+            return fn(*args, **kwargs)
         finally:
-            active[:] = before
+            active[:] = all_active
+
+    return also(recording, run)
 
 
 def leaves(kind: str, *arrays: Any, into: Any = None) -> None:
@@ -510,6 +548,9 @@ class _Capturing(threading.local):
 
 capturing = _Capturing()
 
+# Variables hold tracers while a function is traced: no other thread may trace, or read and assign what is adopted, meanwhile.
+tracing = threading.RLock()
+
 
 def held(variable: Any) -> Any:
     """The array that `variable` holds; while a `function` is traced, what stands for it there."""
@@ -518,8 +559,6 @@ def held(variable: Any) -> Any:
         return capture.adopt(variable)
     array = variable._array
     if isinstance(array, jax.core.Tracer) and eager():
-        from .staging import tracing
-
         with tracing:  # another thread traces a function, and gives its variables their arrays back when it is done
             array = variable._array
     return array
@@ -593,11 +632,14 @@ def run(op: Op, inputs: Sequence[Any]) -> Any:
     trace = current_trace()
     if type(trace) is not RecorderTrace:
         return op.call(*inputs) if _is_eager(trace) else _call(op, inputs)
-    set_trace(trace.outer)
     try:
+        set_trace(trace.outer)
         return trace.note(op, inputs, op.call(*inputs) if _is_eager(trace.outer) else _call(op, inputs))
     finally:
-        set_trace(trace)
+        try:
+            set_trace_reference(trace)
+        finally:
+            set_trace_key(trace._weakref)
 
 
 def _call(op: Op, inputs: Sequence[Any]) -> Any:

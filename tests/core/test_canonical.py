@@ -142,7 +142,11 @@ def test_literals_are_told_apart_by_their_last_bit():
     x = jnp.float32(1.0)
     for dtype in (np.float32, np.float16, jnp.bfloat16.dtype.type):
         one = dtype(1.0)
-        after = np.nextafter(np.float32(1), np.float32(2)) if dtype is np.float32 else dtype(1 + float(jnp.finfo(dtype).eps))
+        after = (
+            np.nextafter(np.float32(1), np.float32(2))
+            if dtype is np.float32
+            else dtype(1 + float(jnp.finfo(dtype).eps))
+        )
         assert structure(traced(lambda x, k=one: x * k, x)) != structure(traced(lambda x, k=after: x * k, x))
     zero, minus = structure(traced(lambda x: x * 0.0, x)), structure(traced(lambda x: x * -0.0, x))
     assert zero != minus
