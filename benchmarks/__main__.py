@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks import lines
 from benchmarks.worker import SYSTEMS
 from benchmarks.workloads import WORKLOADS
 
@@ -24,6 +25,7 @@ IMPORT = "import"
 IMPORT_LIMIT = 100.0  # milliseconds that tapejax may take over jax.numpy
 CAPTURE = "capture"
 CAPTURE_LIMIT = 2.0  # microseconds that noting the line may take, per operation
+LINES = "lines"  # of code; counted only if named
 ROOT = Path(__file__).resolve().parents[1]
 
 TITLES = {
@@ -37,8 +39,13 @@ Times = dict[str, float]
 def main(argv: list[str] | None = None) -> int:
     """Time what is asked for, print tables, and return the exit status."""
     options = _options(argv)
-    results, passed = {}, True
+    results: dict[str, Any] = {}
+    passed = True
     for name in options.names or [*WORKLOADS, CAPTURE, IMPORT]:
+        if name == LINES:
+            results[name] = counts = lines.count_tree(ROOT / "tapejax")
+            print(lines.report(counts))
+            continue
         if name == IMPORT:
             results[name] = _import_times(options.systems, repeats=1 if options.quick else 5)
         elif name == CAPTURE:
@@ -54,9 +61,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
-    names = [*WORKLOADS, CAPTURE, IMPORT]
+    names = [*WORKLOADS, CAPTURE, IMPORT, LINES]
     parser = argparse.ArgumentParser("python -m benchmarks", description=(__doc__ or "").split("\n\n")[1])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones (default: all): {', '.join(names)}")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"which ones (default: all but {LINES}): {', '.join(names)}"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE, too")
     parser.add_argument("--quick", action="store_true", help="fewer repeats: rough numbers in less time")
     parser.add_argument(

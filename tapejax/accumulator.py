@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from .core import recorder
 from .core import sweep as derivatives
+from .core._jax import current_trace, under
 from .core.program import extract, is_inexact
 from .tape import UnconnectedGradients, _accessed, _no_source, _no_target, _source_arrays, _unconnected, logger
 from .values import nest
@@ -47,7 +48,7 @@ class ForwardAccumulator:
             for i, (leaf, x) in enumerate(zip(self._sources.leaves, nest.flatten(tangents), strict=True))
         ]
         self._recording = recorder.Recording(watch_accessed=False)
-        self._trace: Any = None
+        self._active: recorder.Activation | None = None  # None while it is not recording
         _refuse_duplicates(self._sources.leaves)
         for leaf in self._sources.leaves:
             if not is_inexact(leaf.array):
@@ -60,16 +61,19 @@ class ForwardAccumulator:
                 self._recording.watch(leaf.array)
 
     def __enter__(self) -> ForwardAccumulator:
-        if self._trace is not None:
+        if self._active is not None:
             raise ValueError("Accumulator is already recording: it was entered already and not left.")
-        self._trace = recorder.start(self._recording)
+        self._active = recorder.start(self._recording)
         return self
 
-    def __exit__(self, *exception: Any) -> None:
-        if self._trace is None:
-            return
-        trace, self._trace = self._trace, None
-        recorder.stop(self._recording, trace)
+    def __exit__(self, kind: type[BaseException] | None = None, *exception: Any) -> None:
+        if self._active is not None:
+            self._stop(failed=kind is not None and kind is not GeneratorExit)
+
+    def _stop(self, failed: bool = False) -> None:
+        assert self._active is not None
+        active, self._active = self._active, None
+        active.stop(failed)
 
     def jvp(self, primals: Any, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE) -> Any:
         """The derivative of `primals`, computed in the block, in the direction of the tangents.
@@ -94,14 +98,15 @@ class ForwardAccumulator:
             arrays,
             _accessed(self._recording, self._sources.leaves),
         )
-        inside = self._trace is not None
+        tangents = [self._tangents[i] for i in owner]
+        inside = self._active is not None
         if inside:  # its own products are not its business, as in TensorFlow
-            recorder.stop(self._recording, self._trace)
+            self._stop()
         try:
-            found = derivatives.push_forward(program, values, [self._tangents[i] for i in owner])
+            found = under(current_trace(), derivatives.push_forward, program, values, tangents)
         finally:
             if inside:
-                self._trace = recorder.start(self._recording)
+                self._active = recorder.start(self._recording)
         if unconnected is UnconnectedGradients.ZERO:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
         return ends.pack(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import importlib
 import logging
@@ -14,6 +13,7 @@ import jax.numpy as jnp
 
 from .core import recorder
 from .core import sweep as derivatives
+from .core._jax import current_trace, under
 from .core.program import Program, extract, is_inexact
 from .values import nest, reading
 from .values.errors import InvalidArgumentError
@@ -66,7 +66,7 @@ class GradientTape:
         self._persistent = persistent
         self._watch_accessed_variables = watch_accessed_variables
         self._recording: recorder.Recording | None = None
-        self._trace: Any = None  # where it is recording; None while it is not
+        self._active: recorder.Activation | None = None  # None while it is not recording
         self._watched: tuple[Any, ...] = ()
         self._used: Any = None  # where it was used up
 
@@ -76,12 +76,13 @@ class GradientTape:
         self._start("enter")
         return self
 
-    def __exit__(self, *exception: Any) -> None:
-        if self._trace is not None:
-            self._stop("exit")
+    def __exit__(self, kind: type[BaseException] | None = None, *exception: Any) -> None:
+        if self._active is not None:
+            # A generator that is closed may be so under any trace.
+            self._stop("exit", failed=kind is not None and kind is not GeneratorExit)
 
     def _start(self, mark: str) -> None:
-        if self._trace is not None:
+        if self._active is not None:
             raise ValueError(
                 "Tape is still recording: this tape was entered already and not left. Use a tape of its own for the inner block."
             )
@@ -89,14 +90,16 @@ class GradientTape:
         if self._recording is None:
             self._recording = recorder.Recording(self._watch_accessed_variables)
         self._recording.mark(mark)
-        self._trace = recorder.start(self._recording)
+        self._active = recorder.start(self._recording)
 
-    def _stop(self, mark: str = "exit") -> None:
-        if self._trace is None or self._recording is None:
+    def _stop(self, mark: str = "exit", failed: bool = False) -> None:
+        if self._active is None or self._recording is None:
             raise ValueError("Tape is not recording: call this inside the tape's `with` block.")
-        trace, self._trace = self._trace, None
-        self._recording.mark(mark)
-        recorder.stop(self._recording, trace)
+        active, self._active = self._active, None
+        try:
+            self._recording.mark(mark)
+        finally:
+            active.stop(failed)
 
     def watch(self, tensor: Any) -> None:
         """Makes `tensor` carry gradient from here on.
@@ -119,7 +122,7 @@ class GradientTape:
                     "tape.explain(target, sources) will say",
                     leaf.array.dtype,
                 )
-            elif self._trace is None:  # outside the block it has no effect, as in TensorFlow
+            elif self._active is None:  # outside the block it has no effect, as in TensorFlow
                 self._recording.mark("watch outside", leaf.array)
             elif is_variable(leaf.value):
                 self._recording.watch_variable(leaf.value, leaf.array)
@@ -135,8 +138,7 @@ class GradientTape:
         found = (variable for variable, _ in self._recording.variables.values())
         return tuple(sorted(found, key=lambda variable: getattr(variable, "_created", 0)))
 
-    @contextlib.contextmanager
-    def stop_recording(self) -> Iterator[None]:
+    def stop_recording(self) -> _NotRecording:
         """Suspends recording inside a ``with`` block: what is computed there is a constant to the tape.
 
         Raises:
@@ -152,13 +154,7 @@ class GradientTape:
         >>> print(tape.gradient(y, x).numpy())
         4.0
         """
-        if self._recording is None:
-            raise RuntimeError("Trying to stop recording a tape which is not recording: enter it first.")
-        self._stop("stop")
-        try:
-            yield
-        finally:
-            self._start("start")
+        return _NotRecording(self)
 
     def reset(self) -> None:
         """Forgets all that was recorded and watched so far, inside the tape's block.
@@ -388,7 +384,7 @@ class GradientTape:
         return source.TapeFunction(function, program, values, arrays, owner, (sources, starts), (target, ends), names)
 
     def _before_derivative(self, name: str) -> None:
-        if self._trace is None:
+        if self._active is None:
             return
         if not self._persistent:
             self._stop()
@@ -567,6 +563,19 @@ class GradientTape:
         steps.check_numerics(walk, [leaf.array for leaf in _targets(target)])
 
 
+class _NotRecording:
+    def __init__(self, tape: GradientTape):
+        self._tape = tape
+
+    def __enter__(self) -> None:
+        if self._tape._recording is None:
+            raise RuntimeError("Trying to stop recording a tape which is not recording: enter it first.")
+        self._tape._stop("stop")
+
+    def __exit__(self, *exception: Any) -> None:
+        self._tape._start("start")
+
+
 def _log_missing(what: str, found: Sequence[Any]) -> None:
     # TensorFlow's tape is silent, too, unless asked to be talkative; its optimizers warn.
     if missing := [str(i) for i, x in enumerate(found) if x is None]:
@@ -603,7 +612,7 @@ def _derivatives(
     program, values = extract(recording, [leaf.array for leaf in targets], arrays, _accessed(recording, sources.leaves))
     found: list[Any] = [None] * len(sources.leaves)
     try:
-        taken = take(program, values)
+        taken = under(current_trace(), take, program, values)  # which restores it, whatever JAX was interrupted at
     except (RuntimeError, ValueError) as error:
         if "deleted" not in str(error):
             raise

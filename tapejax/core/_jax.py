@@ -1,4 +1,4 @@
-"""What tapejax needs of JAX's core beyond ``jax.core``. All of it is public as ``jax.extend.core``, but for the context.
+"""What tapejax needs of JAX's core beyond ``jax.core``. All of it is public as ``jax.extend.core``, but for the current trace.
 
 It is taken from where that module takes it: importing ``jax.extend`` loads Pallas as well, a third of tapejax's import time.
 """
@@ -7,38 +7,82 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import Any
 
-try:
-    from jax._src import core
-except ImportError:
-    from jax.extend import core  # type: ignore[no-redef]
+from jax._src import config, core
 
 Jaxpr: Any = core.Jaxpr
 ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
 Literal: Any = core.Literal
 Primitive: Any = core.Primitive
 jaxpr_as_fun = core.jaxpr_as_fun
-set_current_trace = core.set_current_trace
+# All settings that decide what tracing a function gives, as one hashable value: part of the key of JAX's own caches.
+trace_context = config.trace_context
 
-if hasattr(core, "trace_ctx"):  # one attribute instead of a context manager: a microsecond for every operation
-    _context = core.trace_ctx
-    set_trace = _context.set_trace
+# An interrupt (SIGINT) comes through Python between any two calls. JAX's context managers, and its `set_trace`, are Python:
+# stopped half-way they leave another trace behind. The two calls below are C. In a `finally` clause, one in the `finally` of
+# the other, they happen both or not at all:
+#
+#     before = current_trace()
+#     try:
+#         set_trace(other)
+#         ...
+#     finally:
+#         try:
+#             set_trace_reference(before)
+#         finally:
+#             set_trace_key(before._weakref)
+trace_reference: Any = core.trace_state_strong_ref  # its `value` is the trace that JAX hands operations to
+set_trace_reference = trace_reference.set_local
+set_trace_key = core.trace_state.set_local  # the trace as a part of the key of compiled functions
 
-    def current_trace() -> Any:
-        """The trace that JAX hands operations to."""
-        return _context.trace
 
-else:
+def current_trace() -> Any:
+    """The trace that JAX hands operations to."""
+    return trace_reference.value
 
-    def current_trace() -> Any:
-        """The trace that JAX hands operations to."""
-        with core.take_current_trace() as trace:
-            return trace
 
-    def set_trace(trace: Any) -> None:
-        """Makes `trace` the one that JAX hands operations to, until further notice."""
-        set_current_trace(trace).__enter__()
+def set_trace(trace: Any) -> None:
+    """Makes `trace` the one that JAX hands operations to, until further notice."""
+    set_trace_reference(trace)
+    set_trace_key(trace._weakref)
+
+
+def under(trace: Any, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` with `trace` as the one that JAX hands operations to."""
+    before = current_trace()
+    try:
+        set_trace(trace)
+        return fn(*args, **kwargs)
+    finally:
+        try:
+            set_trace_reference(before)
+        finally:
+            set_trace_key(before and before._weakref)  # JAX sets None where there shall be no trace
+
+
+class set_current_trace:
+    """A context: inside it, `trace` is the one that JAX hands operations to."""
+
+    __slots__ = ("_before", "_trace")
+
+    def __init__(self, trace: Any):
+        self._trace = trace
+
+    def __enter__(self) -> None:
+        self._before = current_trace()
+        try:
+            set_trace(self._trace)
+        except BaseException:  # interrupted in between, and nobody will call `__exit__`
+            self.__exit__()
+            raise
+
+    def __exit__(self, *exception: Any) -> None:
+        try:
+            set_trace_reference(self._before)
+        finally:
+            set_trace_key(self._before and self._before._weakref)
 
 
 _PUBLIC_CORE = "jax.extend.core"
@@ -55,7 +99,6 @@ def hide(kind: Any) -> None:
     public: Any = sys.modules.get(_PUBLIC_CORE)
     if public is None or kind in _hidden:
         return
-    _hidden.add(kind)
     answer = public.get_opaque_trace_state
 
     @functools.wraps(answer)
@@ -63,7 +106,7 @@ def hide(kind: Any) -> None:
         trace = current_trace()
         if type(trace) is not kind:
             return answer(*args, **kwargs)
-        with set_current_trace(trace.outer):
-            return answer(*args, **kwargs)
+        return under(trace.outer, answer, *args, **kwargs)
 
     public.get_opaque_trace_state = get_opaque_trace_state
+    _hidden.add(kind)

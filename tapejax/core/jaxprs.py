@@ -11,23 +11,22 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 
-from ._jax import ClosedJaxpr, Jaxpr, Literal
+from . import canonical
+from ._jax import Literal, trace_context
+from .cache import Cache
+from .canonical import JAXPR_TYPES as _JAXPR_TYPES
+from .canonical import Identity, UncacheableError, open_jaxpr
 
 CACHED_STRUCTURES = 4096
 
-_JAXPR_TYPES = tuple({Jaxpr, ClosedJaxpr})
 JIT = ("jit", "pjit")
-
-
-def open_jaxpr(jaxpr: Any) -> Any:
-    return jaxpr.jaxpr if hasattr(jaxpr, "jaxpr") else jaxpr
 
 
 def _consts(jaxpr: Any) -> Sequence[Any]:
@@ -84,25 +83,36 @@ def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
 _constants: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def constants(jaxpr: Any) -> tuple[Any, ...]:
-    """The arrays (or outer tracers) that `jaxpr` closes over, at any depth, each once."""
+def constants(jaxpr: Any) -> dict[int, Any]:
+    """The arrays (or outer tracers) that `jaxpr` closes over, at any depth at which `lift` reaches them.
+
+    By the identity that they have there; a NumPy array, which can change, as a copy of what it was when first seen.
+    """
     try:
         return _constants[jaxpr]
     except KeyError:
-        found = {id(c): c for c in _consts(jaxpr) if isinstance(c, jax.Array)}
-        for eqn in open_jaxpr(jaxpr).eqns:
-            for inner in _inner(eqn.params):
-                found |= {id(c): c for c in constants(inner)}
-        _constants[jaxpr] = result = tuple(found.values())
-        return result
+        inner = open_jaxpr(jaxpr)
+        # where `jax_use_simplified_jaxpr_constants` is on, they are literals
+        atoms = [v for eqn in inner.eqns for v in eqn.invars] + list(inner.outvars)
+        values = [*_consts(jaxpr), *[v.val for v in atoms if isinstance(v, Literal)]]
+        found = {id(c): canonical.snapshot(c) for c in values if _is_array(c)}
+        for eqn in inner.eqns:
+            if eqn.primitive.name in _REBUILD:
+                found |= constants_of(eqn.params)
+        _constants[jaxpr] = found
+        return found
 
 
-def constants_of(params: dict[str, Any]) -> tuple[Any, ...]:
-    """The arrays that the jaxprs among a primitive's parameters close over."""
+def _is_array(value: Any) -> bool:
+    return isinstance(value, jax.Array) or isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def constants_of(params: dict[str, Any]) -> dict[int, Any]:
+    """The arrays that the jaxprs among a primitive's parameters close over, see `constants`."""
     found: dict[int, Any] = {}
     for inner in _inner(params):
-        found |= {id(c): c for c in constants(inner)}
-    return tuple(found.values())
+        found |= constants(inner)
+    return found
 
 
 def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], lifted: dict[int, Any]) -> list[Any]:
@@ -112,12 +122,18 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], lifted: di
     env.update(zip(jaxpr_open.invars, args, strict=True))
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else env[atom]
+        return lifted.get(id(atom.val), atom.val) if isinstance(atom, Literal) else env[atom]
 
     for eqn in jaxpr_open.eqns:
-        out = _bind_lifted(eqn.primitive, eqn.params, [read(x) for x in eqn.invars], lifted)
-        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+        env.update(zip(eqn.outvars, evaluate_equation(eqn, [read(x) for x in eqn.invars], lifted), strict=True))
     return [read(x) for x in jaxpr_open.outvars]
+
+
+def evaluate_equation(eqn: Any, args: Sequence[Any], lifted: dict[int, Any]) -> Sequence[Any]:
+    """The results of one equation of a jaxpr, in the context in which it was traced."""
+    with eqn.ctx.manager:
+        out = _bind_lifted(eqn.primitive, eqn.params, args, lifted)
+    return out if eqn.primitive.multiple_results else [out]
 
 
 def _bind_lifted(primitive: Any, params: dict[str, Any], args: Sequence[Any], lifted: dict[int, Any]) -> Any:
@@ -168,27 +184,28 @@ _REBUILD: dict[str, Callable] = {
 }
 
 
-def lift(primitive: Any, params: dict[str, Any], args: Sequence[Any], arrays: Sequence[Any]) -> Any:
-    """``primitive.bind(*args)`` as a closed jaxpr without constants whose first inputs stand for `arrays`."""
+def lift(primitive: Any, params: dict[str, Any], args: Sequence[Any], arrays: dict[int, Any]) -> Any:
+    """``primitive.bind(*args)`` as a closed jaxpr whose first inputs stand for `arrays`, see `constants`."""
 
     def bind(new: Sequence[Any], args: Sequence[Any]) -> Any:
-        return _bind_lifted(primitive, params, args, {id(old): x for old, x in zip(arrays, new, strict=True)})
+        return _bind_lifted(primitive, params, args, dict(zip(arrays, new, strict=True)))
 
-    return jax.make_jaxpr(bind)(list(arrays), list(args))
+    return jax.make_jaxpr(bind)(list(arrays.values()), list(args))
 
 
 _lifted: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def lift_jaxpr(jaxpr: Any, arrays: Sequence[Any]) -> Any:
-    """`jaxpr` as a closed jaxpr without constants whose first inputs stand for `arrays`."""
+def lift_jaxpr(jaxpr: Any, arrays: dict[int, Any]) -> Any:
+    """`jaxpr` as a closed jaxpr whose first inputs stand for `arrays`, which are its `constants`."""
     if (known := _lifted.get(jaxpr)) is None:
 
         def evaluate(new: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-            return _evaluate(jaxpr, _consts(jaxpr), args, {id(c): x for c, x in zip(arrays, new, strict=True)})
+            return _evaluate(jaxpr, _consts(jaxpr), args, dict(zip(arrays, new, strict=True)))
 
         inputs = [_spec(v.aval) for v in open_jaxpr(jaxpr).invars]
-        _lifted[jaxpr] = known = jax.make_jaxpr(evaluate)([_spec(jax.typeof(c)) for c in arrays], inputs)
+        specs = [_spec(jax.typeof(c)) for c in arrays.values()]
+        _lifted[jaxpr] = known = jax.make_jaxpr(evaluate)(specs, inputs)
     return known
 
 
@@ -230,17 +247,20 @@ def stable_key(subfuns: Sequence[Any], args: Sequence[Any], params: dict[str, An
 
     The functions must be JAX's own or jitted ones, whose behaviour depends on nothing but their arguments.
     """
-    functions = [getattr(fun, "f", None) for fun in subfuns]
-    for f in functions:
-        if not (hasattr(f, "lower") or getattr(f, "__module__", "").startswith("jax.")):
-            return None
     # what the first is wrapped in holds the static arguments, which all of them share
-    key = (*functions, subfuns[0].transforms, *params.values(), *map(jax.typeof, args))
-    try:
-        hash(key)
-    except TypeError:
+    given = (*params.values(), *[x for _, extra in subfuns[0].transforms for x in extra])
+    functions = [getattr(fun, "f", None) for fun in subfuns]
+    if not all(map(_is_stable, functions)) or not all(_is_stable(x) for x in given if callable(x)):
         return None
-    return key
+    transforms = [transform for transform, _ in subfuns[0].transforms]
+    try:
+        return (*functions, *transforms, *map(canonical.exact, given), *map(jax.typeof, args), trace_context())
+    except UncacheableError:
+        return None
+
+
+def _is_stable(function: Any) -> bool:
+    return isinstance(function, jax.stages.Wrapped) or getattr(function, "__module__", "").startswith("jax.")
 
 
 def function_name(fun: Any) -> str | None:
@@ -251,7 +271,7 @@ def function_name(fun: Any) -> str | None:
 
 # ---- interning ------------------------------------------------------------------------------------------------------
 
-_representatives: OrderedDict[Any, Any] = OrderedDict()
+_representatives = Cache(CACHED_STRUCTURES)
 _known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -268,35 +288,29 @@ def intern(value: Any) -> Any:
         return first
     if value in _own:
         return value
-    _interning.on = True
     try:
-        key = (type(value), _structure(value))
-    except _OverArraysError:
+        key = canonical.exact(value)
+    except UncacheableError:
         _own.add(value)
         return value
-    finally:
-        _interning.on = False
-    first = _representatives.setdefault(key, value)
-    _representatives.move_to_end(key)
-    if len(_representatives) > CACHED_STRUCTURES:
-        _representatives.popitem(last=False)
+    # a copy: NumPy's arrays can change, the scalars among them too
+    first = _representatives.get(key, canonical.snapshot, value)
     _known[value] = weakref.ref(first)
     return first
 
 
-# Jaxprs with a custom rule that closes over arrays: no two are known to be the same, and to keep one is to keep its arrays.
+# Jaxprs that have no exact key, such as those with a custom rule that closes over arrays: no two are the same to us, and to
+# keep one is to keep its arrays.
 _own: weakref.WeakSet = weakref.WeakSet()
 
 
-class _OverArraysError(Exception):
-    pass
-
-
-class _Interning(threading.local):
-    on = False
-
-
-_interning = _Interning()
+def interned_key(value: Any) -> Any:
+    """`canonical.exact` of a parameter whose jaxprs are interned: each is its identity."""
+    if isinstance(value, _JAXPR_TYPES):
+        return Identity(value)
+    if isinstance(value, tuple) and any(isinstance(x, _JAXPR_TYPES) for x in value):
+        return type(value), *map(interned_key, value)
+    return canonical.exact(value)
 
 
 def is_own(params: dict[str, Any]) -> bool:
@@ -304,66 +318,14 @@ def is_own(params: dict[str, Any]) -> bool:
     return any(jaxpr in _own for jaxpr in _inner(params))
 
 
-class _Same:
-    """Stands for an object that cannot be hashed, or has no structure we know: equal to itself only."""
+class _Unfolding(threading.local):
+    """The functions whose rules this thread is looking into; a rule may call its own function."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
+    def __init__(self) -> None:
+        self.functions: list[Any] = []
 
 
-def _structure(jaxpr: Any) -> Any:
-    number: dict[Any, int] = {}
-
-    def atom(a: Any) -> Any:
-        # by repr: 0.0 and -0.0 are equal but not the same, and nan is not equal to itself
-        return (repr(a.val), a.aval) if isinstance(a, Literal) else number.setdefault(a, len(number))
-
-    jaxpr_open = open_jaxpr(jaxpr)
-    binders = [*jaxpr_open.constvars, *jaxpr_open.invars]
-    return (
-        tuple((atom(v), v.aval) for v in binders),
-        tuple(
-            (
-                eqn.primitive,
-                _parameters(eqn.primitive, eqn.params),
-                tuple(map(atom, eqn.invars)),
-                tuple((atom(v), v.aval) for v in eqn.outvars),
-                getattr(eqn.ctx, "compute_type", None),
-            )
-            for eqn in jaxpr_open.eqns
-        ),
-        tuple(map(atom, jaxpr_open.outvars)),
-        tuple(map(_Same, _consts(jaxpr))),
-    )
-
-
-def _parameters(primitive: Any, params: dict[str, Any]) -> Any:
-    special = _RULES.get(primitive.name)
-    rules = special(params) if special else {}
-    return tuple((name, rules.get(name) or _parameter(params[name])) for name in sorted(params))
-
-
-def _parameter(value: Any) -> Any:
-    if isinstance(value, _JAXPR_TYPES):
-        return _structure(value)
-    if isinstance(value, (tuple, list)):
-        return (type(value), tuple(map(_parameter, value)))
-    try:
-        hash(value)
-    except TypeError:
-        return _Same(value)
-    return (type(value), value)
-
-
-_unfolding: list[Any] = []  # the functions whose rules are being looked into; a rule may call its own function
+_unfolding = _Unfolding()
 
 
 def _custom_jvp_rule(params: dict[str, Any]) -> dict[str, Any]:
@@ -372,7 +334,7 @@ def _custom_jvp_rule(params: dict[str, Any]) -> dict[str, Any]:
 
     def rule() -> Any:
         jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
-        return _structure(jaxpr), _rule_constants(consts), tuple(zeros)
+        return canonical.structure(jaxpr), canonical.exact(tuple(consts)), tuple(zeros)
 
     return {"jvp_jaxpr_fun": ("jvp", _unfold(params, rule))}
 
@@ -383,33 +345,28 @@ def _custom_vjp_rule(params: dict[str, Any]) -> dict[str, Any]:
     def rule() -> Any:
         jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*[True] * count)
         backward = _backward_jaxpr(params, [v.aval for v in jaxpr.outvars])
-        forward = (_structure(jaxpr), _rule_constants(consts))
-        return forward, _structure(backward), _rule_constants(_consts(backward))
+        forward = (canonical.structure(jaxpr), canonical.exact(tuple(consts)))
+        return forward, canonical.structure(backward)
 
     both = ("vjp", _unfold(params, rule))
     return {"fwd_jaxpr_thunk": both, "bwd": both, "out_trees": both}
 
 
-def _rule_constants(consts: Sequence[Any]) -> tuple[_Same, ...]:
-    if _interning.on and any(isinstance(c, jax.Array) for c in consts):
-        raise _OverArraysError
-    return tuple(map(_Same, consts))
-
-
 def _unfold(params: dict[str, Any], rule: Callable[[], Any]) -> Any:
     """What `rule()` traces to; a function met again in its own rule stands for itself."""
-    primal = _structure(params["call_jaxpr"])
-    if primal in _unfolding:
-        return ("itself", _unfolding.index(primal) - len(_unfolding))
-    _unfolding.append(primal)
+    primal = canonical.structure(params["call_jaxpr"])
+    functions = _unfolding.functions
+    if primal in functions:
+        return ("itself", functions.index(primal) - len(functions))
+    functions.append(primal)
     try:
         return rule()
-    except _OverArraysError:
+    except UncacheableError:
         raise
     except Exception:  # the user's rule fails, or is not for tracing: it is itself only
-        return _Same(params)
+        return Identity(params)
     finally:
-        _unfolding.pop()
+        functions.pop()
 
 
 def _backward_jaxpr(params: dict[str, Any], forward_out: Sequence[Any]) -> Any:
@@ -432,4 +389,4 @@ def _backward_jaxpr(params: dict[str, Any], forward_out: Sequence[Any]) -> Any:
     return closed
 
 
-_RULES = {"custom_jvp_call": _custom_jvp_rule, "custom_vjp_call": _custom_vjp_rule}
+canonical.parameter_rules |= {"custom_jvp_call": _custom_jvp_rule, "custom_vjp_call": _custom_vjp_rule}

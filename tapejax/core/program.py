@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
-from ._jax import Literal
+from ._jax import Literal, trace_context
+from .cache import Cache
 from .recorder import Entry, Op, Recording
 from .rules import differentiable, forget_on_registration
 
@@ -50,17 +51,19 @@ class Program:
 
 
 class Listing(NamedTuple):
-    """A recording as data: values are numbers in the order in which they turn up, and know no more than their dtype.
+    """A recording as data: values are numbers in the order in which they turn up, of which only the type is kept.
 
-    `watched` are pairs (entries before the watch began, value). Equal listings have equal programs.
+    `kinds` are JAX's types (shape, dtype ...), or Python's of a number. `watched` are pairs (entries before the watch began,
+    value). `context` are JAX's settings. Equal listings have equal programs.
     """
 
     entries: tuple[tuple[Op, tuple[int, ...], tuple[int, ...]], ...]
-    dtypes: tuple[Any, ...]
+    kinds: tuple[Any, ...]
     watched: tuple[tuple[int, int], ...]
     targets: tuple[int, ...]
     sources: tuple[int, ...]
     whole: bool
+    context: Any
 
 
 def extract(
@@ -81,17 +84,12 @@ def extract(
     if any([op.eager for op, _, _ in listing.entries]):  # such a call is itself only: keeping it would keep its arrays
         program, read = _cut(listing, recording.entries)
     else:
-        known = _programs.get(listing)
-        if known is None:
-            if len(_programs) >= _PROGRAMS_KEPT:
-                _programs.clear()
-            known = _programs[listing] = _cut(listing, recording.entries)
-        program, read = known
+        program, read = _programs.get(listing, _cut, listing, recording.entries)
     return program, [arrays[number] for number in read]
 
 
 _PROGRAMS_KEPT = 512
-_programs: dict[Listing, tuple[Program, tuple[int, ...]]] = {}
+_programs = Cache(_PROGRAMS_KEPT)
 _SCALARS = frozenset((float, int, bool, complex))
 
 
@@ -123,8 +121,15 @@ def list_entries(
     ends, starts = tuple(map(number, targets)), tuple(map(number, sources))
     watched = [(0, number(x)) for x in accessed]
     watched += [(begin, numbers[key]) for key, (_, begin) in recording.watched.items() if key in numbers]
-    dtypes = tuple([x.dtype if hasattr(x, "dtype") else type(x) for x in values])
-    return Listing(entries, dtypes, tuple(watched), ends, starts, whole), values
+    kinds = tuple(map(_kind, values))
+    return Listing(entries, kinds, tuple(watched), ends, starts, whole, trace_context()), values
+
+
+def _kind(value: Any) -> Any:
+    """All that a program may depend on of a value that it is given."""
+    if type(value) in _SCALARS:
+        return type(value)
+    return value.aval if isinstance(value, jax.Array) else jax.typeof(value) if hasattr(value, "dtype") else type(value)
 
 
 class Link(NamedTuple):
@@ -137,7 +142,7 @@ class Link(NamedTuple):
 
 def carrying(listing: Listing, entries: Sequence[Entry]) -> Iterator[Link]:
     """The entries through which a source reaches a value, in order."""
-    inexact = [_inexact_dtype(dtype) for dtype in listing.dtypes]
+    inexact = [_is_inexact_kind(kind) for kind in listing.kinds]
     tracked: set[int] = set()
     watched = sorted(listing.watched, reverse=True)
     live = set(listing.sources)
@@ -154,7 +159,7 @@ def carrying(listing: Listing, entries: Sequence[Entry]) -> Iterator[Link]:
         if listing.whole:
             linked = dict.fromkeys(range(len(outs)), frozenset(wanted))
         else:
-            kinds = tuple([listing.dtypes[x] for x in ins])
+            kinds = tuple([listing.kinds[x] for x in ins])
             reached = enumerate(links(op, kinds, entries[position]))
             linked = {j: by for j, by in reached if not by.isdisjoint(wanted)}
         if linked:
@@ -167,7 +172,7 @@ def leading(
 ) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
     """The entries that lead from a source to a target: their positions, inputs wanted and outputs present. And all values
     that a target depends on through them."""
-    needed = {x for x in listing.targets if listing.whole or _inexact_dtype(listing.dtypes[x])}
+    needed = {x for x in listing.targets if listing.whole or _is_inexact_kind(listing.kinds[x])}
     found = []
     for position, wanted, linked in reversed(list(carrying(listing, entries))):
         _, ins, outs = listing.entries[position]
@@ -232,9 +237,15 @@ class Chunk(NamedTuple):
 CHUNK = 64
 
 
-@functools.lru_cache(256)
 def chunks(program: Program) -> tuple[Chunk, ...]:
     """A program that goes in circles, as a loop that was unrolled does, cut so that most chunks are equal; else nothing."""
+    return _chunks.get(program, _find_chunks, program)
+
+
+_chunks = Cache(256)
+
+
+def _find_chunks(program: Program) -> tuple[Chunk, ...]:
     kinds = [(step.op, step.wanted, step.present) for step in program.steps]
     count = len(kinds)
     middle = count // 3
@@ -268,6 +279,10 @@ def _inexact_dtype(dtype: Any) -> bool:
     return dtype not in _SCALARS and bool(jnp.issubdtype(dtype, jnp.inexact))
 
 
+def _is_inexact_kind(kind: Any) -> bool:
+    return kind not in _SCALARS and _inexact_dtype(getattr(kind, "dtype", None))
+
+
 def is_inexact(x: Any) -> bool:
     return isinstance(x, jax.Array) and _inexact_dtype(x.dtype)
 
@@ -278,22 +293,17 @@ _LINKS_KEPT = 8192
 
 
 def links(op: Op, kinds: tuple[Any, ...], entry: Entry) -> tuple[frozenset[int], ...]:
-    """For each output of `entry`, an `op` on inputs of these `kinds` (dtypes), the inputs on which its derivative depends.
+    """For each output of `entry`, an `op` on inputs of these `kinds`, the inputs on which its derivative depends.
 
     JAX knows: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
     ``stop_gradient``..., is a symbolic zero.
     """
     if op.eager:
         return _eager_links(op, entry)
-    known = _links.get((op, kinds))
-    if known is None:
-        if len(_links) >= _LINKS_KEPT:
-            _links.clear()
-        known = _links[op, kinds] = _find_links(op, entry)
-    return known
+    return _links.get((op, kinds, trace_context()), _find_links, op, entry)
 
 
-_links: dict[Any, tuple[frozenset[int], ...]] = {}
+_links = Cache(_LINKS_KEPT)
 
 
 forget_on_registration(_links.clear)

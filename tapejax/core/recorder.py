@@ -10,7 +10,6 @@ Everything that is only semi-public in JAX is in this file; it runs unchanged on
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import os
@@ -26,7 +25,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import jaxprs
-from ._jax import current_trace, hide, jaxpr_as_fun, set_current_trace, set_trace
+from ._jax import (
+    current_trace,
+    hide,
+    jaxpr_as_fun,
+    set_current_trace,
+    set_trace,
+    set_trace_key,
+    set_trace_reference,
+    trace_reference,
+    under,
+)
+from .cache import Cache, Once
+from .canonical import UncacheableError, exact, snapshot
 
 # Operations remembered by `_op` and `_primitive_op`: each holds a compiled function or a jaxpr, never an array.
 CACHED_OPS = 4096
@@ -41,17 +52,19 @@ class Op:
     Two Ops are equal when their `key` is, so that programs made of them can be compared and cached. An `eager` one runs
     Python that looks at values: its derivative is taken on the recorded arrays, never compiled. One with a `pull` brings
     its own: the function from the cotangents of all outputs to those of the inputs (None: none), for this one call. The
-    first `results` of its inputs are what its outputs are copies of; no gradient goes back to those.
+    first `results` of its inputs are what its outputs are copies of; no gradient goes back to those. `bound` is the function
+    or primitive that it runs and the static arguments, where it is no more than that.
     """
 
-    __slots__ = ("name", "fn", "call", "key", "eager", "pull", "results", "staged", "_hash", "__weakref__")
+    __slots__ = ("name", "fn", "call", "key", "eager", "pull", "results", "staged", "bound", "_hash", "__weakref__")
 
-    def __init__(self, name, fn, call=None, key=None, *, eager=False, pull=None, results=0, staged=None):
+    def __init__(self, name, fn, call=None, key=None, *, eager=False, pull=None, results=0, staged=None, bound=None):
         self.name: str = name
         self.eager: bool = eager
         self.pull: Callable[[Sequence[Any]], Sequence[Any]] | None = pull
         self.results: int = results
         self.staged: Any = staged
+        self.bound: tuple[Any, dict[str, Any]] | None = bound
         self.fn: Callable = fn
         self.call: Callable = call or jax.jit(fn)
         self.key: Any = self if key is None else key
@@ -184,7 +197,7 @@ def serves(file: str) -> bool:
     return known
 
 
-_staged: dict[Any, Any] = {}
+_staged = Cache(CACHED_OPS)
 
 
 class _EagerRecordings(threading.local):
@@ -220,11 +233,14 @@ class RecorderTrace(jax.core.Trace):
     def run(self, op: Op, inputs: Sequence[Any]) -> Any:
         """Runs `op` under the outer trace and notes it."""
         before = current_trace()
-        set_trace(self.outer)
         try:
+            set_trace(self.outer)
             return self.note(op, inputs, op.call(*inputs))
         finally:
-            set_trace(before)
+            try:
+                set_trace_reference(before)
+            finally:
+                set_trace_key(before._weakref)
 
     def process_primitive(self, primitive, tracers, params, /):
         if primitive.name in _REF_OPERATIONS:
@@ -234,8 +250,7 @@ class RecorderTrace(jax.core.Trace):
 
     def _run_on_ref(self, primitive, tracers, params):
         # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
-        with set_current_trace(self.outer):
-            result = primitive.bind(*tracers, **params)
+        result = under(self.outer, primitive.bind, *tracers, **params)
         outputs = (*(result if primitive.multiple_results else (result,)), *(x for x in tracers if is_ref(x)))
         op = Op(primitive.name, primitive.bind, primitive.bind, eager=True, pull=_refuse_ref)
         for recording in self.recordings:
@@ -260,18 +275,23 @@ class RecorderTrace(jax.core.Trace):
         if not any(type(trace).__name__ in _DIFFERENTIATING for trace in _towers(self.outer)):
             return self._run_staged(primitive, subfuns, tracers, params)
         # Inside jax.grad the rule is traced right away, and once only: the call must go on as it came.
-        with set_current_trace(self.outer):
-            outputs = primitive.bind(*tracers, subfuns=subfuns, **params)
+        outputs = under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
         fn = jaxprs.rebind(primitive, subfuns, params)
         name = jaxprs.function_name(subfuns[0]) or primitive.name
         return self.note(Op(name, fn, fn, eager=True), tracers, outputs)
 
     def _run_staged(self, primitive, subfuns, tracers, params):
         key = jaxprs.stable_key(subfuns, tracers, params)
-        if key is not None and (known := _staged.get(key)) is not None:
-            op, stores, repack = known
-            subfuns[0].populate_stores(stores)
-            return repack(self.run(op, tracers))
+        if key is None:
+            op, arrays, _, repack = self._stage(primitive, subfuns, tracers, params, False).value
+        else:
+            op, arrays, stores, repack = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
+            if stores is not subfuns[0].stores:
+                subfuns[0].populate_stores(stores)
+        return repack(self.run(op, (*arrays, *tracers)))
+
+    def _stage(self, primitive, subfuns, tracers, params, recurs):
+        """The Op of a call of Python functions, its first inputs, what the call stored, and how to repack its results."""
         name = jaxprs.function_name(subfuns[0]) or primitive.name
         with set_current_trace(self.outer):
             try:
@@ -279,25 +299,20 @@ class RecorderTrace(jax.core.Trace):
             except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
                 # Python in there looks at values: run it on the values, now and again in the backward pass.
                 fn = jaxprs.rebind(primitive, subfuns, params)
-                return self.run(Op(name, fn, fn, eager=True), tracers)
+                return Once((Op(name, fn, fn, eager=True), (), subfuns[0].stores, lambda outputs: outputs))
             arrays = jaxprs.constants(staged)
             lifted = jaxprs.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
-            call = functools.partial(jax.core.eval_jaxpr, lifted.jaxpr, ()) if key is None else None
+            call = None if recurs else functools.partial(jax.core.eval_jaxpr, lifted.jaxpr, jaxprs._consts(lifted))
             op = Op(name, jaxpr_as_fun(lifted), call, staged=lifted)
-        if key is not None and not arrays:
-            if len(_staged) >= CACHED_OPS:
-                _staged.clear()
-            _staged[key] = op, subfuns[0].stores, repack
-        return repack(self.run(op, (*arrays, *tracers)))
+        found = op, arrays.values(), subfuns[0].stores, repack
+        return found if recurs and not arrays else Once(found)
 
     def stage_value(self, val):
-        with set_current_trace(self.outer):
-            return self.outer.stage_value(val)
+        return under(self.outer, self.outer.stage_value, val)
 
     def cur_qdd(self, x):  # JAX 0.10 only
-        with set_current_trace(self.outer):
-            return self.outer.cur_qdd(x)
+        return under(self.outer, self.outer.cur_qdd, x)
 
 
 _DIFFERENTIATING = frozenset(("JVPTrace", "LinearizeTrace"))
@@ -392,8 +407,52 @@ def _is_eager(trace: Any) -> bool:
     return type(trace).__name__ == "EvalTrace"
 
 
-def start(recording: Recording) -> RecorderTrace:
-    """Makes `recording` active under the current trace; returns what `stop` wants."""
+class Activation:
+    """What makes `recording` active under `trace`, until `stop`.
+
+    An interrupt may come when a block is left, before Python calls anything of ours. So it also ends when nobody refers to it
+    any more, which may be late, or on another thread: all that `stop` does is right at any time.
+    """
+
+    __slots__ = ("_active", "_recording", "_trace")
+
+    def __init__(self, recording: Recording, trace: RecorderTrace):
+        self._recording = recording
+        self._trace = trace
+        self._active = trace.recordings  # of this thread
+
+    def start(self) -> Activation:
+        try:
+            self._active.append(self._recording)
+            set_trace(self._trace)  # also where it is current: an interrupt may have left one half of it
+            return self
+        except BaseException:
+            self.stop(failed=True)
+            raise
+
+    def stop(self, failed: bool = False) -> None:
+        """Takes the recording off the active ones; the last one out restores JAX's trace.
+
+        Where the block has `failed`, whatever trace is current now was made in it, and is dead.
+        """
+        active, trace = self._active, self._trace
+        if self._recording not in active:
+            return
+        try:
+            active.remove(self._recording)
+        finally:
+            if failed or (not active and trace_reference.value is trace):
+                now = trace if active else trace.outer
+                try:
+                    set_trace_reference(now)
+                finally:
+                    set_trace_key(now._weakref)
+
+    __del__ = stop
+
+
+def start(recording: Recording) -> Activation:
+    """Makes `recording` active under the current trace."""
     global _eager
     trace = current_trace()
     if type(trace) is not RecorderTrace:
@@ -404,51 +463,37 @@ def start(recording: Recording) -> RecorderTrace:
             if _eager is None or _eager.outer is not trace:
                 _eager = RecorderTrace(trace, _eager_recordings)
             trace = _eager
-        set_trace(trace)
-    trace.recordings.append(recording)
-    return trace
+    return Activation(recording, trace).start()
 
 
-def stop(recording: Recording, trace: RecorderTrace) -> None:
-    """Takes `recording` off the active ones; the last one out restores JAX's trace."""
-    active = trace.recordings
-    active[:] = [r for r in active if r is not recording]
-    if not active and current_trace() is trace:
-        set_trace(trace.outer)
-
-
-@contextlib.contextmanager
-def outside() -> Iterator[None]:
-    """Runs the body under the outer trace: values are the same, nothing is noted."""
+def outside() -> set_current_trace:
+    """A context whose body runs under the outer trace: values are the same, nothing is noted."""
     trace = current_trace()
-    if type(trace) is RecorderTrace:
-        with set_current_trace(trace.outer):
-            yield
-    else:
-        yield
+    return set_current_trace(trace.outer if type(trace) is RecorderTrace else trace)
 
 
-@contextlib.contextmanager
-def also(recording: Recording) -> Iterator[None]:
-    """Runs the body with one more recording active."""
-    trace = start(recording)
+def also(recording: Recording, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` with one more recording active."""
+    activation = start(recording)
     try:
-        yield
+        return fn(*args, **kwargs)
     finally:
-        stop(recording, trace)
+        activation.stop()
 
 
-@contextlib.contextmanager
-def alone(recording: Recording) -> Iterator[None]:
-    """Runs the body with no other recording active than this one."""
-    with also(recording):
+def alone(recording: Recording, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` with no other recording active than this one."""
+
+    def run() -> Any:
         active = current_trace().recordings
-        before = list(active)
-        active[:] = [recording]
+        all_active = active[:]
         try:
-            yield
+            active[:] = [recording]
+            return fn(*args, **kwargs)
         finally:
-            active[:] = before
+            active[:] = all_active
+
+    return also(recording, run)
 
 
 def leaves(kind: str, *arrays: Any, into: Any = None) -> None:
@@ -503,6 +548,9 @@ class _Capturing(threading.local):
 
 capturing = _Capturing()
 
+# Variables hold tracers while a function is traced: no other thread may trace, or read and assign what is adopted, meanwhile.
+tracing = threading.RLock()
+
 
 def held(variable: Any) -> Any:
     """The array that `variable` holds; while a `function` is traced, what stands for it there."""
@@ -556,18 +604,29 @@ def read(variable: Any) -> Any:
 # ---- Ops ----------------------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(CACHED_OPS)
-def _op(fn: Callable, static: tuple[tuple[str, Any], ...]) -> Op:
-    bound = functools.partial(fn, **dict(static)) if static else fn
-    return Op(getattr(fn, "__name__", repr(fn)).strip("_"), bound, jax.jit(bound), (fn, static))
+_ops = Cache(CACHED_OPS)
+
+
+def _op(fn: Callable, static: dict[str, Any]) -> Op:
+    return _ops.get(_static_key(fn, static), _make_op, fn, static)
+
+
+def _static_key(fn: Callable, static: dict[str, Any]) -> Any:
+    return (fn, *[(name, exact(value)) for name, value in static.items()]) if static else fn
+
+
+def _make_op(fn: Callable, static: dict[str, Any]) -> Op:
+    bound = functools.partial(fn, **static) if static else fn
+    name = getattr(fn, "__name__", repr(fn)).strip("_")
+    return Op(name, bound, jax.jit(bound), _static_key(fn, static), bound=(fn, static))
 
 
 def apply(fn: Callable, *arrays: Any, **static: Any) -> Any:
     """The op door: runs ``fn(*arrays, **static)`` as one compiled operation and notes it as one entry.
 
-    `fn` must be a stable function (compiled once per `fn` and `static`); `static` values must be hashable.
+    `fn` must be a stable function (compiled once per `fn` and `static`); `static` values must have an exact key.
     """
-    return run(_op(fn, tuple(static.items())), arrays)
+    return run(_op(fn, static), arrays)
 
 
 def run(op: Op, inputs: Sequence[Any]) -> Any:
@@ -575,11 +634,14 @@ def run(op: Op, inputs: Sequence[Any]) -> Any:
     trace = current_trace()
     if type(trace) is not RecorderTrace:
         return op.call(*inputs) if _is_eager(trace) else _call(op, inputs)
-    set_trace(trace.outer)
     try:
+        set_trace(trace.outer)
         return trace.note(op, inputs, op.call(*inputs) if _is_eager(trace.outer) else _call(op, inputs))
     finally:
-        set_trace(trace)
+        try:
+            set_trace_reference(trace)
+        finally:
+            set_trace_key(trace._weakref)
 
 
 def _call(op: Op, inputs: Sequence[Any]) -> Any:
@@ -617,68 +679,76 @@ def zero_gradient(fn: Callable) -> Callable:
 
 def _primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -> tuple[Op, Sequence[Any]]:
     """The Op for a primitive with its parameters, and its inputs: `args` and what its jaxprs close over."""
-    jaxpr = params.get("jaxpr")
-    if jaxpr is not None:
-        known = _known_jaxprs.get(id(jaxpr))
-        if known is not None and known[1] is jaxpr and known[0] == (primitive, *params.values()):
-            return known[2], args
-    elif not jaxprs.among(params):
+    if "jaxpr" not in params and not jaxprs.among(params):
         return _bind_op(primitive, params), args
+    # `jnp` functions bring the same objects every time
+    key = primitive, *map(id, params.values())
+    op, arrays, _ = _program_ops.get(key, _make_program_op, primitive, params, args)
+    return op, (*arrays, *args) if arrays else args
+
+
+# By the identity of all parameters, which are kept alive here.
+_program_ops = Cache(CACHED_OPS)
+
+
+def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -> Any:
+    """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters."""
+    arrays = jaxprs.constants_of(params)
     if any(map(jaxprs.asks_host, jaxprs._inner(params))):
-        arrays = jaxprs.constants_of(params)
-        return without_derivative(_own_op(primitive, params), len(arrays)), (*arrays, *args)
-    if arrays := jaxprs.constants_of(params):
+        return Once((without_derivative(_own_op(primitive, params), len(arrays)), arrays.values(), params))
+    if arrays:
         if primitive.name in jaxprs.JIT:
             lifted = jaxprs.lift_jaxpr(params["jaxpr"], arrays)
         else:
             lifted = jaxprs.lift(primitive, params, args, arrays)
-        return _jaxpr_op(lifted, params.get("name", primitive.name)), (*arrays, *args)
+        return Once((_jaxpr_op(lifted, params.get("name", primitive.name)), arrays.values(), params))
     same = {name: jaxprs.intern(value) for name, value in params.items()}
     if jaxprs.is_own(same):
-        return _own_op(primitive, params), args
+        return Once((_own_op(primitive, params), (), params))
     op = _bind_op(primitive, same)
-    if jaxpr is not None:
-        if len(_known_jaxprs) >= CACHED_OPS:
-            _known_jaxprs.clear()
-        _known_jaxprs[id(jaxpr)] = (primitive, *params.values()), jaxpr, op
-    return op, args
+    return Once((op, (), params)) if op.eager else (op, (), params)
 
 
-# By the identity of a jaxpr, which is kept alive here: `jnp` functions bring the same one every time.
-_known_jaxprs: dict[int, tuple[tuple, Any, Op]] = {}
+_bind_ops = Cache(CACHED_OPS)
 
 
 def _bind_op(primitive: Any, params: dict[str, Any]) -> Op:
     try:
-        return _cached_bind_op(primitive, tuple(params.items()))
-    except TypeError:  # a parameter that cannot be hashed
+        key = primitive, *[(name, jaxprs.interned_key(value)) for name, value in params.items()]
+    except UncacheableError:
         return _own_op(primitive, params)
+    return _bind_ops.get(key, _make_bind_op, primitive, params, key)
 
 
 def _own_op(primitive: Any, params: dict[str, Any]) -> Op:
     # It will not be recognised when it comes again: to compile or keep anything for it would be in vain.
-    fn = functools.partial(primitive.bind, **params)
+    fn = functools.partial(primitive.bind, **{name: snapshot(value) for name, value in params.items()})
     return Op(params.get("name") or primitive.name, fn, fn, eager=True)
 
 
-@functools.lru_cache(CACHED_OPS)
-def _cached_bind_op(primitive: Any, params: tuple[tuple[str, Any], ...]) -> Op:
-    bound = dict(params)
-    fn = functools.partial(primitive.bind, **bound)
+def _make_bind_op(primitive: Any, params: dict[str, Any], key: Any) -> Op:
+    params = {name: snapshot(value) for name, value in params.items()}
+    fn = functools.partial(primitive.bind, **params)
     # Binding a jitted function anew costs 50 microseconds; one compiled from here has JAX's fast path, but would not
     # keep what the user's jit says of donation and shardings.
-    call = None if primitive.name in jaxprs.JIT and jaxprs.is_plain_jit(bound) else fn
-    return Op(bound.get("name") or primitive.name, fn, call, (primitive, params))
+    call = None if primitive.name in jaxprs.JIT and jaxprs.is_plain_jit(params) else fn
+    return Op(params.get("name") or primitive.name, fn, call, key, bound=(primitive, params))
+
+
+_jaxpr_ops = Cache(CACHED_OPS)
 
 
 def _jaxpr_op(closed: Any, name: str) -> Op:
     same = jaxprs.intern(closed)
-    if jaxprs.is_own({"jaxpr": same}):
-        return Op(name, jaxpr_as_fun(same), functools.partial(jax.core.eval_jaxpr, same.jaxpr, ()), eager=True)
-    return _cached_jaxpr_op(same, name)
+    if jaxprs.is_own({"jaxpr": same}) or jaxprs.constants(same):
+        return _own_jaxpr_op(snapshot(same), name)
+    return _jaxpr_ops.get((same, name), _make_jaxpr_op, same, name)
 
 
-@functools.lru_cache(CACHED_OPS)
-def _cached_jaxpr_op(closed: Any, name: str) -> Op:
-    fn = jaxpr_as_fun(closed)
-    return Op(name, fn, key=(closed, name))
+def _own_jaxpr_op(closed: Any, name: str) -> Op:
+    call = functools.partial(jax.core.eval_jaxpr, closed.jaxpr, jaxprs._consts(closed))
+    return Op(name, jaxpr_as_fun(closed), call, eager=True)
+
+
+def _make_jaxpr_op(closed: Any, name: str) -> Op:
+    return Op(name, jaxpr_as_fun(closed), key=(closed, name))

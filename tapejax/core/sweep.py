@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
+from .cache import Cache
 from .program import Chunk, Program, Step, chunks, extract
 from .recorder import Op, Recording
 from .rules import differentiable, forget_on_registration
@@ -82,13 +83,26 @@ def _add(x: Any, y: Any) -> Any:
 
 def _cached_by_op(make: Any) -> Any:
     """Keeps what `make(op, ...)` gives, but for an eager op: that is one call's own, with the arrays it closes over."""
-    kept = functools.lru_cache(CACHED_PULLBACKS)(make)
+    kept = Cache(CACHED_PULLBACKS)
 
     @functools.wraps(make)
     def cached(op: Op, *args: Any) -> Op:
-        return make(op, *args) if op.eager else kept(op, *args)
+        return make(op, *args) if op.eager else kept.get((op, *args), make, op, *args)
 
-    forget_on_registration(kept.cache_clear)
+    forget_on_registration(kept.clear)
+    return cached
+
+
+def _cached(make: Any) -> Any:
+    """Keeps what `make(*args)` gives."""
+    kept = Cache(CACHED_SWEEPS)
+
+    @functools.wraps(make)
+    def cached(*args: Any) -> Op:
+        return kept.get(args, make, *args)
+
+    cached.cache_clear = kept.clear  # type: ignore[attr-defined]
+    forget_on_registration(kept.clear)
     return cached
 
 
@@ -174,8 +188,7 @@ def _push_own(step: Step, values: Sequence[Any], tangents: dict[int, Any]) -> li
     recording = Recording(watch_accessed=False)
     for x in cotangents:
         recording.watch(x)
-    with recorder.also(recording):
-        back = step.op.pull(cotangents)
+    back = recorder.also(recording, step.op.pull, cotangents)
     reached = [i for i in tangents if back[i] is not None]
     program, read = extract(recording, [back[i] for i in reached], cotangents)
     out = pull_back(program, read, [tangents[i] for i in reached])
@@ -257,7 +270,7 @@ def _run_whole(name: tuple, program: Program, values: Sequence[Any], rows: Any) 
     return recorder.run(_whole_rows(name, program, rows), values)
 
 
-@functools.lru_cache(CACHED_SWEEPS)
+@_cached
 def _whole_rows(name: tuple, program: Program, rows: Any) -> Op:
     return Op(name[0], lambda *values: rows(program, values), key=(*name, program))
 
@@ -369,10 +382,10 @@ def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any]
             return _sweep_chunks(program, parts, values, cotangents)
         return sweep(program, values, cotangents)
     if cotangents is None:  # ones that are made inside cost no call
-        back = iter(recorder.run(_whole(program, from_ones=True), values))
+        back = iter(recorder.run(_whole(program, True), values))
     else:
         ends = [x for slot, x in zip(program.targets, cotangents, strict=True) if slot is not None]
-        back = iter(recorder.run(_whole(program), (*values, *ends)))
+        back = iter(recorder.run(_whole(program, False), (*values, *ends)))
     return [None if slot is None else next(back) for slot in program.sources]
 
 
@@ -448,8 +461,8 @@ def _remember(counts: OrderedDict, key: Any) -> int:
     return before
 
 
-@functools.lru_cache(CACHED_SWEEPS)
-def _whole(program: Program, from_ones: bool = False) -> Op:
+@_cached
+def _whole(program: Program, from_ones: bool) -> Op:
     connected = [slot for slot in program.targets if slot is not None]
 
     def whole(*flat: Any) -> list[Any]:
@@ -461,7 +474,7 @@ def _whole(program: Program, from_ones: bool = False) -> Op:
     return Op("gradient", whole, key=("sweep", program, from_ones))
 
 
-@functools.lru_cache(CACHED_SWEEPS)
+@_cached
 def _whole_push(program: Program) -> Op:
     def whole(*flat: Any) -> list[Any]:
         split = len(flat) - sum(slot is not None for slot in program.sources)
@@ -470,10 +483,6 @@ def _whole_push(program: Program) -> Op:
         return push(program, flat[:split], tangents)  # None for a target that is not connected
 
     return Op("jvp", whole, key=("push", program))
-
-
-for _cache in (_whole, _whole_push, _whole_rows):
-    forget_on_registration(_cache.cache_clear)
 
 
 # ---- as a function --------------------------------------------------------------------------------------------------

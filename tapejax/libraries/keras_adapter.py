@@ -23,7 +23,8 @@ from typing import Any
 import jax
 
 from ..core import recorder
-from ..core._jax import current_trace
+from ..core._jax import current_trace, trace_context
+from ..core.canonical import Identity, exact
 from ..values import reading, staging
 from ..values.errors import SymbolicValue
 from ..values.staging import Staged, abstract
@@ -56,28 +57,53 @@ def install(keras: types.ModuleType) -> None:
         )
 
     keras.KerasTensor.__jax_array__ = refuse
-    staging.around_tracing.append(functools.partial(_adopted, keras.Variable))
 
 
 # ---- variables ------------------------------------------------------------------------------------------------------
 
 
 def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
-    value, direct_assign = kind.value, kind._direct_assign
+    """Notes reads and assignments on the tapes, and lets variables be adopted like ours while a function is traced.
 
-    def read(variable: Any) -> Any:
+    Keras reads `Variable.value` and writes by `Variable._direct_assign`. (Keras's own way, ``StatelessScope``, cannot create
+    variables nor find out which are read.)
+    """
+    value, direct_assign, initialize = kind.value, kind._direct_assign, kind._initialize_with_initializer
+
+    def noted(variable: Any) -> Any:
         # In a stateless scope, as in `fit`, variables stand for arrays that are passed in and are known by those.
         if reading.recording() and not in_stateless_scope() and variable._value is not None:
             reading.note_read(variable, variable._value, functools.partial(direct_assign, variable), variable.trainable)
-        found = value.fget(variable)
+        return value.fget(variable)
+
+    def read(variable: Any) -> Any:
+        if (capture := recorder.capturing.capture) is not None and variable._value is not None:
+            capture.adopt(variable, "_value")
+        if capture is None and isinstance(variable._value, jax.core.Tracer) and recorder.eager():
+            with recorder.tracing:  # as in `recorder.held`
+                found = noted(variable)
+        else:
+            found = noted(variable)
         return Tensor(found) if speaking and isinstance(found, jax.Array) and called_by_user(2) else found
 
     def assign(variable: Any, new: Any) -> None:
         if getattr(variable, "_created", None) is None:
             object.__setattr__(variable, "_created", next(_creations))  # tapes list variables in the order of creation
+        capture, is_new = recorder.capturing.capture, getattr(variable, "_value", None) is None
+        if capture is not None and not is_new:
+            capture.assign(variable, "_value", new)
         direct_assign(variable, reading.detached(new))
+        if capture is not None and is_new and isinstance(new, jax.core.Tracer):
+            capture.create(variable, "_value")
+
+    def initialize_now(variable: Any, initializer: Any) -> None:
+        if recorder.capturing.capture is None:
+            return initialize(variable, initializer)
+        with staging.init_scope():
+            return initialize(variable, initializer)
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
+    kind._initialize_with_initializer = initialize_now
 
     ours: Any = Variable
     our_value = ours.value
@@ -173,7 +199,8 @@ def _take_tensors(layer: Any, operation: Any, backend: Any) -> None:
     Tensor._keras_mask = property(lambda self: answer(backend.get_keras_mask(self._array)))  # type: ignore[attr-defined]
 
 
-_spelled: dict[Any, bool] = {}
+# By the function, not by its code: equal code may stand in two modules.
+_spelled: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
 def _speaks_tensorflow(function: Any) -> bool:
@@ -181,71 +208,13 @@ def _speaks_tensorflow(function: Any) -> bool:
     code = getattr(function, "__code__", None)
     if code is None or function.__module__.startswith(_INTERNAL):
         return False
-    known = _spelled.get(code)
+    function = getattr(function, "__func__", function)
+    known = _spelled.get(function)
     if known is None:
         cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
         seen = [x.__name__ for x in (*cells, *list(function.__globals__.values())) if isinstance(x, types.ModuleType)]
-        known = _spelled[code] = any(name.partition(".")[0] == _PACKAGE for name in seen)
+        known = _spelled[function] = any(name.partition(".")[0] == _PACKAGE for name in seen)
     return known
-
-
-@contextlib.contextmanager
-def _adopted(kind: Any) -> Iterator[None]:
-    """Lets Keras's variables be adopted like ours while a function is traced.
-
-    Keras reads `Variable.value` and writes by `Variable._direct_assign`; both are put back when the trace ends. (Keras's own
-    way, ``StatelessScope``, cannot create variables nor find out which are read.)
-    """
-    global _adopting
-    if _adopting:
-        yield
-        return
-    before = {name: vars(kind)[name] for name in (*_HOOKED,) if name in vars(kind)}
-    hooks = _hooks(kind)
-    for name, hook in hooks.items():
-        setattr(kind, name, hook)
-    _adopting = True
-    try:
-        yield
-    finally:
-        _adopting = False
-        for name in hooks:
-            if name in before:
-                setattr(kind, name, before[name])
-            else:
-                delattr(kind, name)
-
-
-_adopting = False
-_HOOKED = ("value", "_direct_assign", "_initialize_with_initializer")
-
-
-def _hooks(kind: Any) -> dict[str, Any]:
-    value, direct_assign, initialize = kind.value, kind._direct_assign, kind._initialize_with_initializer
-
-    def read(variable: Any) -> Any:
-        capture = recorder.capturing.capture
-        if capture is not None and variable._value is not None:
-            capture.adopt(variable, "_value")
-        return value.fget(variable)
-
-    def assign(variable: Any, new: Any) -> None:
-        capture = recorder.capturing.capture
-        if capture is None:
-            direct_assign(variable, new)
-        elif getattr(variable, "_value", None) is None:
-            direct_assign(variable, new)
-            if isinstance(new, jax.core.Tracer):
-                capture.create(variable, "_value")
-        else:
-            capture.assign(variable, "_value", new)
-            direct_assign(variable, new)
-
-    def initialize_now(variable: Any, initializer: Any) -> None:
-        with staging.init_scope():
-            initialize(variable, initializer)
-
-    return {"value": property(read), "_direct_assign": assign, "_initialize_with_initializer": initialize_now}
 
 
 # ---- optimizers -----------------------------------------------------------------------------------------------------
@@ -268,7 +237,7 @@ def _take_gradients(optimizer: Any, backend: Any) -> None:
             update = _updates.setdefault(self, {}) if _is_pure(self, grads, variables) else None
             if update is None:
                 return apply(self, grads, trainable_variables)
-            key = (*map(id, variables), *_settings(self), jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+            key = (*map(id, variables), *_settings(self), trace_context())
             known = update.get(key)
             if known is None:
                 known = update[key] = _Update(lambda *grads: apply(self, grads, variables), grads, variables)
@@ -328,9 +297,14 @@ def _is_pure(optimizer: Any, grads: list, variables: list) -> bool:
 
 def _settings(optimizer: Any) -> Iterator[Any]:
     """The numbers and words that an optimizer and its schedule were given, which a program has in it."""
-    for part in (optimizer, optimizer._learning_rate):
-        yield id(part)
-        yield from (value for value in vars(part).values() if type(value) in _SETTINGS)
+    schedule = optimizer._learning_rate
+    yield Identity(schedule)
+    for part in (optimizer, schedule):
+        for name, value in vars(part).items():
+            if type(value) in _SETTINGS:
+                yield name, exact(value)
+            elif isinstance(value, (list, tuple, set, frozenset)):  # names that take no part; a schedule's boundaries
+                yield name, *[exact(x) for x in value if type(x) in _SETTINGS]
 
 
 def _branch_in_python(optimizer: Any) -> None:

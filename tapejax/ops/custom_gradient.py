@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -63,8 +63,7 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         watcher = Recording()
-        with recorder.also(watcher):
-            pair = self._f(*args, **kwargs)
+        pair = recorder.also(watcher, self._f, *args, **kwargs)
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not callable(pair[1]):
             kind = (
                 ValueError if isinstance(pair, (list, tuple)) and len(pair) != 2 else TypeError
@@ -176,22 +175,21 @@ def _again(
     """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
     given = iter(flat[count:])
     arguments = [x if leaf_of(x) is None else leaf_of(x).wrap(next(given)) for x in call.arguments]  # type: ignore[union-attr]
-    with holding(call.variables, list(given)):
-        result = function(*nest.pack_sequence_as(list(args), arguments), **kwargs)
+    result = _holding(call.variables, given, function, *nest.pack_sequence_as(list(args), arguments), **kwargs)
     return [raw(x) for x in nest.flatten(result)]
 
 
-@contextmanager
-def holding(variables: Sequence[Any], arrays: Sequence[Any]) -> Iterator[None]:
-    """Lets variables hold other arrays for a while."""
-    before = [v._array for v in variables]
-    try:
-        for v, array in zip(variables, arrays, strict=True):
-            v._array = array
-        yield
-    finally:
-        for v, array in zip(variables, before, strict=True):
-            v._array = array
+def _holding(variables: Sequence[Any], arrays: Iterable[Any], fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` with `arrays` in place of what `variables` hold."""
+    with recorder.tracing:
+        before = [(v, "_array", v._array) for v in variables]
+        restore = itertools.starmap(setattr, before)
+        try:
+            for v, array in zip(variables, arrays, strict=True):
+                v._array = array
+            return fn(*args, **kwargs)
+        finally:
+            list(restore)  # one call in C: an interrupt comes before or after it
 
 
 def _copies(count: int, *arrays: Any) -> list[Any]:
@@ -254,8 +252,7 @@ def recompute_grad(f: Callable) -> Callable:
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         watcher = Recording()
-        with recorder.alone(watcher):
-            result = f(*args, **kwargs)
+        result = recorder.alone(watcher, f, *args, **kwargs)
         arguments = nest.flatten(args)
         variables = _others(watcher, arguments)
         flat = nest.flatten(result)
@@ -265,16 +262,15 @@ def recompute_grad(f: Callable) -> Callable:
         def again(*arrays: Any) -> list[Any]:
             given = iter(arrays)
             rebuilt = [x if leaf_of(x) is None else leaf_of(x).wrap(next(given)) for x in arguments]  # type: ignore[union-attr]
-            with holding(variables, list(given)):
-                return [raw(x) for x in nest.flatten(f(*nest.pack_sequence_as(list(args), rebuilt), **kwargs))]
+            result = _holding(variables, given, f, *nest.pack_sequence_as(list(args), rebuilt), **kwargs)
+            return [raw(x) for x in nest.flatten(result)]
 
         def pull(cotangents: Sequence[Any]) -> list[Any]:
             recording = Recording(watch_accessed=False)
             fresh = [recorder.apply(jnp.copy, x) for x in inputs]  # one value may have come as two arguments
             for x in fresh:
                 recording.watch(x)
-            with recorder.also(recording):
-                targets = again(*fresh)
+            targets = recorder.also(recording, again, *fresh)
             program, read = extract(recording, targets, fresh)
             return [None] * len(flat) + derivatives.pull_back(program, read, cotangents)
 

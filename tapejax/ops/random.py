@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import secrets
 import threading
 import weakref
@@ -21,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
-from ..core._jax import current_trace, set_current_trace
+from ..core._jax import current_trace, under
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, raw
@@ -96,9 +97,13 @@ class State(Counter):
                 counter, seed = cast(Counter, self), self._number
             else:
                 counter, seed = self._counters.setdefault((own, kind), Counter()), self._seed_of(own, kind)
-            count = int(counter.count)  # an array, where a compiled function counted
-            counter.count = count + 1
-        return seed, count
+            if not isinstance(counter.count, jax.core.Tracer):
+                count = int(counter.count)  # an array, where a compiled function counted
+                counter.count = count + 1
+                return seed, count
+        with recorder.tracing:  # another thread traces a function, and gives the count back when it is done
+            pass
+        return self._count(own, kind)
 
     def _seed_of(self, own: int | None, kind: int = 0) -> int:
         # A seed of an operation's own counts even where there is none for the process.
@@ -114,8 +119,7 @@ class State(Counter):
         counter = self if own is None else self.apart(own)
         seed = capture.adopt(self, "seed") if own is None else self._seed_of(own)
         count = capture.adopt(counter, "count")
-        with set_current_trace(capture._trace):
-            counter.count = count + 1
+        counter.count = under(capture._trace, operator.add, count, 1)
         return seed, count
 
     def _ask(self, own: int | None) -> tuple[Any, Any]:

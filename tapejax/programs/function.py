@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from ..core import recorder
+from ..core._jax import trace_context
 from ..values import nest
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError
@@ -170,7 +171,7 @@ class Function:
         key: list[Any] = [describe(x, arrays) for x in args]
         for name in kwargs:
             key.append((name, describe(kwargs[name], arrays)))
-        key.append(jax.config.jax_enable_x64)  # type: ignore[attr-defined]
+        key.append(trace_context())
         return tuple(key)
 
     def _trace(self, key: Hashable, args: Sequence[Any], kwargs: dict[str, Any], arrays: Sequence[Any]) -> Program:
@@ -184,7 +185,8 @@ class Function:
             return program
 
     def _new_program(self, args: Any, kwargs: Any, arrays: Sequence[Any], inputs: Sequence[Any]) -> Program:
-        program = Program(self, args, kwargs, inputs)
+        concrete = [x if is_array_like(x) else _zeros(x) for x in arrays]
+        program = Program(self, args, kwargs, inputs, concrete)
         self._traces += 1
         if not program.staged.created:
             return program
@@ -193,8 +195,7 @@ class Function:
                 f"Creating variables on a non-first call to a function decorated with tf.function ({self.name}): create them "
                 "before it, or on its first call only."
             )
-        program.staged.initialize([x if is_array_like(x) else _zeros(x) for x in arrays])
-        program = Program(self, args, kwargs, inputs)
+        program = Program(self, args, kwargs, inputs, concrete)
         if program.staged.created:
             raise ValueError(
                 "tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only "
@@ -275,7 +276,14 @@ class _Method:
 class Program:
     """One trace of a function: the pure program, what it was traced with, and how to pack its results."""
 
-    def __init__(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any], inputs: Sequence[Any]):
+    def __init__(
+        self,
+        function: Function,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        inputs: Sequence[Any],
+        arrays: Sequence[Any] = (),
+    ):
         def body(*tracers: Any) -> list[Any]:
             given = iter(tracers)
             rebuilt = [rebuild(x, given) for x in args]
@@ -285,7 +293,7 @@ class Program:
             return outputs
 
         try:
-            self.staged = Staged(body, inputs, function.name)
+            self.staged = Staged(body, inputs, function.name, arrays)
         except jax.errors.ConcretizationTypeError as error:
             raise _not_allowed(function.name, error) from error
         # The key of this program knows them by identity.

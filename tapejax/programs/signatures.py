@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..core.canonical import exact
 from ..values import nest
 from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
 from ..values.errors import DTypeError
@@ -144,8 +145,8 @@ def _by_value(value: Any, arrays: list[Any]) -> Hashable:
     return type(value), value
 
 
-def _float(value: float, arrays: list[Any]) -> Hashable:
-    return float, value if value and value == value else repr(value)  # 0.0 is not -0.0, and nan is nan
+def _by_bits(value: float | complex, arrays: list[Any]) -> Hashable:
+    return exact(value)  # 0.0 is not -0.0, and nan is nan
 
 
 def _slice(value: slice, arrays: list[Any]) -> Hashable:
@@ -179,7 +180,7 @@ def _sequence(value: Any, arrays: list[Any]) -> Hashable:
 
 
 def _mapping(value: Mapping, arrays: list[Any]) -> Hashable:
-    return type(value), *[(key, describe(value[key], arrays)) for key in sorted(value)]
+    return type(value), *[(describe(key, arrays), describe(value[key], arrays)) for key in sorted(value)]
 
 
 def _pytree(value: Any, arrays: list[Any]) -> Hashable:
@@ -216,8 +217,8 @@ def _is_ours(value: Any) -> bool:
 _ALIKE: dict[tuple[Callable, Callable], tuple[Any, ...]] = {
     (_tensor, _take_tensor): (Tensor, VariableValue, VariableSlice),
     (_spec, _take_tensor): (TensorSpec,),
-    (_by_value, _same): (int, bool, complex, str, bytes, type(None), DType, TensorShape),
-    (_float, _same): (float,),
+    (_by_value, _same): (int, bool, str, bytes, type(None), DType, TensorShape),
+    (_by_bits, _same): (float, complex),
     (_slice, _same): (slice,),
     (_method, _same): (types.MethodType,),
     (_variable, _same): (Variable,),

@@ -65,16 +65,16 @@ def _notebook_cell(file: str) -> str | None:
 
 def line_of(where: Any) -> Line | None:
     """The line behind what `recorder.caller` captured; None where it found no code of the user's."""
-    return _line(*where) if where else None
+    return _line(where[0].co_filename, *where) if where else None
 
 
 @functools.lru_cache(LINES)
-def _line(code: Any, instruction: int) -> Line:
+def _line(file: str, code: Any, instruction: int) -> Line:  # code of two files may be equal
     number = code.co_firstlineno
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
             number = line
-    return Line(code.co_filename, number, linecache.getline(code.co_filename, number).strip(), code.co_name)
+    return Line(file, number, linecache.getline(file, number).strip(), code.co_name)
 
 
 # ---- names ----------------------------------------------------------------------------------------------------------
@@ -334,11 +334,9 @@ _TELLING = ("axis", "axes", "perm", "permutation", "dimension", "keepdims", "equ
 
 def options(entry: Entry) -> list[str]:
     """What an operation was told besides its inputs: ``2`` of a power, ``axis=1`` of a sum."""
-    try:
-        what, given = entry.op.key
-        static = dict(given)
-    except (TypeError, ValueError):  # an operation that is equal to itself only
+    if entry.op.bound is None:
         return []
+    what, static = entry.op.bound
     if "jaxpr" in static:  # a function of `jnp`: what its one operation was told
         found = [{**eqn.params} for eqn in jaxprs.open_jaxpr(static["jaxpr"]).eqns]
         found = [params for params in found if any(key in params for key in _TELLING)]
@@ -486,7 +484,7 @@ def heading(tape: Any, recording: Recording | None, names: Names | None = None) 
         )
         return f"{kind}, {used}"
     count = len(recording.entries)
-    text = f"{kind}{', recording' if tape._trace is not None else ''}: {count} operation{'' if count == 1 else 's'}"
+    text = f"{kind}{', recording' if tape._active is not None else ''}: {count} operation{'' if count == 1 else 's'}"
     if names is not None:
         watched = list(dict.fromkeys(map(names.of, watching(recording, names)[0])))
         if watched:

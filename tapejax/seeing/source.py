@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
-from ..core import jaxprs, recorder
+from ..core import canonical, jaxprs, recorder
 from ..core.program import Program
 from ..values import nest
 from ..values.structures import Structure, is_variable, leaf_of
@@ -346,7 +346,7 @@ class Code:
 
     def helper(self, closed: Any, wish: str) -> str:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
-        key = jaxprs._structure(closed), wish
+        key = canonical.key(closed), wish
         if key not in self._helper_of:
             name = self.scope.new(wish)
             parameters, body = self._body(closed)
@@ -484,7 +484,7 @@ def _linear_solve(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     texts = [f"lambda b: {flat}({matvec})", f"({', '.join(right)},)", f"lambda _, b: {flat}({solve})"]
     if transpose_solve is not None:
         texts.append(f"lambda _, b: {flat}({transpose_solve})")
-    if solvers[0] is solvers[1] or jaxprs._structure(solvers[0]) == jaxprs._structure(solvers[1]):
+    if solvers[0] is solvers[1] or canonical.key(solvers[0]) == canonical.key(solvers[1]):
         texts.append("symmetric=True")
     text = f"jax.lax.custom_linear_solve({', '.join(texts)})"
     return f"{text}[0]" if count == 1 else text
@@ -525,7 +525,7 @@ def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
         raise Unspellable
     jaxpr, consts, zeros = p["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
     closed = core.ClosedJaxpr(jaxpr, consts)
-    key = jaxprs._structure(p["call_jaxpr"]), jaxprs._structure(closed)
+    key = canonical.key(p["call_jaxpr"]), canonical.key(closed)
     if key not in code._helper_of:
         name = code.scope.new(wish)
         code._helper_of[key] = name  # before its rule is written: the rule may call the function
@@ -577,7 +577,7 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
 
     specs = [jaxprs._spec(aval) for aval in (*residuals, *p["call_jaxpr"].out_avals)]
     pulled = jax.make_jaxpr(backward)(*specs)
-    key = jaxprs._structure(p["call_jaxpr"]), jaxprs._structure(closed), jaxprs._structure(pulled)
+    key = canonical.key(p["call_jaxpr"]), canonical.key(closed), canonical.key(pulled)
     if key not in code._helper_of:
         name = code.scope.new(wish)
         code._helper_of[key] = name

@@ -23,7 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
+from ..core import canonical as canonical_form
 from ..core import jaxprs, recorder
+from ..core._jax import trace_context
+from ..core.cache import Cache
+from ..core.canonical import UncacheableError
 from ..ops import table
 
 # Arrays of more elements than this are not written out: the printed code takes them from names.
@@ -51,7 +55,8 @@ class Unspellable(Exception):
     """There is no code for this value or operation."""
 
 
-_spellings: dict[Any, str | None] = {}
+# By key a tuple of the one spelling found, or of None.
+_spellings = Cache(SPELLINGS_KEPT)
 
 
 def spelling_of(
@@ -68,20 +73,19 @@ def spelling_of(
         ("input", symbols.index(text)) if is_name(text) else _literal_key(eval(text, dict(SCOPE)), aval)
         for text, aval in zip(texts, kinds, strict=True)
     ]
-    wanted = canonical(closed, inputs)
     holes = [f"{{{i}}}" if is_name(arg) else arg for i, arg in enumerate(args)]
     same = tuple(args.index(arg) for arg in args)
     # The same canonical form may be `x[0]` of one shape and `x[:, 0]` of another.
     shapes = tuple((aval.shape, aval.dtype) for aval in kinds)
-    key = (name, None if eqn is None else eqn.primitive.name, wanted, tuple(holes), same, static, shapes)
     try:
-        if key not in _spellings:
-            if len(_spellings) >= SPELLINGS_KEPT:
-                _spellings.clear()
-            _spellings[key] = _find_spelling(name, closed, wanted, avals, holes, same, eqn, static)
-    except TypeError:  # something in there cannot be hashed
+        wanted = canonical(closed, inputs)
+        told = canonical_form.exact(static)
+    except UncacheableError:
         return None
-    found = _spellings[key]
+    primitive = None if eqn is None else eqn.primitive.name
+    # what a text such as `jnp.sum(x)` is traced to is a matter of JAX's settings
+    key = (name, primitive, wanted, tuple(holes), same, told, shapes, trace_context())
+    (found,) = _spellings.get(key, _find_spelling, name, closed, wanted, avals, holes, same, eqn, static)
     return None if found is None else fill(found, args)
 
 
@@ -105,14 +109,14 @@ def fill(template: str, args: Sequence[str]) -> str:
     return re.sub(r"\{(\d+)\}", lambda m: args[int(m[1])], template)
 
 
-def _find_spelling(name, closed, wanted, avals, holes, same, eqn, static) -> str | None:
+def _find_spelling(name, closed, wanted, avals, holes, same, eqn, static) -> tuple[str | None]:
     # what is written as a number stays a number while the spelling is tried
     free = [i for i in range(len(holes)) if same[i] == i and holes[i].startswith("{")]
     specs = []
     for i in free:
         aval = avals[i]
         if not hasattr(aval, "shape"):
-            return None
+            return (None,)
         specs.append(jaxprs._spec(aval))
     tried = set()
     for template in itertools.islice(_candidates(name, closed, avals, holes, eqn, wanted, static), 400):
@@ -128,10 +132,10 @@ def _find_spelling(name, closed, wanted, avals, holes, same, eqn, static) -> str
             traced, result = jax.make_jaxpr(call, return_shape=True)(*specs)
             if canonical(traced) == wanted:
                 alone = isinstance(result, (list, tuple)) and len(traced.jaxpr.outvars) == 1
-                return f"{template}[0]" if alone else template
+                return (f"{template}[0]" if alone else template,)
         except Exception:  # it does not fit: the next one
             continue
-    return None
+    return (None,)
 
 
 _INFIX = {
@@ -265,7 +269,8 @@ def nearly(op: recorder.Op, inputs: Sequence[Any], args: Sequence[str], wanted: 
         return None
     try:
         text = template
-        for key, value in dict(op.key[1]).items() if re.search("[A-Z]{3}", template) else ():
+        static = op.bound[1] if op.bound and re.search("[A-Z]{3}", template) else {}
+        for key, value in static.items():
             text = text.replace(key.upper(), literal(_one(value)))
         code = compile(fill(text, [f"a{i}" for i in range(len(args))]), "<spelling>", "eval")
         numbers = {i for i, arg in enumerate(args) if not is_name(arg)}
@@ -316,11 +321,8 @@ def _names(name: str) -> Iterator[str]:
 
 def static_arguments(op: recorder.Op) -> tuple[Any, ...]:
     """The static arguments of an operation with TensorFlow's name."""
-    try:
-        what, given = op.key
-        return tuple(value for _, value in given) if callable(what) else ()
-    except (TypeError, ValueError):
-        return ()
+    what, given = op.bound or (None, {})
+    return tuple(given.values()) if callable(what) else ()
 
 
 def _candidates(
@@ -585,11 +587,12 @@ def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
                 outs = add(row, 1)
             else:
                 avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
-                params = tuple(
-                    (key, _plain(value))
-                    for key, value in jaxprs._parameters(eqn.primitive, eqn.params)
-                    if key != "name" and eqn.params[key] is not None and not _default(key, eqn.params[key], avals)
-                )
+                told = {
+                    key: _plain(value)
+                    for key, value in eqn.params.items()
+                    if key != "name" and value is not None and not _default(key, value, avals)
+                }
+                params = canonical_form.parameters(eqn.primitive, told)
                 name = "add" if eqn.primitive.name == "add_any" else eqn.primitive.name
                 outs = add((name, params, ins, avals), len(eqn.outvars))
             env.update(zip(eqn.outvars, outs, strict=True))
@@ -687,11 +690,9 @@ def _moved(eqn: Any, ins: Sequence[Any], made: dict[Any, Any]) -> tuple | None:
 
 def _plain(parameter: Any) -> Any:
     # JAX keeps a NumPy integer where it was given one; it is the same axis
-    if isinstance(parameter, tuple):
-        if len(parameter) == 2 and isinstance(parameter[0], type) and issubclass(parameter[0], np.integer):
-            return (int, int(parameter[1]))
-        return tuple(map(_plain, parameter))
-    return parameter
+    if isinstance(parameter, np.integer):
+        return int(parameter)
+    return tuple(map(_plain, parameter)) if type(parameter) is tuple else parameter
 
 
 def _live(rows: list[Any], results: list[Any], avals: Sequence[Any]) -> Any:
@@ -714,13 +715,15 @@ def _live(rows: list[Any], results: list[Any], avals: Sequence[Any]) -> Any:
 
 
 def _literal_key(value: Any, aval: Any) -> Any:
+    if np.ndim(value):
+        return _constant_key(value)
     return ("literal", repr(np.asarray(value).tolist()), str(aval.dtype), tuple(aval.shape))
 
 
 def _constant_key(value: Any) -> Any:
     if getattr(value, "ndim", 1) == 0 and not isinstance(value, jax.core.Tracer) and hasattr(value, "dtype"):
         return ("literal", repr(np.asarray(value).tolist()), str(value.dtype), ())
-    return ("constant", jaxprs._Same(value))
+    return ("constant", canonical_form.exact(value))
 
 
 # ---- literals -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ and the arrays that the function closed over become inputs; what the variables h
 from __future__ import annotations
 
 import contextlib
-import threading
+import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,19 +18,12 @@ import jax
 import jax.numpy as jnp
 
 from ..core import jaxprs, recorder
-from ..core._jax import Literal, Primitive, current_trace, jaxpr_as_fun, set_current_trace
-from ..core.recorder import Op
+from ..core._jax import Literal, Primitive, current_trace, jaxpr_as_fun, set_current_trace, under
+from ..core.recorder import Op, tracing
 from . import reading
 from .tensor import Variable
 
 Tracer = jax.core.Tracer
-
-# Variables hold tracers while a function is traced: no other thread may trace, or run a compiled function's reads and
-# assignments, meanwhile.
-tracing = threading.RLock()
-
-# Contexts in which functions are traced: adapters of libraries add one, that lets the library's variables be adopted.
-around_tracing: list[Callable[[], contextlib.AbstractContextManager]] = []
 
 _variable = Primitive("variable")
 _variable.def_abstract_eval(lambda *, slot, aval: aval)
@@ -49,14 +43,22 @@ def _assigned_jvp(primals: Any, tangents: Any) -> Any:
 class Slot:
     """A place that holds an array from call to call, usually a variable: what it held before the trace, and its tracer."""
 
-    __slots__ = ("holder", "attribute", "before", "tracer", "assigned")
+    __slots__ = ("holder", "attribute", "setting", "tracer", "assigned")
 
     def __init__(self, holder: Any, attribute: str, before: Any, tracer: Any):
         self.holder = holder
         self.attribute = attribute
-        self.before = before
+        self.setting = [holder, attribute, before]  # what `setattr` takes to put it back
         self.tracer = tracer
         self.assigned = False  # since it was last read
+
+    @property
+    def before(self) -> Any:
+        return self.setting[2]
+
+    @before.setter
+    def before(self, value: Any) -> None:
+        self.setting[2] = value
 
     @property
     def place(self) -> tuple[int, str]:
@@ -83,7 +85,7 @@ class Slot:
 
 
 class Capture:
-    """What a function that is being traced reads, assigns and creates. A context: inside it variables hold tracers."""
+    """What a function that is being traced reads, assigns and creates. While it is traced, by `trace`, variables hold tracers."""
 
     def __init__(self) -> None:
         self.parent: Capture | None = recorder.capturing.capture
@@ -91,16 +93,18 @@ class Capture:
         self.around = trace.outer if isinstance(trace, recorder.RecorderTrace) else trace
         self.slots: dict[tuple[int, str], Slot] = {}
         self.created: dict[tuple[int, str], Slot] = {}
+        self._settings: list[Any] = []
 
-    def __enter__(self) -> Capture:
+    def trace(self, body: Callable, *tracers: Any) -> Any:
+        """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
         self._trace = current_trace()
-        recorder.capturing.capture = self
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        recorder.capturing.capture = self.parent
-        for slot in self.slots.values():
-            slot.array = slot.before
+        restore = itertools.starmap(setattr, self._settings)
+        try:
+            recorder.capturing.capture = self
+            return body(*tracers)
+        finally:
+            recorder.capturing.capture = self.parent
+            list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
 
     def adopt(self, holder: Any, attribute: str = "_array") -> Any:
         """What stands here for the array that `holder` has."""
@@ -110,14 +114,14 @@ class Capture:
             if slot.assigned:
                 slot.assigned = False
                 if jnp.issubdtype(array.dtype, jnp.inexact) and array.shape == slot.tracer.shape:
-                    with set_current_trace(self._trace):
-                        slot.array = array = _assigned(array, slot.tracer)
+                    slot.array = array = under(self._trace, _assigned, array, slot.tracer)
             return array
         if place in self.created or not self._is_outside(place, array):
             return array
-        with set_current_trace(self._trace):
-            tracer = _variable.bind(slot=len(self.slots), aval=jax.typeof(array))
-        self.slots[place] = Slot(holder, attribute, array, tracer)
+        tracer = under(self._trace, _variable.bind, slot=len(self.slots), aval=jax.typeof(array))
+        slot = Slot(holder, attribute, array, tracer)
+        self._settings.append(slot.setting)
+        self.slots[place] = slot  # this and the next: no call in between
         setattr(holder, attribute, tracer)
         return tracer
 
@@ -243,37 +247,51 @@ class Compiled:
 
 
 class Staged(Compiled):
-    """A Python function traced into a program. `created` are the variables made in the trace; they hold its tracers until
-    `initialize`, and there is no program for more than that."""
+    """A Python function traced into a program.
 
-    def __init__(self, body: Callable, arguments: Sequence[Any], name: str):
+    `created` are the variables made in the trace. They get their initial values, computed at `arrays`, also where the function
+    fails later; and there is no program for more than that.
+    """
+
+    def __init__(self, body: Callable, arguments: Sequence[Any], name: str, arrays: Sequence[Any] | None = None):
         capture = Capture()
+        failure: list[BaseException] = []
 
         def program(*tracers: Any) -> Any:
-            with capture:
+            try:
                 outputs = body(*tracers)
-                # state stops gradients
-                new = [
-                    jax.lax.stop_gradient(slot.array)
-                    for slot in capture.slots.values()
-                    if slot.array is not slot.tracer
-                ]
-                self.changed = [i for i, slot in enumerate(capture.slots.values()) if slot.array is not slot.tracer]
-                initial = [slot.before for slot in capture.created.values()]
+            except BaseException as error:
+                if not capture.created:
+                    raise
+                failure.append(error)
+                outputs = ()
+            # state stops gradients
+            new = [
+                jax.lax.stop_gradient(slot.array) for slot in capture.slots.values() if slot.array is not slot.tracer
+            ]
+            self.changed = [i for i, slot in enumerate(capture.slots.values()) if slot.array is not slot.tracer]
+            initial = [slot.before for slot in capture.created.values()]
             self._counts = len(outputs), len(new)
             return outputs, new, initial
 
         reading.install_adapters()
-        with contextlib.ExitStack() as stack:
-            for context in (tracing, *[make() for make in around_tracing], recorder.outside()):
-                stack.enter_context(context)
-            closed = jax.make_jaxpr(program)(*arguments)
-        self.slots = list(capture.slots.values())
-        self.created = list(capture.created.values())
-        self.constants = jaxprs.constants(closed)
+        with tracing:
+            traced = jax.make_jaxpr(functools.partial(capture.trace, program))
+            self._closed, self._arguments = closed, _ = under(capture.around, traced, *arguments), arguments
+            self.slots = list(capture.slots.values())
+            self.created = list(capture.created.values())
+            self._identities = jaxprs.constants(closed)
+            self.constants = list(self._identities.values())
+            if self.created and arrays is not None:
+                try:
+                    self._initialize(arrays)
+                except BaseException:  # an interrupt, perhaps: the variables hold tracers
+                    self._initialize(arrays)
+                    raise
+        if failure:
+            raise failure[0]
         self.outputs = self._counts[0]
         self.results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.out_avals[: self.outputs]]
-        self._closed, self._arguments = closed, arguments
         for slot in (*self.slots, *self.created):
             slot.before = slot.tracer = None  # let go of what belongs to the trace
         if not self.created:
@@ -293,10 +311,10 @@ class Staged(Compiled):
     def _lifted(self, start: int, stop: int) -> Any:
         """The outputs from `start` to `stop` as a closed jaxpr of (state, constants, arguments)."""
         jaxpr = jaxprs.open_jaxpr(self._closed)
-        constants, count = self.constants, len(self.slots)
+        constants, identities, count = self.constants, self._identities, len(self.slots)
 
         def pure(*flat: Any) -> list[Any]:
-            lifted = {id(c): x for c, x in zip(constants, flat[count:], strict=False)}
+            lifted = dict(zip(identities, flat[count:], strict=False))
             return _evaluate(
                 self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :]
             )
@@ -308,17 +326,19 @@ class Staged(Compiled):
         with recorder.outside():
             return jax.make_jaxpr(pure)(*state, *[jaxprs._spec(jax.typeof(c)) for c in constants], *self._arguments)
 
-    def initialize(self, arrays: Sequence[Any]) -> None:
+    def _initialize(self, arrays: Sequence[Any]) -> None:
         """Gives the variables that were created their initial values."""
         initial = _named("initialize", self._lifted(sum(self._counts), len(jaxprs.open_jaxpr(self._closed).outvars)))
         with recorder.outside():
             found = initial.call(*[slot.read() for slot in self.slots], *self.constants, *arrays)
         capture = recorder.capturing.capture
-        for slot, array in zip(self.created, found, strict=True):
-            if capture is None:
+        if capture is None:
+            for slot, array in zip(self.created, found, strict=True):
                 _require_no_tracer(slot, array)
-            slot.array = array
-            if capture is not None:
+        settings = [(slot.holder, slot.attribute, array) for slot, array in zip(self.created, found, strict=True)]
+        list(itertools.starmap(setattr, settings))
+        if capture is not None:
+            for slot in self.created:
                 capture.create(slot.holder, slot.attribute)
 
 
@@ -415,12 +435,12 @@ def _evaluate(
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else env[atom]
+        return lifted.get(id(atom.val), atom.val) if isinstance(atom, Literal) else env[atom]
 
     for eqn in reversed(kept):
         if eqn.primitive is _variable:
             env[eqn.outvars[0]] = state[eqn.params["slot"]]
             continue
-        out = jaxprs._bind_lifted(eqn.primitive, eqn.params, [read(x) for x in eqn.invars], lifted)
-        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+        out = jaxprs.evaluate_equation(eqn, [read(x) for x in eqn.invars], lifted)
+        env.update(zip(eqn.outvars, out, strict=True))
     return [read(x) for x in wanted]

@@ -36,7 +36,7 @@ def leaf_of(value: Any) -> Leaf | None:
     if isinstance(value, jax.Array):
         return Leaf(value, value, _same)
     if isinstance(value, Variable):
-        return Leaf(value, value._array, Tensor)
+        return Leaf(value, recorder.held(value), Tensor)
     if is_variable(value):
         return Leaf(value, value.__jax_array__(), Tensor)
     return None

@@ -854,10 +854,18 @@ class Variable(_Value):
             raise InvalidArgumentError(
                 f"Variable {self.name!r} has shape {held.shape}: it cannot be updated by a value of shape {array.shape}"
             )
-        with recorder.outside():
-            new = _updates[name](held, array)
-        recorder.leaves("state", held, array, into=new)
-        return self._store(new, read_value)
+        return self._change(lambda held: _updates[name](held, array), array, read_value)
+
+    def _change(self, change: Callable[[Any], Any], by: Any, read_value: bool) -> Variable | None:
+        """Stores ``change(held)``: what another thread assigns meanwhile is changed in turn, not lost."""
+        while True:
+            held = recorder.held(self)
+            with recorder.outside():
+                new = change(held)
+            with recorder.tracing:
+                if recorder.held(self) is held:
+                    recorder.leaves("state", held, by, into=new)
+                    return self._store(new, read_value)
 
     def _store(self, array: Any, read_value: bool = True) -> Variable | None:
         if recorder.capturing.capture is not None:
@@ -869,23 +877,24 @@ class Variable(_Value):
                 "Variables through, or return the new value and assign it outside"
             )
         recorder.access(self)
-        self._array = array
+        with recorder.tracing:  # a function that another thread traces has this variable's place, and gives it back
+            self._array = array
         return self if read_value else None
 
     # Updates of parts. An index is what NumPy takes; `sparse_delta` is an IndexedSlices (it has
     # `values`, `indices`).
 
     def _scatter(self, how: str, index: Any, value: Any, read_value: bool = True) -> Variable | None:
-        held = recorder.held(self)
-        update = raw(value, held.dtype)
-        with recorder.outside():
+        update = raw(value, recorder.held(self).dtype)
+
+        def change(held: Any) -> Any:
             try:
-                new = getattr(held.at[_plain_index(index)], how)(update)
+                return getattr(held.at[_plain_index(index)], how)(update)
             except (TypeError, ValueError) as error:
                 _refuse_shapes(error, self._scatter, (held, update))
                 raise
-        recorder.leaves("state", held, update, into=new)
-        return self._store(new, read_value)
+
+        return self._change(change, update, read_value)
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable | None:
         """Assigns ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""

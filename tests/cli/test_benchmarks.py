@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tapejax
+from benchmarks import lines
 from benchmarks.__main__ import main
 from benchmarks.workloads import WORKLOADS, Target, Workload, words
 
@@ -88,3 +89,43 @@ def test_a_missed_target_and_a_wrong_loss_fail(monkeypatch, capsys):
     for first, passed in [(5.0, True), (4.0, False)]:
         assert program._show("made-up", {"tapejax": good, "jax.jit": good | {"first": first}}) is passed
         assert f"first step at most 2 x: {'pass' if passed else 'FAIL'}" in capsys.readouterr().out
+
+
+def test_lines_of_code_are_neither_blank_nor_comment_nor_docstring(tmp_path):
+    source = '''"""A module.
+
+With a docstring."""
+# a comment
+
+import os  # beside code
+
+class Ä: "a docstring beside code"
+
+def f(x):
+    # a comment
+    "one" " docstring"
+    "no docstring"
+    text = """
+a string
+
+with a blank line"""
+    return [
+        x,  # 3 more
+
+        os,
+    ]
+'''
+    assert lines.count(source) == 11
+    assert lines.count("") == lines.count("# nothing\n") == 0
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "a.py").write_text(source)
+    (tmp_path / "b.py").write_text("x = 1\n")
+    counts = lines.count_tree(tmp_path)
+    assert counts == {"b.py": 1, "room/a.py": 11}
+    words = lines.report(counts).split()
+    assert words == "1 b.py 1 in ., 1 files 11 room/a.py 11 in room, 1 files 12 in all, 2 files".split()
+
+
+def test_lines_of_this_package(capsys):
+    assert main(["lines"]) == 0
+    assert "minimal.py" in capsys.readouterr().out

@@ -1,0 +1,350 @@
+"""A program that differs in one thing is another one: its value and gradient are JAX's own, after any twin of it."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import tapejax as tf
+from tapejax.core import recorder
+from tapejax.core._jax import Primitive
+from tapejax.seeing import listing
+
+
+@pytest.fixture(params=[False, True], ids=["32-bit", "64-bit"], autouse=True)
+def bits(request):
+    with jax.enable_x64(request.param):
+        yield
+
+
+@pytest.fixture
+def simplified_constants():
+    before = jax.config.jax_use_simplified_jaxpr_constants
+    jax.config.update("jax_use_simplified_jaxpr_constants", True)
+    yield
+    jax.config.update("jax_use_simplified_jaxpr_constants", before)
+
+
+def by_tape(function, *xs):
+    """The value of `function` in a tape, and its gradient."""
+    with tf.GradientTape() as tape:
+        tape.watch(xs)
+        y = function(*xs)
+    return y, tape.gradient(y, xs)
+
+
+def assert_as_jax(function, *xs):
+    """Value and gradient in a tape are those without one, to the last bit."""
+    value, gradients = by_tape(function, *xs)
+    np.testing.assert_array_equal(value, function(*xs))
+    expected = jax.grad(lambda *xs: jnp.sum(function(*xs)), argnums=range(len(xs)))(*xs)
+    for found, wanted in zip(gradients, expected):
+        np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == wanted.dtype
+
+
+# ---- literals -------------------------------------------------------------------------------------------------------
+
+WRAPPED = {
+    "jit": lambda k: jax.jit(lambda x: x * k),
+    "scan": lambda k: lambda x: lax.scan(lambda c, _: (c * k, None), x, None, length=2)[0],
+    "cond": lambda k: lambda x: lax.cond(x > 0, lambda v: v * k, lambda v: v, x),
+    "fori_loop": lambda k: lambda x: lax.fori_loop(0, 2, lambda _, v: v * k, x),
+    "checkpoint": lambda k: jax.checkpoint(lambda x: x * k),
+}
+NEIGHBOURS = [
+    np.float32([1.23451e-4, 1.23454e-4]),
+    np.float32([1.0, np.nextafter(np.float32(1), np.float32(2))]),
+    np.float16([1.0, 1.001]),
+    [2.0004, 2.0001],
+    [0.0, -0.0],
+    [1, True, 1.0],
+    [np.array(3.0, np.float32), np.array(4.0, np.float32)],
+]
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+@pytest.mark.parametrize("factors", NEIGHBOURS, ids=str)
+def test_literals(wrapped, factors):
+    for factor in factors:
+        assert_as_jax(WRAPPED[wrapped](factor), jnp.float32(1.5))
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+def test_literals_under_coarse_print_options(wrapped):
+    with np.printoptions(precision=2):
+        for factor in np.float32([2.0004, 2.0001]):
+            assert_as_jax(WRAPPED[wrapped](factor), jnp.float32(1.5))
+
+
+def test_signed_zeros():
+    for zero in (np.float32(0.0), np.float32(-0.0)):
+        found, _ = by_tape(jax.jit(lambda x: 1 / (jnp.abs(x) * zero)), jnp.float32(1.0))  # noqa: B023
+        assert found == 1 / zero
+
+
+# ---- arrays that change ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [3, 5000])
+@pytest.mark.parametrize("wrapped", WRAPPED)
+def test_an_array_changed_in_place(wrapped, size):
+    if wrapped == "cond":
+        size = ()
+    mask = np.ones(size, np.float32)
+    for value in (1, 5, 7):
+        mask[...] = value
+        assert_as_jax(WRAPPED[wrapped](mask), jnp.full(size, 1.5, jnp.float32))
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_an_array_changed_before_the_gradient(shape):
+    mask, x = np.full(shape, 2.0, np.float32), jnp.ones(shape, jnp.float32)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = jax.jit(lambda x: jnp.sum(x * mask))(x)
+        z = jax.jit(lambda x: jnp.sum(x * mask * mask))(x)
+    mask[...] = 7
+    np.testing.assert_array_equal(tape.gradient(y, x), np.full(shape, 2.0))
+    np.testing.assert_array_equal(tape.gradient(z, x), np.full(shape, 4.0))
+    assert_as_jax(jax.jit(lambda x: jnp.sum(x * mask)), x)
+
+
+def test_an_array_in_a_function():
+    """As in TensorFlow, a function has the array that it was traced with."""
+    mask, x = np.ones(3, np.float32), jnp.ones(3, jnp.float32)
+
+    @tf.function
+    def f(x):
+        return x * mask
+
+    f(x)
+    mask[:] = 9
+    value, (gradient,) = by_tape(f, x)
+    np.testing.assert_array_equal(value, [1, 1, 1])
+    np.testing.assert_array_equal(gradient, [1, 1, 1])
+    by_tape(jax.jit(lambda x: x * mask), x)
+    np.testing.assert_array_equal(f(x), [1, 1, 1])
+
+
+def test_an_array_in_a_custom_rule():
+    mask, x = np.ones(3, np.float32), jnp.ones(3, jnp.float32)
+    for value in (2, 3):
+        mask[:] = value
+        f = jax.custom_jvp(lambda x: x * 1.0)
+        f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * mask))  # noqa: B023
+        assert_as_jax(jax.jit(f), x)
+        _, (gradient,) = by_tape(f, x)
+        np.testing.assert_array_equal(gradient, mask)
+
+
+# ---- the context ----------------------------------------------------------------------------------------------------
+
+
+def noise(x):
+    return x * jax.random.uniform(jax.random.key(1), x.shape, jnp.float32)
+
+
+def fresh(function):
+    return lambda x: jax.jit(lambda x: function(x))(x)
+
+
+def closing_over(array):
+    return lambda x: jax.jit(lambda x: noise(x) * array)(x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [fresh(noise), noise, closing_over(np.ones(3, np.float32)), lambda x: closing_over(jnp.ones(3, jnp.float32))(x)],
+    ids=["fresh jit", "eager", "lifted NumPy array", "lifted array"],
+)
+def test_how_random_bits_are_made(function):
+    for partitionable in (True, False, True):
+        with jax.threefry_partitionable(partitionable):
+            assert_as_jax(function, jnp.ones(3, jnp.float32))
+
+
+def test_how_random_bits_are_made_in_a_function_and_a_custom_rule():
+    x = jnp.ones(3, jnp.float32)
+    draw = jax.jit(noise)
+    f = jax.custom_jvp(draw)
+    f.defjvp(jax.jit(lambda primals, tangents: (draw(*primals), noise(tangents[0]))))
+    compiled = tf.function(noise)
+    for partitionable in (True, False, True):
+        with jax.threefry_partitionable(partitionable):
+            np.testing.assert_array_equal(compiled(x), noise(x))
+            assert_as_jax(f, x)
+
+
+# ---- constants as literals ------------------------------------------------------------------------------------------
+
+
+def test_large_arrays_as_literals(simplified_constants):
+    a = jnp.arange(2000, dtype=jnp.float32)
+    b = a.at[1000].add(1)
+    x = jnp.full(2000, 1.5, jnp.float32)
+    for w in (a, b, np.asarray(a), np.asarray(b)):
+        assert_as_jax(lambda x, w=w: jax.jit(lambda x: jnp.sum(x * w))(x), x)
+
+
+OVER = {
+    "jit": lambda w: lambda x: jax.jit(lambda x: x * w)(x),
+    "a jit in a jit": lambda w: lambda x: jax.jit(lambda x: jax.jit(lambda x: x * w)(x) + w)(x),
+    "scan": lambda w: lambda x: jax.jit(lambda x: lax.scan(lambda c, _: (c * w, None), x, None, length=2)[0])(x),
+    "scan, eager": lambda w: lambda x: lax.scan(lambda c, _: (c * w, None), x, None, length=2)[0],
+    "while": lambda w: lambda x: jax.jit(lambda x: lax.cond(True, lambda x: x * w, lambda x: x, x))(x),
+    "checkpoint": lambda w: lambda x: jax.checkpoint(lambda x: x * w)(x),
+    "relu": lambda w: lambda x: jax.jit(lambda x: jax.nn.relu(w) * x)(x),
+    "itself": lambda w: lambda x: jax.jit(lambda x: (x, w))(x)[1],
+}
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("simplified", [False, True])
+def test_the_gradient_of_what_is_closed_over(over, shape, simplified, request):
+    if simplified:
+        request.getfixturevalue("simplified_constants")
+    x, w = jnp.full(shape, 1.5, jnp.float32), jnp.full(shape, 2.5, jnp.float32)
+    for factor in (1, 2):
+        scaled = w * factor
+        with tf.GradientTape() as tape:
+            tape.watch((x, scaled))
+            y = OVER[over](scaled)(x)
+        found = tape.gradient(y, (x, scaled), unconnected_gradients="zero")
+        expected = jax.grad(lambda x, w: jnp.sum(OVER[over](w)(x)), argnums=(0, 1))(x, scaled)
+        np.testing.assert_array_equal(y, OVER[over](scaled)(x))
+        for a, b in zip(found, expected):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_custom_rule_over_a_literal(simplified_constants):
+    x = jnp.full(3, 1.5, jnp.float32)
+    for w in (jnp.full(3, 2.0, jnp.float32), jnp.full(3, 3.0, jnp.float32)):
+        f = jax.custom_jvp(lambda x, w=w: x * w)
+        f.defjvp(lambda primals, tangents, f=f, w=w: (f(*primals), tangents[0] * w * 2))
+        assert_as_jax(lambda x, f=f: jax.jit(lambda x: f(x))(x), x)
+        assert_as_jax(f, x)
+
+
+# ---- what an operation is told --------------------------------------------------------------------------------------
+
+
+def scaled(x, factor):
+    return x * factor
+
+
+def over(x, bottom):
+    return x / jnp.asarray(bottom, jnp.float32)
+
+
+def test_static_arguments_are_told_apart():
+    x = jnp.arange(3, dtype=jnp.int32)
+    for factor in (1, True, 1.0, np.float32(1), 1 + 0j):
+        found = recorder.apply(scaled, x, factor=factor)
+        assert found.dtype == scaled(x, factor).dtype
+    for zero in (0.0, -0.0):
+        assert recorder.apply(over, jnp.float32(1.0), bottom=zero) == over(jnp.float32(1.0), zero)
+        assert recorder.apply(over, jnp.float32(1.0), bottom=(zero,)) == over(jnp.float32(1.0), (zero,))
+
+
+def test_parameters_of_a_primitive_are_told_apart():
+    primitive = Primitive("scaled_by")
+    primitive.def_impl(lambda x, *, factor: x * factor)
+    primitive.def_abstract_eval(lambda x, *, factor: jax.typeof(jnp.ones(x.shape, x.dtype) * factor))
+    jax.interpreters.ad.deflinear2(primitive, lambda t, x, *, factor: [primitive.bind(t, factor=factor)])
+    x = jnp.ones(2, jnp.float32)
+    table = np.ones(2, np.float32)
+    for factor in (1, True, 0.0, -0.0, np.float32(1.23451e-4), np.float32(1.23454e-4), table):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = primitive.bind(x, factor=factor)
+        expected = np.ones(2, np.float32) * factor
+        if factor is table:
+            table[:] = 5.0
+        np.testing.assert_array_equal(np.signbit(tape.gradient(y, x)), np.signbit(expected))
+        np.testing.assert_array_equal(tape.gradient(y, x) if tape._persistent else y, expected)
+
+
+def long_enough(x):
+    return jnp.sum(x) if x.shape[0] > 2 else jnp.sum(lax.stop_gradient(x))
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 2), (3, 2, 3)])
+def test_what_is_connected_may_depend_on_a_shape(sizes):
+    for size in sizes:
+        x = jnp.ones(size, jnp.float32)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = recorder.apply(long_enough, x)
+        assert (tape.gradient(y, x) is None) == (size == 2)
+
+
+def test_arguments_of_a_function_are_told_apart():
+    @tf.function
+    def kind(value):
+        return f"{value!r}"
+
+    values = [1, True, 1.0, 0.0, -0.0, complex(0.0, 0.0), complex(-0.0, 0.0), {1: "a"}, {True: "a"}, {1.0: "a"}]
+    for value in (*values, *values):
+        assert kind(value) == repr(value)
+
+
+# ---- threads --------------------------------------------------------------------------------------------------------
+
+
+def with_slope(slope, while_traced=lambda: None):
+    f = jax.custom_jvp(lambda x: jnp.sin(x) * 1.0)
+
+    @f.defjvp
+    def rule(primals, tangents):
+        while_traced()
+        return f(*primals), tangents[0] * slope
+
+    return f
+
+
+def test_rules_that_another_thread_looks_into():
+    x = jnp.float32(1.0)
+    inside, done = threading.Event(), threading.Event()
+    found = []
+
+    def wait():
+        inside.set()
+        assert done.wait(60)
+
+    def other():
+        found.append(by_tape(with_slope(11.0, wait), x)[1][0])
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        assert inside.wait(60)
+        for slope in (3.0, 7.0):
+            assert by_tape(jax.jit(with_slope(slope)), x)[1][0] == slope
+            assert by_tape(with_slope(slope), x)[1][0] == slope
+    finally:
+        done.set()
+        thread.join()
+    assert found == [11.0]
+
+
+# ---- lines ----------------------------------------------------------------------------------------------------------
+
+
+def test_equal_code_of_two_files(tmp_path):
+    x = jnp.float32(1.0)
+    for name in ("one.py", "two.py"):
+        code = compile("import jax.numpy as jnp\ndef f(x):\n    return jnp.sin(x)\n", str(tmp_path / name), "exec")
+        space = {}
+        exec(code, space)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            space["f"](x)
+        assert tape._recording.entries[0].line.file.endswith(name)
+    assert listing is not None
