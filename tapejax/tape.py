@@ -13,8 +13,9 @@ import jax.numpy as jnp
 
 from .core import recorder
 from .core import sweep as derivatives
-from .core._jax import current_trace, under
+from .core._jax import Tracer, current_trace, under
 from .core.program import Program, extract, is_inexact
+from .core.where import caller
 from .values import nest, reading
 from .values.errors import InvalidArgumentError
 from .values.structures import Leaf, Structure, conjugate, is_variable, leaf_of
@@ -405,7 +406,7 @@ class GradientTape:
 
     def _use_up(self) -> None:
         self._watched = self.watched_variables()
-        self._used = recorder.caller() or ()
+        self._used = caller() or ()
         self._recording = None
 
     # ---- seeing the tape ----
@@ -596,7 +597,7 @@ def _gradients(
 
 def _where(source: Any, gradient: Any) -> Any:
     """`gradient`, spread over devices as `source` is. Where XLA leaves it is its own choice, often whole on each of them."""
-    if isinstance(gradient, jax.core.Tracer) or isinstance(source, jax.core.Tracer):
+    if isinstance(gradient, Tracer) or isinstance(source, Tracer):
         return gradient
     place = source.sharding
     if type(place) is not jax.sharding.NamedSharding or place.is_equivalent_to(gradient.sharding, source.ndim):
@@ -627,7 +628,7 @@ def _derivatives(
 
 def _deleted(recording: recorder.Recording) -> str:
     def gone(x: Any) -> bool:
-        return isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) and x.is_deleted()
+        return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
     users = [entry.op.name for entry in recording.entries if any(map(gone, entry.inputs))]
     return (

@@ -16,6 +16,9 @@ Jaxpr: Any = core.Jaxpr
 ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
 Literal: Any = core.Literal
 Primitive: Any = core.Primitive
+Trace: Any = core.Trace
+Tracer = core.Tracer
+eval_jaxpr = core.eval_jaxpr
 jaxpr_as_fun = core.jaxpr_as_fun
 # All settings that decide what tracing a function gives, as one hashable value: part of the key of JAX's own caches.
 trace_context = config.trace_context
@@ -83,6 +86,13 @@ class set_current_trace:
             set_trace_reference(self._before)
         finally:
             set_trace_key(self._before and self._before._weakref)
+
+
+def has_public_primitive(name: str) -> bool:
+    """Whether ``jax.extend.core.primitives`` has the primitive of that name, so that printed code can name it."""
+    from jax.extend.core import primitives
+
+    return hasattr(primitives, f"{name}_p")
 
 
 _PUBLIC_CORE = "jax.extend.core"

@@ -12,9 +12,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
-import sys
-import sysconfig
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +23,10 @@ import numpy as np
 
 from . import jaxprs
 from ._jax import (
+    Trace,
+    Tracer,
     current_trace,
+    eval_jaxpr,
     hide,
     jaxpr_as_fun,
     set_current_trace,
@@ -38,6 +38,7 @@ from ._jax import (
 )
 from .cache import Cache, Once
 from .canonical import UncacheableError, exact, snapshot
+from .where import Line, caller, line_of
 
 # Operations remembered by `_op` and `_primitive_op`: each holds a compiled function or a jaxpr, never an array.
 CACHED_OPS = 4096
@@ -100,16 +101,22 @@ class Entry(NamedTuple):
     where: Any = None  # what `caller` said: the line of the user's code that ran it
 
     @property
-    def line(self) -> Any:
-        """The line of the user's code that ran it: a `listing.Line`, or None."""
-        from ..seeing import listing  # looked at seldom, recorded often
-
-        return listing.line_of(self.where)
+    def line(self) -> Line | None:
+        """The line of the user's code that ran it."""
+        return line_of(self.where)
 
     def __repr__(self) -> str:
-        from ..seeing import listing
+        ins, outs = (", ".join(map(type_of, side)) for side in (self.inputs, self.outputs))
+        return f"{self.op.name}: {ins} -> {outs}" + (f"  ({self.line})" if self.line else "")
 
-        return listing.describe(self)
+
+def type_of(x: Any) -> str:
+    """The dtype and shape of an array: ``float32[3,4]``; a scalar has its dtype only."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        return type(x).__name__
+    shape = ",".join(map(str, getattr(x, "shape", ())))  # JAX's own Python numbers have a dtype only
+    return f"{dtype}[{shape}]" if shape else str(dtype)
 
 
 class Mark(NamedTuple):
@@ -146,7 +153,7 @@ class Recording:
         if former is None:
             return
         seen = [x for entry in former.entries for x in entry.outputs] + [x for x, _ in former.watched.values()]
-        self.forgotten = {id(x): weakref.ref(x) for x in seen if not isinstance(x, jax.core.Tracer)}
+        self.forgotten = {id(x): weakref.ref(x) for x in seen if not isinstance(x, Tracer)}
         self.forgotten |= {key: ref for key, ref in dict(former.forgotten).items() if ref() is not None}
 
     def watch(self, array: Any) -> None:
@@ -166,36 +173,6 @@ class Recording:
 
 # ---- where in the user's code ---------------------------------------------------------------------------------------
 
-_PATHS = sysconfig.get_paths()
-# Code that serves the user's: no line of it is where an operation was asked for.
-_INSTALLED = tuple(_PATHS[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-_OWN = (os.path.dirname(os.path.dirname(__file__)) + os.sep, os.path.dirname(jax.__file__) + os.sep)
-_serves: dict[str, bool] = {}
-
-
-def caller(skip: int = 2) -> Any:
-    """The user's code that is running, and the instruction in it: ``(code, f_lasti)``, from which `listing` tells the line.
-
-    The innermost `skip` frames are known to be ours.
-
-    Frames are walked, not kept: they would keep all their variables alive. Where all code is installed code, None.
-    """
-    frame: Any = sys._getframe(skip)
-    while frame is not None:
-        code = frame.f_code
-        known = _serves.get(code.co_filename)
-        if not (serves(code.co_filename) if known is None else known):
-            return code, frame.f_lasti
-        frame = frame.f_back
-    return None
-
-
-def serves(file: str) -> bool:
-    """Whether `file` is code that serves the user's, not his own."""
-    if (known := _serves.get(file)) is None:
-        known = _serves[file] = file.startswith((*_INSTALLED, *_OWN, "<frozen "))
-    return known
-
 
 _staged = Cache(CACHED_OPS)
 
@@ -205,7 +182,7 @@ class _EagerRecordings(threading.local):
         self.active: list[Recording] = []
 
 
-class RecorderTrace(jax.core.Trace):
+class RecorderTrace(Trace):
     """Hands every operation to `outer` and notes it on the active recordings."""
 
     def __init__(self, outer: Any, recordings: Any):
@@ -303,7 +280,7 @@ class RecorderTrace(jax.core.Trace):
             arrays = jaxprs.constants(staged)
             lifted = jaxprs.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
-            call = None if recurs else functools.partial(jax.core.eval_jaxpr, lifted.jaxpr, jaxprs._consts(lifted))
+            call = None if recurs else functools.partial(eval_jaxpr, lifted.jaxpr, jaxprs._consts(lifted))
             op = Op(name, jaxpr_as_fun(lifted), call, staged=lifted)
         found = op, arrays.values(), subfuns[0].stores, repack
         return found if recurs and not arrays else Once(found)
@@ -558,9 +535,7 @@ def held(variable: Any) -> Any:
     if capture is not None:
         return capture.adopt(variable)
     array = variable._array
-    if isinstance(array, jax.core.Tracer) and eager():
-        from ..values.staging import tracing
-
+    if isinstance(array, Tracer) and eager():
         with tracing:  # another thread traces a function, and gives its variables their arrays back when it is done
             array = variable._array
     return array
@@ -587,12 +562,7 @@ def read(variable: Any) -> Any:
     elif not _is_eager(trace):
         for recording in active_recordings():
             recording.read(variable, array)
-    if (
-        not _is_eager(trace)
-        and not isinstance(array, jax.core.Tracer)
-        and isinstance(array, jax.Array)
-        and _stages(trace)
-    ):
+    if not _is_eager(trace) and not isinstance(array, Tracer) and isinstance(array, jax.Array) and _stages(trace):
         raise RuntimeError(
             f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
             "would be baked into the compiled program and later assign()s would go unnoticed. Decorate the function with "
@@ -658,7 +628,7 @@ def _call(op: Op, inputs: Sequence[Any]) -> Any:
 
 def is_size(x: Any) -> bool:
     """Whether `x` is known and could be a shape, or part of one: a few integers (or truths, that compare them)."""
-    return not isinstance(x, jax.core.Tracer) and (isinstance(x, int) or _may_be_size(x))
+    return not isinstance(x, Tracer) and (isinstance(x, int) or _may_be_size(x))
 
 
 def _may_be_size(x: Any) -> bool:
@@ -746,7 +716,7 @@ def _jaxpr_op(closed: Any, name: str) -> Op:
 
 
 def _own_jaxpr_op(closed: Any, name: str) -> Op:
-    call = functools.partial(jax.core.eval_jaxpr, closed.jaxpr, jaxprs._consts(closed))
+    call = functools.partial(eval_jaxpr, closed.jaxpr, jaxprs._consts(closed))
     return Op(name, jaxpr_as_fun(closed), call, eager=True)
 
 

@@ -23,8 +23,9 @@ from typing import Any
 import jax
 
 from ..core import recorder
-from ..core._jax import current_trace, trace_context
+from ..core._jax import Tracer, current_trace, trace_context
 from ..core.canonical import Identity, exact
+from ..core.where import serves
 from ..values import reading, staging
 from ..values.errors import SymbolicValue
 from ..values.staging import Staged, abstract
@@ -79,7 +80,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
     def read(variable: Any) -> Any:
         if (capture := recorder.capturing.capture) is not None and variable._value is not None:
             capture.adopt(variable, "_value")
-        if capture is None and isinstance(variable._value, jax.core.Tracer) and recorder.eager():
+        if capture is None and isinstance(variable._value, Tracer) and recorder.eager():
             with recorder.tracing:  # as in `recorder.held`
                 found = noted(variable)
         else:
@@ -93,7 +94,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
         if capture is not None and not is_new:
             capture.assign(variable, "_value", new)
         direct_assign(variable, reading.detached(new))
-        if capture is not None and is_new and isinstance(new, jax.core.Tracer):
+        if capture is not None and is_new and isinstance(new, Tracer):
             capture.create(variable, "_value")
 
     def initialize_now(variable: Any, initializer: Any) -> None:
@@ -326,6 +327,6 @@ def _branch_in_python(optimizer: Any) -> None:
 def _levels_to_user() -> int:
     """The `stacklevel`, for a warning in the calling function, of the line of user code that led here."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and recorder.serves(frame.f_code.co_filename):
+    while frame.f_back is not None and serves(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
     return level

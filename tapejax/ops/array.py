@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..core._jax import Tracer
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.tensor import Tensor, op, operands, raw
@@ -766,7 +767,7 @@ def _position(item: Any, length: int, axis: int) -> Any:
         value = int(item)
     else:
         item = raw(item)
-        if isinstance(item, jax.core.Tracer) or known(item) is None:
+        if isinstance(item, Tracer) or known(item) is None:
             return op(_wrapped, item, length)._array
         value = int(np.asarray(item))
     if not -length <= value < length:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
+from ..core._jax import Tracer
 from ..values import nest
 from ..values.errors import InvalidArgumentError
 from ..values.staging import Threaded
@@ -25,7 +26,7 @@ from .tensor_array import TensorArray
 
 
 def _traced(*values: Any) -> bool:
-    return any(isinstance(raw(x), jax.core.Tracer) for x in values if is_tensor(x))
+    return any(isinstance(raw(x), Tracer) for x in values if is_tensor(x))
 
 
 def _value(x: Any) -> Any:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from ..core import recorder
 from ..core import sweep as derivatives
+from ..core._jax import eval_jaxpr
 from ..core.program import extract, is_inexact
 from ..core.recorder import Op, Recording
 from ..values import nest
@@ -221,7 +222,7 @@ def _with_gradient(traced: _Traced, outputs: int, inputs: int, *flat: Any) -> li
         return results, closed_over
 
     def backward(closed_over, cotangents):
-        found = iter(jax.core.eval_jaxpr(traced.jaxpr, closed_over, *cotangents))
+        found = iter(eval_jaxpr(traced.jaxpr, closed_over, *cotangents))
         return None, [next(found) if yes else None for yes in traced.present], None
 
     call.defvjp(forward, backward)

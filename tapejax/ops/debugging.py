@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..core._jax import Tracer
 from ..values.dtypes import as_dtype
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, is_array_like, op, operands, raw
@@ -16,7 +17,7 @@ from .table import TensorLike, kind_of, renamed
 
 def _values(*tensors: TensorLike) -> list[np.ndarray] | None:
     arrays = operands(*tensors) if len(tensors) > 1 else [raw(tensors[0])]
-    if any(isinstance(array, jax.core.Tracer) for array in arrays):
+    if any(isinstance(array, Tracer) for array in arrays):
         return None
     return [np.asarray(array) for array in arrays]
 

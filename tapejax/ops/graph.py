@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..core._jax import Tracer
 from ..values.dtypes import DType, TensorShape
 from ..values.names import _current
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
@@ -62,12 +62,12 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     if not is_array_like(tensor):
         return tensor
     array = raw(tensor)
-    return None if isinstance(array, jax.core.Tracer) else np.array(array)[()]
+    return None if isinstance(array, Tracer) else np.array(array)[()]
 
 
 def is_symbolic_tensor(tensor: Any) -> bool:
     """Whether it is a tensor whose value is not known, since JAX is tracing it."""
-    return is_array_like(tensor) and isinstance(raw(tensor), jax.core.Tracer)
+    return is_array_like(tensor) and isinstance(raw(tensor), Tracer)
 
 
 def get_current_name_scope() -> str:

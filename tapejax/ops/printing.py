@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from ..core import recorder
+from ..core._jax import Tracer
 from ..values import nest
 from ..values.tensor import is_array_like, raw
 
@@ -52,7 +53,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:  # noqa: A001
         shown = [_Shown(_text(np.asarray(value), limit)) for value in values]
         write(sep.join(part if isinstance(part, str) else _filled(part, shown) for part in parts) + end)
 
-    if any(isinstance(array, jax.core.Tracer) for array in arrays):
+    if any(isinstance(array, Tracer) for array in arrays):
         jax.debug.callback(show, *arrays, ordered=False)
     else:
         with recorder.outside():

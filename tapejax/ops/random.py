@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
-from ..core._jax import current_trace, under
+from ..core._jax import Tracer, current_trace, under
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, raw
@@ -97,7 +97,7 @@ class State(Counter):
                 counter, seed = cast(Counter, self), self._number
             else:
                 counter, seed = self._counters.setdefault((own, kind), Counter()), self._seed_of(own, kind)
-            if not isinstance(counter.count, jax.core.Tracer):
+            if not isinstance(counter.count, Tracer):
                 count = int(counter.count)  # an array, where a compiled function counted
                 counter.count = count + 1
                 return seed, count

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..core._jax import Tracer
 from ..values.dtypes import DType, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.tensor import Tensor, Variable, is_array_like, op, op_on_arrays, operands, raw
@@ -80,7 +81,7 @@ def host(value: Any, argument: str = "argument") -> np.ndarray:
     if type(value) in _HOST_DTYPES:
         return np.asarray(value, _HOST_DTYPES[type(value)])
     array = raw(value)
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         raise TypeError(
             f"{argument} must have a known value: the shape of the result depends on it. Got a tensor that JAX is "
             "tracing. Give a Python number or NumPy array, or compute it outside jit, vmap, grad and scan"
@@ -94,7 +95,7 @@ def known(array: Any) -> np.ndarray | None:
     TensorFlow checks indices and divisors on the CPU and nowhere else: so do we.
     """
     if isinstance(array, jax.Array):
-        if isinstance(array, jax.core.Tracer) or next(iter(array.devices())).platform != "cpu":
+        if isinstance(array, Tracer) or next(iter(array.devices())).platform != "cpu":
             return None
     return np.asarray(array)
 

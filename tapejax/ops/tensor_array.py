@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from ..core import recorder
+from ..core._jax import Tracer
 from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
 from ..values.errors import InvalidArgumentError, OutOfRangeError
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
@@ -302,7 +303,7 @@ def _known(index: Any) -> Any:
     if isinstance(index, (int, np.integer)):
         return int(index)
     place = raw(index, dtype_hint="int32")
-    return place if isinstance(place, jax.core.Tracer) else int(host(place, "index"))
+    return place if isinstance(place, Tracer) else int(host(place, "index"))
 
 
 def _write_row(rows, i, row):

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import trace_context
+from ..core.where import serves
 from ..values import nest
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError
@@ -346,7 +347,7 @@ def _unwrapped(structure: Any) -> Any:
 
 def _not_allowed(name: str, error: Exception) -> OperatorNotAllowedInGraphError:
     """What is wrong in the user's terms: Python wants to know a value that is not there yet."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not recorder.serves(f.filename)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not serves(f.filename)]
     where = f' (File "{frames[-1].filename}", line {frames[-1].lineno}: `{frames[-1].line}`)' if frames else ""
     return OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value (`if`, `while`, `and`, bool(), int(), range() ...) is not allowed in "

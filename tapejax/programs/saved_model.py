@@ -28,6 +28,7 @@ import ml_dtypes
 import numpy as np
 
 from ..core import jaxprs, recorder
+from ..core._jax import eval_jaxpr
 from ..core.recorder import Op
 from ..ops import random
 from ..ops.generator import Generator
@@ -404,7 +405,7 @@ def _exported(closed: Any, outputs: int, orders: int) -> tuple[list[bytes], str]
     from jax import export
 
     def plain(*flat: Any) -> list[Any]:
-        return jax.core.eval_jaxpr(jaxprs.open_jaxpr(closed), closed.consts, *flat)
+        return eval_jaxpr(jaxprs.open_jaxpr(closed), closed.consts, *flat)
 
     inputs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in jaxprs.open_jaxpr(closed).invars]
     fn: Callable = plain

@@ -15,9 +15,12 @@ from typing import Any
 import jax
 
 from ..core import recorder
+from ..core._jax import Tracer
 from ..core.program import carrying, leading, list_entries
 from ..core.recorder import Recording
-from .listing import Line, Names, ancestors, line_of, number_text, options, shortened
+from ..core.where import Line, line_of
+from ..values.shown import number_text
+from .listing import Names, ancestors, options, shortened
 
 # More operations than this are folded into groups,
 OPERATIONS = 60
@@ -247,7 +250,7 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
 
 def _is_number(x: Any, names: Names) -> bool:
     """A scalar without a name: it is written into the operation that uses it."""
-    if isinstance(x, jax.core.Tracer) or x.ndim or names.name(x):
+    if isinstance(x, Tracer) or x.ndim or names.name(x):
         return False
     return not names.is_result(x)
 

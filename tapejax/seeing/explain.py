@@ -19,14 +19,15 @@ import numpy as np
 from ..core import jaxprs, recorder
 from ..core._jax import Literal
 from ..core.program import carrying, equation_links, is_inexact, leading, list_entries
-from ..core.recorder import Entry, Recording
+from ..core.recorder import Entry, Recording, type_of
+from ..core.where import Line, line_of, serves
 from ..tape import GradientTape, _accessed, _no_source, _no_target, _source_arrays
 from ..values import staging
+from ..values.shown import GREEN, RED, bold, faint, page
 from ..values.structures import Leaf, Structure, is_variable
 from ..values.tensor import Variable
-from . import listing
 from .flow import Assignment, Text, root
-from .listing import Line, Names, ancestors, bold, carrying_positions, faint, line_of, page, type_of
+from .listing import Names, ancestors, carrying_positions
 
 # How wide text is printed.
 WIDTH = 96
@@ -1001,7 +1002,7 @@ def _ends_in(closed: Any, inputs: set[int], output: int, users: bool) -> tuple[s
 def _is_users(jaxpr: Any) -> bool:
     file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
     # `staging` traces the user's functions
-    return file is not None and (not recorder.serves(file) or file == staging.__file__)
+    return file is not None and (not serves(file) or file == staging.__file__)
 
 
 def _contains(entry: Entry, primitive: str) -> bool:
@@ -1017,7 +1018,7 @@ _BADGE = "border:1px solid rgba(128,128,128,.5);border-radius:3px;padding:0 4px"
 def _html(explanation: Explanation) -> str:
     blocks = []
     for report in explanation.reports:
-        state, colour = ("connected", listing.GREEN) if report.connected else ("None", listing.RED)
+        state, colour = ("connected", GREEN) if report.connected else ("None", RED)
         rows = [f"<div>{bold(f'{report.name}: ')}{bold(state, colour)}</div>"]
         for step in _folded(report.path):
             if step is None:

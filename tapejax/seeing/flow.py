@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .listing import Line, line_of
+from ..core.where import Line, line_of
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
 _THREADS = re.compile(r"\bThread\(|Executor\(|\.submit\(|to_thread\(|run_in_executor\(|\.result\(\)")

@@ -9,8 +9,6 @@ from __future__ import annotations
 import dis
 import functools
 import html
-import linecache
-import os
 import shutil
 import sys
 from collections import Counter
@@ -21,8 +19,11 @@ import jax
 import numpy as np
 
 from ..core import jaxprs, recorder
+from ..core._jax import Tracer
 from ..core.program import carrying, list_entries
-from ..core.recorder import Entry, Recording
+from ..core.recorder import Entry, Recording, type_of
+from ..core.where import Line, line_of, serves
+from ..values.shown import ORANGE, bold, faint, number_text, page, table_html
 from ..values.structures import is_variable, leaf_of
 from ..values.tensor import Tensor, Variable
 
@@ -30,51 +31,8 @@ from ..values.tensor import Tensor, Variable
 ROWS, FIRST, LAST = 60, 40, 15
 # In HTML what is between is folded into groups, as many as a browser opens without a pause.
 GROUP, GROUPS = 100, 6
-# Lines that are kept: an explanation asks for the same ones again and again.
-LINES = 4096
 # How far into containers and objects names are looked for, and how many objects in all.
 DEPTH, OBJECTS = 4, 5000
-
-
-# ---- lines ----------------------------------------------------------------------------------------------------------
-
-
-class Line(NamedTuple):
-    """A line of the user's code. Prints as ``file.py:12``, in a notebook as ``In [3]:2``."""
-
-    file: str
-    number: int
-    text: str
-    function: str
-
-    def __str__(self) -> str:
-        name = self.file if self.file.startswith("<") else os.path.basename(self.file)
-        return f"{_notebook_cell(self.file) or name}:{self.number}"
-
-
-def _notebook_cell(file: str) -> str | None:
-    """The cell of a notebook behind a file name that IPython made up, as the notebook shows it: ``In [3]``."""
-    if "IPython" not in sys.modules:
-        return None
-    shell = sys.modules["IPython"].get_ipython()
-    label = getattr(shell and shell.compile, "format_code_name", lambda _: None)(file)  # from IPython 8 on
-    if label is not None:
-        return label[1].replace("In[", "In [")
-    return "cell" if "ipykernel_" in file or file.startswith("<ipython-input") else None
-
-
-def line_of(where: Any) -> Line | None:
-    """The line behind what `recorder.caller` captured; None where it found no code of the user's."""
-    return _line(where[0].co_filename, *where) if where else None
-
-
-@functools.lru_cache(LINES)
-def _line(file: str, code: Any, instruction: int) -> Line:  # code of two files may be equal
-    number = code.co_firstlineno
-    for start, end, line in code.co_lines():
-        if start <= instruction < end and line is not None:
-            number = line
-    return Line(file, number, linecache.getline(file, number).strip(), code.co_name)
 
 
 # ---- names ----------------------------------------------------------------------------------------------------------
@@ -85,7 +43,7 @@ def places() -> list[Any]:
     found = []
     frame: Any = sys._getframe(1)
     while frame is not None:
-        if not recorder.serves(frame.f_code.co_filename):
+        if not serves(frame.f_code.co_filename):
             found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return found
@@ -102,7 +60,7 @@ def namespaces() -> list[dict[str, Any]]:
     frame: Any = sys._getframe(1)
     found: list[dict[str, Any]] = []
     while frame is not None:
-        if not recorder.serves(frame.f_code.co_filename):
+        if not serves(frame.f_code.co_filename):
             found.append(space := Space(frame.f_locals))
             space.passing = _bound_by_loops(frame.f_code)
             if len(found) == 1 and frame.f_globals is not frame.f_locals:
@@ -203,7 +161,7 @@ class Names:
             return number_text(x)
         found = self._names.get(key) or self._given.get(key)
         if found is None:
-            if not isinstance(x, jax.core.Tracer) and x.ndim == 0 and jax.numpy.issubdtype(x.dtype, np.number):
+            if not isinstance(x, Tracer) and x.ndim == 0 and jax.numpy.issubdtype(x.dtype, np.number):
                 return number_text(np.asarray(x)[()])
             found = self._given[key] = f"c{self._count}"
             self._count += 1
@@ -354,44 +312,6 @@ def _option(key: str, value: Any) -> str:
     return plain.get(key, f"{key}=") + text
 
 
-def number_text(x: Any) -> str:
-    """A Python number or a NumPy value of one element, as short as it can be told."""
-    found = np.asarray(x)
-    if found.size != 1:
-        return f"{found.dtype.name}{list(found.shape)}".replace(" ", "")
-    item = found.reshape(()).item()
-    if isinstance(item, float) and np.isfinite(item):
-        return f"{item:.1f}" if item == int(item) and abs(item) < 1e6 else f"{item:.6g}"
-    return str(item)
-
-
-def type_of(x: Any) -> str:
-    """The dtype and shape of an array: ``float32[3,4]``; a scalar has its dtype only."""
-    dtype = getattr(x, "dtype", None)
-    if dtype is None:
-        return type(x).__name__
-    shape = ",".join(map(str, getattr(x, "shape", ())))  # JAX's own Python numbers have a dtype only
-    return f"{dtype}[{shape}]" if shape else str(dtype)
-
-
-def value_text(x: Any, indent: int = 0) -> str:
-    """The value of a small array, the range of a larger one."""
-    if isinstance(x, jax.core.Tracer):
-        return "traced by JAX"
-    found = np.asarray(x)
-    if found.size <= SHOWN and found.ndim <= 2:
-        found = found.astype(np.float32) if found.dtype.kind == "V" or found.dtype.name == "bfloat16" else found
-        text = np.array2string(found, precision=4, separator=", ", suppress_small=False)
-        return text.replace("\n", "\n" + " " * indent)
-    if found.dtype.kind in "c":
-        return f"absolute values from {number_text(np.abs(found).min())} to {number_text(np.abs(found).max())}"
-    return f"from {number_text(found.min())} to {number_text(found.max())}"
-
-
-# Arrays of up to so many elements are shown whole.
-SHOWN = 16
-
-
 def ancestors(entries: Sequence[Entry], arrays: Sequence[Any]) -> tuple[list[int], dict[int, tuple[Any, int]]]:
     """What `arrays` were computed from, gradient or not: the positions of the entries, in order, and the arrays that no
     entry made, by id, each with the position of the last entry that uses it."""
@@ -409,13 +329,6 @@ def ancestors(entries: Sequence[Entry], arrays: Sequence[Any]) -> tuple[list[int
                     wanted.add(id(x))
                     used[id(x)] = (x, position)
     return found[::-1], used
-
-
-def describe(entry: Entry) -> str:
-    """An entry in one line, without names: ``tanh: float32[4] -> float32[4]  (train.py:12)``."""
-    ins, outs = (", ".join(map(type_of, side)) for side in (entry.inputs, entry.outputs))
-    line = line_of(entry.where)
-    return f"{entry.op.name}: {ins} -> {outs}" + (f"  ({line})" if line else "")
 
 
 # ---- the table ------------------------------------------------------------------------------------------------------
@@ -548,37 +461,6 @@ def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
 
 # A notebook that its reader has not run yet is not trusted: its <style> is dropped, and what is said inline stays. So the
 # essentials are inline, as short as can be: there are many cells.
-_STYLE = (
-    "<style>.tapejax table{border-collapse:collapse;margin:2px 0;font-size:12px}.tapejax td,.tapejax th{padding:2px 12px 2px 4px;"
-    "border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top;white-space:nowrap}.tapejax summary{cursor:pointer}"
-    ".tapejax th{border-bottom:1px solid rgba(128,128,128,.7)}.tapejax .in{white-space:normal}</style>"
-)
-_FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px;line-height:1.45"
-GREEN, RED, ORANGE = "#16a34a", "#dc2626", "#ea580c"  # readable on white and on black
-
-
-def page(body: str) -> str:
-    """HTML with the package's style."""
-    return f'{_STYLE}<div class="tapejax" style="{_FONT}">{body}</div>'
-
-
-def faint(text: Any) -> str:
-    """What is there to be looked up, as HTML."""
-    return f"<span style=opacity:.55>{html.escape(str(text))}</span>" if text != "" else ""
-
-
-def bold(text: str, colour: str = "inherit") -> str:
-    """What is read first, as HTML."""
-    return f"<b style=color:{colour}>{html.escape(text)}</b>" if text else ""
-
-
-def table_html(rows: Sequence[Sequence[str]], titles: Sequence[str] = ()) -> str:
-    """A table of cells that are HTML."""
-    head = "".join(f"<th style=text-align:left>{title}</th>" for title in titles)
-    body = "".join("<tr>" + "".join(f"<td style=text-align:left>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
-
-
 def html_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str, Any]]) -> str:
     """What a notebook shows for a tape: a table, folded where it is long."""
     if recording is None:
@@ -621,60 +503,3 @@ def _typed_html(text: str) -> str:
         name, colon, kind = item.partition(": ")
         parts.append(html.escape(name) + (f" {faint(kind)}" if colon else ""))
     return ", ".join(parts)
-
-
-# ---- values ---------------------------------------------------------------------------------------------------------
-
-# A larger matrix is no longer taken in at a glance.
-CELLS = 24
-
-
-def value_html(value: Any) -> str:
-    """What a notebook shows for a `Tensor` or `Variable`: a small matrix as a heat map, anything else as text."""
-    array = value._array
-    name = html.escape(f"tf.Variable {value.name!r}" if isinstance(value, Variable) else "tf.Tensor")
-    if isinstance(array, jax.core.Tracer) or not isinstance(array, jax.Array) or not _is_small_matrix(array):
-        return f"<pre>{html.escape(repr(value))}</pre>"
-    found = np.asarray(array)
-    return page(f"<div><b>{name}</b> {faint(type_of(array))}</div>" + heat_map(found))
-
-
-def small_html(x: Any) -> str:
-    """The value of a small vector or matrix as a heat map, of anything else in words."""
-    if not isinstance(x, jax.core.Tracer) and x.size <= SHOWN and x.ndim and _is_small_matrix(x):
-        return heat_map(np.asarray(x))
-    return f" = {html.escape(value_text(x))}"
-
-
-def _is_small_matrix(array: Any) -> bool:
-    kinds = (np.number, np.bool_)
-    numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(array)
-    return numeric and array.ndim <= 2 and array.size > 0 and max(array.shape, default=1) <= CELLS
-
-
-def heat_map(found: np.ndarray) -> str:
-    """A vector or matrix as a table: blue below zero, red above, the stronger the further; grey hatching is no number."""
-    grid = np.atleast_2d(found)
-    floats = grid.astype(np.float64)
-    finite = np.abs(floats[np.isfinite(floats)])
-    scale = float(finite.max()) if finite.size and finite.max() else 1.0
-    rows = []
-    for texts, numbers in zip(grid, floats, strict=True):
-        cells = "".join(_cell(x, f, scale) for x, f in zip(texts, numbers, strict=True))
-        rows.append(f'<tr style="background:transparent">{cells}</tr>')  # notebooks stripe tables
-    return f'<table style="border-collapse:separate;border-spacing:1px">{"".join(rows)}</table>'
-
-
-def _cell(x: Any, value: float, scale: float) -> str:
-    if np.isfinite(value):
-        colour = "220,50,32" if value > 0 else "0,90,181"
-        fill = f"background:rgba({colour},{0.55 * abs(value) / scale:.2f})"
-    else:
-        fill = "background:repeating-linear-gradient(45deg,#888 0 3px,#bbb 3px 6px);color:#000;font-weight:700"
-    text = str(x) if grid_is_whole(x) else f"{value:.3g}"
-    return f'<td style="{fill};padding:3px 7px;text-align:right;border:0">{html.escape(text)}</td>'
-
-
-def grid_is_whole(x: Any) -> bool:
-    """Whether a number is shown as it is: integers and booleans."""
-    return np.asarray(x).dtype.kind in "biu"

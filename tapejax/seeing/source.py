@@ -17,13 +17,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core
 
 from ..core import canonical, jaxprs, recorder
+from ..core._jax import ClosedJaxpr, Literal, Tracer, jaxpr_as_fun
 from ..core.program import Program
+from ..core.recorder import type_of
 from ..values import nest
+from ..values.shown import page
 from ..values.structures import Structure, is_variable, leaf_of
-from .listing import page, type_of
 from .spelling import (
     SCOPE,
     WIDTH,
@@ -284,14 +285,14 @@ class Code:
         """How code says `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
         if not hasattr(x, "shape") or isinstance(x, (bool, int, float, complex)):
             return number(x)
-        plain = not isinstance(x, jax.core.Tracer) and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
+        plain = not isinstance(x, Tracer) and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
         if x.ndim == 0 and plain and (text := array_text(x)) is not None:
             return text
         if id(x) in self._known:
             return self._known[id(x)][1]
         name = self.scope.new(wish or "c")
         self._known[id(x)] = (x, name)
-        text = None if isinstance(x, jax.core.Tracer) else array_text(x)
+        text = None if isinstance(x, Tracer) else array_text(x)
         if text is None:
             self.large[name] = x
         else:
@@ -362,8 +363,8 @@ class Code:
         parameters = [next(letters) for _ in jaxpr.invars]
         names.update(zip(jaxpr.invars, parameters, strict=True))
         lines = []
-        read = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, core.Literal)}
-        read |= {v for v in jaxpr.outvars if not isinstance(v, core.Literal)}
+        read = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
+        read |= {v for v in jaxpr.outvars if not isinstance(v, Literal)}
         for eqn in jaxpr.eqns:
             text = self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
             outs = ["_" if v not in read else next(letters) for v in eqn.outvars]
@@ -374,7 +375,7 @@ class Code:
         return parameters, lines
 
     def _atom(self, v: Any, names: dict[Any, str], result: bool = False) -> str:
-        if not isinstance(v, core.Literal):
+        if not isinstance(v, Literal):
             return names[v]
         aval: Any = v.aval
         if result:  # a result must be an array of its dtype
@@ -399,8 +400,8 @@ class Code:
         called = spelling_of(name, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
         if called is not None:
             return called
-        fn = core.jaxpr_as_fun(closed_equation(eqn))
-        free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)}
+        fn = jaxpr_as_fun(closed_equation(eqn))
+        free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, Literal)}
         call = f"{self._object(fn, name)}({_arrays(list(free.values()))})"
         return f"{call}[0]" if len(eqn.outvars) == 1 else call
 
@@ -524,7 +525,7 @@ def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     if p["num_consts"]:
         raise Unspellable
     jaxpr, consts, zeros = p["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
-    closed = core.ClosedJaxpr(jaxpr, consts)
+    closed = ClosedJaxpr(jaxpr, consts)
     key = canonical.key(p["call_jaxpr"]), canonical.key(closed)
     if key not in code._helper_of:
         name = code.scope.new(wish)
@@ -559,7 +560,7 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     if len(trees) != 3:
         raise Unspellable
     passed_on = trees[2]  # for each residual the argument that it is, or None where the forward function computes it
-    closed = core.ClosedJaxpr(forward, consts)
+    closed = ClosedJaxpr(forward, consts)
     outs = len(p["call_jaxpr"].out_avals)
     computed = iter(closed.out_avals)
     residuals = [avals[i] if i is not None else next(computed) for i in passed_on]

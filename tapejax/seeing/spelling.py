@@ -21,11 +21,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core
 
 from ..core import canonical as canonical_form
 from ..core import jaxprs, recorder
-from ..core._jax import trace_context
+from ..core._jax import Literal, Tracer, has_public_primitive, trace_context
 from ..core.cache import Cache
 from ..core.canonical import UncacheableError
 from ..ops import table
@@ -66,7 +65,7 @@ def spelling_of(
     if eqn is None:
         texts, kinds = list(args), list(avals)
     else:  # of a single equation's operands only the distinct variables are inputs of `closed`
-        variables = {v: (a, v.aval) for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, core.Literal)}
+        variables = {v: (a, v.aval) for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, Literal)}
         texts, kinds = [a for a, _ in variables.values()], [aval for _, aval in variables.values()]
     symbols = list(dict.fromkeys(text for text in texts if is_name(text)))
     inputs = [
@@ -91,12 +90,12 @@ def spelling_of(
 
 def closed_equation(eqn: Any) -> Any:
     """An equation as a program of its own, whose inputs are its distinct variables."""
-    free = list(dict.fromkeys(v for v in eqn.invars if not isinstance(v, core.Literal)))
+    free = list(dict.fromkeys(v for v in eqn.invars if not isinstance(v, Literal)))
     params = eqn.primitive.get_bind_params(eqn.params)
 
     def bind(*xs: Any) -> Any:
         env = dict(zip(free, xs, strict=True))
-        return eqn.primitive.bind(*(v.val if isinstance(v, core.Literal) else env[v] for v in eqn.invars), **params)
+        return eqn.primitive.bind(*(v.val if isinstance(v, Literal) else env[v] for v in eqn.invars), **params)
 
     return jax.make_jaxpr(bind)(*(jaxprs._spec(v.aval) for v in free))
 
@@ -265,7 +264,7 @@ _NEARLY = {
 def nearly(op: recorder.Op, inputs: Sequence[Any], args: Sequence[str], wanted: Sequence[int]) -> str | None:
     """The spelling in `_NEARLY`, if it does the same at the recorded values."""
     template = _NEARLY.get(op.name.strip("_"))
-    if template is None or any(isinstance(x, jax.core.Tracer) for x in inputs):
+    if template is None or any(isinstance(x, Tracer) for x in inputs):
         return None
     try:
         text = template
@@ -544,7 +543,7 @@ def _lax_calls(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
             ):
                 yield f"jax.lax.{found}({', '.join([lists, *some])})"
                 yield f"jax.lax.{found}({', '.join([lists, *known])})"
-    if hasattr(core.primitives, f"{name}_p") and all(parameters.values()):
+    if has_public_primitive(name) and all(parameters.values()):
         items = [*holes, *(f"{k}={v}" for k, v in parameters.items())]
         yield f"jax.extend.core.primitives.{name}_p.bind({', '.join(items)})"
 
@@ -571,7 +570,7 @@ def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
         env.update(zip(jaxpr.invars, inputs, strict=True))
 
         def read(v: Any) -> Any:
-            return _literal_key(v.val, v.aval) if isinstance(v, core.Literal) else env[v]
+            return _literal_key(v.val, v.aval) if isinstance(v, Literal) else env[v]
 
         for eqn in jaxpr.eqns:
             ins = tuple(map(read, eqn.invars))
@@ -721,7 +720,7 @@ def _literal_key(value: Any, aval: Any) -> Any:
 
 
 def _constant_key(value: Any) -> Any:
-    if getattr(value, "ndim", 1) == 0 and not isinstance(value, jax.core.Tracer) and hasattr(value, "dtype"):
+    if getattr(value, "ndim", 1) == 0 and not isinstance(value, Tracer) and hasattr(value, "dtype"):
         return ("literal", repr(np.asarray(value).tolist()), str(value.dtype), ())
     return ("constant", canonical_form.exact(value))
 

@@ -17,13 +17,16 @@ import numpy as np
 
 from ..core import recorder
 from ..core import sweep as derivatives
+from ..core._jax import Tracer
 from ..core.program import extract, leading, list_entries
-from ..core.recorder import Entry
+from ..core.recorder import Entry, type_of
+from ..core.where import Line, line_of
 from ..tape import GradientTape, _accessed, _cotangents, _no_source, _source_arrays, _targets
 from ..values.errors import NonFiniteError
+from ..values.shown import bold, faint, page, small_html, table_html, value_text
 from ..values.structures import Structure, conjugate
 from . import listing
-from .listing import Line, Names, bold, faint, line_of, page, table_html, type_of, value_text
+from .listing import Names
 
 # ---- step by step ---------------------------------------------------------------------------------------------------
 
@@ -166,8 +169,7 @@ def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
 
 def _cotangents_html(of: str, values: Sequence[tuple[str, Any]]) -> str:
     return "".join(
-        f"<div>∂{html.escape(of)}/∂{html.escape(name)} {faint(type_of(x))}{listing.small_html(x)}</div>"
-        for name, x in values
+        f"<div>∂{html.escape(of)}/∂{html.escape(name)} {faint(type_of(x))}{small_html(x)}</div>" for name, x in values
     )
 
 
@@ -189,7 +191,7 @@ def check_numerics(walk: Backward, ends: Sequence[Any]) -> None:
 
 
 def _finite(x: Any) -> bool:
-    if not isinstance(x, jax.Array) or isinstance(x, jax.core.Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
+    if not isinstance(x, jax.Array) or isinstance(x, Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
         return True
     with recorder.outside():
         return bool(_all_finite(x))

@@ -18,12 +18,10 @@ import jax
 import jax.numpy as jnp
 
 from ..core import jaxprs, recorder
-from ..core._jax import Literal, Primitive, current_trace, jaxpr_as_fun, set_current_trace, under
+from ..core._jax import Literal, Primitive, Tracer, current_trace, jaxpr_as_fun, set_current_trace, under
 from ..core.recorder import Op, tracing
 from . import reading
 from .tensor import Variable
-
-Tracer = jax.core.Tracer
 
 _variable = Primitive("variable")
 _variable.def_abstract_eval(lambda *, slot, aval: aval)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ..core import recorder
+from ..core._jax import Tracer
 from . import nest
 from .tensor import Tensor, Variable
 
@@ -67,7 +68,7 @@ def _in_pytree(value: Any) -> Leaf | None:
 
 def _require_alive(leaf: Leaf) -> None:
     array = leaf.array
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         if recorder.eager():
             raise jax.errors.UnexpectedTracerError(
                 f"{leaf.value!r} is a tracer that escaped: it stood for a value while JAX traced a function (jit, grad, vmap, "

@@ -17,11 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
+from ..core._jax import Tracer
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, about_shapes
 from .names import scoped
-
-Tracer = jax.core.Tracer
 
 # What a Python number becomes where nothing else decides. Exact types: np.float64 is a subclass of float.
 _SCALARS = {
@@ -573,9 +572,11 @@ class _Value:
         raise TypeError(f"{kind} is unhashable, since == compares elements: use {kind.lower()}.ref() as the key")
 
     def _repr_html_(self) -> str:
-        from ..seeing import listing
+        from .shown import value_html
 
-        return listing.value_html(self)
+        return value_html(
+            self._array, f"tf.Variable {self.name!r}" if isinstance(self, Variable) else "tf.Tensor", repr(self)
+        )
 
 
 class Reference:
