@@ -83,7 +83,7 @@ def _add(x: Any, y: Any) -> Any:
 
 def _cached_by_op(make: Any) -> Any:
     """Keeps what `make(op, ...)` gives, but for an eager op: that is one call's own, with the arrays it closes over."""
-    kept = Cache(CACHED_PULLBACKS)
+    kept = Cache(CACHED_PULLBACKS, recorder.compare_ops)
 
     @functools.wraps(make)
     def cached(op: Op, *args: Any) -> Op:
@@ -95,7 +95,7 @@ def _cached_by_op(make: Any) -> Any:
 
 def _cached(make: Any) -> Any:
     """Keeps what `make(*args)` gives."""
-    kept = Cache(CACHED_SWEEPS)
+    kept = Cache(CACHED_SWEEPS, recorder.compare_ops)
 
     @functools.wraps(make)
     def cached(*args: Any) -> Op:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .core import canonical
+from .core import cache, canonical, shadow
 from .core.cache import Cache
 from .core.canonical import JAXPR_TYPES as _JAXPR_TYPES
 from .core.canonical import Identity, UncacheableError, open_jaxpr
@@ -200,7 +200,7 @@ _lifted: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 def lift_jaxpr(jaxpr: Any, arrays: dict[int, Any]) -> Any:
     """`jaxpr` as a closed jaxpr whose first inputs stand for `arrays`, which are its `constants`."""
-    if (known := _lifted.get(jaxpr)) is None:
+    if (known := _lifted.get(jaxpr)) is None or cache.shadowing:
 
         def evaluate(new: Sequence[Any], args: Sequence[Any]) -> list[Any]:
             return _evaluate(jaxpr, _consts(jaxpr), args, dict(zip(arrays, new, strict=True)))
@@ -273,7 +273,13 @@ def function_name(fun: Any) -> str | None:
 
 # ---- interning ------------------------------------------------------------------------------------------------------
 
-_representatives = Cache(CACHED_STRUCTURES)
+def _compare_jaxprs(key: Any, kept: Any, fresh: Any) -> Any:
+    found = shadow.difference(kept, fresh)
+    cache.require(found is None, open_jaxpr(fresh).debug_info.func_name, found or "")
+    return kept
+
+
+_representatives = Cache(CACHED_STRUCTURES, _compare_jaxprs)
 _known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -286,7 +292,7 @@ def intern(value: Any) -> Any:
     if not isinstance(value, _JAXPR_TYPES) or constants(value):
         return value
     known = _known.get(value)
-    if known is not None and (first := known()) is not None:
+    if known is not None and (first := known()) is not None and not cache.shadowing:
         return first
     if value in _own:
         return value

@@ -25,8 +25,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import jaxprs
+from .core import cache
 from .core.cache import Cache, Once
 from .core.canonical import UncacheableError, exact, snapshot
+from .core.shadow import call_both, difference
 from .jaxcore import (
     current_trace,
     hide,
@@ -197,7 +199,36 @@ def serves(file: str) -> bool:
     return known
 
 
-_staged = Cache(CACHED_OPS)
+def _line() -> str:
+    line = Entry(None, (), (), caller()).line  # type: ignore[arg-type]
+    return "" if line is None else f" ({line.file}:{line.number}: {line.text})"
+
+
+cache.where = _line
+
+
+def compare_ops(key: Any, kept: Op, fresh: Op) -> Op:
+    """In shadow mode: an Op that runs `kept`, and raises ShadowError where `fresh` would compute something else."""
+    call = functools.partial(_call_shadowed, kept, fresh)
+    if kept.eager or fresh.eager:
+        cache.require(kept.eager and fresh.eager, kept.name, "It runs Python.")
+        return kept
+    return Op(kept.name, kept.fn, call, kept.key, results=kept.results, staged=kept.staged, bound=kept.bound)
+
+
+def _call_shadowed(kept: Op, fresh: Op, *inputs: Any) -> Any:
+    with cache.unshadowed():
+        return call_both(kept.name, kept.call, kept.fn, fresh.fn, inputs)
+
+
+def _compare_staged(key: Any, kept: Any, fresh: Any) -> Any:
+    cache.require(kept[0].name == fresh[0].name, fresh[0].name, kept[0].name)
+    found = difference(kept[0].staged, fresh[0].staged)
+    cache.require(found is None, fresh[0].name, found or "")
+    return fresh  # made of functions that can be called once
+
+
+_staged = Cache(CACHED_OPS, _compare_staged)
 
 
 class _EagerRecordings(threading.local):
@@ -602,7 +633,7 @@ def read(variable: Any) -> Any:
 # ---- Ops ----------------------------------------------------------------------------------------------------------
 
 
-_ops = Cache(CACHED_OPS)
+_ops = Cache(CACHED_OPS, compare_ops)
 
 
 def _op(fn: Callable, static: dict[str, Any]) -> Op:
@@ -685,8 +716,14 @@ def _primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -
     return op, (*arrays, *args) if arrays else args
 
 
+def _compare_program_ops(key: Any, kept: Any, fresh: Any) -> Any:
+    primitive, params = key[0], fresh[2]
+    itself = Op(fresh[0].name, functools.partial(primitive.bind, **params), fresh[0].call)
+    return compare_ops(key, kept[0], itself), (), params
+
+
 # By the identity of all parameters, which are kept alive here.
-_program_ops = Cache(CACHED_OPS)
+_program_ops = Cache(CACHED_OPS, _compare_program_ops)
 
 
 def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -> Any:
@@ -707,7 +744,7 @@ def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]
     return Once((op, (), params)) if op.eager else (op, (), params)
 
 
-_bind_ops = Cache(CACHED_OPS)
+_bind_ops = Cache(CACHED_OPS, compare_ops)
 
 
 def _bind_op(primitive: Any, params: dict[str, Any]) -> Op:
@@ -733,7 +770,7 @@ def _make_bind_op(primitive: Any, params: dict[str, Any], key: Any) -> Op:
     return Op(params.get("name") or primitive.name, fn, call, key, bound=(primitive, params))
 
 
-_jaxpr_ops = Cache(CACHED_OPS)
+_jaxpr_ops = Cache(CACHED_OPS, compare_ops)
 
 
 def _jaxpr_op(closed: Any, name: str) -> Op:
