@@ -13,7 +13,9 @@ if importlib.util.find_spec("orbax") is None or importlib.util.find_spec("orbax.
 
 
 def pytest_addoption(parser):
-    parser.addoption("--shadow", action="store_true", help="run in shadow mode: what tapejax recognises is made anew, too")
+    parser.addoption(
+        "--shadow", action="store_true", help="run in shadow mode: what tapejax recognises is made anew, too"
+    )
 
 
 def pytest_configure(config):

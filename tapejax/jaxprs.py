@@ -273,6 +273,7 @@ def function_name(fun: Any) -> str | None:
 
 # ---- interning ------------------------------------------------------------------------------------------------------
 
+
 def _compare_jaxprs(key: Any, kept: Any, fresh: Any) -> Any:
     found = shadow.difference(kept, fresh)
     cache.require(found is None, open_jaxpr(fresh).debug_info.func_name, found or "")

@@ -99,6 +99,11 @@ def opaque(name: str) -> Callable[[Callable], Callable]:
     return decorate
 
 
+def runs_python(op: Op) -> bool:
+    """Whether the derivative of `op` runs Python of the user's, which may do something else each time: it is not kept."""
+    return op.eager or _registry.get(op.name) is not None
+
+
 def differentiable(op: Op) -> Callable:
     """`op.fn`, with the gradient that was registered for its name, if one was."""
     if op.name not in _registry:

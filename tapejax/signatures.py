@@ -17,6 +17,7 @@ import numpy as np
 
 from . import nest
 from .core.canonical import exact
+from .core.canonical import key as exact_key
 from .dtypes import DType, TensorShape, as_dtype, as_shape, requested
 from .errors import DTypeError
 from .structures import is_variable
@@ -168,7 +169,7 @@ def _object(value: Any, arrays: list[Any]) -> Hashable:
     try:
         return weakref.ref(value)  # it hashes and compares as the object does, and does not keep it alive
     except TypeError:
-        return type(value), value
+        return exact_key(value)
 
 
 def _variable(value: Any, arrays: list[Any]) -> Hashable:

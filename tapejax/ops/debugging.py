@@ -1,4 +1,7 @@
-"""Assertions about tensors, and about tapejax itself. The former look at values, so they say nothing about tensors that JAX is tracing."""
+"""Assertions about tensors, and a mode in which tapejax checks itself.
+
+Assertions look at values, so they say nothing about tensors that JAX is tracing.
+"""
 
 from __future__ import annotations
 

@@ -436,3 +436,20 @@ def test_equal_code_of_two_files(tmp_path):
             tape.watch(x)
             space["f"](x)
         assert tape._recording.entries[0].line.file.endswith(name)
+
+
+# ---- registered gradients -------------------------------------------------------------------------------------------
+
+
+def cubed(x):
+    return x * x * x
+
+
+def test_a_registered_gradient_that_reads_a_global():
+    x, slope = jnp.float32(1.0), [0.0]
+    name = f"cubed_{id(slope)}"
+    op = recorder.Op(name, cubed, key=("cubed", name))
+    tf.RegisterGradient(name)(lambda op, dy: dy * slope[0])
+    for slope[0] in (2.0, 3.0):
+        assert by_tape(lambda x: recorder.run(op, (x,)), x)[1][0] == slope[0]
+        assert by_tape(lambda x: 2.0 * recorder.run(op, (x,)) + x, x)[1][0] == 2 * slope[0] + 1

@@ -84,7 +84,9 @@ def test_a_wrong_operation_is_found(table):
     step(x)
     module, name = OP_TABLES[table]
     cached = getattr(module, name)
-    assert corrupt(cached, lambda value: wrong(value) if isinstance(value, recorder.Op) else (wrong(value[0]), *value[1:]))
+    assert corrupt(
+        cached, lambda value: wrong(value) if isinstance(value, recorder.Op) else (wrong(value[0]), *value[1:])
+    )
     try:
         with pytest.raises(ShadowError, match=r"test_shadow\.py:\d+: .*what was kept differs"):
             with tf.debugging.shadow_mode():
@@ -95,7 +97,9 @@ def test_a_wrong_operation_is_found(table):
 
 
 def pullbacks():
-    (cached,) = [cell.cell_contents for cell in derivatives.pullback.__closure__ if isinstance(cell.cell_contents, Cache)]
+    (cached,) = [
+        cell.cell_contents for cell in derivatives.pullback.__closure__ if isinstance(cell.cell_contents, Cache)
+    ]
     return cached
 
 
