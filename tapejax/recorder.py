@@ -445,12 +445,12 @@ class Activation:
     any more, which may be late, or on another thread: all that `stop` does is right at any time.
     """
 
-    __slots__ = ("_active", "_recording", "_trace")
+    _active: Any = ()
 
     def __init__(self, recording: Recording, trace: RecorderTrace):
         self._recording = recording
         self._trace = trace
-        self._active = trace.recordings  # of this thread
+        self._active = trace._recordings.active  # of this thread
 
     def start(self) -> Activation:
         try:
