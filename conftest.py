@@ -64,9 +64,11 @@ def pytest_xdist_make_scheduler(config, log):
 def programs_of_one_file():
     """Compiled programs, and the arrays they hold, go with the file that needed them."""
     yield
-    if "jax" in sys.modules:
+    if "tapejax" in sys.modules:
         for known in gc.get_objects():
-            if type(known) is functools._lru_cache_wrapper and known.__module__.startswith("tapejax"):
+            if type(known) is sys.modules["tapejax.core.cache"].Cache:
+                known.clear()
+            elif type(known) is functools._lru_cache_wrapper and known.__module__.startswith("tapejax"):
                 known.cache_clear()
         sys.modules["jax"].clear_caches()
         gc.collect()

@@ -159,9 +159,7 @@ def tensorflows(compute: Callable[[], Outcome], *sources: str) -> Outcome:
         if known is not None:
             return known
         if not kept.tensorflow_version():
-            pytest.fail(
-                f"{file.missing(name)}, and TensorFlow, which would give it now, is not installed", pytrace=False
-            )
+            pytest.fail(f"TensorFlow is not installed, and {file.missing(name)}", pytrace=False)
         return compute()
     fresh = compute()
     if kept.mode == "keep":

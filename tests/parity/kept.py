@@ -47,7 +47,7 @@ class Kept:
         self._changed = True
 
     def missing(self, name: str) -> str:
-        return f"TensorFlow's outcome of {name} is not kept in {self._path.name}: run pytest --tensorflow=keep where TensorFlow is"
+        return f"{self._path.name} does not keep TensorFlow's outcome of {name}: run pytest --tensorflow=keep where TensorFlow is"
 
     def save(self) -> None:
         if self._changed:

@@ -8,6 +8,7 @@ import dataclasses
 import enum
 import io
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -172,14 +173,19 @@ def to_json(value: Any) -> Any:
         case bytes():
             return {"bytes": base64.b64encode(value).decode()}
         case Error():
-            # Only the class is compared; the rest of a message is about TensorFlow's files.
-            return {"error": [value.name, list(value.bases), value.message.partition("\n")[0]]}
+            return {"error": [value.name, list(value.bases), everywhere_the_same(value.message)]}
         case Array():
             content = value.values.tolist() if value.values.dtype == object else value.values.tobytes()
             return {"array": [value.kind, value.dtype, str(value.values.dtype), value.values.shape, to_json(content)]}
         case Outcome():
-            return {"outcome": [to_json(value.value), value.printed, value.warnings]}
+            warned = [everywhere_the_same(text) for text in value.warnings]
+            return {"outcome": [to_json(value.value), value.printed, warned]}
     raise TypeError(f"cannot keep {value!r}")
+
+
+def everywhere_the_same(message: str) -> str:
+    """The first line of a message of TensorFlow's, which is not compared, without addresses in memory and paths."""
+    return re.sub(r"0x[0-9a-f]+|(/[\w.-]+){2,}(:\d+)?", "…", message.partition("\n")[0])
 
 
 def from_json(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Every public name of real TensorFlow is here, with TensorFlow's arguments, or says what to use instead."""
 
 import inspect
+import re
 import types
 
 import pytest
@@ -55,7 +56,7 @@ def parameters(fn):
     for p in inspect.signature(fn).parameters.values():
         if p.kind is not p.VAR_KEYWORD:
             known = p.default is None or isinstance(p.default, (bool, int, float, str))
-            default = p.default if known else getattr(p.default, "name", str(p.default))
+            default = p.default if known else getattr(p.default, "name", re.sub(" at 0x.*", "", str(p.default)))
             found.append((p.name, ANYTHING if callable(p.default) and p.default is not p.empty else default))
     return found
 
