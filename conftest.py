@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""What pytest leaves out where an optional package is missing, and the option ``--shadow``."""
-=======
 """What pytest leaves out where an optional package is missing, and the options of this suite."""
->>>>>>> suite
 
 import functools
 import gc
@@ -25,18 +21,9 @@ if importlib.util.find_spec("orbax") is None or importlib.util.find_spec("orbax.
 
 
 def pytest_addoption(parser):
-<<<<<<< HEAD
     parser.addoption(
         "--shadow", action="store_true", help="run in shadow mode: what tapejax recognises is made anew, too"
     )
-
-
-def pytest_configure(config):
-    if config.getoption("--shadow"):
-        import tapejax
-
-        tapejax.debugging.enable_shadow_mode()
-=======
     parser.addoption("--optimized", action="store_true", help="compile as for users, which takes twice the time")
     parser.addoption(
         "--tensorflow",
@@ -48,10 +35,7 @@ def pytest_configure(config):
 
 # Tests compile thousands of small programs and run each a few times: half the time where compiling is cheap.
 CHEAP = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
-if tuple(map(int, importlib.metadata.version("jaxlib").split(".")[:2])) < (
-    0,
-    11,
-):  # a flag that is unknown ends the process
+if importlib.metadata.version("jaxlib").startswith("0.10."):  # a flag that is unknown ends the process
     CHEAP += " --xla_cpu_use_fusion_emitters=false"
 
 
@@ -59,6 +43,10 @@ def pytest_configure(config):
     flags = os.environ.get("XLA_FLAGS", "")
     if not config.getoption("optimized") and CHEAP not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {CHEAP}"
+    if config.getoption("shadow"):
+        import tapejax
+
+        tapejax.debugging.enable_shadow_mode()
     kept.mode = config.getoption("tensorflow")
     if kept.mode == "keep" and config.getoption("numprocesses", None):
         raise pytest.UsageError("--tensorflow=keep writes one file for each test file: run it in one process")
@@ -88,4 +76,3 @@ def programs_of_one_file():
                 known.cache_clear()
         sys.modules["jax"].clear_caches()
         gc.collect()
->>>>>>> suite
