@@ -1,6 +1,14 @@
-"""What pytest leaves out where an optional package is missing."""
+"""What pytest leaves out where an optional package is missing, and the options of this suite."""
 
+import functools
+import gc
+import importlib.metadata
 import importlib.util
+import os
+import sys
+
+import kept
+import pytest
 
 # A process has one Keras backend: tests/test_keras.py runs these in processes where it is JAX.
 collect_ignore = ["tapejax/keras.py", "tapejax/libraries/keras.py", "tests/libraries/keras_on_jax"]
@@ -10,3 +18,61 @@ if importlib.util.find_spec("grain") is None:
     collect_ignore += ["tapejax/programs/data.py", "tapejax/programs/pipeline.py"]
 if importlib.util.find_spec("orbax") is None or importlib.util.find_spec("orbax.checkpoint") is None:
     collect_ignore.append("tapejax/programs/train.py")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--shadow", action="store_true", help="run in shadow mode: what tapejax recognises is made anew, too"
+    )
+    parser.addoption("--optimized", action="store_true", help="compile as for users, which takes twice the time")
+    parser.addoption(
+        "--tensorflow",
+        choices=["kept", "fresh", "keep"],
+        default="kept",
+        help="TensorFlow's side of the parity tests: as it was kept; computed and compared with that; computed and kept",
+    )
+
+
+# Tests compile thousands of small programs and run each a few times: half the time where compiling is cheap.
+CHEAP = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
+if importlib.metadata.version("jaxlib").startswith("0.10."):  # a flag that is unknown ends the process
+    CHEAP += " --xla_cpu_use_fusion_emitters=false"
+
+
+def pytest_configure(config):
+    flags = os.environ.get("XLA_FLAGS", "")
+    if not config.getoption("optimized") and CHEAP not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {CHEAP}"
+    if config.getoption("shadow"):
+        import tapejax
+
+        tapejax.debugging.enable_shadow_mode()
+    kept.mode = config.getoption("tensorflow")
+    if kept.mode == "keep" and config.getoption("numprocesses", None):
+        raise pytest.UsageError("--tensorflow=keep writes one file for each test file: run it in one process")
+
+
+def pytest_sessionfinish():
+    kept.save()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A file runs in one process, so that what it compiles is of use to it and can be dropped after it."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_of_one_file():
+    """Compiled programs, and the arrays they hold, go with the file that needed them."""
+    yield
+    if "tapejax" in sys.modules:
+        for known in gc.get_objects():
+            if type(known) is sys.modules["tapejax.core.cache"].Cache:
+                known.clear()
+            elif type(known) is functools._lru_cache_wrapper and known.__module__.startswith("tapejax"):
+                known.cache_clear()
+        sys.modules["jax"].clear_caches()
+        gc.collect()

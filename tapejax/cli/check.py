@@ -195,7 +195,7 @@ def _below(path: str | None, attribute: str) -> str | None:
 
 
 def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
-    """The arguments of a call that the function has no parameters for: the node, its name, what there is."""
+    """The arguments of a call that the function has no parameters for: the node, its name, the parameters it has."""
     try:
         parameters = [*inspect.signature(_found(path)[2]).parameters.values()]
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""``import tensorflow`` finds tapejax, for the program that is being run and its own modules, and for nobody else.
+"""``import tensorflow`` finds tapejax, in the program that is being run and its own modules, and nowhere else.
 
 ``import keras`` finds ``tapejax.keras``, because on TensorFlow's backend Keras would give tensors.
 
@@ -25,7 +25,7 @@ import tapejax
 ALIAS = "tensorflow"
 _KERAS = "keras"
 
-# What is built on TensorFlow itself, and so gives or wants its tensors. (tensorflow_probability.substrates is not.)
+# What is built on TensorFlow itself, and so returns or takes its tensors. (tensorflow_probability.substrates is not.)
 BUILT_ON_TENSORFLOW = {
     "tensorflow_addons": "keras, optax",
     "tensorflow_datasets": "tf.keras.datasets, sklearn.datasets, or arrays through tf.data.Dataset.from_tensor_slices",

@@ -56,7 +56,7 @@ def as_python(source: str) -> str:
         if magic not in _PYTHON_FOLLOWS.split():
             return (_PASS if magic in _LEFT_OUT.split() else _refusal(f"%%{magic}")) + "\n" * (len(lines) - 1)
         lines[first] = "" if magic == "capture" else _time_options.sub("", rest)
-    # Which of the lines that begin with % are Python's (a remainder goes on there) the parser knows best.
+    # Which of the lines that begin with % are Python's (a remainder goes on there) is for the parser to decide.
     for _ in range(len(lines)):
         try:
             with warnings.catch_warnings(action="ignore"):  # whoever compiles the result will hear them
@@ -79,7 +79,7 @@ _time_options = re.compile(r"^\s*(-\w+( +\d+)?( +|$))*")
 def _line_as_python(line: str) -> str | None:
     match = re.match(r"(\s*)(%|!|\?|[\w, ]+=\s*[%!])(.*)", line)
     if match is None:
-        return _PASS if re.fullmatch(r"[\w.]+\?{1,2}\s*", line) else None  # tf.cast? asks for help
+        return _PASS if re.fullmatch(r"[\w.]+\?{1,2}\s*", line) else None  # tf.cast? is a request for help
     indent, mark, text = match.groups()
     word, _, rest = text.partition(" ")
     if mark == "?" or (mark == "%" and word in _LEFT_OUT.split()):

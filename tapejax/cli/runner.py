@@ -134,7 +134,7 @@ def _display(*values: object) -> None:
         print(repr(value))
 
 
-# ---- the world that it finds
+# ---- the environment of the program
 
 
 @contextlib.contextmanager
@@ -147,7 +147,7 @@ def _settings(full_traceback: bool) -> Iterator[None]:
     if full_traceback:
         jax.config.update("jax_traceback_filtering", "off")
     with contextlib.ExitStack() as stack:
-        if "keras" not in sys.modules:  # else tapejax.keras says what is wrong with another backend
+        if "keras" not in sys.modules:  # else tapejax.keras raises an error about another backend
             stack.enter_context(_environment(KERAS_BACKEND="jax"))
         try:
             yield
@@ -239,7 +239,7 @@ class _Reporter:
                 elif Path(frame.filename).resolve() not in _MACHINERY:
                     folded.fold(frame)
             report.stack = folded
-        # what JAX has to say of its own shortened tracebacks
+        # JAX's remark on its own shortened tracebacks
         notes = getattr(report, "__notes__", None)
         if notes:
             report.__notes__ = [note for note in notes if "JAX has removed its internal frames" not in note]
@@ -252,7 +252,7 @@ _MACHINERY = {Path(__file__).resolve(), Path(imports.__file__).resolve()}
 
 
 class _Folded(traceback.StackSummary):
-    """Frames, of which some stand for several."""
+    """Frames, some of which represent several."""
 
     def fold(self, frame: traceback.FrameSummary) -> None:
         last = self[-1] if self else None

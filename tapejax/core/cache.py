@@ -1,9 +1,17 @@
-"""The one way in which tapejax keeps what it made: bounded tables, looked up under keys from `canonical`."""
+"""The one way in which tapejax keeps what it made: bounded tables, looked up under keys from `canonical`.
+
+In shadow mode whatever is kept is made anew as well each time it is used again, and the two are compared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import contextlib
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple
+
+
+class ShadowError(AssertionError):
+    """In shadow mode: what was kept is not what would be made now."""
 
 
 class Once(NamedTuple):
@@ -16,12 +24,18 @@ class Cache:
     """Things that were made, by key; of the least recently used ones, those beyond `size` are forgotten.
 
     Two dicts, of which the older is dropped when the younger is full: no lock, and nothing to keep in order at a hit.
+
+    Args:
+      size: how many things are kept at most.
+      compare: in shadow mode, what is handed out for a key, what is kept under it and what was made anew. Raises ShadowError
+        if the two differ. By default they must be equal.
     """
 
-    __slots__ = ("size", "_young", "_old")
+    __slots__ = ("size", "compare", "_young", "_old")
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, compare: Callable[[Any, Any, Any], Any] | None = None):
         self.size = size
+        self.compare = compare or _require_equal
         self._young: dict[Hashable, Any] = {}
         self._old: dict[Hashable, Any] = {}
 
@@ -35,6 +49,13 @@ class Cache:
             found = self._keep(key, found)
         return found
 
+    def _shadowed_get(self, key: Hashable, make: Callable[..., Any], *args: Any) -> Any:
+        known = self._young.get(key) or self._old.get(key)
+        if known is None:
+            return _plain_get(self, key, make, *args)
+        fresh = make(*args)
+        return self.compare(key, known, fresh.value if type(fresh) is Once else fresh)
+
     def _keep(self, key: Hashable, value: Any) -> Any:
         young = self._young
         if 2 * len(young) >= self.size:
@@ -46,3 +67,41 @@ class Cache:
 
     def __len__(self) -> int:
         return len(self._young.keys() | self._old.keys())
+
+
+# ---- shadow mode ----------------------------------------------------------------------------------------------------
+
+_plain_get = Cache.get
+shadowing = False
+# Where in the user's code: `recorder` says.
+where: Callable[[], str] = str
+
+
+def shadow(on: bool) -> None:
+    """Turns shadow mode on or off, for the whole process. Off it costs nothing."""
+    global shadowing
+    shadowing = on
+    Cache.get = Cache._shadowed_get if on else _plain_get  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def unshadowed() -> Iterator[None]:
+    """Runs the body, which compares, without comparing."""
+    before = shadowing
+    shadow(False)
+    try:
+        yield
+    finally:
+        shadow(before)
+
+
+def require(same: bool, name: str, what: str) -> None:
+    """Raises ShadowError, for the operation `name` on the present line of the user's code, unless it is the `same`."""
+    if not same:
+        raise ShadowError(f"{name}{where()}: what was kept differs from what is made now. {what}")
+
+
+def _require_equal(key: Any, kept: Any, fresh: Any) -> Any:
+    first = key[0] if isinstance(key, tuple) and key else key
+    require(kept == fresh, getattr(first, "name", type(key).__name__), f"{kept!r} was kept, now it is {fresh!r}.")
+    return kept

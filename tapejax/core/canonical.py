@@ -269,6 +269,10 @@ def snapshot(value: Any) -> Any:
     return value
 
 
+# By the name of a primitive: what gives stand-ins for some of its parameters.
+parameter_snapshots: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+
 def _snapshot_jaxpr(jaxpr: Any) -> Any:
     inner, consts = open_jaxpr(jaxpr), getattr(jaxpr, "consts", ())
     fresh = {
@@ -289,7 +293,8 @@ def _all_same(xs: Iterable[Any], ys: Iterable[Any]) -> bool:
 
 def _snapshot_equation(eqn: Any) -> Any:
     invars = [_snapshot_atom(v) for v in eqn.invars]
-    params = {name: snapshot(x) for name, x in eqn.params.items()}
+    rule = parameter_snapshots.get(eqn.primitive.name)
+    params = {name: snapshot(x) for name, x in eqn.params.items()} | (rule(eqn.params) if rule else {})
     if _all_same((*invars, *params.values()), (*eqn.invars, *eqn.params.values())):
         return eqn
     return eqn.replace(invars=invars, params=params)

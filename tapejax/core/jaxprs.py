@@ -9,17 +9,19 @@ and ours see that it is the same program.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from . import canonical
-from ._jax import Literal, trace_context
+from . import cache, canonical, shadow
+from ._jax import ClosedJaxpr, Literal, eval_jaxpr, trace_context, wrap_init
 from .cache import Cache
 from .canonical import JAXPR_TYPES as _JAXPR_TYPES
 from .canonical import Identity, UncacheableError, open_jaxpr
@@ -198,7 +200,7 @@ _lifted: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 def lift_jaxpr(jaxpr: Any, arrays: dict[int, Any]) -> Any:
     """`jaxpr` as a closed jaxpr whose first inputs stand for `arrays`, which are its `constants`."""
-    if (known := _lifted.get(jaxpr)) is None:
+    if (known := _lifted.get(jaxpr)) is None or cache.shadowing:
 
         def evaluate(new: Sequence[Any], args: Sequence[Any]) -> list[Any]:
             return _evaluate(jaxpr, _consts(jaxpr), args, dict(zip(arrays, new, strict=True)))
@@ -271,7 +273,14 @@ def function_name(fun: Any) -> str | None:
 
 # ---- interning ------------------------------------------------------------------------------------------------------
 
-_representatives = Cache(CACHED_STRUCTURES)
+
+def _compare_jaxprs(key: Any, kept: Any, fresh: Any) -> Any:
+    found = shadow.difference(kept, fresh)
+    cache.require(found is None, open_jaxpr(fresh).debug_info.func_name, found or "")
+    return kept
+
+
+_representatives = Cache(CACHED_STRUCTURES, _compare_jaxprs)
 _known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -284,7 +293,7 @@ def intern(value: Any) -> Any:
     if not isinstance(value, _JAXPR_TYPES) or constants(value):
         return value
     known = _known.get(value)
-    if known is not None and (first := known()) is not None:
+    if known is not None and (first := known()) is not None and not cache.shadowing:
         return first
     if value in _own:
         return value
@@ -310,6 +319,8 @@ def interned_key(value: Any) -> Any:
         return Identity(value)
     if isinstance(value, tuple) and any(isinstance(x, _JAXPR_TYPES) for x in value):
         return type(value), *map(interned_key, value)
+    if isinstance(value, np.ndarray):  # JAX traces no operation with such a parameter
+        raise UncacheableError("an array as a parameter")
     return canonical.exact(value)
 
 
@@ -318,75 +329,165 @@ def is_own(params: dict[str, Any]) -> bool:
     return any(jaxpr in _own for jaxpr in _inner(params))
 
 
-class _Unfolding(threading.local):
-    """The functions whose rules this thread is looking into; a rule may call its own function."""
+# ---- custom rules ---------------------------------------------------------------------------------------------------
+#
+# The rule of a ``custom_jvp`` or ``custom_vjp`` call is a thunk that runs the user's Python, new at every call. What tells it
+# apart is the program that it traces to; and whoever stands for all its equals must run that program, not the Python, which
+# may read something else by then. A rule may call functions with rules, its own among them.
+
+# A rule's rule may have another rule, and so on without end (`jax.experimental.ode.odeint`): beyond this it has no key.
+RULES_IN_RULES = 4
+
+
+class _Rule(NamedTuple):
+    """What a rule traces to: closed jaxprs, what else it says, and the parameters that run these programs in its place."""
+
+    programs: tuple[Any, ...]
+    told: Any
+    parameters: Callable[[Sequence[Any]], dict[str, Any]]
+
+
+class _Around(threading.local):
+    """The rules that this thread is looking into, each with what stands for it; and whether to leave out those in them."""
 
     def __init__(self) -> None:
-        self.functions: list[Any] = []
+        self.rules: list[tuple[Any, Any]] = []
+        self.shallow = False
 
 
-_unfolding = _Unfolding()
+_around = _Around()
 
 
-def _custom_jvp_rule(params: dict[str, Any]) -> dict[str, Any]:
-    # The rule is a thunk, new at every call: what tells it apart is the program that it traces to.
-    count = len(params["call_jaxpr"].in_avals) - params["num_consts"]
-
-    def rule() -> Any:
-        jaxpr, consts, zeros = params["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
-        return canonical.structure(jaxpr), canonical.exact(tuple(consts)), tuple(zeros)
-
-    return {"jvp_jaxpr_fun": ("jvp", _unfold(params, rule))}
+def _rule_key(params: dict[str, Any]) -> dict[str, Any]:
+    found = _in_rule(params, lambda rule, _: (rule.told, *map(canonical.structure, rule.programs)))
+    return dict.fromkeys(_replaced(params), found)
 
 
-def _custom_vjp_rule(params: dict[str, Any]) -> dict[str, Any]:
-    count = len(params["call_jaxpr"].in_avals) - params["num_consts"]
+def _rule_snapshot(params: dict[str, Any]) -> dict[str, Any]:
+    def frozen(rule: _Rule, stand_in: dict[str, Any]) -> Any:
+        programs: list[Any] = []
+        stand_in |= rule.parameters(programs)
+        programs += map(canonical.snapshot, rule.programs)  # in which the rule may meet itself
+        return stand_in
 
-    def rule() -> Any:
-        jaxpr, consts = params["fwd_jaxpr_thunk"].call_wrapped(*[True] * count)
-        backward = _backward_jaxpr(params, [v.aval for v in jaxpr.outvars])
-        forward = (canonical.structure(jaxpr), canonical.exact(tuple(consts)))
-        return forward, canonical.structure(backward)
-
-    both = ("vjp", _unfold(params, rule))
-    return {"fwd_jaxpr_thunk": both, "bwd": both, "out_trees": both}
-
-
-def _unfold(params: dict[str, Any], rule: Callable[[], Any]) -> Any:
-    """What `rule()` traces to; a function met again in its own rule stands for itself."""
-    primal = canonical.structure(params["call_jaxpr"])
-    functions = _unfolding.functions
-    if primal in functions:
-        return ("itself", functions.index(primal) - len(functions))
-    functions.append(primal)
     try:
-        return rule()
-    except UncacheableError:
-        raise
-    except Exception:  # the user's rule fails, or is not for tracing: it is itself only
-        return Identity(params)
+        return _in_rule(params, frozen)
+    except UncacheableError:  # nothing will be taken for its equal
+        return {}
+
+
+def _replaced(params: dict[str, Any]) -> tuple[str, ...]:
+    return ("jvp_jaxpr_fun",) if "jvp_jaxpr_fun" in params else ("fwd_jaxpr_thunk", "bwd", "out_trees")
+
+
+def _in_rule(params: dict[str, Any], look: Callable[[_Rule, dict[str, Any]], Any]) -> Any:
+    """``look(rule, stand-in)`` of the rule of a call; of a rule inside itself, what stands for it there."""
+    if _around.shallow:
+        return None
+    if params["symbolic_zeros"] or len(_around.rules) >= RULES_IN_RULES:
+        raise UncacheableError("a rule that may be another one each time")
+    try:
+        rule = _traced_jvp(params) if "jvp_jaxpr_fun" in params else _traced_vjp(params)
+    except Exception as error:  # the user's rule fails, or is not for tracing
+        raise UncacheableError("a rule that cannot be traced") from error
+    _around.shallow = True
+    try:
+        key = rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
     finally:
-        functions.pop()
+        _around.shallow = False
+    for depth, (known, stand_in) in enumerate(reversed(_around.rules)):
+        if known == key:
+            return stand_in or ("itself", depth)
+    stand_in = {}
+    _around.rules.append((key, stand_in))
+    try:
+        return look(rule, stand_in)
+    finally:
+        _around.rules.pop()
 
 
-def _backward_jaxpr(params: dict[str, Any], forward_out: Sequence[Any]) -> Any:
-    """The backward function of a ``custom_vjp``, traced at the types of the residuals and cotangents that it will get."""
-    _, residual_tree, forwarded = params["out_trees"]()
-    given = iter(forward_out)  # a residual that is an input is not given out again
+def _traced_jvp(params: dict[str, Any]) -> _Rule:
+    thunk, avals = params["jvp_jaxpr_fun"], params["call_jaxpr"].in_avals[params["num_consts"] :]
+    jaxpr, consts, zeros = thunk.call_wrapped(*[False] * len(avals))
+
+    def parameters(programs: Sequence[Any]) -> dict[str, Any]:
+        @functools.cache
+        def rule(*in_zeros: bool) -> Any:
+            """The program for nonzero tangents of some inputs only: zeros in the place of the others."""
+
+            def on_nonzero(primals: Sequence[Any], nonzero: Sequence[Any]) -> Sequence[Any]:
+                given = iter(nonzero)
+                tangents = [_zeros(aval) if zero else next(given) for zero, aval in zip(in_zeros, avals, strict=True)]
+                return eval_jaxpr(open_jaxpr(programs[0]), _consts(programs[0]), *primals, *tangents)
+
+            some = [aval.to_tangent_aval() for zero, aval in zip(in_zeros, avals, strict=True) if not zero]
+            closed = jax.make_jaxpr(on_nonzero)(list(map(_spec, avals)), list(map(_spec, some)))
+            return closed.jaxpr, _consts(closed), zeros
+
+        return {"jvp_jaxpr_fun": wrap_init(rule, debug_info=thunk.debug_info)}
+
+    return _Rule((ClosedJaxpr(jaxpr, consts),), tuple(zeros), parameters)
+
+
+def _zeros(aval: Any) -> Any:
+    tangent = aval.to_tangent_aval()
+    return np.zeros(tangent.shape, tangent.dtype)
+
+
+def _traced_vjp(params: dict[str, Any]) -> _Rule:
+    thunk, bwd = params["fwd_jaxpr_thunk"], params["bwd"]
     in_avals = params["call_jaxpr"].in_avals
-    residuals = [next(given) if i is None else in_avals[i] for i in forwarded]
-    assert len(residuals) == residual_tree.num_leaves
+    jaxpr, consts = thunk.call_wrapped(*[True] * (len(in_avals) - params["num_consts"]))
+    trees = params["out_trees"]()
+    given = iter([v.aval for v in jaxpr.outvars])  # a residual that is an input is not given out again
+    residuals = [next(given) if i is None else in_avals[i] for i in trees[2]]
+    assert len(residuals) == trees[1].num_leaves
     cotangents = [aval.to_tangent_aval() for aval in params["call_jaxpr"].out_avals]
-    present: list[Any] = []
+    results: list[Any] = []
 
     def backward(*args: Any) -> list[Any]:
-        result = params["bwd"].call_wrapped(*args)
-        flat = jax.tree.leaves(result, is_leaf=lambda x: not isinstance(x, (tuple, list)))
-        present[:] = [isinstance(x, jax.Array) for x in flat]
-        return [x for x in flat if isinstance(x, jax.Array)]
+        results[:] = [bwd.call_wrapped(*args)]
+        return [x for x in _flat(results[0]) if _is_number(x)]
 
     closed = jax.make_jaxpr(backward)(*map(_spec, residuals), *map(_spec, cotangents))
-    return closed
+    template = _filled(results[0], itertools.repeat(_HOLE))  # lists and tuples, and what is no number in them
+
+    def parameters(programs: Sequence[Any]) -> dict[str, Any]:
+        def forward(*_: Any) -> Any:
+            return open_jaxpr(programs[0]), _consts(programs[0])
+
+        def backward(*args: Any) -> Any:
+            found = eval_jaxpr(open_jaxpr(programs[1]), _consts(programs[1]), *args)
+            return _filled(template, iter(found))
+
+        return {
+            "fwd_jaxpr_thunk": wrap_init(forward, debug_info=thunk.debug_info),
+            "bwd": wrap_init(backward, debug_info=bwd.debug_info),
+            "out_trees": lambda: trees,
+        }
+
+    told = *trees[:2], *trees[2], *map(type, _flat(template))
+    return _Rule((ClosedJaxpr(jaxpr, consts), closed), told, parameters)
 
 
-canonical.parameter_rules |= {"custom_jvp_call": _custom_jvp_rule, "custom_vjp_call": _custom_vjp_rule}
+_HOLE = object()
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (jax.Array, np.ndarray, np.generic, int, float, complex))
+
+
+def _flat(result: Any) -> list[Any]:
+    return jax.tree.leaves(result, is_leaf=lambda x: not isinstance(x, (tuple, list)))
+
+
+def _filled(result: Any, numbers: Iterator[Any]) -> Any:
+    """`result` with the next of `numbers` in the place of each number."""
+    if isinstance(result, (tuple, list)):
+        return type(result)([_filled(x, numbers) for x in result])
+    return next(numbers) if result is _HOLE or _is_number(result) else result
+
+
+for _name in ("custom_jvp_call", "custom_vjp_call"):
+    canonical.parameter_rules[_name] = _rule_key
+    canonical.parameter_snapshots[_name] = _rule_snapshot

@@ -280,7 +280,7 @@ def _inexact_dtype(dtype: Any) -> bool:
 
 
 def _is_inexact_kind(kind: Any) -> bool:
-    return kind not in _SCALARS and _inexact_dtype(getattr(kind, "dtype", None))
+    return hasattr(kind, "dtype") and _inexact_dtype(kind.dtype)
 
 
 def is_inexact(x: Any) -> bool:

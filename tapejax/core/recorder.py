@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import jaxprs
+from . import cache, jaxprs
 from ._jax import (
     Trace,
     Tracer,
@@ -38,6 +38,7 @@ from ._jax import (
 )
 from .cache import Cache, Once
 from .canonical import UncacheableError, exact, snapshot
+from .shadow import call_both, difference
 from .where import Line, caller, line_of
 
 # Operations remembered by `_op` and `_primitive_op`: each holds a compiled function or a jaxpr, never an array.
@@ -174,7 +175,36 @@ class Recording:
 # ---- where in the user's code ---------------------------------------------------------------------------------------
 
 
-_staged = Cache(CACHED_OPS)
+def _line() -> str:
+    line = Entry(None, (), (), caller()).line  # type: ignore[arg-type]
+    return "" if line is None else f" ({line.file}:{line.number}: {line.text})"
+
+
+cache.where = _line
+
+
+def compare_ops(key: Any, kept: Op, fresh: Op) -> Op:
+    """In shadow mode: an Op that runs `kept`, and raises ShadowError where `fresh` would compute something else."""
+    call = functools.partial(_call_shadowed, kept, fresh)
+    if kept.eager or fresh.eager:
+        cache.require(kept.eager and fresh.eager, kept.name, "It runs Python.")
+        return kept
+    return Op(kept.name, kept.fn, call, kept.key, results=kept.results, staged=kept.staged, bound=kept.bound)
+
+
+def _call_shadowed(kept: Op, fresh: Op, *inputs: Any) -> Any:
+    with cache.unshadowed():
+        return call_both(kept.name, kept.call, kept.fn, fresh.fn, inputs)
+
+
+def _compare_staged(key: Any, kept: Any, fresh: Any) -> Any:
+    cache.require(kept[0].name == fresh[0].name, fresh[0].name, kept[0].name)
+    found = difference(kept[0].staged, fresh[0].staged)
+    cache.require(found is None, fresh[0].name, found or "")
+    return fresh  # made of functions that can be called once
+
+
+_staged = Cache(CACHED_OPS, _compare_staged)
 
 
 class _EagerRecordings(threading.local):
@@ -391,12 +421,12 @@ class Activation:
     any more, which may be late, or on another thread: all that `stop` does is right at any time.
     """
 
-    __slots__ = ("_active", "_recording", "_trace")
+    _active: Any = ()
 
     def __init__(self, recording: Recording, trace: RecorderTrace):
         self._recording = recording
         self._trace = trace
-        self._active = trace.recordings  # of this thread
+        self._active = trace._recordings.active  # of this thread
 
     def start(self) -> Activation:
         try:
@@ -574,7 +604,7 @@ def read(variable: Any) -> Any:
 # ---- Ops ----------------------------------------------------------------------------------------------------------
 
 
-_ops = Cache(CACHED_OPS)
+_ops = Cache(CACHED_OPS, compare_ops)
 
 
 def _op(fn: Callable, static: dict[str, Any]) -> Op:
@@ -657,8 +687,14 @@ def _primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -
     return op, (*arrays, *args) if arrays else args
 
 
+def _compare_program_ops(key: Any, kept: Any, fresh: Any) -> Any:
+    primitive, params = key[0], fresh[2]
+    itself = Op(fresh[0].name, functools.partial(primitive.bind, **params), fresh[0].call)
+    return compare_ops(key, kept[0], itself), (), params
+
+
 # By the identity of all parameters, which are kept alive here.
-_program_ops = Cache(CACHED_OPS)
+_program_ops = Cache(CACHED_OPS, _compare_program_ops)
 
 
 def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -> Any:
@@ -679,7 +715,7 @@ def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]
     return Once((op, (), params)) if op.eager else (op, (), params)
 
 
-_bind_ops = Cache(CACHED_OPS)
+_bind_ops = Cache(CACHED_OPS, compare_ops)
 
 
 def _bind_op(primitive: Any, params: dict[str, Any]) -> Op:
@@ -705,7 +741,7 @@ def _make_bind_op(primitive: Any, params: dict[str, Any], key: Any) -> Op:
     return Op(params.get("name") or primitive.name, fn, call, key, bound=(primitive, params))
 
 
-_jaxpr_ops = Cache(CACHED_OPS)
+_jaxpr_ops = Cache(CACHED_OPS, compare_ops)
 
 
 def _jaxpr_op(closed: Any, name: str) -> Op:

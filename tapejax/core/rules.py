@@ -36,6 +36,11 @@ def register(name: str, rule: Rule | None) -> None:
         forget()
 
 
+def runs_python(op: Op) -> bool:
+    """Whether the derivative of `op` runs Python of the user's, which may do something else each time: it is not kept."""
+    return op.eager or _rules.get(op.name) is not None
+
+
 def differentiable(op: Op) -> Callable:
     """`op.fn`, with the rule that was registered for its name, if one was."""
     if op.name not in _rules:

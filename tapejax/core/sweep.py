@@ -14,7 +14,7 @@ from . import jaxprs, recorder
 from .cache import Cache
 from .program import Chunk, Program, Step, chunks, extract
 from .recorder import Op, Recording
-from .rules import differentiable, forget_on_registration
+from .rules import differentiable, forget_on_registration, runs_python
 
 CACHED_PULLBACKS = 4096
 CACHED_SWEEPS = 256
@@ -82,12 +82,12 @@ def _add(x: Any, y: Any) -> Any:
 
 
 def _cached_by_op(make: Any) -> Any:
-    """Keeps what `make(op, ...)` gives, but for an eager op: that is one call's own, with the arrays it closes over."""
-    kept = Cache(CACHED_PULLBACKS)
+    """Keeps what `make(op, ...)` gives, but for an op that runs Python: that is one call's own, with what it closes over."""
+    kept = Cache(CACHED_PULLBACKS, recorder.compare_ops)
 
     @functools.wraps(make)
     def cached(op: Op, *args: Any) -> Op:
-        return make(op, *args) if op.eager else kept.get((op, *args), make, op, *args)
+        return make(op, *args) if runs_python(op) else kept.get((op, *args), make, op, *args)
 
     forget_on_registration(kept.clear)
     return cached
@@ -95,7 +95,7 @@ def _cached_by_op(make: Any) -> Any:
 
 def _cached(make: Any) -> Any:
     """Keeps what `make(*args)` gives."""
-    kept = Cache(CACHED_SWEEPS)
+    kept = Cache(CACHED_SWEEPS, recorder.compare_ops)
 
     @functools.wraps(make)
     def cached(*args: Any) -> Op:
@@ -122,7 +122,7 @@ def pullback(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op:
 
     name = f"{op.name}_pullback"
     key = (op, wanted, present)
-    return Op(name, pull, pull, key, eager=True) if op.eager else Op(name, pull, key=key)
+    return Op(name, pull, pull, key, eager=True) if runs_python(op) else Op(name, pull, key=key)
 
 
 def _restricted(op: Op, inputs: Sequence[Any], wanted: Sequence[int], present: Sequence[int]) -> Any:
@@ -215,7 +215,7 @@ def pushforward(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op
 
     name = f"{op.name}_pushforward"
     key = ("push", op, wanted, present)
-    return Op(name, forward, forward, key, eager=True) if op.eager else Op(name, forward, key=key)
+    return Op(name, forward, forward, key, eager=True) if runs_python(op) else Op(name, forward, key=key)
 
 
 def _pulls_only(at: Any, primals: Sequence[Any]) -> bool:
@@ -265,7 +265,7 @@ def batch_jacobian(program: Program, values: Sequence[Any]) -> list[Any]:
 
 
 def _run_whole(name: tuple, program: Program, values: Sequence[Any], rows: Any) -> list[Any]:
-    if any(step.op.eager for step in program.steps) or len(program.steps) > COMPILE_AT_MOST * 8:
+    if any([runs_python(step.op) for step in program.steps]) or len(program.steps) > COMPILE_AT_MOST * 8:
         return rows(program, values)
     return recorder.run(_whole_rows(name, program, rows), values)
 
@@ -377,7 +377,7 @@ def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any]
             cotangents = [
                 None if slot is None else recorder.apply(jnp.ones_like, values[slot]) for slot in program.targets
             ]
-        long = len(program.steps) > COMPILE_AT_MOST and not any([step.op.eager for step in program.steps])
+        long = len(program.steps) > COMPILE_AT_MOST and not any([runs_python(step.op) for step in program.steps])
         if long and (parts := chunks(program)):
             return _sweep_chunks(program, parts, values, cotangents)
         return sweep(program, values, cotangents)
@@ -424,7 +424,7 @@ def push_forward(program: Program, values: Sequence[Any], tangents: Sequence[Any
 
 
 def _compile_whole(program: Program, values: Sequence[Any]) -> bool:
-    if len(program.steps) <= 1 or any(step.op.eager for step in program.steps):
+    if len(program.steps) <= 1 or any([runs_python(step.op) for step in program.steps]):
         return False
     if not recorder.eager():
         return True  # inside jit, vmap or grad nothing is compiled here

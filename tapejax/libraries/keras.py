@@ -255,7 +255,7 @@ class _NumPy:
 
 
 class _TensorFlow:
-    """tapejax, for code that also asks whether something is a sparse or ragged tensor, and uses names of TensorFlow 1."""
+    """tapejax, for code that also tests for sparse or ragged tensors, and uses names of TensorFlow 1."""
 
     SparseTensor = type("SparseTensor", (), {})
     RaggedTensor = type("RaggedTensor", (), {})
@@ -285,7 +285,7 @@ def _instead_of_tensorflow() -> None:
     # The functions of tf.keras.backend leave each other this note.
     Tensor._keras_logits = property(lambda tensor: tensor._array._keras_logits, set_logits)  # type: ignore[attr-defined]
 
-    # With 64-bit types on, a Python float is float32 still: Keras leaves it to JAX.
+    # With 64-bit types on, a Python float is float32 still: Keras leaves its dtype to JAX.
     core = importlib.import_module("keras.src.backend.jax.core")
     core.jnp = _NumPy(core.jnp)  # type: ignore[attr-defined]
 
@@ -320,7 +320,7 @@ _functions: dict[int, Callable] = {}
 
 def _mirrored(full: str, found: Any) -> Any:
     if isinstance(found, types.FunctionType) and found.__module__.startswith("keras."):
-        legacy = found.__module__.startswith("keras.src.legacy.")  # programs for TensorFlow: they want tensors
+        legacy = found.__module__.startswith("keras.src.legacy.")  # programs for TensorFlow, which need tensors
         return _functions.setdefault(id(found), _given_tensors(found) if legacy else _visible(found))
     if isinstance(found, types.ModuleType) and found.__name__.startswith("keras."):
         module = sys.modules.get(full)

@@ -1,4 +1,4 @@
-"""What Keras on JAX and tapejax have to know of each other.
+"""What is installed on Keras's classes, so that Keras on JAX and tapejax work together.
 
 * Tapes are told when a Keras variable is read, and an assignment inside a tape stops the gradient, as TensorFlow's does.
 * Keras's objects take our tensors, and what functions of the user's give back as one: an activation ``tf.nn.relu``, a layer
@@ -72,7 +72,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
     value, direct_assign, initialize = kind.value, kind._direct_assign, kind._initialize_with_initializer
 
     def noted(variable: Any) -> Any:
-        # In a stateless scope, as in `fit`, variables stand for arrays that are passed in and are known by those.
+        # In a stateless scope, as in `fit`, variables stand for arrays that are passed in, and are identified by those.
         if reading.recording() and not in_stateless_scope() and variable._value is not None:
             reading.note_read(variable, variable._value, functools.partial(direct_assign, variable), variable.trainable)
         return value.fget(variable)
@@ -274,7 +274,7 @@ class _Update:
         self._variables = variables  # known by their identity, so they must not go
         self._staged: Staged | None = None
         with contextlib.suppress(jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
-            # Python that looks at values cannot be traced: a schedule of the user's, for instance. It runs as it is.
+            # Python that depends on values cannot be traced: a schedule of the user's, for instance. It runs as it is.
             self._staged = Staged(lambda *grads: body(*grads) or [], [abstract(x) for x in grads], "apply_gradients")
 
     def __call__(self, grads: list) -> None:

@@ -51,7 +51,7 @@ def _devices(kind: str) -> list[Any]:
 
 @functools.cache
 def _may_have_accelerators() -> bool:
-    """Whether JAX could find other devices than CPUs: to ask JAX itself would fix how many CPUs there are."""
+    """Whether JAX could find other devices than CPUs. Calling JAX itself would initialise it, and fix the number of CPUs."""
     plugins = importlib.metadata.entry_points(group="jax_plugins")
     return bool(plugins) or any(importlib.util.find_spec(name) for name in ("jax_plugins", "libtpu"))
 
@@ -64,7 +64,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
     kinds = ("CPU", "GPU", "TPU") if device_type is None else (device_type,)
-    # Asking JAX for its CPUs would fix how many there are.
+    # Listing JAX's CPUs would initialise it, and fix their number.
     return [
         PhysicalDevice(f"/physical_device:{kind}:{i}", kind)
         for kind in kinds
@@ -158,7 +158,7 @@ def set_logical_device_configuration(device: PhysicalDevice, logical_devices: An
 
 
 def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
-    """Whether JAX takes the GPU's memory as it needs it, instead of three quarters at the start. Before JAX computes.
+    """Whether JAX allocates the GPU's memory as it is needed, instead of three quarters at the start. Before JAX computes.
 
     Raises:
       ValueError: the device is no GPU.
@@ -171,7 +171,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
 
 
 def get_memory_growth(device: PhysicalDevice) -> bool:
-    """What `set_memory_growth` said. Raises KeyError for a CPU."""
+    """The value given to `set_memory_growth`. Raises KeyError for a CPU."""
     if device.device_type == "CPU":
         raise KeyError(device)
     return _growth.get(device, False)
@@ -282,24 +282,24 @@ def set_soft_device_placement(enabled: bool) -> None:
 
 
 def get_device_policy() -> str:
-    """What `set_device_policy` said."""
+    """The value given to `set_device_policy`."""
     return _settings["device_policy"]
 
 
 def set_device_policy(device_policy: str | None) -> None:
-    """Remembered only: JAX copies between devices where it must, and raises where it is not sure."""
+    """Remembered only: JAX copies between devices where it must, and raises where the devices of operands conflict."""
     if device_policy not in (None, "silent", "silent_for_int32", "warn", "explicit"):
         raise ValueError(f"Not a valid device policy: {device_policy!r}")
     _settings["device_policy"] = device_policy or "silent"
 
 
 def get_synchronous_execution() -> bool:
-    """What `set_synchronous_execution` said."""
+    """The value given to `set_synchronous_execution`."""
     return _settings["synchronous_execution"]
 
 
 def set_synchronous_execution(enable: bool | None) -> None:
-    """Remembered only: JAX computes asynchronously, and waits where a value is looked at."""
+    """Remembered only: JAX computes asynchronously, and waits where a value is read."""
     _settings["synchronous_execution"] = True if enable is None else bool(enable)
 
 
@@ -322,7 +322,7 @@ def enable_op_determinism() -> None:
 
 
 def get_jit() -> str:
-    """What `set_jit` said, as TensorFlow says it."""
+    """The value given to `set_jit`, in TensorFlow's form."""
     return _settings["jit"]
 
 
@@ -332,17 +332,17 @@ def set_jit(enabled: bool | str) -> None:
 
 
 def get_experimental_options() -> dict[str, Any]:
-    """What `set_experimental_options` said."""
+    """The values given to `set_experimental_options`."""
     return dict(_settings["optimizer"])
 
 
 def set_experimental_options(options: dict[str, Any]) -> None:
-    """Remembered only: XLA optimises as it sees fit."""
+    """Remembered only: XLA chooses its optimisations itself."""
     _settings["optimizer"] |= dict(options)
 
 
 def get_inter_op_parallelism_threads() -> int:
-    """What `set_inter_op_parallelism_threads` said; 0 leaves it to the system."""
+    """The value given to `set_inter_op_parallelism_threads`; 0 leaves it to the system."""
     return _settings["inter_op"]
 
 
@@ -352,7 +352,7 @@ def set_inter_op_parallelism_threads(num_threads: int) -> None:
 
 
 def get_intra_op_parallelism_threads() -> int:
-    """What `set_intra_op_parallelism_threads` said; 0 leaves it to the system."""
+    """The value given to `set_intra_op_parallelism_threads`; 0 leaves it to the system."""
     return _settings["intra_op"]
 
 
@@ -408,7 +408,7 @@ def get_build_info() -> dict[str, Any]:
 
 
 def get_log_device_placement() -> bool:
-    """False: JAX's devices are seen with ``x.device`` and ``jax.debug.visualize_array_sharding``."""
+    """False: JAX shows devices with ``x.device`` and ``jax.debug.visualize_array_sharding``."""
     return False
 
 
@@ -422,7 +422,7 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 
 
 def disable_check_numerics() -> None:
-    """Takes `enable_check_numerics` back."""
+    """Undoes `enable_check_numerics`."""
     jax.config.update("jax_debug_nans", False)
     jax.config.update("jax_debug_infs", False)
 

@@ -1,18 +1,66 @@
-"""Assertions about tensors. They look at values, so they say nothing about tensors that JAX is tracing."""
+"""Assertions about tensors, and a mode in which tapejax checks itself.
+
+Assertions look at values, so they say nothing about tensors that JAX is tracing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import numpy as np
 
+from ..core import cache
 from ..core._jax import Tracer
 from ..values.dtypes import as_dtype
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, is_array_like, op, operands, raw
 from .table import TensorLike, kind_of, renamed
+
+
+def enable_shadow_mode() -> None:
+    """Makes tapejax distrust what it keeps: whatever it uses again is made anew as well, and the two are compared.
+
+    For whoever suspects a wrong number: operations, programs and derivatives that were recognised are compared as they are
+    written and, where they are run, in what they compute (to the square root of the dtype's epsilon). It is slow, and for the
+    whole process; a step then takes a hundred times as long. `disable_shadow_mode` takes it back, `shadow_mode` is both.
+
+    A `tf.function` is not traced again: what it reads of Python while it is traced stays as it was, as in TensorFlow.
+    """
+    cache.shadow(True)
+
+
+def disable_shadow_mode() -> None:
+    """Takes `enable_shadow_mode` back."""
+    cache.shadow(False)
+
+
+@contextlib.contextmanager
+def shadow_mode() -> Iterator[None]:
+    """Runs the body in shadow mode, see `enable_shadow_mode`.
+
+    Raises:
+      ShadowError (an AssertionError), at the operation whose kept program is not the one that would be made now.
+
+    >>> import tapejax as tf
+    >>> x = tf.constant(3.0)
+    >>> with tf.debugging.shadow_mode():
+    ...     for _ in range(2):
+    ...         with tf.GradientTape() as tape:
+    ...             tape.watch(x)
+    ...             y = x * x
+    ...         print(tape.gradient(y, x).numpy())
+    6.0
+    6.0
+    """
+    before = cache.shadowing
+    cache.shadow(True)
+    try:
+        yield
+    finally:
+        cache.shadow(before)
 
 
 def _values(*tensors: TensorLike) -> list[np.ndarray] | None:

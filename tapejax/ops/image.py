@@ -473,7 +473,7 @@ def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     return op(_hsv_to_rgb, array)
 
 
-# What each channel gives to each of the new ones. The standard's matrix for YIQ and its inverse are rounded, each by itself.
+# The weight of each channel in each of the new ones. The standard's matrix for YIQ and its inverse are rounded, each by itself.
 _SPACES = {
     "rgb_to_yiq": [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]],
     "yiq_to_rgb": [[1, 1, 1], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]],
@@ -575,7 +575,7 @@ def _standardized(x):
 
 renamed("per_image_standardization", _standardized)
 
-# ---- By chance ---------------------------------------------------------------------------------------------
+# ---- Random -------------------------------------------------------------------------------------------------
 
 
 def _chances(draw: Callable) -> Callable:
@@ -632,32 +632,32 @@ def _saturation(image: TensorLike, lower: Any, upper: Any, seed: Any, between: C
 
 
 def random_flip_left_right(image: TensorLike, seed: Any = None) -> Tensor:
-    """Each image mirrored left to right, or not, by chance."""
+    """Each image mirrored left to right, or not, at random."""
     return _flipped(image, -2, seed, _drawn)
 
 
 def random_flip_up_down(image: TensorLike, seed: Any = None) -> Tensor:
-    """Each image turned upside down, or not, by chance."""
+    """Each image turned upside down, or not, at random."""
     return _flipped(image, -3, seed, _drawn)
 
 
 def random_brightness(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
-    """`adjust_brightness` by something in [-max_delta, max_delta)."""
+    """`adjust_brightness` by a random number in [-max_delta, max_delta)."""
     return _brightness(image, max_delta, seed, _drawn)
 
 
 def random_contrast(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """`adjust_contrast` by a factor in [lower, upper)."""
+    """`adjust_contrast` by a random factor in [lower, upper)."""
     return _contrast(image, lower, upper, seed, _drawn)
 
 
 def random_hue(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
-    """`adjust_hue` by something in [-max_delta, max_delta); max_delta is at most 0.5."""
+    """`adjust_hue` by a random number in [-max_delta, max_delta); max_delta is at most 0.5."""
     return _hue(image, max_delta, seed, _drawn)
 
 
 def random_saturation(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """`adjust_saturation` by a factor in [lower, upper)."""
+    """`adjust_saturation` by a random factor in [lower, upper)."""
     return _saturation(image, lower, upper, seed, _drawn)
 
 
@@ -692,7 +692,7 @@ def stateless_random_saturation(image: TensorLike, lower: Any, upper: Any, seed:
 
 
 def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
-    """A part of `value` of shape `size`, from anywhere within it.
+    """A part of `value` of shape `size`, at a random place.
 
     Raises:
       InvalidArgumentError: `size` is larger than `value`.
@@ -738,7 +738,7 @@ def _image_gradients(x):
 
 
 def sobel_edges(image: TensorLike) -> Tensor:
-    """Sobel's derivatives by y and x, along a new last axis of length 2."""
+    """Sobel's derivatives with respect to y and x, along a new last axis of length 2."""
     return op(_sobel_edges, _image(image, 4, 4))
 
 

@@ -71,7 +71,7 @@ _AHEAD = _CYCLE = 4
 
 
 def _missing_method(name: str) -> Any:
-    if name.startswith("_"):  # Python asks for those, not a program
+    if name.startswith("_"):  # Python looks those up, not a program
         raise AttributeError(name)
     hint = _METHODS.get(name)
     raise AttributeError(f"tapejax has no tf.data.Dataset.{name}" + (f": use {hint}" if hint else ""))
@@ -125,7 +125,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         python: bool = False,
     ):
         super().__init__()
-        self.has_child = True  # Grain leaves the iterator as it is
+        self.has_child = True  # so Grain does not wrap the iterator
         self._stage, self._spec, self._count, self._kind = stage, spec, count, kind
         self._rows, self._python = rows, python
         self._options = Options()
@@ -210,7 +210,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
           args: tensors for `generator`, which gets NumPy arrays.
 
         Raises:
-          TypeError: `generator` is not callable, or nothing says what it yields.
+          TypeError: `generator` is not callable, or neither `output_signature` nor `output_types` is given.
           InvalidArgumentError (when iterated over): it yields something else.
 
         >>> import tapejax as tf
@@ -242,7 +242,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Dataset:
-        """Random integers below 2**32 (else 2**31) without end; the same in each pass unless asked otherwise."""
+        """Random integers below 2**32 (else 2**31) without end; the same in each pass unless `rerandomize_each_iteration`."""
         start, dtype = Seed(seed, anew=bool(rerandomize_each_iteration)), wide("int64")
         stop = 1 << (32 if dtype.itemsize == 8 else 31)
 
@@ -454,7 +454,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
         """Makes elements ahead of time, on a thread of Grain's, where functions of the user's take part in making them.
 
-        Arrays in memory are not worth a thread: to look a batch up is quicker than to hand it over.
+        Arrays in memory are not worth a thread: indexing a batch is quicker than passing it between threads.
 
         Raises:
           InvalidArgumentError: `buffer_size` is negative and not AUTOTUNE.
@@ -627,7 +627,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         >>> [element["sum"].numpy().item() for element in dataset]
         [4.0, 6.0]
         """
-        if isinstance(map_func, grain.transforms.Map):  # from somebody to whom this is a Grain dataset
+        if isinstance(map_func, grain.transforms.Map):  # from code for which this is a Grain dataset
             return grain.IterDataset.map(self, map_func)
         call = _caller(map_func, "map_func")
         return self._then(
@@ -648,7 +648,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
                 given = sample if type(sample) is tuple else (sample,)
                 found.append(traced.get_concrete_function(*given).structured_outputs)
             return _wider(*found)
-        except Exception:  # its Python looks at values, or returns datasets
+        except Exception:  # its Python depends on values, or returns datasets
             made = self._after(lambda coming, run: map(call(run), coming))
             known = all(x.shape.is_fully_defined() for x in nest.flatten(spec) if isinstance(x, TensorSpec))
             return made if known else nest.map_structure(_any_first_size, made)
@@ -767,7 +767,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """Each element once. They must be single tensors."""
         return self._stepping("Unique", lambda coming, run: unique(coming), count=UNKNOWN_CARDINALITY)
 
-    # ---- looking at it ----
+    # ---- iterating and describing ----
 
     def __iter__(self) -> Iterator:
         return Iterator(self)
@@ -818,7 +818,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return found[0]
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        """The same dataset; options are kept, and do nothing: see `Options`."""
+        """The same dataset; options are stored, and have no effect: see `Options`."""
         made = self._then("Options", self._stage)
         made._rows, made._options = self._rows, options
         return made
@@ -1114,7 +1114,7 @@ class Iterator(grain.DatasetIterator):
         self._inner.set_state(state["stages"])
 
     def close(self) -> None:
-        if not getattr(self, "_closed", True):  # it may not have come into being
+        if not getattr(self, "_closed", True):  # its construction may have failed
             self._inner.close()
             self._inner = going(Steps(lambda: ()))
             super().close()

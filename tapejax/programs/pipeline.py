@@ -1,7 +1,7 @@
 """What a ``tf.data.Dataset`` is made of: elements, a pass over Grain's stages, and rows of arrays in memory.
 
-Stages hand on NumPy arrays; only what the user's functions and loops get are Tensors, new ones each time: to a tape they are
-constants, wherever they came from.
+Stages pass NumPy arrays; only the user's functions and loops get Tensors, new ones each time, which are constants to a
+tape.
 
 What Grain does and what not:
 
@@ -63,7 +63,7 @@ def returned(leaf: Callable, result: Any) -> Any:
 
 
 def own_array(value: Any) -> np.ndarray:
-    """`value` as a NumPy array that nobody else writes to, of the dtype that a tensor of it would have."""
+    """`value` as a read-only NumPy array of its own, of the dtype that a tensor of it would have."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         found = np.array(value, requested(value.dtype))
     else:
@@ -73,12 +73,12 @@ def own_array(value: Any) -> np.ndarray:
     return found
 
 
-# Arrays may share memory with what they are made of: nobody writes to that.
+# Arrays may share memory with what they are made of, which is read-only.
 _place = jax.jit(lambda *arrays: arrays)
 
 
 def tensors(element: Any, is_tensor: Callable[[Any], bool] = lambda x: hasattr(x, "dtype")) -> Any:
-    """An element with Tensors, as the user sees it."""
+    """An element with Tensors, for the user."""
     leaves = nest.flatten(element)
     if not all(map(is_tensor, leaves)):  # windows are datasets
         return nest.map_structure(lambda x: Tensor(_place(x)[0]) if is_tensor(x) else x, element)
@@ -125,7 +125,7 @@ class Seed:
 
 
 class Pass:
-    """One pass over a whole dataset: where its random stages start, and the thread and settings that it was asked for in.
+    """One pass over a whole dataset: where its random stages start, and the thread and settings in which it was started.
 
     `known` holds numbers and pass for each random stage, in the order in which they are reached; those of an earlier pass make
     this one equal to it.
@@ -157,8 +157,8 @@ class Pass:
 
     @contextlib.contextmanager
     def settings(self) -> Iterator[None]:
-        """On a thread of ``prefetch``: the settings of the thread that asked; and nobody traces a `function` meanwhile, for
-        the Variables that the user's functions may read hold tracers then."""
+        """On a thread of ``prefetch``: the settings of the thread that started the pass; and no `function` is traced meanwhile,
+        because the Variables that the user's functions may read hold tracers then."""
         if threading.get_ident() == self._thread:
             yield
             return
@@ -171,11 +171,11 @@ class Pass:
 
 def tracing_here() -> bool:
     """Whether this thread is tracing a `function` (and is in an `init_scope`): a thread beside it would wait for it."""
-    return tracing._is_owned()  # type: ignore[attr-defined]  # what threading.Condition asks a lock
+    return tracing._is_owned()  # type: ignore[attr-defined]  # as threading.Condition tests a lock
 
 
 class Steps(grain.IterDataset):
-    """Python's iteration as a stage of Grain's. Its state is how far it has come: it goes there again to restore it."""
+    """Python's iteration as a stage of Grain's. Its state is a count: to restore it, so many elements are skipped."""
 
     def __init__(self, make: Callable[[], Iterable[Any]]):
         super().__init__()
@@ -278,7 +278,7 @@ def cut(order: Iterable[np.ndarray], start: int, stop: int | None) -> Iterator[n
 
 
 def shuffled(items: Iterable[Any], size: int, generator: np.random.Generator) -> Iterator[Any]:
-    """`items` through a buffer of that `size`, out of which a random one goes whenever another one comes."""
+    """`items` through a buffer of that `size`: each new item replaces a random one, which is yielded."""
     coming = iter(items)
     buffer = list(itertools.islice(coming, size))
     picks: list[int] = []

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from ..core.canonical import exact
+from ..core.canonical import key as exact_key
 from ..values import nest
 from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
 from ..values.errors import DTypeError
@@ -168,7 +169,7 @@ def _object(value: Any, arrays: list[Any]) -> Hashable:
     try:
         return weakref.ref(value)  # it hashes and compares as the object does, and does not keep it alive
     except TypeError:
-        return type(value), value
+        return exact_key(value)
 
 
 def _variable(value: Any, arrays: list[Any]) -> Hashable:

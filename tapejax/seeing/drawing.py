@@ -64,7 +64,7 @@ class Node:
 
     @property
     def pull(self) -> float:
-        """How strongly it holds its place, and its neighbours."""
+        """Its weight in the mean place of its neighbours, and how hard it is to move itself."""
         return 1.0 if self.kind in ("source", "constant") else PULL if self.carries else PULL / 4
 
     @property
@@ -264,7 +264,7 @@ def _shape(x: Any) -> str:
 
 def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
     """The nodes in layers, with the turns of long edges between them, each at its place."""
-    for node in nodes:  # they stand in the order in which they ran
+    for node in nodes:  # they are in the order of execution
         node.layer = max((edge.tail.layer + 1 for edge in node.ins), default=0)
     for node in reversed(nodes):  # constants are computed when they are needed, as far as the picture goes
         if not node.carries and node.kind == "operation" and node.outs:
@@ -286,7 +286,7 @@ def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def _by_their_uses(node: Node) -> list[Node]:
-    """What came from outside stands close to its use, and once more by every use that is far from the last one."""
+    """A constant or source is placed close to its use, and once more beside every use that is far from the last one."""
     found = [node]
     edges, node.outs = sorted(node.outs, key=lambda edge: edge.head.layer), []
     for edge in edges:
@@ -402,7 +402,7 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Any:
     margin, legend = 0.35, 0.45
     length, breadth = depths[-1][1] + margin, high - low + 2 * margin
     width, height = (length + margin, breadth + legend) if across else (breadth, length + margin + legend)
-    narrow, width = width, max(width, 5.2)  # the legend wants room
+    narrow, width = width, max(width, 5.2)  # the legend needs room
     layout: Any = "none"  # whatever the user's rcParams say
     figure = Figure(figsize=(width, height), dpi=100, layout=layout)
     FigureCanvasAgg(figure)
@@ -477,7 +477,7 @@ def _paint_edge(
     )
     if edge.label and edge.label not in labelled[id(tail)]:
         labelled[id(tail)].add(edge.label)
-        t = 0.42 if len(head.ins) <= 3 else 0.24  # where many come together, there is room further away only
+        t = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
         weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3]
         x, y = (sum(w * p[i] for w, p in zip(weights, [start, *control, end], strict=True)) for i in (0, 1))
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}

@@ -1,4 +1,4 @@
-"""What the user's source text says about how one name comes from another.
+"""How one name is computed from another, read from the user's source text.
 
 The tape knows operations, not the Python between them. Where a path leaves its sight, into NumPy, a thread or a part that
 was not recorded, only the text of the program tells where: `Text` reads the function (or cell) around a ``with`` block as
@@ -29,7 +29,7 @@ class Assignment(NamedTuple):
     line: Line
     changes: bool  # what a name holds, rather than binding it anew
     end: int  # its last line
-    function: str | None = None  # the function in which it stands, if that is not the one that was asked about
+    function: str | None = None  # the function that contains it, if that is not the one in question
     defines: bool = False  # a function: its text has not run there
 
     @property
@@ -80,7 +80,7 @@ class Text:
         self.block = self.span_at(line.number)
         for node, function in _walk(scope):
             found = self._assignments(node, function)
-            # what a function inside binds is its own, unless it says otherwise; what it changes is everybody's
+            # what an inner function binds is local to it unless declared otherwise; what it mutates is shared
             self.assignments += found if function is None else [a for a in found if a.changes]
 
     def span_at(self, number: int) -> Span | None:
@@ -93,11 +93,11 @@ class Text:
         return None
 
     def of(self, name: str, line: int | None = None) -> list[Assignment]:
-        """The statements that bind or change `name`, the last first: all of them, or what a use at `line` may see."""
+        """The statements that bind or change `name`, the last first: all of them, or those that a use at `line` may depend on."""
         found = sorted((a for a in self.assignments if name in a.names), key=lambda a: -a.line.number)
         before = [a for a in found if line is not None and a.line.number <= line]
         last = next((i for i, a in enumerate(before) if not a.changes), None)
-        return found if last is None else before[: last + 1]  # around a loop, a use sees what stands below it, too
+        return found if last is None else before[: last + 1]  # in a loop, a use may depend on what is below it, too
 
     def threads(self, span: Span | None) -> Assignment | None:
         """A statement in `span` that has something run by another thread."""

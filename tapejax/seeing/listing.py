@@ -39,7 +39,7 @@ DEPTH, OBJECTS = 4, 5000
 
 
 def places() -> list[Any]:
-    """Where the user's running code is, as `recorder.caller` tells it: the innermost frame first."""
+    """Where the user's running code is, in the form of `recorder.caller`: the innermost frame first."""
     found = []
     frame: Any = sys._getframe(1)
     while frame is not None:
@@ -56,7 +56,7 @@ class Space(dict[str, Any]):
 
 
 def namespaces() -> list[dict[str, Any]]:
-    """The variables that the user's running code sees: of the innermost frame first, of ``__main__`` if there is none."""
+    """The variables in scope of the user's running code: of the innermost frame first, of ``__main__`` if there is none."""
     frame: Any = sys._getframe(1)
     found: list[dict[str, Any]] = []
     while frame is not None:
@@ -84,8 +84,8 @@ class Names:
         self._seen: set[int] = set()
         self._given: dict[int, str] = {}
         self._stored: dict[int, str] = {}
-        # what is asked for first is named first: values by a plain name, then everything else; a Variable that a loop goes
-        # over is better known as ``layers[1]`` than as ``layer``
+        # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
+        # loop goes over is ``layers[1]``, not ``layer``
         with recorder.outside():
             for space in spaces:
                 passing = getattr(space, "passing", ())
@@ -172,13 +172,13 @@ class Names:
         name = shortened(self.of(x))
         return (
             f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
-        )  # a number stands as it is
+        )  # a number is written as it is
 
 
 def _stored(entries: Sequence[Entry]) -> dict[int, str]:
     """The name under which the user's code stored the result of an entry, by position, where that is sure.
 
-    The instruction behind the one that ran an entry tells it. One instruction may run several operations: what it gave
+    The instruction behind the one that ran an entry says which. One instruction may run several operations: what it gave
     back is then the last one's result, unless only another's was used afterwards.
     """
     runs: list[list[int]] = []  # where an instruction's entries begin and end, with those of functions that it called
@@ -236,7 +236,7 @@ def _stores(code: Any) -> dict[int, str]:
 
 
 def leaf_of_quietly(value: Any) -> Any:
-    """`leaf_of`, or None where a foreign object fails: names are looked for in whatever the user has lying about."""
+    """`leaf_of`, or None where a foreign object fails: names are looked for in all of the user's objects."""
     if isinstance(value, (Tensor, Variable, jax.Array)):
         return leaf_of(value)
     try:
@@ -291,11 +291,11 @@ _TELLING = ("axis", "axes", "perm", "permutation", "dimension", "keepdims", "equ
 
 
 def options(entry: Entry) -> list[str]:
-    """What an operation was told besides its inputs: ``2`` of a power, ``axis=1`` of a sum."""
+    """The static arguments of an operation: ``2`` of a power, ``axis=1`` of a sum."""
     if entry.op.bound is None:
         return []
     what, static = entry.op.bound
-    if "jaxpr" in static:  # a function of `jnp`: what its one operation was told
+    if "jaxpr" in static:  # a function of `jnp`: the static arguments of its one operation
         found = [{**eqn.params} for eqn in jaxprs.open_jaxpr(static["jaxpr"]).eqns]
         found = [params for params in found if any(key in params for key in _TELLING)]
         static = found[0] if len(found) == 1 and getattr(what, "name", None) in jaxprs.JIT else {}
@@ -346,7 +346,7 @@ class Row(NamedTuple):
 
 
 class Table:
-    """The rows of a recording, each made when it is looked at."""
+    """The rows of a recording, each made when it is read."""
 
     def __init__(self, recording: Recording, names: Names):
         self.names = names
@@ -388,7 +388,7 @@ def carrying_positions(recording: Recording, names: Names) -> set[int]:
 
 
 def heading(tape: Any, recording: Recording | None, names: Names | None = None) -> str:
-    """What there is to say of a tape in one line."""
+    """A summary of a tape in one line."""
     kind = "persistent GradientTape" if tape._persistent else "GradientTape"
     if recording is None:
         line = line_of(tape._used)
@@ -459,7 +459,7 @@ def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
     return "\n".join(lines)
 
 
-# A notebook that its reader has not run yet is not trusted: its <style> is dropped, and what is said inline stays. So the
+# A notebook that its reader has not run yet is not trusted: its <style> is dropped, and inline styles stay. So the
 # essentials are inline, as short as can be: there are many cells.
 def html_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str, Any]]) -> str:
     """What a notebook shows for a tape: a table, folded where it is long."""

@@ -216,7 +216,7 @@ class _FunctionPrinter:
 
 
 def _paths(structure: Any, taken: Structure, path: str) -> Iterator[str]:
-    """Python expressions for the leaves of what a user hands over, in the order in which `Structure` takes it apart."""
+    """Python expressions for the leaves of what the user passes, in the order in which `Structure` takes it apart."""
     if leaf_of(structure) is not None:
         yield path
     elif nest.is_nested(structure):
@@ -282,7 +282,7 @@ class Code:
     # -- constants --
 
     def constant(self, x: Any, wish: str | None = None) -> str:
-        """How code says `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
+        """The code for `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
         if not hasattr(x, "shape") or isinstance(x, (bool, int, float, complex)):
             return number(x)
         plain = not isinstance(x, Tracer) and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
@@ -416,7 +416,7 @@ class Code:
 
 def _without_second_order(fn: Callable) -> Callable:
     """A function of `tapejax.ops` without what makes it connected at second order (`ops.table.straight`): its value and its
-    gradient are the same, and it is the plain function that a reader knows."""
+    gradient are the same, and it is the function that a reader would write."""
     plain = getattr(getattr(getattr(fn, "func", fn), "fun", None), "__wrapped__", None)
     if plain is None or not getattr(plain, "__module__", "").startswith("tapejax.ops"):
         return fn

@@ -181,7 +181,7 @@ _PREFIX = {
     "abs": "jnp.abs({})",
     "copy": "jnp.copy({})",
 }
-# TensorFlow's and JAX's inner names for functions that the user knows by another.
+# TensorFlow's and JAX's internal names for functions that have another public name.
 _ALIASES = {
     "max": ["maximum"],
     "min": ["minimum"],
@@ -290,7 +290,7 @@ def _one(value: Any) -> Any:
 
 
 def _same_at(fn: Callable, other: Callable, inputs: Sequence[Any], wanted: Sequence[int]) -> bool:
-    """Whether two functions have the same value there, and the same derivative by the inputs that are wanted."""
+    """Whether two functions have the same value there, and the same derivative with respect to the `wanted` inputs."""
     moving = [i for i in wanted if jnp.issubdtype(inputs[i].dtype, jnp.inexact)]
 
     def pulled(f: Callable) -> list[np.ndarray]:
@@ -301,7 +301,7 @@ def _same_at(fn: Callable, other: Callable, inputs: Sequence[Any], wanted: Seque
             return list(of_moving())
         outs, pull = jax.vjp(of_moving, *(inputs[i] for i in moving))
         ones = [jnp.linspace(1.0, 2.0, max(y.size, 1))[: y.size].reshape(y.shape).astype(y.dtype) for y in outs]
-        # a zero that comes back must do the same, too: it meets an infinite slope behind a `where`
+        # a cotangent of zero must give the same, too: behind a `where` it is multiplied by an infinite slope
         return [*outs, *pull(ones), *pull([jnp.zeros_like(y) for y in outs])]
 
     pairs = list(zip(pulled(fn), pulled(other), strict=True))
@@ -609,7 +609,7 @@ def is_straight(eqn: Any) -> bool:
 
 
 def _default(key: str, value: Any, avals: Sequence[Any]) -> bool:
-    """Whether a parameter says what its absence says, too."""
+    """Whether a parameter has the value that it has when it is left out."""
     return key == "preferred_element_type" and value == avals[0][1]
 
 
@@ -647,7 +647,7 @@ def _known(x: Any) -> np.ndarray | None:
         return None
     try:
         return np.asarray(eval(x[1], {"nan": math.nan, "inf": math.inf}), x[2]).reshape(x[3])
-    except (NameError, TypeError):  # nanj; a dtype that NumPy does not know
+    except (NameError, TypeError):  # nanj; a dtype that NumPy does not have
         return None
 
 

@@ -97,7 +97,7 @@ class Backward:
     def _walk(self, ct: dict[int, Any]) -> Iterator[BackwardStep]:
         sweep = derivatives.sweep_steps(self._program, self._values, self._seeds, ct)
         while True:
-            with recorder.outside():  # nobody's tape records that we look; but not while the user has the step
+            with recorder.outside():  # no tape records this; but not while the user has the step
                 try:
                     at, back = next(sweep)
                 except StopIteration:

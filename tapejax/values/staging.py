@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -159,8 +159,7 @@ class Capture:
         return False
 
 
-@contextlib.contextmanager
-def init_scope() -> Iterator[None]:
+class init_scope(contextlib.ContextDecorator):
     """``tf.init_scope``: runs the body at once, as if no function were being traced around it.
 
     >>> import tapejax as tf
@@ -172,26 +171,30 @@ def init_scope() -> Iterator[None]:
     >>> _ = f(2.0)
     1.0
     """
-    innermost = capture = recorder.capturing.capture
-    if capture is None:
-        yield
-        return
-    swapped: list[tuple[Slot, Any]] = []
-    around = capture.around
-    while capture is not None:
-        around = capture.around
-        for slot in capture.slots.values():
-            swapped.append((slot, slot.array))
-            slot.array = slot.before
-        capture = capture.parent
-    recorder.capturing.capture = None
-    try:
-        with set_current_trace(around):
-            yield
-    finally:
-        recorder.capturing.capture = innermost
-        for slot, inside in reversed(swapped):
-            slot.before, slot.array = slot.array, inside
+
+    # No generator: one that an interrupt kept from ending would end at a later time, and bring this state back then.
+
+    def __enter__(self) -> None:
+        self._innermost = capture = recorder.capturing.capture
+        self._swapped: list[tuple[Slot, Any]] = []
+        around = current_trace()
+        while capture is not None:
+            around = capture.around
+            for slot in capture.slots.values():
+                self._swapped.append((slot, slot.array))
+                slot.array = slot.before
+            capture = capture.parent
+        self._around = set_current_trace(around)
+        self._around.__enter__()
+        recorder.capturing.capture = None
+
+    def __exit__(self, *exception: Any) -> None:
+        try:
+            recorder.capturing.capture = self._innermost
+            for slot, inside in reversed(self._swapped):
+                slot.before, slot.array = slot.array, inside
+        finally:
+            self._around.__exit__()
 
 
 class Compiled:
@@ -258,34 +261,31 @@ class Staged(Compiled):
         def program(*tracers: Any) -> Any:
             try:
                 outputs = body(*tracers)
+                self.changed = [i for i, slot in enumerate(capture.slots.values()) if slot.array is not slot.tracer]
+                slots = list(capture.slots.values())
+                new = [jax.lax.stop_gradient(slots[i].array) for i in self.changed]  # state stops gradients
             except BaseException as error:
                 if not capture.created:
                     raise
                 failure.append(error)
-                outputs = ()
-            # state stops gradients
-            new = [
-                jax.lax.stop_gradient(slot.array) for slot in capture.slots.values() if slot.array is not slot.tracer
-            ]
-            self.changed = [i for i, slot in enumerate(capture.slots.values()) if slot.array is not slot.tracer]
+                outputs, new = (), []
             initial = [slot.before for slot in capture.created.values()]
             self._counts = len(outputs), len(new)
             return outputs, new, initial
 
         reading.install_adapters()
+        traced = jax.make_jaxpr(functools.partial(capture.trace, program))
+        self._arguments, self._closed = arguments, None
         with tracing:
-            traced = jax.make_jaxpr(functools.partial(capture.trace, program))
-            self._closed, self._arguments = closed, _ = under(capture.around, traced, *arguments), arguments
-            self.slots = list(capture.slots.values())
-            self.created = list(capture.created.values())
-            self._identities = jaxprs.constants(closed)
-            self.constants = list(self._identities.values())
-            if self.created and arrays is not None:
-                try:
-                    self._initialize(arrays)
-                except BaseException:  # an interrupt, perhaps: the variables hold tracers
-                    self._initialize(arrays)
-                    raise
+            try:
+                self._closed = closed = under(capture.around, traced, *arguments)
+                self._finish(capture, arrays)
+            except BaseException:
+                if capture.created and self._closed is not None:
+                    self._finish(capture, arrays)  # it may have been an interrupt
+                elif capture.created:
+                    _void(capture.created.values())
+                raise
         if failure:
             raise failure[0]
         self.outputs = self._counts[0]
@@ -300,6 +300,14 @@ class Staged(Compiled):
             if jaxprs.asks_host(self.lifted):
                 self.noted = recorder.without_derivative(self.noted)
             recorder.joint.add(self.noted.fn)
+
+    def _finish(self, capture: Capture, arrays: Sequence[Any] | None) -> None:
+        self.slots = list(capture.slots.values())
+        self.created = list(capture.created.values())
+        self._identities = jaxprs.constants(self._closed)
+        self.constants = list(self._identities.values())
+        if self.created and arrays is not None:
+            self._initialize(arrays)
 
     @property
     def portable(self) -> bool:
@@ -317,10 +325,8 @@ class Staged(Compiled):
                 self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :]
             )
 
-        state: list[Any] = [None] * count
-        for eqn in jaxpr.eqns:
-            if eqn.primitive is _variable:
-                state[eqn.params["slot"]] = jaxprs._spec(eqn.params["aval"])
+        specs = {e.params["slot"]: jaxprs._spec(e.params["aval"]) for e in jaxpr.eqns if e.primitive is _variable}
+        state = [specs[i] for i in range(count)]
         with recorder.outside():
             return jax.make_jaxpr(pure)(*state, *[jaxprs._spec(jax.typeof(c)) for c in constants], *self._arguments)
 
@@ -338,6 +344,15 @@ class Staged(Compiled):
         if capture is not None:
             for slot in self.created:
                 capture.create(slot.holder, slot.attribute)
+
+
+def _void(created: Iterable[Slot]) -> None:
+    """Takes the tracers of a program that will never be from the variables that were made in it: JAX says "deleted"."""
+    with jax.ensure_compile_time_eval():
+        settings = [(x.holder, x.attribute, jnp.zeros(x.array.shape, x.array.dtype)) for x in created]
+    for *_, array in settings:
+        array.delete()
+    list(itertools.starmap(setattr, settings))
 
 
 class Threaded:

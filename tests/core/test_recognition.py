@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.interpreters import ad, mlir
 
 import tapejax as tf
 from tapejax.core import recorder
 from tapejax.core._jax import Primitive
-from tapejax.seeing import listing
 
 
 @pytest.fixture(params=[False, True], ids=["32-bit", "64-bit"], autouse=True)
@@ -84,8 +84,8 @@ def test_literals_under_coarse_print_options(wrapped):
 
 def test_signed_zeros():
     for zero in (np.float32(0.0), np.float32(-0.0)):
-        found, _ = by_tape(jax.jit(lambda x: 1 / (jnp.abs(x) * zero)), jnp.float32(1.0))  # noqa: B023
-        assert found == 1 / zero
+        found, _ = by_tape(jax.jit(lambda x: jnp.abs(x) * zero), jnp.float32(1.0))  # noqa: B023
+        assert np.signbit(found) == np.signbit(zero)
 
 
 # ---- arrays that change ---------------------------------------------------------------------------------------------
@@ -253,22 +253,111 @@ def test_static_arguments_are_told_apart():
         assert recorder.apply(over, jnp.float32(1.0), bottom=(zero,)) == over(jnp.float32(1.0), (zero,))
 
 
-def test_parameters_of_a_primitive_are_told_apart():
+RULES = {
+    "custom_jvp": lambda slopes: with_slopes(slopes),
+    "custom_vjp": lambda slopes: with_pulls(slopes),
+}
+
+
+def with_slopes(slopes):
+    f = jax.custom_jvp(lambda x, y: x + y)
+
+    @f.defjvp
+    def rule(primals, tangents):
+        first, second = slopes()
+        return f(*primals), tangents[0] * first + tangents[1] * second
+
+    return f
+
+
+def with_pulls(slopes):
+    f = jax.custom_vjp(lambda x, y: x + y)
+    f.defvjp(lambda x, y: (f(x, y), ()), lambda _, g: tuple(g * slope for slope in slopes()))
+    return f
+
+
+@pytest.mark.parametrize("kind", RULES)
+@pytest.mark.parametrize("wrap", [jax.jit, lambda f: f], ids=["jit", "eager"])
+def test_a_rule_that_stands_for_another_does_not_change(kind, wrap):
+    """The first of two equal rules reads what has changed when a derivative of the second is taken."""
+    read, array = [2.0, 3.0], np.float32([2.0, 3.0])
+    x, y = jnp.float32(1.0), jnp.float32(1.0)
+
+    def gradient(f, *sources):
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            z = f(x, y)
+        return tape.gradient(z, sources)
+
+    make = RULES[kind]
+    assert gradient(wrap(make(lambda: read)), x) == (2.0,)
+    assert gradient(wrap(make(lambda: tuple(array))), x) == (2.0,)
+    read[:], array[:] = [5.0, 7.0], [5.0, 7.0]
+    assert gradient(wrap(make(lambda: (2.0, 3.0))), y) == (3.0,)
+    assert gradient(wrap(make(lambda: np.float32([2.0, 3.0]))), y) == (3.0,)
+    assert gradient(wrap(make(lambda: read)), x, y) == (5.0, 7.0)
+    assert gradient(wrap(make(lambda: tuple(array))), x, y) == (5.0, 7.0)
+
+
+def of_order(first, second):
+    """sin, whose derivative has a rule of its own; both rules are over functions of the same program."""
+    inner = jax.custom_jvp(lambda x: x * 1.0)
+    inner.defjvp(lambda p, t: (inner(*p), t[0] * second))
+    outer = jax.custom_jvp(lambda x: x * 1.0)
+    outer.defjvp(lambda p, t: (outer(*p), t[0] * inner(p[0]) * first))
+    return outer
+
+
+@pytest.mark.parametrize("wrap", [jax.jit, lambda f: f], ids=["jit", "eager"])
+def test_rules_in_rules(wrap):
+    x = jnp.float32(1.5)
+    for first, second in ((2.0, 3.0), (2.0, 5.0), (3.0, 3.0), (2.0, 3.0)):
+        f = wrap(of_order(first, second))
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = f(x)
+            slope = tape.gradient(y, x)
+        assert slope == jax.grad(f)(x)
+        assert outer.gradient(slope, x) == jax.grad(jax.grad(f))(x)
+
+
+def test_a_pull_of_numbers():
+    """A backward function may answer with numbers that no operation made."""
+    x = jnp.float32(1.0)
+    for slope in (2.0, 3.0):
+        f = jax.custom_vjp(lambda x: x * 1.0)
+        f.defvjp(lambda x, f=f: (f(x), None), lambda _, g, slope=slope: (np.float32(slope),))
+        assert by_tape(jax.jit(f), x)[1][0] == jax.grad(f)(x)
+        assert by_tape(f, x)[1][0] == slope
+
+
+def scaled_by():
+    """A primitive of the user's own, with any number or array as its parameter."""
     primitive = Primitive("scaled_by")
-    primitive.def_impl(lambda x, *, factor: x * factor)
-    primitive.def_abstract_eval(lambda x, *, factor: jax.typeof(jnp.ones(x.shape, x.dtype) * factor))
-    jax.interpreters.ad.deflinear2(primitive, lambda t, x, *, factor: [primitive.bind(t, factor=factor)])
+
+    def run(x, *, factor):
+        return x * factor
+
+    primitive.def_impl(run)
+    primitive.def_abstract_eval(lambda x, *, factor: jax.core.ShapedArray(x.shape, jnp.result_type(x, factor)))
+    ad.deflinear2(primitive, lambda t, x, *, factor: [primitive.bind(t, factor=factor).astype(x.aval.dtype)])
+    mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=False))
+    return primitive
+
+
+def test_parameters_of_a_primitive_are_told_apart():
     x = jnp.ones(2, jnp.float32)
-    table = np.ones(2, np.float32)
-    for factor in (1, True, 0.0, -0.0, np.float32(1.23451e-4), np.float32(1.23454e-4), table):
+    primitive = scaled_by()
+    for factor in (1, True, 0.0, -0.0, np.float32(1.23451e-4), np.float32(1.23454e-4)):
         with tf.GradientTape() as tape:
             tape.watch(x)
             y = primitive.bind(x, factor=factor)
         expected = np.ones(2, np.float32) * factor
-        if factor is table:
-            table[:] = 5.0
-        np.testing.assert_array_equal(np.signbit(tape.gradient(y, x)), np.signbit(expected))
-        np.testing.assert_array_equal(tape.gradient(y, x) if tape._persistent else y, expected)
+        found = tape.gradient(y, x)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
 def long_enough(x):
@@ -347,4 +436,20 @@ def test_equal_code_of_two_files(tmp_path):
             tape.watch(x)
             space["f"](x)
         assert tape._recording.entries[0].line.file.endswith(name)
-    assert listing is not None
+
+
+# ---- registered gradients -------------------------------------------------------------------------------------------
+
+
+def cubed(x):
+    return x * x * x
+
+
+def test_a_registered_gradient_that_reads_a_global():
+    x, slope = jnp.float32(1.0), [0.0]
+    name = f"cubed_{id(slope)}"
+    op = recorder.Op(name, cubed, key=("cubed", name))
+    tf.RegisterGradient(name)(lambda op, dy: dy * slope[0])
+    for slope[0] in (2.0, 3.0):
+        assert by_tape(lambda x: recorder.run(op, (x,)), x)[1][0] == slope[0]
+        assert by_tape(lambda x: 2.0 * recorder.run(op, (x,)) + x, x)[1][0] == 2 * slope[0] + 1

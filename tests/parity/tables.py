@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import check, error_of, import_tapejax, import_tensorflow
+from harness import check, error_of
 
 
 class Table:
@@ -65,7 +65,7 @@ class Table:
         )
         def test_row(name):
             body, options = self._rows[name]
-            check(body, import_tensorflow(), import_tapejax(), **options)
+            check(body, **options)
 
         return test_row
 

@@ -215,7 +215,7 @@ def test_what_does_not_fit(tf):
         )
 
 
-@parity(x64=True)
+@parity
 def test_another_dtype(tf):
     with folder() as root:
         path = tf.train.Checkpoint(v=tf.Variable([1.0, 2.0])).save(f"{root}/ckpt")

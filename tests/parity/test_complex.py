@@ -31,7 +31,7 @@ def test_holomorphic_functions(tf):
     return [tape.gradient(y, z) for y in values]
 
 
-@parity(x64=True)
+@parity
 def test_in_double_precision(tf):
     """complex128 likewise."""
     z = z_of(tf, "complex128")

@@ -38,7 +38,7 @@ def spec(x):
 # --- sources ---------------------------------------------------------------------------------------------------------
 
 
-@parity(x64=True)
+@parity
 def test_slices(tf):
     """Rows of lists, arrays, tensors and variables, with their dtypes."""
     Dataset = tf.data.Dataset
@@ -59,7 +59,7 @@ def test_slices(tf):
     return [(list(Dataset.from_tensor_slices(x)), spec(Dataset.from_tensor_slices(x).element_spec)) for x in given]
 
 
-@parity(x64=True)
+@parity
 def test_slices_of_structures(tf):
     """Tuples, dicts and named tuples keep their kind; a list is a tensor."""
     Dataset = tf.data.Dataset
@@ -94,14 +94,14 @@ def test_an_empty_dataset(tf):
     )
 
 
-@parity(x64=True)
+@parity
 def test_one_element(tf):
     """from_tensors: the whole is one element."""
     Dataset = tf.data.Dataset
     return [list(Dataset.from_tensors(x)) for x in (1.0, [1, 2], ([1, 2], 3.0), {"a": np.ones(2)}, Pair(1, [2]))]
 
 
-@parity(x64=True)
+@parity
 def test_ranges(tf):
     """range: one, two or three numbers, int64 unless another type is asked for."""
     Dataset = tf.data.Dataset
@@ -152,7 +152,7 @@ def test_generators_that_do_not_fit(tf):
 # --- number ----------------------------------------------------------------------------------------------------------
 
 
-@parity(x64=True)
+@parity
 def test_lengths(tf):
     """len() and cardinality after each method."""
     ten = tf.data.Dataset.range(10)
@@ -192,7 +192,7 @@ def test_lengths(tf):
     return [x.cardinality().numpy().item() for x in datasets], [len(x) for x in datasets[:3]]
 
 
-@parity(x64=True)
+@parity
 def test_lengths_that_are_not_known(tf):
     """Infinite and unknown: cardinality says which, len() raises."""
     ten = tf.data.Dataset.range(10)
@@ -241,7 +241,7 @@ def test_bad_numbers(tf):
     ]
 
 
-@parity(x64=True)
+@parity
 def test_take_skip_repeat_in_any_order(tf):
     """What remains, on plain and on mapped datasets."""
 
@@ -270,7 +270,7 @@ def test_take_skip_repeat_in_any_order(tf):
 # --- batches ---------------------------------------------------------------------------------------------------------
 
 
-@parity(x64=True)
+@parity
 def test_batches(tf):
     """Stacked along a new first axis; the remainder is smaller or dropped; the spec says whether the size is known."""
     Dataset = tf.data.Dataset
@@ -319,7 +319,7 @@ def test_padded_batches(tf):
     )
 
 
-@parity(x64=True)
+@parity
 def test_windows(tf):
     """Datasets of elements: size, shift, stride, remainder; made flat by batch."""
     ten = tf.data.Dataset.range(7)
@@ -337,7 +337,7 @@ def test_windows(tf):
 # --- functions -------------------------------------------------------------------------------------------------------
 
 
-@parity(x64=True)
+@parity
 def test_map(tf):
     """Components of a tuple are arguments, a dict or named tuple is one; lists that come back are tuples."""
     Dataset = tf.data.Dataset
@@ -385,7 +385,7 @@ def test_exceptions_in_functions(tf):
     return error_of(lambda: list(tf.data.Dataset.range(3).map(call)))
 
 
-@parity(x64=True)
+@parity
 def test_filter_scan_take_while_reduce(tf):
     """Which elements remain; states that are handed on."""
     five = tf.data.Dataset.range(5)
@@ -404,7 +404,7 @@ def test_filter_scan_take_while_reduce(tf):
     )
 
 
-@parity(x64=True)
+@parity
 def test_flat_map_and_interleave(tf):
     """One dataset after the other, or several in turn."""
     Dataset = tf.data.Dataset
@@ -424,7 +424,7 @@ def test_flat_map_and_interleave(tf):
 # --- several ---------------------------------------------------------------------------------------------------------
 
 
-@parity(x64=True)
+@parity
 def test_zip(tf):
     """Datasets, a tuple or dict of them; the shortest decides."""
     Dataset = tf.data.Dataset
@@ -444,7 +444,7 @@ def test_zip(tf):
     )
 
 
-@parity(x64=True)
+@parity
 def test_concatenate_enumerate_choose(tf):
     """One after the other, with numbers, by a list of choices."""
     Dataset = tf.data.Dataset
@@ -515,7 +515,7 @@ def test_a_shuffle_reaches_as_far_as_its_buffer(tf):
     return found
 
 
-@parity(x64=True)
+@parity
 def test_shuffled_pairs_stay_pairs(tf):
     """Rows of several tensors move together, in batches too."""
     x = np.arange(40)
@@ -524,7 +524,7 @@ def test_shuffled_pairs_stay_pairs(tf):
     return [bool(tf.reduce_all(a * 2 == b["y"])) for a, b in found], [a.shape for a, _ in found]
 
 
-@parity(x64=True)
+@parity
 def test_cached_elements_are_made_once(tf):
     """After one whole pass; the function does not run again."""
     calls = []
@@ -540,7 +540,7 @@ def test_cached_elements_are_made_once(tf):
 # --- iteration -------------------------------------------------------------------------------------------------------
 
 
-@parity(x64=True)
+@parity
 def test_iterators(tf):
     """next, get_next, their ends; two iterators do not disturb each other."""
     dataset = tf.data.Dataset.range(3)
@@ -551,7 +551,7 @@ def test_iterators(tf):
     return found, ends, optional.has_value(), optional.get_value(), spec(one.element_spec), next(other)
 
 
-@parity(x64=True)
+@parity
 def test_as_numpy(tf):
     """NumPy arrays and scalars."""
     arrays = list(tf.data.Dataset.from_tensor_slices(np.arange(4.0).reshape(2, 2)).as_numpy_iterator())

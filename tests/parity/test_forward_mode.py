@@ -97,7 +97,7 @@ def test_many_operations(tf):
     return acc.jvp(values)
 
 
-@parity(x64=True)
+@parity
 def test_in_double_precision(tf):
     """float64 all the way."""
     x = tf.constant([1.0, 2.0], tf.float64)

@@ -56,7 +56,7 @@ def test_strings_none_and_flags_count_by_value(tf):
     return seen
 
 
-@parity(x64=True)
+@parity
 def test_numpy_arguments_are_tensors(tf):
     """NumPy values count by shape and dtype."""
     seen = []

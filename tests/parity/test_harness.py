@@ -1,11 +1,18 @@
 """The harness itself: what it must notice, shown on two made-up systems."""
 
+import json
 import types
 import warnings
 
+import jax
 import numpy as np
 import pytest
-from harness import check, error_of
+from harness import compare, differences, error_of
+from outcomes import Array, Outcome, from_json, outcome_under_tensorflow, to_json
+
+
+def check(body, tensorflow, tapejax, **options):
+    compare(body, outcome_under_tensorflow(body, tensorflow), tapejax, **options)
 
 
 def system(**names):
@@ -31,6 +38,12 @@ SAME = [
     (single_array([1.0, 2.0]), single_array([1.0, 2.0 + 1e-6])),
     (single_array([1.0], "float16"), single_array([1.001], "float16")),
 ]
+
+
+def tensor(values):
+    """As the harness sees a tensor: of neither NumPy's types."""
+    return types.SimpleNamespace(shape=values.shape, dtype=values.dtype, numpy=lambda: values)
+
 
 DIFFERENT = [
     (1.0, 1.001),
@@ -134,13 +147,79 @@ def test_warnings():
         check(work, silent, silent, warns=True)
 
 
-def test_widths():
-    wide, narrow = system(value=single_array([1, 2], "int64")), system(value=single_array([1, 2], "int32"))
-    check(give, wide, narrow, any_width=True)
-    with pytest.raises(AssertionError):
-        check(give, wide, system(value=single_array([1, 2], "uint8")), any_width=True)
+def by_mode(off, on):
+    """A system whose value depends on whether 64-bit types are on, as tapejax's do."""
+
+    class System:
+        @property
+        def value(self):
+            return on if jax.config.jax_enable_x64 else off
+
+    return System()
+
+
+WIDE, NARROW = single_array([1, 2], "int64"), single_array([1, 2], "int32")
+
+
+def test_both_modes_of_64_bit_types():
+    wide = system(value=tensor(WIDE))
+    check(give, wide, by_mode(off=tensor(NARROW), on=tensor(WIDE)))
+    for off, on in ((WIDE, WIDE), (NARROW, NARROW), (single_array([1, 2], "uint8"), WIDE)):
+        with pytest.raises(AssertionError, match=f"64-bit types {'off' if off is not NARROW else 'on'}"):
+            check(give, wide, by_mode(off=tensor(off), on=tensor(on)))
+    narrow = system(value=tensor(NARROW))
+    with pytest.raises(AssertionError, match="64-bit types on"):
+        check(give, narrow, by_mode(off=tensor(NARROW), on=tensor(WIDE)))
+    check(give, wide, by_mode(off=None, on=tensor(WIDE)), x64_only="a reason")
+
+
+def test_numpys_own_64_bits_stay_while_64_bit_types_are_off():
+    check(give, system(value=WIDE), system(value=WIDE))
+    check(give, system(value=WIDE), by_mode(off=NARROW, on=WIDE))
+    with pytest.raises(AssertionError, match="64-bit types off"):
+        check(give, system(value=NARROW), by_mode(off=WIDE, on=NARROW))
+
+
+def test_the_names_of_64_bit_types_in_text():
+    check(give, system(value=["dtype=int64"]), by_mode(off=["dtype=int32"], on=["dtype=int64"]))
+    for off, on in (("int16", "int64"), ("int32", "int32")):
+        with pytest.raises(AssertionError, match="int64"):
+            check(give, system(value=["dtype=int64"]), by_mode(off=[f"dtype={off}"], on=[f"dtype={on}"]))
+
+
+def test_which_mode_an_error_came_from():
+    class System:
+        @property
+        def value(self):
+            if jax.config.jax_enable_x64:
+                raise ValueError("only here")
+
+    with pytest.raises(ValueError) as caught:
+        check(give, system(value=None), System())
+    assert "64-bit types on" in caught.value.__notes__[0]
 
 
 def test_what_cannot_be_compared():
     with pytest.raises(TypeError, match="cannot compare"):
         check(give, system(value=object()), system(value=object()))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        (1, True, 2.5, float("inf"), 1 + 2j, "text", b"bytes"),
+        ("dict", [("a", ("list", []))]),
+        error_of(raising(KeyError("no"))),
+        Array("tensor", "float32", single_array([[1.0, -0.0]])),
+        Array("tensor", "bfloat16", single_array(2.5, "bfloat16")),
+        Array("numpy", "string", np.array([[b"a"], [b"bc"]], object)),
+        Array("numpy", "bool", np.zeros((0, 2), bool)),
+    ],
+    ids=repr,
+)
+def test_what_is_kept_comes_back(value):
+    outcome = Outcome(value, "printed", ["warned"])
+    again = from_json(json.loads(json.dumps(to_json(outcome))))
+    assert repr(again) == repr(outcome)
+    assert not differences(outcome, again, 0, 0, x64=True)

@@ -194,7 +194,7 @@ def test_half_precision(tf):
     return tape.jacobian(y, x), tape.jacobian(z, b), tape.jacobian(mixed, x)
 
 
-@parity(x64=True)
+@parity
 def test_double_precision(tf):
     """float64 all the way."""
     x = tf.constant([1.0, 2.0], tf.float64)

@@ -7,7 +7,6 @@ outcomes in a file.
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.util
 import os
 import pathlib
@@ -18,7 +17,7 @@ import time
 
 import numpy as np
 import pytest
-from harness import differences, error_of
+from harness import differences, error_of, tensorflows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BODIES = {}
@@ -335,15 +334,16 @@ def symbolic(tf):
 
 def main(system, file):
     import harness
+    from outcomes import outcome_under_tapejax, outcome_under_tensorflow
 
     if system == "tensorflow":
         os.environ["KERAS_BACKEND"] = "tensorflow"
-        tf, outcome = harness.import_tensorflow(), harness.outcome_under_tensorflow
+        tf, outcome = harness.import_tensorflow(), outcome_under_tensorflow
     else:
         import jax
 
         jax.config.update("jax_enable_x64", True)
-        tf, outcome = harness.import_tapejax(), harness.outcome_under_tapejax
+        tf, outcome = harness.import_tapejax(), outcome_under_tapejax
     found = {}
     for name, body in BODIES.items():
         try:
@@ -355,41 +355,44 @@ def main(system, file):
 
 @pytest.fixture(scope="session")
 def outcomes(tmp_path_factory):
-    """The outcomes of both sides; of several workers of pytest-xdist one makes them."""
+    """The outcomes of one system, by its name; of several workers of pytest-xdist one makes them."""
     folder = tmp_path_factory.getbasetemp()
     folder = (folder.parent if os.environ.get("PYTEST_XDIST_WORKER") else folder) / "keras_parity"
-    try:
-        folder.mkdir()
-    except FileExistsError:
-        for _ in range(1200):
-            if (folder / "done").exists():
-                break
-            time.sleep(0.5)
-    else:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("KERAS_", "PYTEST_"))}
-        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
-        for system in ("tensorflow", "tapejax"):
+    folder.mkdir(exist_ok=True)
+
+    @functools.cache
+    def outcomes_under(system):
+        try:
+            (folder / f"{system}.log").touch(exist_ok=False)
+        except FileExistsError:
+            for _ in range(1200):
+                if (folder / f"{system}.done").exists():
+                    break
+                time.sleep(0.5)
+        else:
+            environment = {key: value for key, value in os.environ.items() if not key.startswith(("KERAS_", "PYTEST_"))}
+            environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
             command = [sys.executable, __file__, system, str(folder / system)]
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
             (folder / f"{system}.log").write_text(done.stdout + done.stderr)
-        (folder / "done").touch()
-    for system in ("tensorflow", "tapejax"):
+            (folder / f"{system}.done").touch()
         assert (folder / system).exists(), (folder / f"{system}.log").read_text()[-4000:]
-    sys.modules.setdefault("harness", importlib.import_module("harness"))
-    return [pickle.loads((folder / system).read_bytes()) for system in ("tensorflow", "tapejax")]
+        return pickle.loads((folder / system).read_bytes())
+
+    return outcomes_under
 
 
 @pytest.mark.tensorflow
-@pytest.mark.skipif(
-    not (importlib.util.find_spec("tensorflow") and importlib.util.find_spec("keras")),
-    reason="TensorFlow or Keras is missing",
-)
+@pytest.mark.skipif(not importlib.util.find_spec("keras"), reason="Keras is missing")
 @pytest.mark.parametrize("name", BODIES)
 def test_keras(name, outcomes):
-    expected, actual = (side[name] for side in outcomes)
-    assert not isinstance(expected, str), expected
-    assert not isinstance(actual, str), actual
-    found = differences(expected, actual, 1e-4, 1e-5, False)
+    def under(system):
+        outcome = outcomes(system)[name]
+        assert not isinstance(outcome, str), outcome
+        return outcome
+
+    expected, actual = tensorflows(lambda: under("tensorflow")), under("tapejax")
+    found = differences(expected, actual, 1e-4, 1e-5, x64=True)
     if DIFFERS[name]:
         assert found, f"no longer differs from TensorFlow: {DIFFERS[name]}"
         return

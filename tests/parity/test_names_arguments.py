@@ -8,7 +8,7 @@ X = np.arange(24, dtype=f32).reshape(2, 3, 4) / 5 - 2
 M = np.array([[3.0, 1.0, 2.0], [2.0, 2.0, 2.0], [0.0, -1.0, 5.0]], f32)
 I = np.array([[0, 2], [1, 1]], np.int32)  # noqa: E741
 
-table = Table(x64=True)
+table = Table()
 
 
 def c(tf, value, dtype=None):

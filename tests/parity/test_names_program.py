@@ -448,7 +448,6 @@ for name, values in NUMPY.items():
             for part in values(tf.experimental.numpy, tf.constant(X))
             for y in (part if isinstance(part, list) else [part])
         ],
-        any_width=True,
     )
 
 
@@ -463,7 +462,7 @@ def test_gradients_through_numpys_functions(tf):
     return tape.gradient(y, [x, v])
 
 
-@parity(any_width=True)
+@parity
 def test_numpys_random_numbers(tf):
     """Shapes, dtypes, and the seed."""
     random = tf.experimental.numpy.random

@@ -5,7 +5,7 @@ A row of a table is a test: a name, the operation as a function of `tf` and tens
 
 import numpy as np
 import pytest
-from harness import check, error_of, import_tapejax, import_tensorflow
+from harness import check, error_of
 
 f32 = np.float32
 
@@ -170,9 +170,9 @@ REDUCTIONS = [
     row("reduce_max_empty", lambda tf, x: tf.reduce_max(x), a()),
     row("reduce_mean_empty", lambda tf, x: tf.reduce_mean(x), a()),
     row("reduce_all", lambda tf, x: [tf.reduce_all(x > 0, 1), tf.reduce_any(x > 0, 1)], RAGGED),
-    row("count_nonzero", lambda tf, x: tf.math.count_nonzero(x, 0), ZEROS, any_width=True),
+    row("count_nonzero", lambda tf, x: tf.math.count_nonzero(x, 0), ZEROS),
     row("zero_fraction", lambda tf, x: tf.math.zero_fraction(x), ZEROS),
-    row("argmax", lambda tf, x: [tf.argmax(x, 1), tf.argmin(x, 1), tf.argmax(x)], RAGGED, any_width=True),
+    row("argmax", lambda tf, x: [tf.argmax(x, 1), tf.argmin(x, 1), tf.argmax(x)], RAGGED),
     row("argmax_int32", lambda tf, x: tf.argmax(x, 1, output_type=tf.int32), RAGGED),
     *(
         row(f"cumsum_{e}{r}", lambda tf, x, e=e, r=r: tf.cumsum(x, 1, exclusive=e, reverse=r) * x, RAGGED)
@@ -568,7 +568,7 @@ TABLES = [*UNARY, *BINARY, *REDUCTIONS, *ARRAYS, *INDEXING, *LINALG, *LOSSES, *C
 @pytest.mark.parametrize("op, points, options", TABLES)
 def test_value_and_gradient(op, points, options):
     options = {"rtol": 2e-5, "atol": 2e-6, **options}
-    check(value_and_gradient(op, points), import_tensorflow(), import_tapejax(), **options)
+    check(value_and_gradient(op, points), **options)
 
 
 # ---- Values and dtypes where there is nothing to differentiate ---------------------------------------------
@@ -847,16 +847,13 @@ def values_half(tf):
     ]
 
 
-ANY_WIDTH: dict = {}
-
-
-@listed(ANY_WIDTH)
-def any_width_where(tf):
+@listed(VALUES)
+def values_where(tf):
     return [tf.where([True, False, True]), tf.where([[1, 0], [0, 3]])]
 
 
-@listed(ANY_WIDTH)
-def any_width_true_division(tf):
+@listed(VALUES)
+def values_true_division(tf):
     return [
         tf.constant([1, 2]) / 2,
         tf.divide(3, 2),
@@ -865,29 +862,19 @@ def any_width_true_division(tf):
     ]
 
 
-@listed(ANY_WIDTH)
-def any_width_linspace_ints(tf):
+@listed(VALUES)
+def values_linspace_ints(tf):
     return [tf.linspace(0, 1, 3)]
 
 
-@listed(ANY_WIDTH)
-def any_width_count(tf):
+@listed(VALUES)
+def values_count(tf):
     return [tf.math.count_nonzero([0, 1, 2]), tf.argmax([1, 3, 3]), tf.argmin([[1, 0]], axis=1)]
 
 
 @pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in VALUES.items()])
 def test_value(body):
-    check(body, import_tensorflow(), import_tapejax())
-
-
-@pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in ANY_WIDTH.items()])
-def test_value_but_for_64_bits(body):
-    check(body, import_tensorflow(), import_tapejax(), any_width=True)
-
-
-@pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in ANY_WIDTH.items()])
-def test_value_with_64_bits(body):
-    check(body, import_tensorflow(), import_tapejax(), x64=True)
+    check(body)
 
 
 # ---- Errors ------------------------------------------------------------------------------------------------
@@ -1124,4 +1111,4 @@ def test_error(actions):
         """The classes of the errors."""
         return [error_of(action) for action in actions(tf, tf.constant(X))]
 
-    check(body, import_tensorflow(), import_tapejax())
+    check(body)

@@ -259,7 +259,7 @@ def test_gradients_of_parameters(tf):
 # --- shapes, dtypes, statistics --------------------------------------------------------------------------------------
 
 
-@parity(x64=True)
+@parity
 def test_shapes_and_dtypes(tf):
     """Of draws and of a generator's."""
     g = tf.random.Generator.from_seed(1)
@@ -325,7 +325,7 @@ def test_statistics(tf):
 # --- Generator -------------------------------------------------------------------------------------------------------
 
 
-@parity(x64=True)
+@parity
 def test_the_state_of_a_generator(tf):
     """Its layout, its dtype, how far each draw moves it, and that it is a variable that is not trainable."""
     Generator = tf.random.Generator
@@ -360,7 +360,7 @@ def test_the_state_of_a_generator(tf):
     )
 
 
-@parity(x64=True)
+@parity
 def test_a_generator_comes_back_to_a_state(tf):
     """By its seed, its state, as a copy, by skipping."""
     Generator = tf.random.Generator

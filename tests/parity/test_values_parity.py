@@ -78,7 +78,7 @@ def test_constants_that_are_refused(tf):
     )
 
 
-@parity(x64=True)
+@parity
 def test_double_precision(tf):
     """float64 and int64 come from NumPy's defaults and from dtype=."""
     x = tf.constant(np.array([1.0, 2.0]))
@@ -232,7 +232,7 @@ def test_the_message_of_mixed_dtypes(tf):
     return error_of(lambda: tf.constant(1.0) + tf.constant(1))
 
 
-@parity(any_width=True)
+@parity
 def test_dividing_integers(tf):
     """int / int is a true division in floating point; // and % round down, as in Python."""
     i, j = tf.constant([7, -7, 6]), tf.constant([2, 2, -4])
