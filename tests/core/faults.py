@@ -23,6 +23,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -34,22 +35,15 @@ from tapejax.core import _jax as jaxcore
 from tapejax.core import recorder
 from tapejax.ops import random as tf_random
 
+PACKAGE = Path(tf.__file__).parent
 CORE = tuple(
-    os.path.join(os.path.dirname(tf.__file__), f"{name}.py")
-    for name in (
-        "accumulator",
-        "custom_gradient",
-        "derivatives",
-        "function",
-        "jaxcore",
-        "jaxprs",
-        "program",
-        "recorder",
-        "registry",
-        "staging",
-        "structures",
-        "tape",
-        "values",
+    str(path)
+    for path in (
+        *sorted(PACKAGE.glob("core/*.py")),
+        *(PACKAGE / f"{name}.py" for name in ("accumulator", "tape")),
+        *(PACKAGE / "ops" / f"{name}.py" for name in ("custom_gradient", "registry")),
+        *(PACKAGE / "values" / f"{name}.py" for name in ("reading", "staging", "structures", "tensor")),
+        PACKAGE / "programs" / "function.py",
     )
 )
 EAGER = jaxcore.current_trace()
