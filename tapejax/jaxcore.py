@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from jax._src import config, core
-from jax._src.linear_util import wrap_init
 
 Jaxpr: Any = core.Jaxpr
 ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
