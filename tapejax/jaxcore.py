@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from jax._src import config, core
+from jax._src import config, core, linear_util
 
 Jaxpr: Any = core.Jaxpr
 ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
 Literal: Any = core.Literal
 Primitive: Any = core.Primitive
 jaxpr_as_fun = core.jaxpr_as_fun
+wrap_init = linear_util.wrap_init
 # All settings that decide what tracing a function gives, as one hashable value: part of the key of JAX's own caches.
 trace_context = config.trace_context
 
