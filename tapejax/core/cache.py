@@ -5,8 +5,8 @@ In shadow mode whatever is kept is made anew as well each time it is used again,
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Hashable, Iterator
+import threading
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 
@@ -51,7 +51,7 @@ class Cache:
 
     def _shadowed_get(self, key: Hashable, make: Callable[..., Any], *args: Any) -> Any:
         known = self._young.get(key) or self._old.get(key)
-        if known is None:
+        if known is None or _comparing.now:
             return _plain_get(self, key, make, *args)
         fresh = make(*args)
         return self.compare(key, known, fresh.value if type(fresh) is Once else fresh)
@@ -84,15 +84,20 @@ def shadow(on: bool) -> None:
     Cache.get = Cache._shadowed_get if on else _plain_get  # type: ignore[method-assign]
 
 
-@contextlib.contextmanager
-def unshadowed() -> Iterator[None]:
-    """Runs the body, which compares, without comparing."""
-    before = shadowing
-    shadow(False)
+class _Comparing(threading.local):
+    now = False
+
+
+_comparing = _Comparing()
+
+
+def comparing(function: Callable, *args: Any) -> Any:
+    """``function(*args)``, which compares: what it looks up itself is not compared again."""
+    before, _comparing.now = _comparing.now, True
     try:
-        yield
+        return function(*args)
     finally:
-        shadow(before)
+        _comparing.now = before
 
 
 def require(same: bool, name: str, what: str) -> None:

@@ -193,8 +193,7 @@ def compare_ops(key: Any, kept: Op, fresh: Op) -> Op:
 
 
 def _call_shadowed(kept: Op, fresh: Op, *inputs: Any) -> Any:
-    with cache.unshadowed():
-        return call_both(kept.name, kept.call, kept.fn, fresh.fn, inputs)
+    return cache.comparing(call_both, kept.name, kept.call, kept.fn, fresh.fn, inputs)
 
 
 def _compare_staged(key: Any, kept: Any, fresh: Any) -> Any:

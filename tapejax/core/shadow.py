@@ -94,11 +94,11 @@ def call_both(name: str, call: Callable, kept: Callable, fresh: Callable, inputs
     found = difference(_traced(kept, inputs), program)
     require(found is None, name, found or "")
     outputs = call(*inputs)
-    arrays = [x for x in inputs if isinstance(x, jax.Array)]
+    results = jax.tree.leaves(outputs)
+    arrays = [x for x in (*inputs, *results) if isinstance(x, jax.Array)]
     unknown = any([isinstance(x, Tracer) or x.is_deleted() for x in arrays])  # traced, or donated
     if unknown or program.effects:
         return outputs
-    results = jax.tree.leaves(outputs)
     again = eval_jaxpr(program.jaxpr, program.consts, *inputs)
     if not _close(results, again):
         # operation by operation it may lose other digits than as one program
@@ -109,7 +109,10 @@ def call_both(name: str, call: Callable, kept: Callable, fresh: Callable, inputs
 
 def _traced(function: Callable, inputs: Sequence[Any]) -> Any:
     specs = [
-        jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) if isinstance(x, jax.Array) else x for x in inputs
+        jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+        if isinstance(x, jax.Array)
+        else x
+        for x in inputs
     ]
     return jax.make_jaxpr(lambda *xs: function(*xs))(*specs)  # anew: JAX keeps what it traced for a function
 
