@@ -21,8 +21,8 @@ What this file lacks, and which others exist for it:
   recognises what was recorded before, ``core/schedule.py`` compiles it, ``core/sweep.py`` serves all sources together.
 * *Closures.* What a jitted function closes over is a constant of it: its gradients are lost in silence. ``core/jaxprs.py``
   turns such constants into inputs, and records custom rules also inside `jax.grad`, where this tape raises an error.
-* *TensorFlow.* Values are arrays, to be watched; there is no Variable, no check of arguments, and complex gradients follow
-  JAX's convention. See ``values/``, ``ops/`` and ``tape.py``.
+* *TensorFlow.* Values are arrays, to be watched; there is no Variable and no check; complex gradients, and second ones of
+  custom gradients, follow JAX's conventions. See ``values/``, ``ops/`` and ``tape.py``.
 """
 
 import contextlib
