@@ -358,15 +358,16 @@ def _unfold(params: dict[str, Any], rule: Callable[[], Any]) -> Any:
     functions = _unfolding.functions
     if primal in functions:
         return ("itself", functions.index(primal) - len(functions))
-    functions.append(primal)
+    depth = len(functions)
     try:
+        functions.append(primal)
         return rule()
     except UncacheableError:
         raise
     except Exception:  # the user's rule fails, or is not for tracing: it is itself only
         return Identity(params)
     finally:
-        functions.pop()
+        del functions[depth:]
 
 
 def _backward_jaxpr(params: dict[str, Any], forward_out: Sequence[Any]) -> Any:

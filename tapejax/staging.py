@@ -306,7 +306,8 @@ class Staged(Compiled):
     def _finish(self, capture: Capture, arrays: Sequence[Any] | None) -> None:
         self.slots = list(capture.slots.values())
         self.created = list(capture.created.values())
-        self.constants = jaxprs.constants(self._closed)
+        self._identities = jaxprs.constants(self._closed)
+        self.constants = list(self._identities.values())
         if self.created and arrays is not None:
             self._initialize(arrays)
 

@@ -410,7 +410,9 @@ while sys.stdin.readline():
 def sender(longest: float, seed: int) -> Iterator[Callable[[], None]]:
     """A process that sends one SIGINT, at a random time of up to `longest` seconds after it was asked to."""
     process = subprocess.Popen(
-        [sys.executable, "-S", "-c", SENDER, str(os.getpid()), str(longest), str(seed)], stdin=subprocess.PIPE, text=True
+        [sys.executable, "-S", "-c", SENDER, str(os.getpid()), str(longest), str(seed)],
+        stdin=subprocess.PIPE,
+        text=True,
     )
     assert process.stdin is not None
 
