@@ -390,8 +390,8 @@ def _in_rule(params: dict[str, Any], look: Callable[[_Rule, dict[str, Any]], Any
         rule = _traced_jvp(params) if "jvp_jaxpr_fun" in params else _traced_vjp(params)
     except Exception as error:  # the user's rule fails, or is not for tracing
         raise UncacheableError("a rule that cannot be traced") from error
-    _around.shallow = True
     try:
+        _around.shallow = True
         key = rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
     finally:
         _around.shallow = False
@@ -399,11 +399,12 @@ def _in_rule(params: dict[str, Any], look: Callable[[_Rule, dict[str, Any]], Any
         if known == key:
             return stand_in or ("itself", depth)
     stand_in = {}
-    _around.rules.append((key, stand_in))
+    depth = len(_around.rules)
     try:
+        _around.rules.append((key, stand_in))
         return look(rule, stand_in)
     finally:
-        _around.rules.pop()
+        del _around.rules[depth:]
 
 
 def _traced_jvp(params: dict[str, Any]) -> _Rule:

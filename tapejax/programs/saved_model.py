@@ -1,9 +1,12 @@
 """``tf.saved_model``: variables and compiled functions on disk, to be loaded where the Python code is not.
 
 A saved model is a directory: ``saved_model.json`` describes the objects and what the functions take and return;
-``variables.npz`` holds the arrays; ``functions/`` the programs, exported by `jax.export` (StableHLO). A program comes with its
+``variables-*.npz`` holds the arrays; ``functions/`` the programs, exported by `jax.export` (StableHLO). A program comes with its
 derivatives: its pullback, and the pullback of that, are programs too. Loading reads data only: nothing of a file is executed,
 but for programs, by XLA, when they are called.
+
+The other files are named after their content, and the description, which lists them, takes the place of the former one in one
+step. So a directory always holds a whole model: the former one until the new one is complete.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import io
 import itertools
 import json
 import logging
+import math
 import os
 import re
 import zipfile
@@ -26,6 +30,7 @@ import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
+from numpy.lib import format as format_
 
 from ..core import jaxprs, recorder
 from ..core._jax import eval_jaxpr
@@ -46,6 +51,7 @@ __all__ = ["SaveOptions", "contains_saved_model", "load", "save"]
 logger = logging.getLogger("tapejax")
 
 MANIFEST = "saved_model.json"
+MANIFEST_BYTES = 1 << 28  # no description is longer
 FORMAT = "tapejax.saved_model"
 VERSION = 1
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -141,7 +147,7 @@ class _Saver:
             )
         for node, path, function in self._functions:
             node.update(self._function(function, path))
-        self._files["variables.npz"] = _npz(self._arrays)
+        self._file("variables-{}.npz", _npz(self._arrays))
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -151,7 +157,13 @@ class _Saver:
             "dtypes": {name: np.dtype(x.dtype).name for name, x in self._arrays.items()},
             "files": {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in self._files.items()},
         }
-        _write(folder, self._files, json.dumps(manifest, indent=1).encode())
+        _write(folder, self._files, json.dumps(manifest | {"sha256": _digest(manifest)}, indent=1).encode())
+
+    def _file(self, pattern: str, data: bytes) -> str:
+        """The name under which a file with this content is written: the pattern with a part of its digest."""
+        name = pattern.format(hashlib.sha256(data).hexdigest()[:16])
+        self._files[name] = data
+        return name
 
     # ---- objects ----
 
@@ -323,10 +335,7 @@ class _Saver:
         levels, reason = _exported(closed, program.staged.outputs, orders)
         if orders == 0:
             reason = "it has a custom gradient, and was saved without (SaveOptions(experimental_custom_gradients=True) keeps it)"
-        names = []
-        for data in levels:
-            names.append(f"functions/{len(self._files)}.stablehlo")
-            self._files[names[-1]] = data
+        names = [self._file("functions/{}.stablehlo", data) for data in levels]
         return program, {"files": names, "reason": reason}
 
 
@@ -499,28 +508,36 @@ class _Loader:
     def __init__(self, folder: Path):
         self._folder = folder
         self._manifest = _read_manifest(folder)
-        self._data = {name: self._file(name, *check) for name, check in self._manifest["files"].items()}
-        self._arrays = _arrays(self._data["variables.npz"], self._manifest["dtypes"], folder)
         self._made: dict[int, Any] = {}
 
     def load(self) -> Any:
         try:
+            self._data = {name: self._file(name, *check) for name, check in self._manifest["files"].items()}
+            (variables,) = [name for name in self._data if name.startswith("variables")]
+            self._arrays = _arrays(self._data[variables], self._manifest["dtypes"], variables)
             root = self._node(0)
             root.signatures = {key: self._node(i) for key, i in self._manifest["signatures"].items()}
             return root
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise _damaged(self._folder, f"{MANIFEST} does not make sense ({error!r})") from error
+        except (
+            ArithmeticError,
+            AssertionError,
+            AttributeError,
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise _damaged(self._folder, f"{MANIFEST} does not make sense ({_short(error)})") from error
 
     def _file(self, name: str, size: int, digest: str) -> bytes:
         path = self._folder / name
-        if not re.fullmatch(r"variables\.npz|functions/\d+\.stablehlo", name):
+        if not re.fullmatch(r"variables(-[0-9a-f]{16})?\.npz|functions/[0-9a-f]+\.stablehlo", name):
             raise _damaged(self._folder, f"{MANIFEST} names a file {name!r}")
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise _damaged(self._folder, f"{name} is missing") from None
-        if len(data) != size:
-            raise _damaged(self._folder, f"{name} has {len(data)} bytes, where {size} were written")
+        if not path.is_file():  # a pipe, or a device, has no end
+            raise _damaged(self._folder, f"{name} is missing")
+        if (found := path.stat().st_size) != size:
+            raise _damaged(self._folder, f"{name} has {found} bytes, where {size} were written")
+        data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:
             raise _damaged(self._folder, f"{name} is not what was written")
         return data
@@ -585,13 +602,15 @@ class _Loader:
         for name in names:
             try:
                 exported = export.deserialize(bytearray(self._data[name]))
-                exported.mlir_module()
+                asks = _CALLBACK.search(exported.mlir_module())
             except Exception as error:
                 written = self._manifest.get("jax")
                 raise OSError(
                     f"JAX {jax.__version__} cannot read {name} of the saved model in {self._folder}, which JAX {written} wrote: "
                     f"{str(error).splitlines()[0]}. A JAX reads what the same or an older version wrote."
                 ) from error
+            if asks:
+                raise _damaged(self._folder, f"{name} calls {asks[0]}, which `save` never writes")
             if jax.default_backend() not in [_PLATFORM_NAMES.get(p, p) for p in exported.platforms]:
                 raise OSError(
                     f"The saved model in {self._folder} was exported for {', '.join(exported.platforms)}; this is a "
@@ -602,6 +621,8 @@ class _Loader:
 
 
 _PLATFORM_NAMES = {"cuda": "gpu", "rocm": "gpu"}
+# How XLA calls Python: by an address that a program has in it.
+_CALLBACK = re.compile(r"\b\w*python\w*callback\w*")
 
 
 class LoadedFunction:
@@ -861,26 +882,42 @@ def _npz(arrays: dict[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _arrays(data: bytes, dtypes: dict[str, str], folder: Path) -> dict[str, np.ndarray]:
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as found:
-            out = {name: found[name] for name in dtypes}
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise _damaged(folder, f"variables.npz cannot be read ({error})") from error
-    for name, x in out.items():
-        if x.dtype.name != dtypes[name]:
-            out[name] = x.view(np.dtype(getattr(ml_dtypes, dtypes[name])))
+def _arrays(data: bytes, dtypes: dict[str, str], file: str) -> dict[str, np.ndarray]:
+    """The arrays in an archive of `_npz`'s.
+
+    NumPy would make room for whatever shape a file claims, and unpack what is packed: here arrays are views of `data`.
+    """
+    out = {}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = [archive.getinfo(f"{name}.npy") for name in dtypes]
+        if any(x.compress_type != zipfile.ZIP_STORED for x in members) or sum(x.file_size for x in members) > len(data):
+            raise ValueError(f"{file} is packed")
+        for (name, dtype), info in zip(dtypes.items(), members, strict=True):
+            member = io.BytesIO(archive.read(info))
+            header = {(1, 0): format_.read_array_header_1_0, (2, 0): format_.read_array_header_2_0}
+            shape, by_columns, stored = header[format_.read_magic(member)](member)
+            content = member.getbuffer()[member.tell() :]
+            if stored.hasobject or math.prod(shape) * stored.itemsize != content.nbytes:
+                raise ValueError(f"{file} has an array {name} of shape {shape} and {stored} in {content.nbytes} bytes")
+            x: np.ndarray = np.ndarray(shape, stored, content, order="F" if by_columns else "C")
+            out[name] = x if x.dtype.name == dtype else x.view(np.dtype(getattr(ml_dtypes, dtype)))
     return out
 
 
 def _write(folder: Path, files: dict[str, bytes], manifest: bytes) -> None:
     (folder / "functions").mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)  # it is written last: without it there is no saved model
-    for old in (folder / "functions").glob("*.stablehlo"):
-        old.unlink()
-    for name, data in files.items():
-        (folder / name).write_bytes(data)
-    (folder / MANIFEST).write_bytes(manifest)
+    for name, data in (*files.items(), (MANIFEST, manifest)):
+        draft = folder / f".{Path(name).name}.draft"
+        draft.write_bytes(data)
+        os.replace(draft, folder / name)
+    for pattern in ("variables*.npz", "functions/*.stablehlo", ".*.draft"):
+        for old in folder.glob(pattern):
+            if old.relative_to(folder).as_posix() not in files:
+                old.unlink()
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -892,20 +929,27 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
                 "rebuild the model from its variables."
             )
         raise FileNotFoundError(f"SavedModel file does not exist at: {path}")
+    if (size := path.stat().st_size) > MANIFEST_BYTES:
+        raise _damaged(folder, f"{MANIFEST} has {size} bytes")
     try:
         manifest = json.loads(path.read_bytes())
-    except (ValueError, UnicodeDecodeError) as error:
-        raise _damaged(folder, f"{MANIFEST} is no JSON ({error})") from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged(folder, f"{MANIFEST} is no JSON ({_short(error)})") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise OSError(f"{path} was not written by tapejax.saved_model.save")
     if manifest.get("version") != VERSION:
         raise OSError(
             f"{path} has version {manifest.get('version')!r} of the format; this tapejax reads version {VERSION}"
         )
-    missing = {"nodes", "signatures", "dtypes", "files"} - set(manifest)
-    if missing or "variables.npz" not in manifest["files"]:
-        raise _damaged(folder, f"{MANIFEST} lacks {', '.join(sorted(missing)) or 'variables.npz'}")
+    if missing := {"nodes", "signatures", "dtypes", "files"} - set(manifest):
+        raise _damaged(folder, f"{MANIFEST} lacks {', '.join(sorted(missing))}")
+    if manifest.pop("sha256", None) not in (None, _digest(manifest)):
+        raise _damaged(folder, f"{MANIFEST} is not what was written")
     return manifest
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error)[:300]}"
 
 
 def _damaged(folder: Path, what: str) -> OSError:

@@ -4,13 +4,19 @@ A checkpoint is a directory that Orbax writes: ``values`` holds the arrays, ``ob
 others as attributes, and which of them were variables. Restoring walks the graph and the program's objects side by side, from
 the root, by the names of attributes. What the program does not have yet is remembered and given its value as soon as it
 comes into being. Nothing of a file is executed: it is JSON and arrays.
+
+A checkpoint that is written anew is complete under another name before it takes the former one's place, which is two steps:
+where a program was stopped between them, the former one is found under the name that it was given in the first.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import logging
+import math
+import operator
 import os
 import re
 import shutil
@@ -52,6 +58,7 @@ logger = logging.getLogger("tapejax")
 
 FORMAT = "tapejax.checkpoint"
 VERSION = 1
+OBJECTS_BYTES = 1 << 28  # no description of objects is longer
 
 
 class CheckpointOptions:
@@ -237,11 +244,33 @@ def _write(root: Any, prefix: str) -> None:
     _require_outside()
     ocp = _orbax()
     nodes, arrays = _graph(root)
-    items = {"objects": ocp.args.JsonSave({"format": FORMAT, "version": VERSION, "nodes": nodes})}
+    items = {
+        "objects": ocp.args.JsonSave({"format": FORMAT, "version": VERSION, "nodes": nodes, "sha256": _digest(nodes)})
+    }
     if arrays:
         items["values"] = ocp.args.PyTreeSave(arrays)
+    path = Path(os.path.abspath(prefix))
+    draft, former = path.with_name(f".{path.name}.new"), _former(path)
     with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
-        checkpointer.save(os.path.abspath(prefix), args=ocp.args.Composite(**items), force=True)
+        checkpointer.save(draft, args=ocp.args.Composite(**items), force=True)
+    if not jax.process_index():
+        if path.exists():
+            shutil.rmtree(former, ignore_errors=True)
+            os.rename(path, former)
+        os.rename(draft, path)
+        shutil.rmtree(former, ignore_errors=True)
+    if jax.process_count() > 1:
+        from jax.experimental import multihost_utils
+
+        multihost_utils.sync_global_devices(f"tapejax checkpoint {path}")
+
+
+def _former(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+def _digest(nodes: list[dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps(nodes, sort_keys=True).encode()).hexdigest()
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
@@ -259,6 +288,8 @@ def _read(prefix: str, values: bool = True) -> tuple[list[dict[str, Any]], dict[
       DataLossError: there is something else, or it is damaged.
     """
     path = Path(os.path.abspath(prefix))
+    if not path.exists() and _is_checkpoint(_former(path)):
+        path = _former(path)
     if not path.exists():
         if Path(f"{path}.index").exists():
             raise DataLossError(
@@ -276,43 +307,66 @@ def _read(prefix: str, values: bool = True) -> tuple[list[dict[str, Any]], dict[
             else "it is something else"
         )
         raise DataLossError(f"{prefix} is no checkpoint that tapejax.train wrote: {hint}")
+    for folder, _, files in os.walk(path):  # a pipe, or a device, has no end
+        if odd := [name for name in files if not os.path.isfile(os.path.join(folder, name))]:
+            raise _damaged(path, f"{odd[0]} is no file")
+    nodes = _read_objects(path, prefix)
+    saved = {node["variable"]["array"]: node["variable"] for node in nodes if "array" in node.get("variable", ())}
+    arrays = _read_arrays(path, saved) if values and saved else {}
+    for name, array in arrays.items():
+        if saved[name]["crc32"] not in (None, _checksum(array)):
+            raise _damaged(path, f"{saved[name]['key']} is not what was written: its checksum differs")
+    return nodes, arrays
+
+
+def _read_objects(path: Path, prefix: str) -> list[dict[str, Any]]:
+    file = path / "objects" / "metadata"
+    if (size := file.stat().st_size) > OBJECTS_BYTES:
+        raise _damaged(path, f"its objects have {size} bytes")
+    try:
+        found = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"its objects are no JSON ({_short(error)})") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise DataLossError(f"{prefix} was written by Orbax, but not by tapejax.train: use orbax.checkpoint to read it")
+    if found.get("version") != VERSION:
+        raise DataLossError(
+            f"{prefix} has version {found.get('version')!r} of the format; this tapejax reads {VERSION}"
+        )
+    try:
+        nodes = _checked(found["nodes"])
+    except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise _damaged(path, f"its objects do not make sense ({_short(error)})") from error
+    if found.get("sha256", None) not in (None, _digest(nodes)):
+        raise _damaged(path, "its objects are not what was written")
+    return nodes
+
+
+def _read_arrays(path: Path, saved: dict[str, dict[str, Any]]) -> dict[str, np.ndarray]:
     ocp = _orbax()
-    with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
-        found = _restored(checkpointer, path, objects=ocp.args.JsonRestore())["objects"]
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise DataLossError(
-                f"{prefix} was written by Orbax, but not by tapejax.train: use orbax.checkpoint to read it"
-            )
-        if found.get("version") != VERSION:
-            raise DataLossError(
-                f"{prefix} has version {found.get('version')!r} of the format; this tapejax reads {VERSION}"
-            )
-        try:
-            nodes = _checked(found["nodes"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise _damaged(path, f"its objects do not make sense ({error!r})") from error
-        saved = {node["variable"]["array"]: node["variable"] for node in nodes if "array" in node.get("variable", ())}
-        if not values or not saved:
-            return nodes, {}
-        as_numpy = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in saved}
-        arrays = _restored(checkpointer, path, values=ocp.args.PyTreeRestore(restore_args=as_numpy))["values"]
+    as_numpy = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in saved}
+    try:
+        # The shapes first: Orbax makes room for whatever the files claim.
+        claimed = ocp.PyTreeCheckpointHandler().metadata(path / "values").tree
+        for name, variable in saved.items():
+            if name not in claimed or list(claimed[name].shape) != variable["shape"]:
+                raise _damaged(path, f"{variable['key']} is missing, or not what was written")
+        with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+            values = ocp.args.PyTreeRestore(restore_args=as_numpy)
+            arrays = checkpointer.restore(path, args=ocp.args.Composite(values=values))["values"]
+    except DataLossError:
+        raise
+    except Exception as error:  # whatever Orbax and TensorStore say of files that are missing or cut off
+        raise _damaged(path, f"Orbax cannot read it ({_short(error)})") from error
     for name, variable in saved.items():
         array = arrays.get(name)
         if array is None or list(array.shape) != variable["shape"] or array.dtype.name != variable["dtype"]:
             raise _damaged(path, f"{variable['key']} is missing, or not what was written")
-        if variable["crc32"] not in (None, _checksum(array)):
-            raise _damaged(path, f"{variable['key']} is not what was written: its checksum differs")
-    return nodes, arrays
+    return arrays
 
 
-def _restored(checkpointer: Any, path: Path, **items: Any) -> Any:
-    ocp = _orbax()
-    try:
-        return checkpointer.restore(path, args=ocp.args.Composite(**items))
-    except Exception as error:  # whatever Orbax and TensorStore say of files that are missing or cut off
-        raise _damaged(
-            path, f"Orbax cannot read it ({type(error).__name__}: {str(error).splitlines()[0][:300]})"
-        ) from error
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).split(chr(10))[0][:300]}"
 
 
 def _checked(nodes: Any) -> list[dict[str, Any]]:
@@ -324,9 +378,12 @@ def _checked(nodes: Any) -> list[dict[str, Any]]:
             if not isinstance(child, int) or not 0 <= child < len(nodes):
                 raise ValueError(f"there is no object {child!r}")
         if (variable := node.get("variable")) is not None:
-            variable["key"], variable["shape"], np.dtype(_dtype(variable["dtype"]))
+            variable["key"], _dtype(variable["dtype"])
+            size = math.prod(map(operator.index, variable["shape"]))
             if "array" in variable:
                 variable["crc32"]
+            elif size:
+                raise ValueError(f"there is no array for {variable['key']}")
     return nodes
 
 
@@ -811,7 +868,8 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike, latest_filename: str | 
     if state is None:
         return None
     path = state.model_checkpoint_path
-    if os.path.exists(path) or os.path.exists(f"{path}.index"):  # TensorFlow's: `restore` says what it is
+    # A file with this ending is TensorFlow's: `restore` says what it is.
+    if os.path.exists(path) or _former(Path(path)).exists() or os.path.exists(f"{path}.index"):
         return path
     logger.error("Couldn't find the checkpoint %s, which is said to be the latest", path)
     return None

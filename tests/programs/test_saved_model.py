@@ -1,6 +1,9 @@
 """`tapejax.saved_model`: in a new process, with nothing of the Python code; damaged directories; what is in the files."""
 
+import hashlib
+import io
 import json
+import os
 import pickle
 import shutil
 import subprocess
@@ -163,10 +166,9 @@ def test_third_derivatives_are_not_there(saved):
 def test_the_files_are_data(saved):
     _, folder = saved
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-    assert names[-2:] == ["saved_model.json", "variables.npz"] and all(
-        name.endswith(".stablehlo") for name in names[:-2]
-    )
-    with zipfile.ZipFile(folder / "variables.npz") as archive:
+    assert names[-2] == "saved_model.json" and names[-1].startswith("variables-")
+    assert all(name.endswith(".stablehlo") for name in names[:-2])
+    with zipfile.ZipFile(_variables(folder)) as archive:
         assert all(name.endswith(".npy") for name in archive.namelist())
 
 
@@ -184,52 +186,86 @@ def test_nothing_is_unpickled(saved, tmp_path, monkeypatch):
     copy = tmp_path / "evil"
     shutil.copytree(folder, copy)
     monkeypatch.undo()
-    np.savez(copy / "variables.npz", v0=np.array([print], dtype=object))
+    names = json.loads((copy / "saved_model.json").read_text())["dtypes"]
+    np.savez(_variables(copy), **{name: np.array([print], dtype=object) for name in names})
     _restamp(copy)
-    with pytest.raises(OSError, match=r"variables\.npz"):
+    with pytest.raises(OSError, match=r"variables.*npz has an array v0 of shape \(1,\) and object"):
         tf.saved_model.load(copy)
 
 
-def _restamp(folder):
-    import hashlib
+def _variables(folder):
+    (file,) = folder.glob("variables-*.npz")
+    return file
 
+
+def _programs(folder):
+    return sorted(folder.glob("functions/*.stablehlo"))
+
+
+def _restamp(folder, change=lambda manifest: None):
+    """Digests that fit the files as they are now, as somebody writes them who means to deceive."""
     manifest = json.loads((folder / "saved_model.json").read_text())
-    data = (folder / "variables.npz").read_bytes()
-    manifest["files"]["variables.npz"] = [len(data), hashlib.sha256(data).hexdigest()]
+    for name in manifest["files"]:
+        data = (folder / name).read_bytes()
+        manifest["files"][name] = [len(data), hashlib.sha256(data).hexdigest()]
+    change(manifest)
+    manifest.pop("sha256")
     (folder / "saved_model.json").write_text(json.dumps(manifest))
 
 
 def _edit(**changes):
-    def edit(folder):
-        manifest = json.loads((folder / "saved_model.json").read_text())
-        manifest.update(changes)
-        (folder / "saved_model.json").write_text(json.dumps(manifest))
-
-    return edit
+    return lambda folder: _restamp(folder, lambda manifest: manifest.update(changes))
 
 
-def _truncate(name):
-    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:100])
+def _truncate(file):
+    file.write_bytes(file.read_bytes()[:100])
 
 
-def _flip(folder):
-    data = bytearray((folder / "variables.npz").read_bytes())
-    data[len(data) // 2] ^= 1
-    (folder / "variables.npz").write_bytes(data)
+def _flip(file, where=0.5):
+    data = bytearray(file.read_bytes())
+    data[int(len(data) * where)] ^= 1
+    file.write_bytes(data)
+
+
+def _pipe(file):
+    file.unlink()
+    os.mkfifo(file)
+
+
+def _bomb(folder):
+    """A member of an archive that claims to be far larger than the archive."""
+    names = json.loads((folder / "saved_model.json").read_text())["dtypes"]
+    np.savez_compressed(_variables(folder), **{name: np.zeros(1 << 22, "float32") for name in names})
+    _restamp(folder)
+
+
+def _absurd(folder):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": (1 << 40,)})
+    with zipfile.ZipFile(_variables(folder), "w") as archive:
+        for name in json.loads((folder / "saved_model.json").read_text())["dtypes"]:
+            archive.writestr(f"{name}.npy", header.getvalue())
+    _restamp(folder)
 
 
 DAMAGE = {
-    "truncated variables": (_truncate("variables.npz"), "100 bytes"),
-    "changed variables": (_flip, "not what was written"),
-    "truncated program": (_truncate("functions/1.stablehlo"), r"functions/1\.stablehlo has 100 bytes"),
-    "missing program": (lambda folder: (folder / "functions/2.stablehlo").unlink(), "missing"),
-    "truncated manifest": (_truncate("saved_model.json"), "no JSON"),
+    "truncated variables": (lambda folder: _truncate(_variables(folder)), "100 bytes"),
+    "changed variables": (lambda folder: _flip(_variables(folder)), "not what was written"),
+    "truncated program": (lambda folder: _truncate(_programs(folder)[1]), r"functions/\w+\.stablehlo has 100 bytes"),
+    "missing program": (lambda folder: _programs(folder)[2].unlink(), "missing"),
+    "a pipe": (lambda folder: _pipe(_programs(folder)[0]), "missing"),
+    "a bomb": (_bomb, "is packed"),
+    "an absurd size": (_absurd, "shape"),
+    "truncated manifest": (lambda folder: _truncate(folder / "saved_model.json"), "no JSON"),
+    "nested too deeply": (lambda folder: (folder / "saved_model.json").write_text("[" * 100_000), "no JSON"),
+    "a tuple in itself": (_edit(nodes=[{"kind": "tuple", "children": [[0, 0]]}]), "does not make sense"),
+    "too long": (lambda folder: os.truncate(folder / "saved_model.json", 1 << 40), "bytes"),
     "another format": (_edit(format="other"), "not written by"),
     "a list": (lambda folder: (folder / "saved_model.json").write_text("[]"), "not written by"),
     "a later version": (_edit(version=99), "version 99"),
     "no nodes": (_edit(nodes=[]), "does not make sense"),
     "odd nodes": (_edit(nodes=[{"kind": "exec"}]), "does not make sense"),
-    "a file outside": (_edit(files={"../../etc/passwd": [1, ""], "variables.npz": [1, ""]}), "names a file"),
+    "a file outside": (_edit(files={"../../etc/passwd": [1, ""]}), "names a file"),
     "a model of TensorFlow": (
         lambda folder: ((folder / "saved_model.json").unlink(), (folder / "saved_model.pb").write_bytes(b"")),
         "TensorFlow",
@@ -245,6 +281,18 @@ def test_damaged_and_foreign_directories(saved, tmp_path, name):
     shutil.copytree(folder, copy)
     damage(copy)
     with pytest.raises(OSError, match=says):
+        tf.saved_model.load(copy)
+
+
+def test_a_changed_description(saved, tmp_path):
+    """Another letter in the name of an attribute, say, is JSON still."""
+    _, folder = saved
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    text = (copy / "saved_model.json").read_text()
+    assert '"calls"' in text
+    (copy / "saved_model.json").write_text(text.replace('"calls"', '"calms"'))
+    with pytest.raises(OSError, match="saved_model.json is not what was written"):
         tf.saved_model.load(copy)
 
 
