@@ -8,9 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from .core import recorder
-from .core import sweep as derivatives
 from .core._jax import current_trace, under
 from .core.program import extract, is_inexact
+from .core.schedule import push_forward
 from .tape import UnconnectedGradients, _accessed, _no_source, _no_target, _source_arrays, _unconnected, logger
 from .values import nest
 from .values.structures import Leaf, Structure, is_variable
@@ -103,7 +103,7 @@ class ForwardAccumulator:
         if inside:  # its own products are not its business, as in TensorFlow
             self._stop()
         try:
-            found = under(current_trace(), derivatives.push_forward, program, values, tangents)
+            found = under(current_trace(), push_forward, program, values, tangents)
         finally:
             if inside:
                 self._active = recorder.start(self._recording)

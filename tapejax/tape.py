@@ -11,7 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .core import recorder
+from .core import jacobian as jacobians
+from .core import recorder, schedule
 from .core import sweep as derivatives
 from .core._jax import Tracer, current_trace, under
 from .core.program import Program, extract, is_inexact
@@ -261,7 +262,7 @@ class GradientTape:
         end, wanted = _one_target(target), Structure(sources, _no_source)
         unconnected = _unconnected(unconnected_gradients)
         self._before_derivative("jacobian")
-        found = _derivatives(recording, [end], wanted, derivatives.jacobian)
+        found = _derivatives(recording, [end], wanted, jacobians.jacobian)
         if not self._persistent:
             self._use_up()
         if logger.isEnabledFor(logging.DEBUG):
@@ -324,7 +325,7 @@ class GradientTape:
                 f"Need first dimension of target shape ({end.array.shape}) and source shape ({start.array.shape}) to match."
             )
         self._before_derivative("batch_jacobian")
-        found = _derivatives(recording, [end], structure, derivatives.batch_jacobian)
+        found = _derivatives(recording, [end], structure, jacobians.batch_jacobian)
         if not self._persistent:
             self._use_up()
         shape = end.array.shape + start.array.shape[1:]
@@ -589,7 +590,7 @@ def _gradients(
 ) -> list[Any]:
     def pull_back(program: Program, values: Sequence[Any]) -> list[Any]:
         ends = None if cotangents is None else [conjugate(x) for x in cotangents]
-        return derivatives.pull_back(program, values, ends)
+        return schedule.pull_back(program, values, ends)
 
     found = _derivatives(recording, targets, sources, pull_back)
     return [x if x is None else _where(leaf.array, x) for leaf, x in zip(sources.leaves, found, strict=True)]

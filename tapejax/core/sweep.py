@@ -1,9 +1,8 @@
-"""Derivatives of a program: JAX's transformations, applied to its steps or to all of it."""
+"""Reverse and forward mode: each step of a program through `jax.vjp` or `jax.jvp` at its recorded inputs."""
 
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,12 +11,11 @@ import jax.numpy as jnp
 
 from . import jaxprs, recorder
 from .cache import Cache
-from .program import Chunk, Program, Step, chunks, extract
+from .program import Program, Step, extract
 from .recorder import Op, Recording
 from .rules import differentiable, forget_on_registration, runs_python
 
 CACHED_PULLBACKS = 4096
-CACHED_SWEEPS = 256
 
 
 # ---- the reverse sweep ----------------------------------------------------------------------------------------------
@@ -44,7 +42,7 @@ def sweep_steps(
     """
 
     def add(slot: int, x: Any) -> None:
-        ct[slot] = recorder.apply(_add, ct[slot], x) if slot in ct else x
+        ct[slot] = recorder.apply(add_cotangents, ct[slot], x) if slot in ct else x
 
     for slot, x in zip(program.targets, cotangents, strict=True):
         if slot is not None:
@@ -77,7 +75,7 @@ def _pull_own(step: Step, values: Sequence[Any], ct: dict[int, Any]) -> list[Any
     return [back[i] for i in step.wanted]
 
 
-def _add(x: Any, y: Any) -> Any:
+def add_cotangents(x: Any, y: Any) -> Any:
     return x + y
 
 
@@ -89,19 +87,6 @@ def _cached_by_op(make: Any) -> Any:
     def cached(op: Op, *args: Any) -> Op:
         return make(op, *args) if runs_python(op) else kept.get((op, *args), make, op, *args)
 
-    forget_on_registration(kept.clear)
-    return cached
-
-
-def _cached(make: Any) -> Any:
-    """Keeps what `make(*args)` gives."""
-    kept = Cache(CACHED_SWEEPS, recorder.compare_ops)
-
-    @functools.wraps(make)
-    def cached(*args: Any) -> Op:
-        return kept.get(args, make, *args)
-
-    cached.cache_clear = kept.clear  # type: ignore[attr-defined]
     forget_on_registration(kept.clear)
     return cached
 
@@ -157,7 +142,7 @@ def push(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> li
     tangent: dict[int, Any] = {}
 
     def add(slot: int, x: Any) -> None:
-        tangent[slot] = recorder.apply(_add, tangent[slot], x) if slot in tangent else x
+        tangent[slot] = recorder.apply(add_cotangents, tangent[slot], x) if slot in tangent else x
 
     for slot, x in zip(program.sources, tangents, strict=True):
         if slot is not None and x is not None:
@@ -191,7 +176,7 @@ def _push_own(step: Step, values: Sequence[Any], tangents: dict[int, Any]) -> li
     back = recorder.also(recording, step.op.pull, cotangents)
     reached = [i for i in tangents if back[i] is not None]
     program, read = extract(recording, [back[i] for i in reached], cotangents)
-    out = pull_back(program, read, [tangents[i] for i in reached])
+    out = sweep(program, read, [tangents[i] for i in reached])
     return [out[j] for j in step.present]
 
 
@@ -226,263 +211,8 @@ def _pulls_only(at: Any, primals: Sequence[Any]) -> bool:
 
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 
-# Columns (or rows) of a Jacobian are computed together as far as what they need fits into this, or into half the result.
-CHUNK_BYTES = 2 << 20
-
-
-def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -> list[Any]:
-    """For each source the derivative of every element of the one target: an array of shape ``target.shape + source.shape``.
-
-    Reverse mode (as `jax.jacrev`: the pullback under `vmap`) takes a pass for each element of the target, forward mode
-    (as `jax.jacfwd`: the pushforward under `vmap`) one for each element of the sources; the fewer passes win.
-    """
-    target = _target(program, values)
-    connected = [slot for slot in program.sources if slot is not None]
-    if target is None or not connected:
-        return [None] * len(program.sources)
-    if mode is None:
-        passes = sum(values[slot].size for slot in dict.fromkeys(connected))
-        # forward mode knows a complex derivative in one direction of two
-        forward = passes < target.size and not any([jnp.iscomplexobj(x) for x in values])
-        mode = "forward" if forward else "reverse"
-    rows = {"reverse": _reverse_rows, "forward": _forward_columns}
-    other = "forward" if mode == "reverse" else "reverse"
-    try:
-        found = _run_whole(("jacobian", mode), program, values, rows[mode])
-    except (LookupError, TypeError, ValueError, NotImplementedError) as error:
-        try:  # a while_loop goes forward only, a custom_vjp backward only
-            found = _run_whole(("jacobian", other), program, values, rows[other])
-        except Exception:
-            raise error from None
-    return list(found)
-
-
-def batch_jacobian(program: Program, values: Sequence[Any]) -> list[Any]:
-    """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
-    if program.targets[0] is None:
-        return [None] * len(program.sources)
-    return list(_run_whole(("batch_jacobian",), program, values, _batch_rows))
-
-
-def _run_whole(name: tuple, program: Program, values: Sequence[Any], rows: Any) -> list[Any]:
-    if any([runs_python(step.op) for step in program.steps]) or len(program.steps) > COMPILE_AT_MOST * 8:
-        return rows(program, values)
-    return recorder.run(_whole_rows(name, program, rows), values)
-
-
-@_cached
-def _whole_rows(name: tuple, program: Program, rows: Any) -> Op:
-    return Op(name[0], lambda *values: rows(program, values), key=(*name, program))
-
-
-def _target(program: Program, values: Sequence[Any]) -> Any:
-    """The value of a program's one target; None where it is not connected."""
-    (slot,) = program.targets
-    return None if slot is None else values[slot]
-
-
-def _one_hot(index: Any, like: Any) -> Any:
-    return jax.nn.one_hot(index, like.size, dtype=like.dtype).reshape(like.shape)
-
-
-def _reverse_rows(program: Program, values: Sequence[Any]) -> list[Any]:
-    target = _target(program, values)
-
-    def row(index: Any) -> list[Any]:
-        return sweep(program, values, [_one_hot(index, target)])
-
-    found = _map_chunks(row, target.size, program, values, target.size * _source_bytes(program, values))
-    return [None if x is None else x.reshape(target.shape + x.shape[1:]) for x in found]
-
-
-def _source_bytes(program: Program, values: Sequence[Any]) -> int:
-    return sum(values[slot].nbytes for slot in program.sources if slot is not None)
-
-
-def _forward_columns(program: Program, values: Sequence[Any]) -> list[Any]:
-    target = _target(program, values)
-    found: list[Any] = []
-    for position, slot in enumerate(program.sources):
-        if slot is None:
-            found.append(None)
-            continue
-        source = values[slot]
-
-        def column(index: Any, position: int = position, source: Any = source) -> Any:
-            tangents: list[Any] = [None] * len(program.sources)
-            tangents[position] = _one_hot(index, source)
-            (out,) = push(program, values, tangents)
-            return jnp.zeros_like(target) if out is None else out
-
-        columns = _map_chunks(column, source.size, program, values, source.size * target.nbytes, axis=-1)
-        found.append(columns.reshape(target.shape + source.shape))
-    return found
-
-
-def _batch_rows(program: Program, values: Sequence[Any]) -> list[Any]:
-    target = _target(program, values)
-    outs = jax.ShapeDtypeStruct(target.shape[1:], target.dtype)
-
-    def row(index: Any) -> list[Any]:
-        return sweep(program, values, [jnp.broadcast_to(_one_hot(index, outs), target.shape)])
-
-    found = _map_chunks(row, outs.size, program, values, outs.size * _source_bytes(program, values))
-    return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in found]
-
-
-def _map_chunks(row: Any, count: int, program: Program, values: Sequence[Any], result_bytes: int, axis: int = 0) -> Any:
-    """`row` of every index below `count`, stacked: at once under `vmap`, or chunk after chunk where memory asks for it."""
-    carried = {step.ins[i] for step in program.steps for i in step.wanted}
-    each = max(1, sum(values[slot].nbytes for slot in carried))
-    chunk = max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
-    rows = jax.vmap(row, out_axes=axis)
-    if chunk >= count:
-        return rows(jnp.arange(count))
-
-    def fill(i: Any, found: Any) -> Any:  # in place: `lax.map` would stack the chunks first, and hold all of it twice
-        start = jnp.minimum(i * chunk, count - chunk)
-        part = rows(start + jnp.arange(chunk))
-        return jax.tree.map(lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, axis), found, part)
-
-    shapes = jax.eval_shape(rows, jnp.arange(count))
-    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    return jax.lax.fori_loop(0, -(-count // chunk), fill, empty)
-
 
 # ---- how to run it --------------------------------------------------------------------------------------------------
-
-# A whole program compiles in a time that grows with its length; beyond this many steps the stall would be felt.
-COMPILE_AT_MOST = 128
-# Compiling a program whole costs about as much as compiling this share of its steps one by one (README, "Speed").
-WHOLE_PER_STEP = 1 / 4
-# For every so many programs that were compiled whole in vain, the next must have come back once more: a loop of ever new
-# lengths is not worth a compile for each.
-PATIENCE = 8
-CACHED_PROGRAMS = 4096
-
-_sightings: OrderedDict[Program, int] = OrderedDict()
-_kinds: OrderedDict[Any, int] = OrderedDict()
-_unproved: set[int] = set()  # programs that were compiled whole and have not come back yet
-
-
-def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any] | None = None) -> list[Any]:
-    """The sources' cotangents (None where not connected), by the way of running that stalls the user least.
-
-    They are pulled back from the targets' `cotangents`, by default ones. A program is compiled whole when it comes back, or
-    at once if its parts would have to be compiled anyway. A long one that repeats itself is run chunk by chunk, each of
-    which comes back. What was never seen but is made of known parts runs step by step and compiles nothing.
-    """
-    if not _compile_whole(program, values):
-        if cotangents is None:
-            cotangents = [
-                None if slot is None else recorder.apply(jnp.ones_like, values[slot]) for slot in program.targets
-            ]
-        long = len(program.steps) > COMPILE_AT_MOST and not any([runs_python(step.op) for step in program.steps])
-        if long and (parts := chunks(program)):
-            return _sweep_chunks(program, parts, values, cotangents)
-        return sweep(program, values, cotangents)
-    if cotangents is None:  # ones that are made inside cost no call
-        back = iter(recorder.run(_whole(program, True), values))
-    else:
-        ends = [x for slot, x in zip(program.targets, cotangents, strict=True) if slot is not None]
-        back = iter(recorder.run(_whole(program, False), (*values, *ends)))
-    return [None if slot is None else next(back) for slot in program.sources]
-
-
-def _sweep_chunks(
-    program: Program, parts: Sequence[Chunk], values: Sequence[Any], cotangents: Sequence[Any]
-) -> list[Any]:
-    ct: dict[int, Any] = {}
-
-    def add(slot: int, x: Any) -> None:
-        ct[slot] = recorder.apply(_add, ct[slot], x) if slot in ct else x
-
-    for slot, x in zip(program.targets, cotangents, strict=True):
-        if slot is not None:
-            add(slot, x)
-    known = len(values)
-    for part in reversed(parts):
-        if not all([slot in ct for slot in part.targets]):
-            return sweep(program, values, cotangents)  # nothing came back to some value: only step by step tells
-        read = [values[slot] if slot < known else None for slot in part.read]
-        back = pull_back(part.program, read, [ct[slot] for slot in part.targets])
-        first_own = len(part.sources) - part.own
-        for i, (slot, x) in enumerate(zip(part.sources, back, strict=True)):
-            if x is not None and i < first_own:
-                add(slot, x)
-            elif x is not None:
-                ct[slot] = x
-    return [None if slot is None else ct.get(slot) for slot in program.sources]
-
-
-def push_forward(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    """The targets' tangents (None where not connected), run as `pull_back` runs the reverse sweep."""
-    if not _compile_whole(program, values):
-        return push(program, values, tangents)
-    starts = [x for slot, x in zip(program.sources, tangents, strict=True) if slot is not None]
-    return list(recorder.run(_whole_push(program), (*values, *starts)))
-
-
-def _compile_whole(program: Program, values: Sequence[Any]) -> bool:
-    if len(program.steps) <= 1 or any([runs_python(step.op) for step in program.steps]):
-        return False
-    if not recorder.eager():
-        return True  # inside jit, vmap or grad nothing is compiled here
-    if len(program.steps) > COMPILE_AT_MOST:
-        return False
-    before = _remember(_sightings, program)
-    if before < 0:
-        _unproved.discard(hash(program))
-        return True
-    if before:
-        worth = before > len(_unproved) // PATIENCE
-    else:
-        kinds = {(*step[3:], step.op, *(_kind(values[slot]) for slot in step.ins)) for step in program.steps}
-        fresh = sum(not _remember(_kinds, kind) for kind in kinds)
-        worth = fresh >= len(program.steps) * WHOLE_PER_STEP
-    if worth:
-        _sightings[program] = -1
-        if len(_unproved) >= CACHED_SWEEPS:
-            _unproved.clear()
-        _unproved.add(hash(program))
-    return worth
-
-
-def _kind(value: Any) -> Any:
-    return (value.shape, value.dtype) if isinstance(value, jax.Array) else type(value)
-
-
-def _remember(counts: OrderedDict, key: Any) -> int:
-    """How often `key` was seen before; the least recently seen are forgotten."""
-    before = counts.pop(key, 0)
-    counts[key] = before + 1 if before >= 0 else before
-    if len(counts) > CACHED_PROGRAMS:
-        counts.popitem(last=False)
-    return before
-
-
-@_cached
-def _whole(program: Program, from_ones: bool) -> Op:
-    connected = [slot for slot in program.targets if slot is not None]
-
-    def whole(*flat: Any) -> list[Any]:
-        split = len(flat) if from_ones else len(flat) - len(connected)
-        ends = iter([jnp.ones_like(flat[slot]) for slot in connected] if from_ones else flat[split:])
-        cotangents = [None if slot is None else next(ends) for slot in program.targets]
-        return [x for x in sweep(program, flat[:split], cotangents) if x is not None]
-
-    return Op("gradient", whole, key=("sweep", program, from_ones))
-
-
-@_cached
-def _whole_push(program: Program) -> Op:
-    def whole(*flat: Any) -> list[Any]:
-        split = len(flat) - sum(slot is not None for slot in program.sources)
-        starts = iter(flat[split:])
-        tangents = [None if slot is None else next(starts) for slot in program.sources]
-        return push(program, flat[:split], tangents)  # None for a target that is not connected
-
-    return Op("jvp", whole, key=("push", program))
 
 
 # ---- as a function --------------------------------------------------------------------------------------------------

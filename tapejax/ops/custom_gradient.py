@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from ..core import recorder
-from ..core import sweep as derivatives
 from ..core._jax import eval_jaxpr
 from ..core.program import extract, is_inexact
 from ..core.recorder import Op, Recording
+from ..core.schedule import pull_back
 from ..values import nest
 from ..values.errors import InvalidArgumentError
 from ..values.structures import conjugate, is_variable, leaf_of
@@ -273,7 +273,7 @@ def recompute_grad(f: Callable) -> Callable:
                 recording.watch(x)
             targets = recorder.also(recording, again, *fresh)
             program, read = extract(recording, targets, fresh)
-            return [None] * len(flat) + derivatives.pull_back(program, read, cotangents)
+            return [None] * len(flat) + pull_back(program, read, cotangents)
 
         name = getattr(f, "__name__", "recompute_grad")
         if recorder.eager():  # as Python, once more

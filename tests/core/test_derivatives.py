@@ -10,8 +10,8 @@ from jax.test_util import check_grads
 from plain_jax import CASES
 
 import tapejax as tf
-from tapejax.core import recorder, rules
-from tapejax.core import sweep as derivatives
+from tapejax.core import jacobian as jacobians
+from tapejax.core import recorder, rules, schedule
 
 
 def draw(*shape, seed=0):
@@ -66,7 +66,7 @@ def program_of(name):
 def test_jacobian(name, mode, monkeypatch):
     """Of the function by hand and of the one that the tape hands out, by either mode of JAX's; the second is cached."""
     function, sources = program_of(name)
-    monkeypatch.setattr(derivatives, "jacobian", functools.partial(derivatives.jacobian, mode=mode))
+    monkeypatch.setattr(jacobians, "jacobian", functools.partial(jacobians.jacobian, mode=mode))
     for _ in range(2):
         tape, y = recorded(function, *sources)
         found = tape.jacobian(y, sources)
@@ -157,13 +157,14 @@ def test_inside_transformations():
 def modes(monkeypatch):
     """The ways in which Jacobians were computed since: their Ops and the arrays that they ran on."""
     seen = []
-    run = derivatives._run_whole
+    run = jacobians._run_rows
+    modes = {jacobians._reverse_rows: ("reverse",), jacobians._forward_columns: ("forward",)}
 
     def spy(name, program, values, rows):
-        seen.append((name, derivatives._whole_rows(name, program, rows), values))
+        seen.append(((name, *modes.get(rows, ())), schedule.compiled(name, rows, program), values))
         return run(name, program, values, rows)
 
-    monkeypatch.setattr(derivatives, "_run_whole", spy)
+    monkeypatch.setattr(jacobians, "_run_rows", spy)
     return seen
 
 
@@ -244,8 +245,8 @@ def test_the_first_error_is_raised():
 def test_chunks(budget, monkeypatch):
     """Row by row, or in chunks of which the last is not full: the same."""
     wide, tall, x, ten, three = draw(7, 10), draw(11, 3), draw(4, 5), draw(10, seed=1), draw(3, seed=1)
-    monkeypatch.setattr(derivatives, "CHUNK_BYTES", budget)
-    derivatives._whole_rows.cache_clear()
+    monkeypatch.setattr(jacobians, "CHUNK_BYTES", budget)
+    schedule._compiled.clear()
     tape, y = recorded(lambda x: jnp.tanh(wide @ x), ten)
     assert_close(tape.jacobian(y, ten), jax.jacrev(lambda x: jnp.tanh(wide @ x))(ten))
     tape, y = recorded(lambda x: jnp.tanh(tall @ x), three)
@@ -256,14 +257,14 @@ def test_chunks(budget, monkeypatch):
         hessian_by_tape(lambda x: jnp.sum(x**3) * x[0, 0])(x),
         jax.hessian(lambda x: jnp.sum(x**3) * x[0, 0])(x),
     )
-    derivatives._whole_rows.cache_clear()
+    schedule._compiled.clear()
 
 
 @pytest.mark.parametrize("budget", [1, 40])
 def test_chunks_are_differentiable(budget, monkeypatch):
     """An outer tape goes through the loop over chunks, either way."""
-    monkeypatch.setattr(derivatives, "CHUNK_BYTES", budget)
-    derivatives._whole_rows.cache_clear()
+    monkeypatch.setattr(jacobians, "CHUNK_BYTES", budget)
+    schedule._compiled.clear()
     for shape in [(4, 6), (6, 4)]:
         w = draw(*shape)
 
@@ -273,7 +274,7 @@ def test_chunks_are_differentiable(budget, monkeypatch):
         x = draw(shape[1])
         tape, y = recorded(lambda x, penalty=penalty: penalty(x, jacobian_by_tape), x)
         assert_close(tape.gradient(y, x), jax.grad(lambda x, penalty=penalty: penalty(x, jax.jacrev))(x), 1e-4)
-    derivatives._whole_rows.cache_clear()
+    schedule._compiled.clear()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tapejax as tf
-from tapejax.core import sweep as derivatives
+from tapejax.core import jacobian, schedule
 
 SIZE = 3
 MIX = jnp.asarray(np.random.default_rng(0).uniform(-0.7, 0.7, (SIZE, SIZE)), jnp.float32)
@@ -178,11 +178,11 @@ def running(how: str):
     """Whole programs at once, or entry by entry, or as tapejax decides."""
     patch = pytest.MonkeyPatch()
     if how == "entry by entry":
-        patch.setattr(derivatives, "_compile_whole", lambda *_: False)
-        patch.setattr(derivatives, "_run_whole", lambda name, program, values, rows: rows(program, values))
+        patch.setattr(schedule, "_worth_compiling", lambda *_: False)
+        patch.setattr(jacobian, "_run_rows", lambda name, program, values, rows: rows(program, *values))
     elif how == "whole":
-        whole = derivatives._compile_whole
-        patch.setattr(derivatives, "_compile_whole", lambda p, v: whole(p, v) or len(p.steps) > 1)
+        whole = schedule._worth_compiling
+        patch.setattr(schedule, "_worth_compiling", lambda p, v: whole(p, v) or len(p.steps) > 1)
     try:
         yield
     finally:

@@ -13,8 +13,7 @@ from jax.experimental import io_callback
 from plain_jax import CASES, Case
 
 import tapejax as tf
-from tapejax.core import recorder
-from tapejax.core import sweep as derivatives
+from tapejax.core import recorder, schedule
 
 
 def floats(tree):
@@ -89,7 +88,7 @@ def test_gradient(case):
 
 @named(lambda case: True)
 def test_gradient_entry_by_entry(case, monkeypatch):
-    monkeypatch.setattr(derivatives, "COMPILE_AT_MOST", 0)
+    monkeypatch.setattr(schedule, "COMPILE_AT_MOST", 0)
     sources, _ = split(case.arguments())
     assert_same(gradient_by_tape(case)(sources), expected_gradient(case.name), case.tolerance)
 

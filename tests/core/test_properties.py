@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import tapejax as tf
-from tapejax.core import recorder
-from tapejax.core import sweep as derivatives
+from tapejax.core import recorder, schedule
 from tapejax.values import tensor as values
 
 settings.register_profile(
@@ -325,7 +324,7 @@ def test_gradient(door, program, seed):
 def test_gradient_step_by_step(door, program, seed):
     xs = arguments(seed)
     tape, results = record(program, xs, door)
-    with mock.patch.object(derivatives, "COMPILE_AT_MOST", 0):
+    with mock.patch.object(schedule, "COMPILE_AT_MOST", 0):
         assert_agree(tape.gradient(results[-1], results), expected_gradients(program, xs))
 
 
@@ -335,7 +334,7 @@ def test_whole_and_step_by_step_are_connected_alike(program, seed):
     found = []
     for door in (through_jax, through_apply, through_tensorflow):
         for limit in (0, 10**6):
-            with mock.patch.object(derivatives, "COMPILE_AT_MOST", limit):
+            with mock.patch.object(schedule, "COMPILE_AT_MOST", limit):
                 tape, results = record(program, arguments(seed), door)
                 found.append([x is None for x in tape.gradient(results[-1], results)])
     assert all(f == found[0] for f in found)

@@ -19,7 +19,7 @@ import pytest
 from jax import lax
 
 import tapejax as tf
-from tapejax.core import jaxprs, program, recorder
+from tapejax.core import jaxprs, program, recorder, schedule
 from tapejax.core import sweep as derivatives
 from tapejax.core.cache import Cache
 
@@ -59,12 +59,12 @@ def caches():
     """The number of things remembered between tapes."""
     return sum(
         len(cache)
-        for module in (recorder, jaxprs, program, derivatives)
+        for module in (recorder, jaxprs, program, derivatives, schedule)
         for cache in vars(module).values()
         if isinstance(cache, (dict, set, weakref.WeakKeyDictionary, Cache))
     ) + sum(
         function.cache_info().currsize
-        for module in (recorder, jaxprs, program, derivatives)
+        for module in (recorder, jaxprs, program, derivatives, schedule)
         for function in vars(module).values()
         if hasattr(function, "cache_info")
     )
@@ -165,10 +165,10 @@ def with_rule_over(factor):
 def test_caches_are_bounded(monkeypatch):
     """Programs of ever new structure do not pile up."""
     limit = 50
-    monkeypatch.setattr(derivatives, "CACHED_PROGRAMS", limit)
+    monkeypatch.setattr(schedule, "CACHED_PROGRAMS", limit)
     stored = {
         (module.__name__, name): cache
-        for module in (program, derivatives, jaxprs, recorder)
+        for module in (program, derivatives, schedule, jaxprs, recorder)
         for name, cache in vars(module).items()
         if name.startswith("_") and name.islower() and isinstance(cache, (dict, set, Cache)) and "__" not in name
     }
@@ -213,7 +213,7 @@ def compiles():
 @pytest.fixture
 def fresh_process(monkeypatch):
     """The more programs were compiled whole, the more often the next must come back first: forget those of other tests."""
-    monkeypatch.setattr(derivatives, "_unproved", set())
+    monkeypatch.setattr(schedule, "_unused_compiles", set())
 
 
 def test_counting_works():

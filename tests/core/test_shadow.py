@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 import tapejax as tf
-from tapejax.core import cache, jaxprs, program, recorder
+from tapejax.core import cache, jaxprs, program, recorder, schedule
 from tapejax.core import sweep as derivatives
 from tapejax.core.cache import Cache, ShadowError
 from tapejax.core.shadow import difference
@@ -104,7 +104,7 @@ def pullbacks():
 
 
 def test_a_wrong_pullback_is_found(monkeypatch):
-    monkeypatch.setattr(derivatives, "COMPILE_AT_MOST", 0)
+    monkeypatch.setattr(schedule, "COMPILE_AT_MOST", 0)
     x = jnp.arange(3.0) + 1
     step(x)
     assert corrupt(pullbacks(), wrong)

@@ -12,7 +12,7 @@ from plain_jax import CASES
 from test_plain_jax import split
 
 import tapejax as tf
-from tapejax.core import sweep as derivatives
+from tapejax.core import schedule
 
 
 def line_of(function, text):
@@ -25,7 +25,7 @@ def line_of(function, text):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_replays_to_the_gradient(case, monkeypatch):
-    monkeypatch.setattr(derivatives, "COMPILE_AT_MOST", 0)  # so that the two run the very same compiled pieces
+    monkeypatch.setattr(schedule, "COMPILE_AT_MOST", 0)  # so that the two run the very same compiled pieces
     sources, rebuild = split(case.arguments())
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(sources)

@@ -1,0 +1,132 @@
+"""Jacobians: a sweep under `jax.vmap`, in the mode that takes fewer passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from . import recorder
+from .program import Program
+from .rules import runs_python
+from .schedule import COMPILE_AT_MOST, compiled
+from .sweep import push, sweep
+
+# Columns (or rows) of a Jacobian are computed together as far as what they need fits into this, or into half the result.
+CHUNK_BYTES = 2 << 20
+
+
+def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -> list[Any]:
+    """For each source the derivative of every element of the one target: an array of shape ``target.shape + source.shape``.
+
+    Reverse mode (as `jax.jacrev`: the pullback under `vmap`) takes a pass for each element of the target, forward mode
+    (as `jax.jacfwd`: the pushforward under `vmap`) one for each element of the sources; the fewer passes win.
+    """
+    target = _target(program, values)
+    connected = [slot for slot in program.sources if slot is not None]
+    if target is None or not connected:
+        return [None] * len(program.sources)
+    if mode is None:
+        passes = sum(values[slot].size for slot in dict.fromkeys(connected))
+        # forward mode knows a complex derivative in one direction of two
+        forward = passes < target.size and not any([jnp.iscomplexobj(x) for x in values])
+        mode = "forward" if forward else "reverse"
+    rows = {"reverse": _reverse_rows, "forward": _forward_columns}
+    other = "forward" if mode == "reverse" else "reverse"
+    try:
+        found = _run_rows("jacobian", program, values, rows[mode])
+    except (LookupError, TypeError, ValueError, NotImplementedError) as error:
+        try:  # a while_loop goes forward only, a custom_vjp backward only
+            found = _run_rows("jacobian", program, values, rows[other])
+        except Exception:
+            raise error from None
+    return list(found)
+
+
+def batch_jacobian(program: Program, values: Sequence[Any]) -> list[Any]:
+    """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
+    if program.targets[0] is None:
+        return [None] * len(program.sources)
+    return list(_run_rows("batch_jacobian", program, values, _batch_rows))
+
+
+def _run_rows(name: str, program: Program, values: Sequence[Any], rows: Any) -> list[Any]:
+    if any([runs_python(step.op) for step in program.steps]) or len(program.steps) > COMPILE_AT_MOST * 8:
+        return rows(program, *values)
+    return recorder.run(compiled(name, rows, program), values)
+
+
+def _target(program: Program, values: Sequence[Any]) -> Any:
+    """The value of a program's one target; None where it is not connected."""
+    (slot,) = program.targets
+    return None if slot is None else values[slot]
+
+
+def _one_hot(index: Any, like: Any) -> Any:
+    return jax.nn.one_hot(index, like.size, dtype=like.dtype).reshape(like.shape)
+
+
+def _reverse_rows(program: Program, *values: Any) -> list[Any]:
+    target = _target(program, values)
+
+    def row(index: Any) -> list[Any]:
+        return sweep(program, values, [_one_hot(index, target)])
+
+    found = _map_chunks(row, target.size, program, values, target.size * _source_bytes(program, values))
+    return [None if x is None else x.reshape(target.shape + x.shape[1:]) for x in found]
+
+
+def _source_bytes(program: Program, values: Sequence[Any]) -> int:
+    return sum(values[slot].nbytes for slot in program.sources if slot is not None)
+
+
+def _forward_columns(program: Program, *values: Any) -> list[Any]:
+    target = _target(program, values)
+    found: list[Any] = []
+    for position, slot in enumerate(program.sources):
+        if slot is None:
+            found.append(None)
+            continue
+        source = values[slot]
+
+        def column(index: Any, position: int = position, source: Any = source) -> Any:
+            tangents: list[Any] = [None] * len(program.sources)
+            tangents[position] = _one_hot(index, source)
+            (out,) = push(program, values, tangents)
+            return jnp.zeros_like(target) if out is None else out
+
+        columns = _map_chunks(column, source.size, program, values, source.size * target.nbytes, axis=-1)
+        found.append(columns.reshape(target.shape + source.shape))
+    return found
+
+
+def _batch_rows(program: Program, *values: Any) -> list[Any]:
+    target = _target(program, values)
+    outs = jax.ShapeDtypeStruct(target.shape[1:], target.dtype)
+
+    def row(index: Any) -> list[Any]:
+        return sweep(program, values, [jnp.broadcast_to(_one_hot(index, outs), target.shape)])
+
+    found = _map_chunks(row, outs.size, program, values, outs.size * _source_bytes(program, values))
+    return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in found]
+
+
+def _map_chunks(row: Any, count: int, program: Program, values: Sequence[Any], result_bytes: int, axis: int = 0) -> Any:
+    """`row` of every index below `count`, stacked: at once under `vmap`, or chunk after chunk where memory asks for it."""
+    carried = {step.ins[i] for step in program.steps for i in step.wanted}
+    each = max(1, sum(values[slot].nbytes for slot in carried))
+    chunk = max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
+    rows = jax.vmap(row, out_axes=axis)
+    if chunk >= count:
+        return rows(jnp.arange(count))
+
+    def fill(i: Any, found: Any) -> Any:  # in place: `lax.map` would stack the chunks first, and hold all of it twice
+        start = jnp.minimum(i * chunk, count - chunk)
+        part = rows(start + jnp.arange(chunk))
+        return jax.tree.map(lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, axis), found, part)
+
+    shapes = jax.eval_shape(rows, jnp.arange(count))
+    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    return jax.lax.fori_loop(0, -(-count // chunk), fill, empty)

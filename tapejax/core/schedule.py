@@ -1,0 +1,155 @@
+"""How a program's sweep is run: compiled as one, in chunks, or step by step, whichever makes the user wait least."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from . import recorder
+from .cache import Cache
+from .program import Chunk, Program, chunks
+from .recorder import Op
+from .rules import forget_on_registration, runs_python
+from .sweep import add_cotangents, push, sweep
+
+CACHED_SWEEPS = 256
+
+
+# A whole program compiles in a time that grows with its length; beyond this many steps the stall would be felt.
+COMPILE_AT_MOST = 128
+# Compiling a program whole costs about as much as compiling this share of its steps one by one (README, "Speed").
+WHOLE_PER_STEP = 1 / 4
+# For every so many programs that were compiled whole in vain, the next must have come back once more: a loop of ever new
+# lengths is not worth a compile for each.
+COMPILES_PER_PENALTY = 8
+CACHED_PROGRAMS = 4096
+
+_sightings: OrderedDict[Program, int] = OrderedDict()
+_kinds: OrderedDict[Any, int] = OrderedDict()
+_unused_compiles: set[int] = set()  # programs that were compiled whole and have not come back yet
+
+
+def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any] | None = None) -> list[Any]:
+    """The sources' cotangents (None where not connected), by the way of running that stalls the user least.
+
+    They are pulled back from the targets' `cotangents`, by default ones. A program is compiled whole when it comes back, or
+    at once if its parts would have to be compiled anyway. A long one that repeats itself is run chunk by chunk, each of
+    which comes back. What was never seen but is made of known parts runs step by step and compiles nothing.
+    """
+    if not _worth_compiling(program, values):
+        if cotangents is None:
+            cotangents = [
+                None if slot is None else recorder.apply(jnp.ones_like, values[slot]) for slot in program.targets
+            ]
+        long = len(program.steps) > COMPILE_AT_MOST and not any([runs_python(step.op) for step in program.steps])
+        if long and (parts := chunks(program)):
+            return _sweep_chunks(program, parts, values, cotangents)
+        return sweep(program, values, cotangents)
+    if cotangents is None:  # ones that are made inside cost no call
+        back = iter(recorder.run(compiled("gradient", _gradient, program, True), values))
+    else:
+        ends = [x for slot, x in zip(program.targets, cotangents, strict=True) if slot is not None]
+        back = iter(recorder.run(compiled("gradient", _gradient, program, False), (*values, *ends)))
+    return [None if slot is None else next(back) for slot in program.sources]
+
+
+def _sweep_chunks(
+    program: Program, parts: Sequence[Chunk], values: Sequence[Any], cotangents: Sequence[Any]
+) -> list[Any]:
+    ct: dict[int, Any] = {}
+
+    def add(slot: int, x: Any) -> None:
+        ct[slot] = recorder.apply(add_cotangents, ct[slot], x) if slot in ct else x
+
+    for slot, x in zip(program.targets, cotangents, strict=True):
+        if slot is not None:
+            add(slot, x)
+    known = len(values)
+    for part in reversed(parts):
+        if not all([slot in ct for slot in part.targets]):
+            return sweep(program, values, cotangents)  # nothing came back to some value: only step by step tells
+        read = [values[slot] if slot < known else None for slot in part.read]
+        back = pull_back(part.program, read, [ct[slot] for slot in part.targets])
+        first_own = len(part.sources) - part.own
+        for i, (slot, x) in enumerate(zip(part.sources, back, strict=True)):
+            if x is not None and i < first_own:
+                add(slot, x)
+            elif x is not None:
+                ct[slot] = x
+    return [None if slot is None else ct.get(slot) for slot in program.sources]
+
+
+def push_forward(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """The targets' tangents (None where not connected), run as `pull_back` runs the reverse sweep."""
+    if not _worth_compiling(program, values):
+        return push(program, values, tangents)
+    starts = [x for slot, x in zip(program.sources, tangents, strict=True) if slot is not None]
+    return list(recorder.run(compiled("jvp", _jvp, program), (*values, *starts)))
+
+
+def _worth_compiling(program: Program, values: Sequence[Any]) -> bool:
+    if len(program.steps) <= 1 or any([runs_python(step.op) for step in program.steps]):
+        return False
+    if not recorder.eager():
+        return True  # inside jit, vmap or grad nothing is compiled here
+    if len(program.steps) > COMPILE_AT_MOST:
+        return False
+    before = _remember(_sightings, program)
+    if before < 0:
+        _unused_compiles.discard(hash(program))
+        return True
+    if before:
+        worth = before > len(_unused_compiles) // COMPILES_PER_PENALTY
+    else:
+        kinds = {(*step[3:], step.op, *(_kind(values[slot]) for slot in step.ins)) for step in program.steps}
+        fresh = sum(not _remember(_kinds, kind) for kind in kinds)
+        worth = fresh >= len(program.steps) * WHOLE_PER_STEP
+    if worth:
+        _sightings[program] = -1
+        if len(_unused_compiles) >= CACHED_SWEEPS:
+            _unused_compiles.clear()
+        _unused_compiles.add(hash(program))
+    return worth
+
+
+def _kind(value: Any) -> Any:
+    return (value.shape, value.dtype) if isinstance(value, jax.Array) else type(value)
+
+
+def _remember(counts: OrderedDict, key: Any) -> int:
+    """How often `key` was seen before; the least recently seen are forgotten."""
+    before = counts.pop(key, 0)
+    counts[key] = before + 1 if before >= 0 else before
+    if len(counts) > CACHED_PROGRAMS:
+        counts.popitem(last=False)
+    return before
+
+
+_compiled = Cache(CACHED_SWEEPS, recorder.compare_ops)
+forget_on_registration(_compiled.clear)
+
+
+def compiled(name: str, run: Callable, program: Program, *how: Any) -> Op:
+    """The operation ``values -> run(program, *how, *values)``, compiled as one. `run` is a function of a module."""
+    key = run, program, *how
+    return _compiled.get(key, lambda: Op(name, functools.partial(run, program, *how), key=key))
+
+
+def _gradient(program: Program, from_ones: bool, *flat: Any) -> list[Any]:
+    connected = [slot for slot in program.targets if slot is not None]
+    split = len(flat) if from_ones else len(flat) - len(connected)
+    ends = iter([jnp.ones_like(flat[slot]) for slot in connected] if from_ones else flat[split:])
+    cotangents = [None if slot is None else next(ends) for slot in program.targets]
+    return [x for x in sweep(program, flat[:split], cotangents) if x is not None]
+
+
+def _jvp(program: Program, *flat: Any) -> list[Any]:
+    split = len(flat) - sum(slot is not None for slot in program.sources)
+    starts = iter(flat[split:])
+    tangents = [None if slot is None else next(starts) for slot in program.sources]
+    return push(program, flat[:split], tangents)  # None for a target that is not connected
