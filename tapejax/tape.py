@@ -643,17 +643,22 @@ def _source_arrays(recording: recorder.Recording, leaves: Sequence[Leaf]) -> tup
     arrays, owner = [], []
     for i, leaf in enumerate(leaves):
         _, read = recording.variables.get(id(leaf.value), (None, None))
-        for array in read.values() if read else [leaf.array]:
+        for array in read.values() if read else [_held(recording, leaf)]:
             arrays.append(array)
             owner.append(i)
     return arrays, owner
+
+
+def _held(recording: recorder.Recording, leaf: Leaf) -> Any:
+    """The array of a source; of another library's variable what it held before jitted calls returned it unchanged."""
+    return recording.origins.get(id(leaf.array), leaf.array) if is_variable(leaf.value) else leaf.array
 
 
 def _accessed(recording: recorder.Recording, leaves: Sequence[Leaf]) -> list[Any]:
     if not recording.watch_accessed:
         return []
     return [
-        leaf.array
+        _held(recording, leaf)
         for leaf in leaves
         if is_variable(leaf.value) and not isinstance(leaf.value, Variable) and getattr(leaf.value, "trainable", True)
     ]

@@ -10,7 +10,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from jax._src import config, core, linear_util
+import jax
+from jax._src import config, core, custom_derivatives, linear_util, stages
+from jax._src.interpreters import mlir
+from jax._src.named_sharding import UNSPECIFIED  # noqa: F401  # what a jit has where no sharding is asked for
 
 Jaxpr: Any = core.Jaxpr
 ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
@@ -23,6 +26,14 @@ jaxpr_as_fun = core.jaxpr_as_fun
 wrap_init = linear_util.wrap_init
 # All settings that decide what tracing a function gives, as one hashable value: part of the key of JAX's own caches.
 trace_context = config.trace_context
+
+
+def has_lowering(primitive: Any) -> bool:
+    """Whether `primitive` can be compiled, on one platform at least."""
+    return primitive in mlir._lowerings or any(
+        primitive in rules for rules in mlir._platform_specific_lowerings.values()
+    )
+
 
 # An interrupt (SIGINT) comes through Python between any two calls. JAX's context managers, and its `set_trace`, are Python:
 # stopped half-way they leave another trace behind. The two calls below are C. In a `finally` clause, one in the `finally` of
@@ -121,3 +132,48 @@ def hide(kind: Any) -> None:
 
     public.get_opaque_trace_state = get_opaque_trace_state
     _hidden.add(kind)
+
+
+# Where JAX asks whether a program is being traced, to refuse what would be part of it: the mesh is a setting, not a part.
+_MESHES = "jax._src.sharding_impls"
+_adapted = False
+
+
+def adapt(kind: Any, recording: Callable[[], bool]) -> None:
+    """Puts three of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
+
+    * ``jax.set_mesh`` and ``jax.sharding.get_mesh`` are refused while a program is traced. Under `kind` none is.
+    * ``jax.closure_convert`` finds the values closed over with respect to which a derivative may be taken: among tracers.
+    * A function compiled ahead of time runs without a trace. JAX lets it refuse tracers; `kind` notes the call.
+
+    `recording` tells whether values are recorded here.
+    """
+    global _adapted
+    if _adapted:
+        return
+    _adapted = True
+    clean, perturbed, call = core.trace_state_clean, custom_derivatives._maybe_perturbed, stages.Compiled.__call__
+
+    @functools.wraps(clean)
+    def trace_state_clean() -> bool:
+        trace = current_trace()
+        if type(trace) is not kind or sys._getframe(1).f_globals.get("__name__") != _MESHES:
+            return clean()
+        return under(trace.outer, clean)
+
+    @functools.wraps(perturbed)
+    def maybe_perturbed(x: Any) -> bool:
+        concrete = isinstance(x, jax.Array) and not isinstance(x, core.Tracer)
+        return (jax.numpy.issubdtype(x.dtype, jax.numpy.inexact) and recording()) if concrete else perturbed(x)
+
+    @functools.wraps(call)
+    def call_compiled(compiled: Any, *args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        if type(trace) is not kind:
+            return call(compiled, *args, **kwargs)
+        outputs = under(trace.outer, call, compiled, *args, **kwargs)
+        trace.note_compiled(jax.tree.leaves((args, kwargs)), jax.tree.leaves(outputs))
+        return outputs
+
+    core.trace_state_clean, custom_derivatives._maybe_perturbed = trace_state_clean, maybe_perturbed
+    stages.Compiled.__call__ = call_compiled  # type: ignore[method-assign]

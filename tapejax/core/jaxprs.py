@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from . import cache, canonical, shadow
-from ._jax import ClosedJaxpr, Literal, eval_jaxpr, trace_context, wrap_init
+from ._jax import UNSPECIFIED, ClosedJaxpr, Literal, eval_jaxpr, has_lowering, trace_context, wrap_init
 from .cache import Cache
 from .canonical import JAXPR_TYPES as _JAXPR_TYPES
 from .canonical import Identity, UncacheableError, open_jaxpr
@@ -29,6 +29,9 @@ from .canonical import Identity, UncacheableError, open_jaxpr
 CACHED_STRUCTURES = 4096
 
 JIT = ("jit", "pjit")
+# The primitives of functions with rules of their own, and the parameter that traces the rule.
+RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk"}
+_EVALUATED = frozenset(("checkpoint", "remat2", *RULES))
 
 
 def _consts(jaxpr: Any) -> Sequence[Any]:
@@ -57,11 +60,32 @@ def is_plain_jit(params: dict[str, Any]) -> bool:
     asked = (*params["in_shardings"], *params["out_shardings"])
     return (
         not any(params["donated_invars"])
-        and all(type(x).__name__ == "UnspecifiedValue" for x in asked)
+        and all(x is UNSPECIFIED for x in asked)
         and all(x is None for x in (*params["in_layouts"], *params["out_layouts"]))
         and not params["compiler_options_kvs"]
         and not params["keep_unused"]
     )
+
+
+def forwarded_inputs(params: dict[str, Any]) -> dict[int, int]:
+    """Which outputs of a call are inputs returned unchanged, and which inputs these are; without the donated ones."""
+    jaxpr = open_jaxpr(params["jaxpr"])
+    position = {v: i for i, v in enumerate(jaxpr.invars)}
+    donated = params.get("donated_invars") or [False] * len(position)
+    found = ((j, position.get(v)) for j, v in enumerate(jaxpr.outvars) if not isinstance(v, Literal))
+    return {j: i for j, i in found if i is not None and not donated[i]}
+
+
+def compiles(jaxpr: Any) -> bool:
+    """Whether XLA can compile what JAX would evaluate operation by operation: `jaxpr`, and rules and checkpoints in it."""
+    return all(primitive_compiles(eqn.primitive, eqn.params) for eqn in open_jaxpr(jaxpr).eqns)
+
+
+def primitive_compiles(primitive: Any, params: dict[str, Any]) -> bool:
+    """Whether XLA can compile a primitive: one that has nothing but a Python implementation runs on values alone."""
+    if primitive.name in _EVALUATED:
+        return all(map(compiles, _inner(params)))
+    return has_lowering(primitive)
 
 
 def contains(jaxpr: Any, name: str) -> bool:
@@ -86,9 +110,9 @@ _constants: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def constants(jaxpr: Any) -> dict[int, Any]:
-    """The arrays (or outer tracers) that `jaxpr` closes over, at any depth at which `lift` reaches them.
+    """The arrays (or outer tracers) that `jaxpr` closes over, by the identity that they have there, at any depth.
 
-    By the identity that they have there; a NumPy array, which can change, as a copy of what it was when first seen.
+    A NumPy array, which can change, is given as a copy of what it was when first seen, if it is where `lift` reaches it.
     """
     try:
         return _constants[jaxpr]
@@ -99,8 +123,8 @@ def constants(jaxpr: Any) -> dict[int, Any]:
         values = [*_consts(jaxpr), *[v.val for v in atoms if isinstance(v, Literal)]]
         found = {id(c): canonical.snapshot(c) for c in values if _is_array(c)}
         for eqn in inner.eqns:
-            if eqn.primitive.name in _REBUILD:
-                found |= constants_of(eqn.params)
+            reached = eqn.primitive.name in _REBUILD
+            found |= {k: c for k, c in constants_of(eqn.params).items() if reached or isinstance(c, jax.Array)}
         _constants[jaxpr] = found
         return found
 
@@ -139,9 +163,44 @@ def evaluate_equation(eqn: Any, args: Sequence[Any], lifted: dict[int, Any]) -> 
 
 
 def _bind_lifted(primitive: Any, params: dict[str, Any], args: Sequence[Any], lifted: dict[int, Any]) -> Any:
-    if constants_of(params) and primitive.name in _REBUILD:
+    arrays = constants_of(params)
+    given = [lifted.get(key, x) for key, x in arrays.items()]
+    if arrays and primitive.name in JIT and not is_plain_jit(params):
+        return primitive.bind(*given, *args, **with_inputs(params, arrays))
+    if arrays and primitive.name in _REBUILD:
         return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, _consts(body), xs, lifted))
+    closed_over = without_derivative(params.get("name", primitive.name))
+    for x in given:
+        closed_over(x)
+    if primitive.name in RULES:
+        count = params["num_consts"]
+        args = [*map(closed_over, args[:count]), *args[count:]]
     return primitive.bind(*args, **primitive.get_bind_params(params))
+
+
+def without_closure(fn: Callable, name: str, positions: tuple[int, ...]) -> Callable:
+    """`fn` without a derivative with respect to the inputs at `positions`, which it closes over: custom rules give none."""
+    if not positions:
+        return fn
+    closed_over = without_derivative(name)
+    return lambda *inputs: fn(*[closed_over(x) if i in positions else x for i, x in enumerate(inputs)])
+
+
+def without_derivative(name: str) -> Callable[[Any], Any]:
+    """The identity, for an array that an operation of that `name` closes over and cannot be differentiated with respect to."""
+
+    @jax.custom_vjp
+    def closed_over(x: Any) -> Any:
+        return x
+
+    def refuse(x: Any) -> Any:
+        raise LookupError(
+            f"gradient registry has no entry for: {name} with respect to an array that it closes over. Its rule is for the "
+            "arguments of its function: pass the array as one (jax.closure_convert finds them)."
+        )
+
+    closed_over.defvjp(refuse, refuse)
+    return closed_over
 
 
 # Control flow whose bodies close over arrays, written anew with JAX's public functions, which pass closed-over values on
@@ -175,6 +234,31 @@ def _checkpoint(p, args, body):
     return jax.checkpoint(partial(body, p["jaxpr"]), prevent_cse=p["prevent_cse"], policy=p["policy"])(*args)
 
 
+def _linear_solve(p, args, body):
+    ends = [*itertools.accumulate(p["const_lengths"])]
+    *consts, b = [list(args[i:j]) for i, j in itertools.pairwise((0, *ends, len(args)))]
+    has_aux = len(p["jaxprs"].solve.out_avals) > len(b)
+
+    def function(jaxpr, given, with_aux=has_aux):
+        def of_the_last(*xs):
+            out = body(jaxpr, *given, *xs[-1])
+            return (out[: len(b)], out[len(b) :]) if with_aux else out
+
+        return jaxpr and of_the_last
+
+    matvec, vecmat, solve, transpose_solve = p["jaxprs"]
+    return jax.tree.leaves(
+        jax.lax.custom_linear_solve(
+            function(matvec, consts[0], False),
+            b,
+            function(solve, consts[2]),
+            function(transpose_solve, consts[3]),
+            symmetric=vecmat is matvec,
+            has_aux=has_aux,
+        )
+    )
+
+
 _REBUILD: dict[str, Callable] = {
     "jit": lambda p, args, body: body(p["jaxpr"], *args),
     "pjit": lambda p, args, body: body(p["jaxpr"], *args),
@@ -183,7 +267,15 @@ _REBUILD: dict[str, Callable] = {
     "cond": _cond,
     "checkpoint": _checkpoint,
     "remat2": _checkpoint,
+    "custom_linear_solve": _linear_solve,
 }
+
+
+def with_inputs(params: dict[str, Any], arrays: dict[int, Any]) -> dict[str, Any]:
+    """The parameters of a ``jit`` with `arrays`, that it closes over, as further inputs in front: placed wherever they are."""
+    each = {"in_shardings": UNSPECIFIED, "in_layouts": None, "donated_invars": False}
+    more = {name: (value,) * len(arrays) + tuple(params[name]) for name, value in each.items()}
+    return params | more | {"jaxpr": intern(lift_jaxpr(params["jaxpr"], arrays))}
 
 
 def lift(primitive: Any, params: dict[str, Any], args: Sequence[Any], arrays: dict[int, Any]) -> Any:
@@ -244,17 +336,52 @@ def rebind(primitive: Any, subfuns: Sequence[Any], params: dict[str, Any]) -> Ca
     return bind
 
 
+def within_transformation(subfuns: Sequence[Any]) -> bool:
+    """Whether a transformation (`jax.vmap`) made the call of the functions `subfuns`: they may close over its values."""
+    transforms = getattr(subfuns[0], "transforms", ())
+    return bool(transforms) and transforms[0][0].__module__ != jax.custom_jvp.__module__
+
+
+def trace_rules(staged: Any, subfuns: Sequence[Any]) -> None:
+    """Traces the rule of the call in `staged` now, while the values that it closes over are alive."""
+    for eqn in open_jaxpr(staged).eqns:
+        if (name := RULES.get(eqn.primitive.name)) is None:
+            continue
+        thunk = eqn.params[name]
+        count = len(eqn.params["call_jaxpr"].in_avals) - eqn.params["num_consts"]
+        stores = [store for store in subfuns[1].stores if store is not None]
+        try:
+            traced = thunk.call_wrapped(*[name != "jvp_jaxpr_fun"] * count)
+            stored = [store.val for store in stores]
+        except Exception:  # raised again if the rule is needed
+            continue
+        finally:  # JAX allows for the results of the function or of its rule to be stored, not for both
+            for store in stores:
+                store.reset()
+        if name == "fwd_jaxpr_thunk":  # the other one JAX keeps itself
+            rule = partial(_traced_rule, traced, stores, stored)
+            eqn.params[name] = wrap_init(rule, debug_info=thunk.debug_info)
+
+
+def _traced_rule(traced: Any, stores: Sequence[Any], stored: Sequence[Any], *nonzero: bool) -> Any:
+    for store, value in zip(stores, stored, strict=True):
+        store.reset()
+        store.store(value)
+    return traced
+
+
 def stable_key(subfuns: Sequence[Any], args: Sequence[Any], params: dict[str, Any]) -> Any:
     """A key under which what `stage` gives may be kept, or None where only tracing again can tell that it is the same.
 
     The functions must be JAX's own or jitted ones, whose behaviour depends on nothing but their arguments.
     """
     # what the first is wrapped in holds the static arguments, which all of them share
-    given = (*params.values(), *[x for _, extra in subfuns[0].transforms for x in extra])
+    wrapped_in = getattr(subfuns[0], "transforms", ())
+    given = (*params.values(), *[x for _, extra in wrapped_in for x in extra])
     functions = [getattr(fun, "f", None) for fun in subfuns]
     if not all(map(_is_stable, functions)) or not all(_is_stable(x) for x in given if callable(x)):
         return None
-    transforms = [transform for transform, _ in subfuns[0].transforms]
+    transforms = [transform for transform, _ in wrapped_in]
     try:
         return (*functions, *transforms, *map(canonical.exact, given), *map(jax.typeof, args), trace_context())
     except UncacheableError:

@@ -25,6 +25,7 @@ from . import cache, jaxprs
 from ._jax import (
     Trace,
     Tracer,
+    adapt,
     current_trace,
     eval_jaxpr,
     hide,
@@ -77,9 +78,7 @@ class Op:
 
         Telling custom rules apart traces them, which JAX allows only once the call that was recorded has returned.
         """
-        if self.staged is not None:
-            return _jaxpr_op(self.staged, self.name)
-        return self
+        return self if self.staged is None else self.staged.op()
 
     def __hash__(self) -> int:
         return self._hash
@@ -132,7 +131,7 @@ class Mark(NamedTuple):
 class Recording:
     """What one tape has seen: its entries in order, what it watches since when, and the variables read."""
 
-    __slots__ = ("entries", "watched", "variables", "watch_accessed", "marks", "forgotten")
+    __slots__ = ("entries", "watched", "variables", "watch_accessed", "marks", "forgotten", "forwarded", "origins")
 
     def __init__(self, watch_accessed: bool = True):
         self.watch_accessed = watch_accessed
@@ -144,6 +143,10 @@ class Recording:
         # For `explain`: what happened to the tape, and what a recording that was reset knew (and is alive still).
         self.marks: list[Mark] = []
         self.forgotten: Any = ()
+        # id of an output of a jitted call -> the input that the call returned unchanged as that output
+        self.forwarded: dict[int, Any] = {}
+        # id of an array of another library's variable -> what the variable held before jitted calls returned it unchanged
+        self.origins: dict[int, Any] = {}
 
     def mark(self, kind: str, about: Any = None) -> None:
         """Notes something that happens to the tape, for `explain`."""
@@ -166,6 +169,11 @@ class Recording:
         if id(array) not in arrays:
             arrays[id(array)] = array
             self.watch(array)
+
+    def replace(self, old: Any, new: Any) -> None:
+        """Another library's variable holds `new` in place of `old`: the same value still, if a jitted call returned it."""
+        if self.forwarded.get(id(new)) is old:
+            self.origins[id(new)] = self.origins.get(id(old), old)
 
     def read(self, variable: Any, array: Any) -> None:
         if (self.watch_accessed and variable.trainable) or id(variable) in self.variables:
@@ -198,7 +206,7 @@ def _call_shadowed(kept: Op, fresh: Op, *inputs: Any) -> Any:
 
 def _compare_staged(key: Any, kept: Any, fresh: Any) -> Any:
     cache.require(kept[0].name == fresh[0].name, fresh[0].name, kept[0].name)
-    found = difference(kept[0].staged, fresh[0].staged)
+    found = difference(kept[0].staged.jaxpr, fresh[0].staged.jaxpr)
     cache.require(found is None, fresh[0].name, found or "")
     return fresh  # made of functions that can be called once
 
@@ -252,7 +260,17 @@ class RecorderTrace(Trace):
         if primitive.name in _REF_OPERATIONS:
             return self._run_on_ref(primitive, tracers, params)
         outputs = self.run(*_primitive_op(primitive, params, tracers))
-        return _handed_on(outputs, tracers, params) if primitive.name in _CALLS else outputs
+        if primitive.name in _CALLS and len(outputs) > 1:
+            forwarded = jaxprs.forwarded_inputs(params)
+            for recording in self.recordings if forwarded else ():
+                recording.forwarded |= {id(outputs[j]): tracers[i] for j, i in forwarded.items()}
+        return outputs
+
+    def note_compiled(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Notes a call of a function compiled ahead of time, through which no transformation of JAX's can pass."""
+        op = Op("compiled", _refuse_compiled, _refuse_compiled, eager=True, pull=_refuse_compiled)
+        for recording in self.recordings:
+            recording.entries.append(Entry(op, tuple(inputs), tuple(outputs), caller()))
 
     def _run_on_ref(self, primitive, tracers, params):
         # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
@@ -299,19 +317,26 @@ class RecorderTrace(Trace):
     def _stage(self, primitive, subfuns, tracers, params, recurs):
         """The Op of a call of Python functions, its first inputs, what the call stored, and how to repack its results."""
         name = jaxprs.function_name(subfuns[0]) or primitive.name
+        again, stores = jaxprs.rebind(primitive, subfuns, params), getattr(subfuns[0], "stores", ())
         with set_current_trace(self.outer):
             try:
                 staged, repack = jaxprs.stage(primitive, subfuns, tracers, params)
-            except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
-                # Python in there looks at values: run it on the values, now and again in the backward pass.
-                fn = jaxprs.rebind(primitive, subfuns, params)
-                return Once((Op(name, fn, fn, eager=True), (), subfuns[0].stores, lambda outputs: outputs))
+            except Exception:
+                # Most likely Python in there looks at values: it runs on the values, now and again in the backward pass.
+                # What fails for another reason fails then, too.
+                return Once((Op(name, again, again, eager=True), (), stores, lambda outputs: outputs))
+            if not recurs and jaxprs.within_transformation(subfuns):
+                jaxprs.trace_rules(staged, subfuns)
+                again = None
             arrays = jaxprs.constants(staged)
             lifted = jaxprs.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
             call = None if recurs else functools.partial(eval_jaxpr, lifted.jaxpr, jaxprs._consts(lifted))
-            op = Op(name, jaxpr_as_fun(lifted), call, staged=lifted)
-        found = op, arrays.values(), subfuns[0].stores, repack
+            custom = primitive.name in jaxprs.RULES
+            closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
+            known = Staged(lifted, name, closed_over, len(arrays), again)
+            op = Op(name, jaxpr_as_fun(lifted), call, staged=known)
+        found = op, arrays.values(), stores, repack
         return found if recurs and not arrays else Once(found)
 
     def stage_value(self, val):
@@ -322,6 +347,7 @@ class RecorderTrace(Trace):
 
 
 _DIFFERENTIATING = frozenset(("JVPTrace", "LinearizeTrace"))
+_CALLS = frozenset((*jaxprs.JIT, "checkpoint", "remat", "remat2"))
 _REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "freeze"))
 
 
@@ -334,6 +360,13 @@ def _refuse_ref(cotangents: Sequence[Any]) -> Sequence[Any]:
     raise LookupError(
         "gradient registry has no entry for: an operation on a jax.Ref. A Ref changes in place, which a tape cannot follow "
         "outside jax.jit: use it inside a jitted function, or a Variable and its assign()."
+    )
+
+
+def _refuse_compiled(*_: Any) -> Any:
+    raise TypeError(
+        "Cannot differentiate a function that was lowered and compiled ahead of time, for one signature. Call the jitted "
+        "function itself inside the tape's block, or compile the whole step, with the tape in it."
     )
 
 
@@ -379,23 +412,6 @@ def _distinct(outputs: Any, inputs: Sequence[Any]) -> Any:
         fresh.append(_copy(x) if id(x) in seen and isinstance(x, jax.Array) else x)
         seen.add(id(x))
     return jax.tree.unflatten(jax.tree.structure(outputs), fresh)
-
-
-_CALLS = frozenset((*jaxprs.JIT, "checkpoint", "remat", "remat2"))
-
-
-def _handed_on(outputs: Any, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
-    """The outputs of a call with, for those that are inputs handed on beside other results, these inputs themselves.
-
-    So does JAX outside a tape. A model whose state goes through ``nnx.jit`` has the same parameters afterwards as before.
-    """
-    if type(outputs) is not list or len(outputs) < 2 or any(params.get("donated_invars", ())):
-        return outputs
-    jaxpr = jaxprs.open_jaxpr(params["jaxpr"])
-    given = dict(zip(jaxpr.invars, inputs, strict=True))
-    return [
-        x if isinstance(v, jaxprs.Literal) else given.get(v, x) for v, x in zip(jaxpr.outvars, outputs, strict=True)
-    ]
 
 
 # One trace for the process over the eager trace: JAX's jit cache is keyed by the trace, and a new one for every tape
@@ -463,6 +479,7 @@ def start(recording: Recording) -> Activation:
     trace = current_trace()
     if type(trace) is not RecorderTrace:
         hide(RecorderTrace)
+        adapt(RecorderTrace, lambda: bool(_eager_recordings.active) or bool(active_recordings()))
         if not _is_eager(trace):
             trace = RecorderTrace(trace, _Recordings())
         else:
@@ -679,6 +696,8 @@ def zero_gradient(fn: Callable) -> Callable:
 def _primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -> tuple[Op, Sequence[Any]]:
     """The Op for a primitive with its parameters, and its inputs: `args` and what its jaxprs close over."""
     if "jaxpr" not in params and not jaxprs.among(params):
+        if primitive.name == "device_put" and eager() and _moves(params["devices"], args):
+            return _own_op(primitive, params), args
         return _bind_op(primitive, params), args
     # `jnp` functions bring the same objects every time
     key = primitive, *map(id, params.values())
@@ -702,6 +721,12 @@ def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]
     if any(map(jaxprs.asks_host, jaxprs._inner(params))):
         return Once((without_derivative(_own_op(primitive, params), len(arrays)), arrays.values(), params))
     if arrays:
+        if primitive.name in jaxprs.JIT and (not jaxprs.is_plain_jit(params) or any(map(_is_placed, arrays.values()))):
+            # Forward it is the call as it came: JAX moves a constant to where the program runs, but not an input.
+            op = _bind_op(primitive, jaxprs.with_inputs(params, arrays))
+            call = functools.partial(_call_without, len(arrays), functools.partial(primitive.bind, **params))
+            op = Op(op.name, op.fn, call, None if op.key is op else op.key, eager=op.eager)
+            return Once((op, arrays.values(), params))
         if primitive.name in jaxprs.JIT:
             lifted = jaxprs.lift_jaxpr(params["jaxpr"], arrays)
         else:
@@ -712,6 +737,27 @@ def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]
         return Once((_own_op(primitive, params), (), params))
     op = _bind_op(primitive, same)
     return Once((op, (), params)) if op.eager else (op, (), params)
+
+
+def _is_placed(x: Any) -> bool:
+    """Whether the user has said on which device an array is."""
+    return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.committed
+
+
+def _moves(devices: Sequence[Any], args: Sequence[Any]) -> bool:
+    """Whether a ``device_put`` of `args` moves any of them to other devices than it is on, which a compiled program cannot."""
+    for device, x in zip(devices, args, strict=True):
+        place = getattr(device, "sharding", device)
+        if isinstance(place, jax.Device):
+            place = jax.sharding.SingleDeviceSharding(place)
+        here = getattr(x, "sharding", None)
+        if isinstance(place, jax.sharding.Sharding) and here is not None and place.device_set != here.device_set:
+            return True
+    return False
+
+
+def _call_without(count: int, fn: Callable, *inputs: Any) -> Any:
+    return fn(*inputs[count:])
 
 
 _bind_ops = Cache(CACHED_OPS, compare_ops)
@@ -737,23 +783,42 @@ def _make_bind_op(primitive: Any, params: dict[str, Any], key: Any) -> Op:
     # Binding a jitted function anew costs 50 microseconds; one compiled from here has JAX's fast path, but would not
     # keep what the user's jit says of donation and shardings.
     call = None if primitive.name in jaxprs.JIT and jaxprs.is_plain_jit(params) else fn
-    return Op(params.get("name") or primitive.name, fn, call, key, bound=(primitive, params))
+    eager = not jaxprs.primitive_compiles(primitive, params)
+    return Op(params.get("name") or primitive.name, fn, call, key, eager=eager, bound=(primitive, params))
 
 
 _jaxpr_ops = Cache(CACHED_OPS, compare_ops)
 
 
+class Staged(NamedTuple):
+    """A call that was traced into a jaxpr, of which `op` makes the Op under which it is recognised.
+
+    The first `constants` of its inputs are arrays that it closes over; a custom rule has no derivative with respect to
+    those at the positions `closed_over`. `again` is the call on its arguments alone, made by Python.
+    """
+
+    jaxpr: Any
+    name: str
+    closed_over: tuple[int, ...] = ()
+    constants: int = 0
+    again: Callable | None = None
+
+    def op(self) -> Op:
+        same = jaxprs.intern(self.jaxpr)
+        if not jaxprs.is_own({"jaxpr": same}) and not jaxprs.constants(same) and jaxprs.compiles(same):
+            return _jaxpr_ops.get((same, *self[1:3]), _make_jaxpr_op, same, *self[1:3])
+        closed = snapshot(same)
+        call = functools.partial(eval_jaxpr, closed.jaxpr, jaxprs._consts(closed))
+        fn = jaxpr_as_fun(closed)
+        if self.again is not None:  # a rule that cannot be traced runs on values
+            fn = functools.partial(_call_without, self.constants, self.again)
+        return Op(self.name, jaxprs.without_closure(fn, self.name, self.closed_over), call, eager=True)
+
+
 def _jaxpr_op(closed: Any, name: str) -> Op:
-    same = jaxprs.intern(closed)
-    if jaxprs.is_own({"jaxpr": same}) or jaxprs.constants(same):
-        return _own_jaxpr_op(snapshot(same), name)
-    return _jaxpr_ops.get((same, name), _make_jaxpr_op, same, name)
+    return Staged(closed, name).op()
 
 
-def _own_jaxpr_op(closed: Any, name: str) -> Op:
-    call = functools.partial(eval_jaxpr, closed.jaxpr, jaxprs._consts(closed))
-    return Op(name, jaxpr_as_fun(closed), call, eager=True)
-
-
-def _make_jaxpr_op(closed: Any, name: str) -> Op:
-    return Op(name, jaxpr_as_fun(closed), key=(closed, name))
+def _make_jaxpr_op(closed: Any, name: str, closed_over: tuple[int, ...]) -> Op:
+    fn = jaxprs.without_closure(jaxpr_as_fun(closed), name, closed_over)
+    return Op(name, fn, key=(closed, name, closed_over))

@@ -13,7 +13,7 @@ import types
 from ..values import reading
 
 # The library's module, and ours that has a function `install(library)`.
-ADAPTERS = {"keras": ".keras_adapter"}
+ADAPTERS = {"keras": ".keras_adapter", "flax.nnx": ".flax_adapter"}
 _pending = dict(ADAPTERS)
 
 # The package and its namespaces, which the package hands in: Keras's adapter makes their functions take KerasTensors.

@@ -52,6 +52,16 @@ def note_read(variable: Any, array: Any, store: Callable[[Any], None], trainable
             recording.watch_variable(variable, array)
 
 
+def note_replaced(old: Any, new: Any) -> None:
+    """Notes that a variable that held the array `old` holds `new` instead.
+
+    Where a jitted call returned `old` unchanged as `new`, the variable is the same to the tapes: its gradient is that of `old`.
+    """
+    if old is not new:
+        for recording in recorder.active_recordings():
+            recording.replace(old, new)
+
+
 def detached(array: Any) -> Any:
     """`array` for a variable to hold: while a tape records, a copy, which has no history."""
     if not recording():
