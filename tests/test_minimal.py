@@ -5,7 +5,6 @@ The programs are bodies of other parity tests, in which they run under TensorFlo
 
 from pathlib import Path
 
-import harness
 import jax
 import jax.numpy as jnp
 import minimal_face
@@ -18,7 +17,10 @@ import test_jacobians
 import test_nested
 import test_tape_rules
 import test_training
+from harness import differences
+from outcomes import outcome_under_tapejax
 
+import tapejax
 from tapejax import minimal
 
 # the introductory guide, then the advanced one, topic by topic
@@ -45,9 +47,8 @@ BODIES = {
 @pytest.mark.parametrize("module, name", [(module, name) for module, names in BODIES.items() for name in names.split()])
 def test_a_program_of_the_guides(module, name):
     body = getattr(module, f"test_{name}").__wrapped__
-    expected = harness.outcome_under_tapejax(body, harness.import_tapejax())
-    actual = harness.outcome_under_tapejax(body, minimal_face.tf)
-    assert not harness.differences(expected, actual, rtol=1e-4, atol=1e-5, any_width=False)
+    expected, actual = (outcome_under_tapejax(body, tf) for tf in (tapejax, minimal_face.tf))
+    assert not differences(expected, actual, rtol=1e-4, atol=1e-5, x64=True)  # types are equal in either mode
 
 
 def test_it_is_a_lesson_of_one_sitting():
