@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 
 from .core import recorder
-from .core._jax import current_trace, under
 from .core.program import extract, is_inexact
 from .core.schedule import push_forward
 from .tape import UnconnectedGradients, _accessed, _no_source, _no_target, _source_arrays, _unconnected, logger
@@ -49,6 +49,7 @@ class ForwardAccumulator:
         ]
         self._recording = recorder.Recording(watch_accessed=False)
         self._active: recorder.Activation | None = None  # None while it is not recording
+        self._around: tuple[Any, Sequence[recorder.Recording]] = (None, ())
         _refuse_duplicates(self._sources.leaves)
         for leaf in self._sources.leaves:
             if not is_inexact(leaf.array):
@@ -63,6 +64,7 @@ class ForwardAccumulator:
     def __enter__(self) -> ForwardAccumulator:
         if self._active is not None:
             raise ValueError("Accumulator is already recording: it was entered already and not left.")
+        self._around = weakref.ref(recorder.outer_trace()), list(recorder.active_recordings())
         self._active = recorder.start(self._recording)
         return self
 
@@ -74,6 +76,11 @@ class ForwardAccumulator:
         assert self._active is not None
         active, self._active = self._active, None
         active.stop(failed)
+
+    def _outer_recordings(self) -> Sequence[recorder.Recording]:
+        """The recordings that see the products: those around this one, as if each operation's product were taken at once."""
+        trace, recordings = self._around
+        return recordings if trace is not None and trace() is recorder.outer_trace() else ()
 
     def jvp(self, primals: Any, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE) -> Any:
         """The derivative of `primals`, computed in the block, in the direction of the tangents.
@@ -91,22 +98,13 @@ class ForwardAccumulator:
         """
         unconnected = _unconnected(unconnected_gradients)
         ends = Structure(primals, _no_target)
-        arrays, owner = _source_arrays(self._recording, self._sources.leaves)
-        program, values = extract(
-            self._recording,
-            [leaf.array for leaf in ends.leaves],
-            arrays,
-            _accessed(self._recording, self._sources.leaves),
-        )
+        recording = recorder.present(self._recording)
+        arrays, owner = _source_arrays(recording, self._sources.leaves)
+        accessed = _accessed(recording, self._sources.leaves)
+        program, values = extract(recording, [leaf.array for leaf in ends.leaves], arrays, accessed)
         tangents = [self._tangents[i] for i in owner]
-        inside = self._active is not None
-        if inside:  # its own products are not its business, as in TensorFlow
-            self._stop()
-        try:
-            found = under(current_trace(), push_forward, program, values, tangents)
-        finally:
-            if inside:
-                self._active = recorder.start(self._recording)
+        # its own products are not recorded by it, as in TensorFlow
+        found = recorder.alone(self._outer_recordings(), push_forward, program, values, tangents)
         if unconnected is UnconnectedGradients.ZERO:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
         return ends.pack(found)

@@ -6,7 +6,7 @@ import enum
 import importlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -82,6 +82,8 @@ class GradientTape:
         if self._active is not None:
             # A generator that is closed may be so under any trace.
             self._stop("exit", failed=kind is not None and kind is not GeneratorExit)
+        else:
+            recorder.unwind()
 
     def _start(self, mark: str) -> None:
         if self._active is not None:
@@ -117,6 +119,7 @@ class GradientTape:
         leaves = Structure(tensor, _cannot_watch).leaves
         if self._recording is None:
             raise AttributeError("watch() needs a tape that was entered: call it inside the tape's `with` block.")
+        recording = recorder.present(self._recording)
         for leaf in leaves:
             if not is_inexact(leaf.array):
                 logger.warning(
@@ -125,13 +128,13 @@ class GradientTape:
                     leaf.array.dtype,
                 )
             elif self._active is None:  # outside the block it has no effect, as in TensorFlow
-                self._recording.mark("watch outside", leaf.array)
+                recording.mark("watch outside", leaf.array)
             elif is_variable(leaf.value):
-                self._recording.watch_variable(leaf.value, leaf.array)
-                self._recording.mark("watch", leaf.array)
+                recording.watch_variable(leaf.value, leaf.array)
+                recording.mark("watch", leaf.array)
             else:
-                self._recording.watch(leaf.array)
-                self._recording.mark("watch", leaf.array)
+                recording.watch(leaf.array)
+                recording.mark("watch", leaf.array)
 
     def watched_variables(self) -> tuple[Any, ...]:
         """The variables that the tape watches, in the order in which they were created."""
@@ -403,7 +406,7 @@ class GradientTape:
                 "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians), after it "
                 "has recorded: use GradientTape(persistent=True) for more."
             )
-        return self._recording
+        return recorder.present(self._recording)
 
     def _use_up(self) -> None:
         self._watched = self.watched_variables()
@@ -568,14 +571,27 @@ class GradientTape:
 class _NotRecording:
     def __init__(self, tape: GradientTape):
         self._tape = tape
+        self._paused: tuple[Any, recorder.Recording] | None = None
 
     def __enter__(self) -> None:
-        if self._tape._recording is None:
+        recording = self._tape._recording
+        if recording is None:
             raise RuntimeError("Trying to stop recording a tape which is not recording: enter it first.")
-        self._tape._stop("stop")
+        continuation = recorder.present(recording)
+        if continuation is recording:
+            self._tape._stop("stop")
+        elif continuation in (
+            active := cast("list[Any]", recorder.active_recordings())
+        ):  # in a program that is being traced
+            self._paused = active, continuation
+            active.remove(continuation)
 
     def __exit__(self, *exception: Any) -> None:
-        self._tape._start("start")
+        if self._paused is None:
+            self._tape._start("start")
+        else:
+            (active, continuation), self._paused = self._paused, None
+            active.append(continuation)
 
 
 def _log_missing(what: str, found: Sequence[Any]) -> None:
@@ -703,9 +719,9 @@ def _cotangents(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> 
 def _cotangent(leaf: Leaf, given: Any, position: int) -> Any:
     if given is None:
         raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {leaf.array.shape} is needed.")
-    if not is_inexact(leaf.array):
-        return None
     array = raw(given)
+    if not is_inexact(leaf.array):
+        return array  # looked at only where the target is a source, too
     if array.shape != leaf.array.shape or array.dtype != leaf.array.dtype:
         raise InvalidArgumentError(
             f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "

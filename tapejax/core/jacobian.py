@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from . import recorder
-from .program import Program
+from .program import Program, is_inexact
 from .rules import runs_python
 from .schedule import COMPILE_AT_MOST, compiled
 from .sweep import push, sweep
@@ -47,7 +47,7 @@ def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -
 
 def batch_jacobian(program: Program, values: Sequence[Any]) -> list[Any]:
     """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
-    if program.targets[0] is None:
+    if _target(program, values) is None:
         return [None] * len(program.sources)
     return list(_run_rows("batch_jacobian", program, values, _batch_rows))
 
@@ -59,9 +59,9 @@ def _run_rows(name: str, program: Program, values: Sequence[Any], rows: Any) -> 
 
 
 def _target(program: Program, values: Sequence[Any]) -> Any:
-    """The value of a program's one target; None where it is not connected."""
+    """The value of a program's one target; None where it is not connected, or an integer."""
     (slot,) = program.targets
-    return None if slot is None else values[slot]
+    return None if slot is None or not is_inexact(values[slot]) else values[slot]
 
 
 def _one_hot(index: Any, like: Any) -> Any:

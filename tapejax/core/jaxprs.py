@@ -338,7 +338,7 @@ def rebind(primitive: Any, subfuns: Sequence[Any], params: dict[str, Any]) -> Ca
 
 def within_transformation(subfuns: Sequence[Any]) -> bool:
     """Whether a transformation (`jax.vmap`) made the call of the functions `subfuns`: they may close over its values."""
-    transforms = getattr(subfuns[0], "transforms", ())
+    transforms: Any = getattr(subfuns[0], "transforms", ())
     return bool(transforms) and transforms[0][0].__module__ != jax.custom_jvp.__module__
 
 

@@ -160,6 +160,14 @@ class Recording:
         self.forgotten = {id(x): weakref.ref(x) for x in seen if not isinstance(x, Tracer)}
         self.forgotten |= {key: ref for key, ref in dict(former.forgotten).items() if ref() is not None}
 
+    def continuation(self) -> Recording:
+        """A recording that holds what this one does, and goes on by itself."""
+        found = Recording(self.watch_accessed)
+        found.entries, found.watched, found.marks = list(self.entries), dict(self.watched), list(self.marks)
+        found.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
+        found.forgotten, found.forwarded, found.origins = self.forgotten, dict(self.forwarded), dict(self.origins)
+        return found
+
     def watch(self, array: Any) -> None:
         self.watched.setdefault(id(array), (array, len(self.entries)))
 
@@ -504,19 +512,59 @@ def also(recording: Recording, fn: Callable, /, *args: Any, **kwargs: Any) -> An
         activation.stop()
 
 
-def alone(recording: Recording, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
-    """``fn(*args, **kwargs)`` with no other recording active than this one."""
+def alone(recordings: Sequence[Recording], fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` with no other recordings active than these."""
 
     def run() -> Any:
         active = current_trace().recordings
         all_active = active[:]
         try:
-            active[:] = [recording]
+            active[:] = recordings
             return fn(*args, **kwargs)
         finally:
             active[:] = all_active
 
-    return also(recording, run)
+    return also(Recording(), run)
+
+
+class _Continuations(threading.local):
+    def __init__(self) -> None:
+        self.of: dict[int, tuple[Recording, Recording]] = {}  # by id: a recording, kept alive, and its continuation
+
+
+_continuations = _Continuations()
+
+
+def continuing(recordings: Sequence[Recording], fn: Callable, /, *args: Any) -> Any:
+    """``fn(*args)``, which is traced into a program, with continuations of the recordings around the trace.
+
+    In a `function` a tape can be asked for the gradient of what is computed there. What is noted there are tracers: the
+    tape's own recording must not hold them.
+    """
+    before = _continuations.of
+    added = {id(recording): (recording, recording.continuation()) for recording in recordings}
+    try:
+        _continuations.of = before | added
+        return alone([continuation for _, continuation in added.values()], fn, *args) if added else fn(*args)
+    finally:
+        _continuations.of = before
+
+
+def present(recording: Recording) -> Recording:
+    """What stands for `recording` in the program that is being traced here: its innermost continuation."""
+    while (found := _continuations.of.get(id(recording))) is not None:
+        recording = found[1]
+    return recording
+
+
+def unwind() -> None:
+    """Restores JAX's trace where the last recording was stopped inside a program that was traced meanwhile."""
+    trace = current_trace()
+    if type(trace) is RecorderTrace and not trace.recordings:
+        try:
+            set_trace_reference(trace.outer)
+        finally:
+            set_trace_key(trace.outer._weakref)
 
 
 def leaves(kind: str, *arrays: Any, into: Any = None) -> None:
@@ -544,10 +592,15 @@ def _towers(trace: Any) -> Iterator[Any]:
         trace = trace.outer if type(trace) is RecorderTrace else getattr(trace, "parent_trace", None)
 
 
+def outer_trace() -> Any:
+    """JAX's trace here, but for the tapes."""
+    trace = current_trace()
+    return trace.outer if type(trace) is RecorderTrace else trace
+
+
 def eager() -> bool:
     """Whether values are known here: no JAX transformation is under way, but for the tapes."""
-    trace = current_trace()
-    return _is_eager(trace.outer if type(trace) is RecorderTrace else trace)
+    return _is_eager(outer_trace())
 
 
 def plain(trace: Any) -> bool:

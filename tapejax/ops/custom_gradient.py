@@ -253,7 +253,7 @@ def recompute_grad(f: Callable) -> Callable:
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         watcher = Recording()
-        result = recorder.alone(watcher, f, *args, **kwargs)
+        result = recorder.alone([watcher], f, *args, **kwargs)
         arguments = nest.flatten(args)
         variables = _others(watcher, arguments)
         flat = nest.flatten(result)

@@ -255,12 +255,12 @@ class Staged(Compiled):
     """
 
     def __init__(self, body: Callable, arguments: Sequence[Any], name: str, arrays: Sequence[Any] | None = None):
-        capture = Capture()
+        capture, around = Capture(), list(recorder.active_recordings())
         failure: list[BaseException] = []
 
         def program(*tracers: Any) -> Any:
             try:
-                outputs = body(*tracers)
+                outputs = recorder.continuing(around, body, *tracers)
                 self.changed = [i for i, slot in enumerate(capture.slots.values()) if slot.array is not slot.tracer]
                 slots = list(capture.slots.values())
                 new = [jax.lax.stop_gradient(slots[i].array) for i in self.changed]  # state stops gradients
