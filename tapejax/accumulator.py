@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,6 +47,7 @@ class ForwardAccumulator:
         ]
         self._recording = recorder.Recording(watch_accessed=False)
         self._trace: Any = None
+        self._around: tuple[Any, Sequence[recorder.Recording]] = (None, ())
         _refuse_duplicates(self._sources.leaves)
         for leaf in self._sources.leaves:
             if not is_inexact(leaf.array):
@@ -60,7 +62,9 @@ class ForwardAccumulator:
     def __enter__(self) -> ForwardAccumulator:
         if self._trace is not None:
             raise ValueError("Accumulator is already recording: it was entered already and not left.")
+        around = list(recorder.active_recordings())
         self._trace = recorder.start(self._recording)
+        self._around = weakref.ref(self._trace.outer), around
         return self
 
     def __exit__(self, *exception: Any) -> None:
@@ -68,6 +72,11 @@ class ForwardAccumulator:
             return
         trace, self._trace = self._trace, None
         recorder.stop(self._recording, trace)
+
+    def _outer_recordings(self) -> Sequence[recorder.Recording]:
+        """The recordings that see the products: those around this one, as if each operation's product were taken at once."""
+        trace, recordings = self._around
+        return recordings if trace is not None and trace() is recorder.outer_trace() else ()
 
     def jvp(self, primals: Any, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE) -> Any:
         """The derivative of `primals`, computed in the block, in the direction of the tangents.
@@ -85,21 +94,12 @@ class ForwardAccumulator:
         """
         unconnected = _unconnected(unconnected_gradients)
         ends = Structure(primals, _no_target)
-        arrays, owner = _source_arrays(self._recording, self._sources.leaves)
-        program, values = extract(
-            self._recording,
-            [leaf.array for leaf in ends.leaves],
-            arrays,
-            _accessed(self._recording, self._sources.leaves),
-        )
-        inside = self._trace is not None
-        if inside:  # its own products are not its business, as in TensorFlow
-            recorder.stop(self._recording, self._trace)
-        try:
+        recording = recorder.present(self._recording)
+        arrays, owner = _source_arrays(recording, self._sources.leaves)
+        accessed = _accessed(recording, self._sources.leaves)
+        program, values = extract(recording, [leaf.array for leaf in ends.leaves], arrays, accessed)
+        with recorder.alone(*self._outer_recordings()):
             found = derivatives.push_forward(program, values, [self._tangents[i] for i in owner])
-        finally:
-            if inside:
-                self._trace = recorder.start(self._recording)
         if unconnected is UnconnectedGradients.ZERO:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
         return ends.pack(found)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
-from .program import Chunk, Program, Step, chunks, extract
+from .program import Chunk, Program, Step, chunks, extract, is_inexact
 from .recorder import Op, Recording
 from .registry import differentiable, forget_on_registration
 
@@ -246,7 +246,7 @@ def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -
 
 def batch_jacobian(program: Program, values: Sequence[Any]) -> list[Any]:
     """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
-    if program.targets[0] is None:
+    if _target(program, values) is None:
         return [None] * len(program.sources)
     return list(_run_whole(("batch_jacobian",), program, values, _batch_rows))
 
@@ -263,9 +263,9 @@ def _whole_rows(name: tuple, program: Program, rows: Any) -> Op:
 
 
 def _target(program: Program, values: Sequence[Any]) -> Any:
-    """The value of a program's one target; None where it is not connected."""
+    """The value of a program's one target; None where it is not connected, or an integer."""
     (slot,) = program.targets
-    return None if slot is None else values[slot]
+    return None if slot is None or not is_inexact(values[slot]) else values[slot]
 
 
 def _one_hot(index: Any, like: Any) -> Any:

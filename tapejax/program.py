@@ -167,7 +167,10 @@ def leading(
 ) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
     """The entries that lead from a source to a target: their positions, inputs wanted and outputs present. And all values
     that a target depends on through them."""
-    needed = {x for x in listing.targets if listing.whole or _inexact_dtype(listing.dtypes[x])}
+    # A target that is itself a source has the cotangent that it is given, whatever its dtype.
+    needed = {
+        x for x in listing.targets if listing.whole or _inexact_dtype(listing.dtypes[x]) or x in listing.sources
+    }
     found = []
     for position, wanted, linked in reversed(list(carrying(listing, entries))):
         _, ins, outs = listing.entries[position]

@@ -136,6 +136,14 @@ class Recording:
         self.forgotten = {id(x): weakref.ref(x) for x in seen if not isinstance(x, jax.core.Tracer)}
         self.forgotten |= {key: ref for key, ref in dict(former.forgotten).items() if ref() is not None}
 
+    def continuation(self) -> Recording:
+        """A recording that has seen what this one has, and goes on by itself."""
+        found = Recording(self.watch_accessed)
+        found.entries, found.watched, found.marks = list(self.entries), dict(self.watched), list(self.marks)
+        found.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
+        found.forgotten = self.forgotten
+        return found
+
     def watch(self, array: Any) -> None:
         self.watched.setdefault(id(array), (array, len(self.entries)))
 
@@ -439,16 +447,55 @@ def also(recording: Recording) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def alone(recording: Recording) -> Iterator[None]:
-    """Runs the body with no other recording active than this one."""
-    with also(recording):
+def alone(*recordings: Recording) -> Iterator[None]:
+    """Runs the body with no other recordings active than these."""
+    with also(Recording()):
         active = current_trace().recordings
         before = list(active)
-        active[:] = [recording]
+        active[:] = recordings
         try:
             yield
         finally:
             active[:] = before
+
+
+class _Continuations(threading.local):
+    def __init__(self) -> None:
+        self.of: dict[int, tuple[Recording, Recording]] = {}  # by id: a recording, kept alive, and its continuation
+
+
+_continuations = _Continuations()
+
+
+@contextlib.contextmanager
+def continuing(recordings: Sequence[Recording]) -> Iterator[None]:
+    """Runs the body, which is traced into a program, with continuations of the recordings around the trace.
+
+    A tape may be asked in a `function` for the gradient of what is computed there. What is noted are tracers: the tape
+    itself does not see them.
+    """
+    before = _continuations.of
+    added = {id(recording): (recording, recording.continuation()) for recording in recordings}
+    _continuations.of = before | added
+    try:
+        with alone(*[continuation for _, continuation in added.values()]) if added else contextlib.nullcontext():
+            yield
+    finally:
+        _continuations.of = before
+
+
+def present(recording: Recording) -> Recording:
+    """What stands for `recording` in the program that is being traced here: its innermost continuation."""
+    while (found := _continuations.of.get(id(recording))) is not None:
+        recording = found[1]
+    return recording
+
+
+def unwind() -> None:
+    """Restores JAX's trace where the last recording was stopped inside a program that was traced meanwhile."""
+    trace = current_trace()
+    if type(trace) is RecorderTrace and not trace.recordings:
+        set_trace(trace.outer)
 
 
 def leaves(kind: str, *arrays: Any, into: Any = None) -> None:
@@ -476,10 +523,15 @@ def _towers(trace: Any) -> Iterator[Any]:
         trace = trace.outer if type(trace) is RecorderTrace else getattr(trace, "parent_trace", None)
 
 
+def outer_trace() -> Any:
+    """JAX's trace here, but for the tapes."""
+    trace = current_trace()
+    return trace.outer if type(trace) is RecorderTrace else trace
+
+
 def eager() -> bool:
     """Whether values are known here: no JAX transformation is under way, but for the tapes."""
-    trace = current_trace()
-    return _is_eager(trace.outer if type(trace) is RecorderTrace else trace)
+    return _is_eager(outer_trace())
 
 
 def plain(trace: Any) -> bool:

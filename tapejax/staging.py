@@ -244,11 +244,12 @@ class Staged(Compiled):
     `initialize`, and there is no program for more than that."""
 
     def __init__(self, body: Callable, arguments: Sequence[Any], name: str):
-        capture = Capture()
+        capture, around = Capture(), recorder.active_recordings()
 
         def program(*tracers: Any) -> Any:
             with capture:
-                outputs = body(*tracers)
+                with recorder.continuing(around):
+                    outputs = body(*tracers)
                 # state stops gradients
                 new = [
                     jax.lax.stop_gradient(slot.array)

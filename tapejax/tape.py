@@ -71,6 +71,8 @@ class GradientTape:
     def __exit__(self, *exception: Any) -> None:
         if self._trace is not None:
             self._stop("exit")
+        else:
+            recorder.unwind()
 
     def _start(self, mark: str) -> None:
         if self._trace is not None:
@@ -104,6 +106,7 @@ class GradientTape:
         leaves = Structure(tensor, _cannot_watch).leaves
         if self._recording is None:
             raise AttributeError("watch() needs a tape that was entered: call it inside the tape's `with` block.")
+        recording = recorder.present(self._recording)
         for leaf in leaves:
             if not is_inexact(leaf.array):
                 logger.warning(
@@ -112,13 +115,13 @@ class GradientTape:
                     leaf.array.dtype,
                 )
             elif self._trace is None:  # outside the block it has no effect, as in TensorFlow
-                self._recording.mark("watch outside", leaf.array)
+                recording.mark("watch outside", leaf.array)
             elif is_variable(leaf.value):
-                self._recording.watch_variable(leaf.value, leaf.array)
-                self._recording.mark("watch", leaf.array)
+                recording.watch_variable(leaf.value, leaf.array)
+                recording.mark("watch", leaf.array)
             else:
-                self._recording.watch(leaf.array)
-                self._recording.mark("watch", leaf.array)
+                recording.watch(leaf.array)
+                recording.mark("watch", leaf.array)
 
     def watched_variables(self) -> tuple[Any, ...]:
         """The variables that the tape watches, in the order in which they were created."""
@@ -146,6 +149,11 @@ class GradientTape:
         """
         if self._recording is None:
             raise RuntimeError("Trying to stop recording a tape which is not recording: enter it first.")
+        continuation = recorder.present(self._recording)
+        if continuation is not self._recording:  # in a program that is being traced
+            with recorder.alone(*[r for r in recorder.active_recordings() if r is not continuation]):
+                yield
+            return
         self._stop("stop")
         try:
             yield
@@ -397,7 +405,7 @@ class GradientTape:
                 "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians), after it "
                 "has recorded: use GradientTape(persistent=True) for more."
             )
-        return self._recording
+        return recorder.present(self._recording)
 
     def _use_up(self) -> None:
         self._watched = self.watched_variables()
@@ -679,9 +687,9 @@ def _cotangents(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> 
 def _cotangent(leaf: Leaf, given: Any, position: int) -> Any:
     if given is None:
         raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {leaf.array.shape} is needed.")
-    if not is_inexact(leaf.array):
-        return None
     array = raw(given)
+    if not is_inexact(leaf.array):
+        return array  # looked at only where the target is a source, too
     if array.shape != leaf.array.shape or array.dtype != leaf.array.dtype:
         raise InvalidArgumentError(
             f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "
