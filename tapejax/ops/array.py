@@ -128,12 +128,16 @@ def range(
         found = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
     else:
         found = as_dtype(dtype).dtype
-    begin, end, step = (value.astype(found).item() for value in values)
+    begin, end, step = (value.astype(found)[()] for value in values)
     if step == 0:
         raise InvalidArgumentError("range: delta must not be 0")
     if (begin > end) if step > 0 else (begin < end):
         raise InvalidArgumentError(f"range: start={begin} and limit={end} do not suit delta={step}")
-    return Tensor(raw(np.arange(begin, end, step).astype(narrowed(found) if dtype is None else requested(dtype))))
+    if kind_of(found) == "f":  # counted and computed in the dtype itself, as TensorFlow does
+        numbers = begin + np.arange(np.ceil(abs((end - begin) / step))).astype(found) * step
+    else:
+        numbers = np.arange(begin, end, step)  # type: ignore[call-overload]
+    return Tensor(raw(numbers.astype(narrowed(found) if dtype is None else requested(dtype))))
 
 
 def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = None, axis: int = 0) -> Tensor:

@@ -18,7 +18,7 @@ from jax import lax
 from ..core import recorder
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, op, operands, raw
+from ..values.tensor import Tensor, op, op_on_arrays, operands, raw
 from .table import (
     ANY,
     BOOL,
@@ -61,27 +61,84 @@ def _abs(x):
     return _abs_real(x) if kind_of(x.dtype) == "f" else jnp.abs(x)
 
 
-def _steep(x):
-    """0 where x is 0, with an infinite slope through which a zero cotangent passes as zero.
+@jax.custom_jvp
+def _scaled(slope, t):
+    """``slope * t``, linear in `t`, where zero times an infinite or undefined slope is zero.
 
-    That is what TensorFlow's sqrt does, so that ``where(x > 0, sqrt(x), 0)`` has a gradient without NaN. The slope is
-    made of two finite factors that overflow together: 0 times one and then the other is 0, while 0 * inf is NaN.
+    So do the kernels of TensorFlow's gradients of sqrt, rsqrt and reciprocal, and ``where(x > 0, sqrt(x), 0)`` has a gradient
+    without NaN. Infinity is a product of finite factors that overflow one after the other, which leave 0 alone; NaN is the
+    difference of two such products.
     """
-    factor = jnp.where(x == 0, np.sqrt(jnp.finfo(x.dtype).max).astype(x.dtype) * 2, 0)
-    return x * factor * jnp.copysign(factor, x)
+    finite = jnp.isfinite(slope)
+    huge = jnp.where(finite, 0, jnp.finfo(slope.dtype).max)
+
+    def overflowing():
+        return huge * (huge * (huge * t))
+
+    undefined = jnp.where(jnp.isnan(slope), overflowing() - overflowing(), jnp.sign(slope) * overflowing())
+    return jnp.where(finite, jnp.where(finite, slope, 0) * t, undefined)
 
 
-def _sqrt(x):
-    if kind_of(x.dtype) != "f":
-        return jnp.sqrt(x)
-    return jnp.where(x == 0, _steep(x), jnp.sqrt(jnp.where(x == 0, 1, x)))
+@_scaled.defjvp
+def _scaled_jvp(primals, tangents):
+    (slope, t), (slope_dot, t_dot) = primals, tangents
+    return _scaled(slope, t), _scaled(slope, t_dot) + t * slope_dot
 
 
-def _rsqrt(x):
-    if kind_of(x.dtype) != "f":
-        return lax.rsqrt(x)
-    pole = jnp.copysign(jnp.asarray(jnp.inf, x.dtype), lax.stop_gradient(x))
-    return jnp.where(x == 0, pole - _steep(x), lax.rsqrt(jnp.where(x == 0, 1, x)))
+def _stops_zero(fn):
+    """`fn`, elementwise, through whose infinite or undefined slopes a zero cotangent passes as zero, at every order."""
+
+    @jax.custom_jvp
+    @functools.wraps(fn)
+    def stopping(x):
+        return fn(x)
+
+    @stopping.defjvp
+    def derivative(primals, tangents):
+        slope = _stops_zero(lambda x: jax.jvp(fn, (x,), (jnp.ones_like(x),))[1])
+        return stopping(*primals), _scaled(slope(*primals), *tangents)
+
+    return stopping
+
+
+def _inverse(fn, of):
+    """`fn`, the inverse of `of`, with the slope that goes with its value: where `of` has several, JAX may take another."""
+
+    @jax.custom_jvp
+    @functools.wraps(fn)
+    def inverse(x):
+        return fn(x)
+
+    @inverse.defjvp
+    def derivative(primals, tangents):
+        y = inverse(*primals)
+        return y, tangents[0] / jax.jvp(of, (y,), (jnp.ones_like(y),))[1]
+
+    return inverse
+
+
+def _arc(fn, of):
+    inverse = _inverse(fn, of)
+    return renamed(fn.__name__, lambda x: (inverse if jnp.iscomplexobj(x) else fn)(x))
+
+
+_sqrt = renamed("sqrt", _stops_zero(lambda x: jnp.sqrt(x)))
+_rsqrt = renamed("rsqrt", _stops_zero(lambda x: lax.rsqrt(x)))
+_reciprocal = renamed("reciprocal", _stops_zero(lambda x: jnp.reciprocal(x)))
+# Of real numbers, too: JAX's slope is a number where the value is NaN.
+_acosh = renamed("arccosh", _inverse(lambda x: jnp.arccosh(x), jnp.cosh))
+_ndtri = renamed("ndtri", _inverse(lambda x: special.ndtri(x), lambda x: special.ndtr(x)))
+
+
+@jax.custom_jvp
+def _expm1(x):
+    return jnp.expm1(x)
+
+
+@_expm1.defjvp
+def _expm1_jvp(primals, tangents):
+    # JAX takes expm1(x) + 1 for the slope, which is not exact where it is small.
+    return _expm1(*primals), jax.jvp(jnp.exp, primals, tangents)[1]
 
 
 def _bessel_i0(x):
@@ -94,7 +151,7 @@ def _bessel_i1(x):
 
 @recorder.zero_gradient
 def _sign(x):
-    return jnp.sign(x)
+    return _divide_no_nan(x, jnp.abs(x).astype(x.dtype)) if jnp.iscomplexobj(x) else jnp.sign(x)
 
 
 def _round(x):
@@ -102,7 +159,7 @@ def _round(x):
 
 
 def _reciprocal_no_nan(x):
-    return jnp.where(x == 0, 0, 1 / jnp.where(x == 0, 1, x))
+    return _divide_no_nan(jnp.ones_like(x), x)
 
 
 def _angle(x):
@@ -118,7 +175,7 @@ def _log_sigmoid(x):
 
 
 def _erfcinv(x):
-    return -special.ndtri(x / 2) * np.sqrt(0.5).astype(x.dtype)
+    return -_ndtri(x / 2) * np.sqrt(0.5).astype(x.dtype)
 
 
 def _softplus(x):
@@ -127,8 +184,7 @@ def _softplus(x):
 
 shown(
     _abs,
-    _sqrt,
-    _rsqrt,
+    _expm1,
     _bessel_i0,
     _bessel_i1,
     _sign,
@@ -145,10 +201,10 @@ _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
 UNARY: dict[str, Any] = {
     "abs": (_abs, NUMBER, "The absolute value."),
-    "acos": (jnp.arccos, FIELD, "The arc cosine."),
-    "acosh": (jnp.arccosh, FIELD, "The inverse hyperbolic cosine."),
-    "asin": (jnp.arcsin, FIELD, "The arc sine."),
-    "asinh": (jnp.arcsinh, FIELD, "The inverse hyperbolic sine."),
+    "acos": (_arc(jnp.arccos, jnp.cos), FIELD, "The arc cosine."),
+    "acosh": (_acosh, FIELD, "The inverse hyperbolic cosine."),
+    "asin": (_arc(jnp.arcsin, jnp.sin), FIELD, "The arc sine."),
+    "asinh": (_arc(jnp.arcsinh, jnp.sinh), FIELD, "The inverse hyperbolic sine."),
     "atan": (jnp.arctan, FIELD, "The arc tangent."),
     "atanh": (jnp.arctanh, FIELD, "The inverse hyperbolic tangent."),
     "bessel_i0": (_bessel_i0, FLOAT, "The modified Bessel function of order 0."),
@@ -164,7 +220,7 @@ UNARY: dict[str, Any] = {
     "erfcinv": (_erfcinv, FLOAT, "The inverse of erfc."),
     "erfinv": (special.erfinv, FLOAT, "The inverse of erf."),
     "exp": (jnp.exp, FIELD, "e to the power of x."),
-    "expm1": (jnp.expm1, FIELD, "exp(x) - 1, exact near 0."),
+    "expm1": (_expm1, FIELD, "exp(x) - 1, exact near 0."),
     "floor": (jnp.floor, FLOAT, "The largest integer not above x."),
     "is_finite": (jnp.isfinite, FLOAT, "Whether x is neither infinite nor NaN."),
     "is_inf": (jnp.isinf, FLOAT, "Whether x is infinite."),
@@ -173,9 +229,9 @@ UNARY: dict[str, Any] = {
     "log": (jnp.log, FIELD, "The natural logarithm."),
     "log1p": (jnp.log1p, FIELD, "log(1 + x), exact near 0."),
     "log_sigmoid": (_log_sigmoid, FLOAT, "log(sigmoid(x)), finite for large negative x."),
-    "ndtri": (special.ndtri, FLOAT, "The quantile function of the normal distribution."),
+    "ndtri": (_ndtri, FLOAT, "The quantile function of the normal distribution."),
     "negative": (jnp.negative, _SIGNED, "-x."),
-    "reciprocal": (jnp.reciprocal, FIELD, "1 / x."),
+    "reciprocal": (_reciprocal, FIELD, "1 / x."),
     "reciprocal_no_nan": (_reciprocal_no_nan, FIELD, "1 / x, and 0 where x is 0."),
     "rint": (renamed("rint", lambda x: jnp.round(x)), FLOAT, "The nearest integer, half to even."),
     "round": (_round, NUMBER, "The nearest integer, half to even."),
@@ -204,21 +260,56 @@ invert = unary("invert", jnp.invert, INTEGER, "Every bit flipped.")
 
 
 def _maximum(x, y):
-    # At a tie TensorFlow gives the whole gradient to x. (x != x: a NaN wins, as in jnp.maximum.)
-    return jnp.where((x >= y) | (x != x), x, y)
+    # At a tie TensorFlow gives the whole gradient to x, and beside a NaN to y; the value is NaN there.
+    return jnp.where(x >= y, x, jnp.where(x != x, lax.stop_gradient(x) + y, y))
 
 
 def _minimum(x, y):
-    return jnp.where((x <= y) | (x != x), x, y)
+    return jnp.where(x <= y, x, jnp.where(x != x, lax.stop_gradient(x) + y, y))
+
+
+def _alike(x, y):
+    """Both in one dtype and shape, as ``lax`` wants them: a Python number has neither of its own."""
+    dtype = jnp.result_type(x, y)
+    return jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
+
+
+def _with_slopes(fn, by_x, by_y):
+    """`fn` of two arguments with ``by_x(x, y, dx)`` and ``by_y(x, y, dy)`` for its derivative; an argument that is constant
+    adds nothing, not even zero times infinity."""
+
+    @jax.custom_jvp
+    @functools.wraps(fn)
+    def sloped(x, y):
+        return fn(x, y)
+
+    def derivative(primals, tangents):
+        parts = [
+            rule(*primals, t)
+            for rule, t in zip((by_x, by_y), tangents, strict=True)
+            if not isinstance(t, jax.custom_derivatives.SymbolicZero)
+        ]
+        return sloped(*primals), functools.reduce(jnp.add, parts)
+
+    sloped.defjvp(derivative, symbolic_zeros=True)
+    return lambda x, y: sloped(*_alike(x, y))
+
+
+def _power_by_base(x, y, dx):
+    return jax.jvp(lambda x: lax.pow(x, y), (x,), (dx,))[1]
+
+
+def _power_by_exponent(x, y, dy):
+    # TensorFlow calls log(x) zero where x <= 0, so that the gradient of the exponent stays finite where the power is.
+    counts = x != 0 if jnp.iscomplexobj(x) else x > 0
+    return dy * (_power(x, y) * jnp.where(counts, jnp.log(jnp.where(counts, x, 1)), 0))
+
+
+_power = _with_slopes(lax.pow, _power_by_base, _power_by_exponent)
 
 
 def _pow(x, y):
-    if kind_of(jnp.result_type(x)) not in FIELD:
-        return jnp.power(x, y)
-    # TensorFlow calls log(x) zero where x <= 0, so that the gradient of the exponent stays finite.
-    if not jnp.iscomplexobj(x):
-        y = jnp.where(x > 0, y, lax.stop_gradient(y))
-    return lax.pow(*jnp.broadcast_arrays(x, y))
+    return _power(x, y) if kind_of(jnp.result_type(x, y)) in FIELD else jnp.power(x, y)
 
 
 def _floordiv(x, y):
@@ -226,31 +317,39 @@ def _floordiv(x, y):
 
 
 def _truncatediv(x, y):
-    return lax.div(*jnp.broadcast_arrays(x, y))
+    return lax.div(*_alike(x, y))
 
 
 def _truncatemod(x, y):
-    return lax.rem(*jnp.broadcast_arrays(x, y))
+    return lax.rem(*_alike(x, y))
+
+
+def _flat(*xs):
+    """Zero, with slopes of zero through which a NaN passes as NaN: a constant would hide it."""
+    return functools.reduce(jnp.add, [jnp.where(jnp.isfinite(x), x, 0) * 0 for x in xs])
 
 
 def _divide_no_nan(x, y):
-    return jnp.where(y == 0, 0, x / jnp.where(y == 0, 1, y))
+    return jnp.where(y == 0, _flat(y), x / jnp.where(y == 0, 1, y))
 
 
-def _multiply_no_nan(x, y):
-    return jnp.where((y == 0) & ~jnp.isfinite(x), 0, x) * y
+def _no_nan(x, y):
+    return jnp.where(y == 0, 0, x * y)
+
+
+_multiply_no_nan = _with_slopes(_no_nan, lambda x, y, dx: jnp.where(y == 0, 0, dx) * y, lambda x, y, dy: _scaled(x, dy))
 
 
 def _xlogy(x, y):
-    return jnp.where(x == 0, 0, x * jnp.log(jnp.where(x == 0, 1, y)))
+    return jnp.where(x == 0, _flat(x, y), x * jnp.log(jnp.where(x == 0, 1, y)))
 
 
 def _xlog1py(x, y):
-    return jnp.where(x == 0, 0, x * jnp.log1p(jnp.where(x == 0, 1, y)))
+    return jnp.where(x == 0, _flat(x, y), x * jnp.log1p(jnp.where(x == 0, 1, y)))
 
 
 def _xdivy(x, y):
-    return jnp.where(x == 0, 0, x / jnp.where(x == 0, 1, y))
+    return jnp.where(x == 0, _flat(x, y), x / jnp.where(x == 0, 1, y))
 
 
 def _squared_difference(x, y):
@@ -316,20 +415,21 @@ BINARY: dict[str, Any] = {
 globals().update({name: binary(name, *row) for name, row in BINARY.items()})
 
 
-def _nextafter(x, y):
-    start, end = lax.stop_gradient(x), lax.stop_gradient(y)
-    return x + (jnp.nextafter(start, end) - start)
+_nextafter = renamed(
+    "nextafter", _with_slopes(lambda x, y: jnp.nextafter(x, y), lambda x, y, dx: dx, lambda x, y, dy: dy * 0)
+)
 
 
 def _polygamma(a, x):
-    return special.polygamma(lax.stop_gradient(a).astype(jnp.int32), x)
+    order = lax.stop_gradient(a)
+    return special.polygamma(order.astype(jnp.int32), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
 
 
 def _zeta(x, q):
     return special.zeta(lax.stop_gradient(x), q)
 
 
-shown(_nextafter, _polygamma, _zeta)
+shown(_polygamma, _zeta)
 nextafter = binary("nextafter", _nextafter, FLOAT, "The next number after x1 towards x2.", ("x1", "x2"))
 atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
 igamma = binary("igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x"))
@@ -394,11 +494,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         raise InvalidArgumentError("pow: Integers to negative integer powers are not allowed; cast x to a float type")
     if kind == "b":
         require_kind("pow", a if hasattr(a, "dtype") else b, NUMBER)
-    return op(
-        _pow,
-        np.asarray(a, dtype) if not hasattr(a, "dtype") else a,
-        np.asarray(b, dtype) if type(b) is int else b,
-    )
+    return op_on_arrays(_pow, a, b)
 
 
 @operation("a b x", FLOAT)
@@ -449,14 +545,6 @@ def accumulate_n(
 ) -> Tensor:
     """The sum of a list of tensors of one shape, as `add_n`."""
     return add_n(inputs)
-
-
-@operation("t clip_value_min clip_value_max", REAL)
-def _clip_by_value(t, clip_value_min, clip_value_max):
-    """`t` with what lies outside the bounds moved to them. At a bound the gradient still passes."""
-    clipped = jnp.where(t > clip_value_max, clip_value_max, t)
-    clipped = jnp.where(clipped < clip_value_min, clip_value_min, clipped)
-    return jnp.broadcast_to(clipped, jnp.broadcast_shapes(t.shape, clipped.shape))
 
 
 # ---- Reductions --------------------------------------------------------------------------------------------
@@ -951,14 +1039,50 @@ def normalize(
 
 # ---- Clipping ----------------------------------------------------------------------------------------------
 
-clip_by_value = renamed("clip_by_value", _clip_by_value)
-renamed("clip_by_value", clip_by_value.__wrapped__)  # type: ignore[attr-defined]
+
+def clip_by_value(
+    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> Tensor:
+    """`t` with what lies outside the bounds moved to them. At a bound the gradient still passes.
+
+    Raises:
+      ValueError: the bounds have more axes or elements than `t`.
+    """
+    array, low, high = operands(t, clip_value_min, clip_value_max)
+    array = raw(array)
+    require_kind("clip_by_value", array, REAL)
+    _refuse_broadcast(array, low, high)
+    return op(_clip_by_value, array, low, high)
+
+
+def _clip_by_value(t, low, high):
+    clipped = jnp.where(t > high, high, t)
+    return jnp.where(clipped < low, low, clipped)
+
+
+renamed("clip_by_value", _clip_by_value)
+
+
+def _refuse_broadcast(t, *limits):
+    for limit in limits:
+        if any(a != b and b != 1 for a, b in zip(t.shape[::-1], np.shape(limit)[::-1], strict=False)):
+            continue  # they do not fit at all: the operation will say so
+        if np.broadcast_shapes(t.shape, np.shape(limit)) != t.shape:
+            raise ValueError(
+                f"Shapes {t.shape} and {np.shape(limit)} are incompatible: a limit must not broadcast the input"
+            )
 
 
 def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
-    """`t`, scaled down where its norm over `axes` is above `clip_norm`."""
+    """`t`, scaled down where its norm over `axes` is above `clip_norm`.
+
+    Raises:
+      ValueError: `clip_norm` has more axes or elements than `t`.
+    """
     array, limit = operands(t, clip_norm)
-    return op(_clip_by_norm, raw(array), limit, axes=axes_of(axes, np.ndim(array)))
+    array = raw(array)
+    _refuse_broadcast(array, limit)
+    return op(_clip_by_norm, array, limit, axes=axes_of(axes, array.ndim))
 
 
 def _clip_by_norm(t, clip_norm, axes):
@@ -974,7 +1098,9 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     """The root of the sum of squares of all elements of all tensors in the list; None in it is passed over."""
     if not isinstance(t_list, Sequence) or isinstance(t_list, str):
         raise TypeError(f"t_list must be a list of tensors, got {type(t_list).__name__}")
-    return op(_global_norm, *[raw(t) for t in t_list if t is not None])
+    arrays = [raw(t) for t in operands(*[t for t in t_list if t is not None])]
+    require_kind("global_norm", arrays[0], FLOAT)
+    return op(_global_norm, *arrays)
 
 
 def _global_norm(*arrays):
@@ -997,11 +1123,18 @@ def clip_by_global_norm(
     norm = global_norm(t_list) if use_norm is None else Tensor(raw(use_norm))
     if not any(t is not None for t in t_list):
         return list(t_list), norm
-    scale = op(_global_scale, raw(clip_norm, dtype_hint=norm.dtype), norm)
-    return [None if t is None else op(jnp.multiply, raw(t), scale) for t in t_list], norm
+    scale = op(_global_scale, *operands(norm, clip_norm))
+    return [None if t is None else op(_by_scale, raw(t), scale) for t in t_list], norm
 
 
-def _global_scale(clip_norm, norm):
+def _by_scale(t, scale):
+    return t * scale.astype(t.dtype)
+
+
+renamed("multiply", _by_scale)
+
+
+def _global_scale(norm, clip_norm):
     scale = clip_norm * _minimum(1 / norm, 1 / clip_norm)
     return jnp.where(jnp.isfinite(norm), scale, jnp.nan)
 
