@@ -352,7 +352,7 @@ def crop_and_resize(
 def _crop_and_resize(images, boxes, which, outside, size, nearest):
     def places(start, end, old, new):
         if new == 1:
-            return 0.5 * (start + end) * (old - 1) * jnp.ones(1)
+            return jnp.full(1, 0.5 * (start + end) * (old - 1))  # of the boxes' dtype, also with 64-bit types on
         return start * (old - 1) + jnp.arange(new) * (end - start) * (old - 1) / (new - 1)
 
     def crop(box, i):
