@@ -3,8 +3,9 @@ floats from 0 to 1."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -351,7 +352,7 @@ def crop_and_resize(
 def _crop_and_resize(images, boxes, which, outside, size, nearest):
     def places(start, end, old, new):
         if new == 1:
-            return 0.5 * (start + end) * (old - 1) * jnp.ones(1)
+            return jnp.full(1, 0.5 * (start + end) * (old - 1))  # of the boxes' dtype, also with 64-bit types on
         return start * (old - 1) + jnp.arange(new) * (end - start) * (old - 1) / (new - 1)
 
     def crop(box, i):
@@ -578,16 +579,32 @@ renamed("per_image_standardization", _standardized)
 # ---- Random -------------------------------------------------------------------------------------------------
 
 
-def _chances(draw: Callable) -> Callable:
-    """A number between bounds, drawn with a seed that may be None, or by a seed of two numbers alone."""
+class _Fixed(NamedTuple):
+    """A seed of a stateless function: two integers, which decide alone what is drawn."""
 
-    def between(low: Any, high: Any, seed: Any, shape: Any = ()) -> Tensor:
-        return draw(shape, minval=low, maxval=high, seed=seed)
-
-    return between
+    numbers: Any
 
 
-_drawn, _stateless = _chances(_random.uniform), _chances(_random.stateless_uniform)
+def _uniform(low: Any, high: Any, seed: Any, shape: Any = ()) -> Tensor:
+    if isinstance(seed, _Fixed):
+        return _random.stateless_uniform(shape, seed.numbers, low, high)
+    return _random.uniform(shape, low, high, seed=seed)
+
+
+def _stateless(function: Callable) -> Callable[..., Tensor]:
+    """The twin of a random function to which the same `seed` always gives the same."""
+    signature = inspect.signature(function)
+    parameters = [p.replace(default=p.empty) if p.name == "seed" else p for p in signature.parameters.values()]
+    signature = signature.replace(parameters=parameters)
+
+    def twin(*args: Any, **kwargs: Any) -> Tensor:
+        given = signature.bind(*args, **kwargs).arguments
+        return function(**given | {"seed": _Fixed(given["seed"])})
+
+    twin.__name__ = twin.__qualname__ = f"stateless_{function.__name__}"
+    twin.__doc__ = f"As `{function.__name__}`; the same `seed`, two integers, always gives the same."
+    twin.__signature__ = signature  # type: ignore[attr-defined]
+    return twin
 
 
 def _bounds(name: str, lower: Any, upper: Any) -> None:
@@ -595,9 +612,9 @@ def _bounds(name: str, lower: Any, upper: Any) -> None:
     _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
 
 
-def _flipped(image: TensorLike, axis: int, seed: Any, between: Callable) -> Tensor:
+def _flipped(image: TensorLike, axis: int, seed: Any) -> Tensor:
     array = _image(image, 3, 4)
-    chance = between(0.0, 1.0, seed, array.shape[:1] if array.ndim == 4 else ())
+    chance = _uniform(0.0, 1.0, seed, array.shape[:1] if array.ndim == 4 else ())
     return op(_flip_where, array, chance, axis=axis)
 
 
@@ -609,86 +626,40 @@ def _flip_where(x, chance, axis):
 renamed("random_flip", _flip_where)
 
 
-def _brightness(image: TensorLike, max_delta: Any, seed: Any, between: Callable) -> Tensor:
-    _require(max_delta >= 0, f"max_delta must be non-negative, got {max_delta}")
-    return adjust_brightness(image, between(-max_delta, max_delta, seed))
-
-
-def _contrast(image: TensorLike, lower: Any, upper: Any, seed: Any, between: Callable) -> Tensor:
-    from .opaque import adjust_contrast
-
-    _bounds("random_contrast", lower, upper)
-    return adjust_contrast(image, between(lower, upper, seed))
-
-
-def _hue(image: TensorLike, max_delta: Any, seed: Any, between: Callable) -> Tensor:
-    _require(0 <= max_delta <= 0.5, f"max_delta must be in [0, 0.5], got {max_delta}")
-    return adjust_hue(image, between(-max_delta, max_delta, seed))
-
-
-def _saturation(image: TensorLike, lower: Any, upper: Any, seed: Any, between: Callable) -> Tensor:
-    _bounds("random_saturation", lower, upper)
-    return adjust_saturation(image, between(lower, upper, seed))
-
-
 def random_flip_left_right(image: TensorLike, seed: Any = None) -> Tensor:
     """Each image mirrored left to right, or not, at random."""
-    return _flipped(image, -2, seed, _drawn)
+    return _flipped(image, -2, seed)
 
 
 def random_flip_up_down(image: TensorLike, seed: Any = None) -> Tensor:
     """Each image turned upside down, or not, at random."""
-    return _flipped(image, -3, seed, _drawn)
+    return _flipped(image, -3, seed)
 
 
 def random_brightness(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
     """`adjust_brightness` by a random number in [-max_delta, max_delta)."""
-    return _brightness(image, max_delta, seed, _drawn)
+    _require(max_delta >= 0, f"max_delta must be non-negative, got {max_delta}")
+    return adjust_brightness(image, _uniform(-max_delta, max_delta, seed))
 
 
 def random_contrast(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
     """`adjust_contrast` by a random factor in [lower, upper)."""
-    return _contrast(image, lower, upper, seed, _drawn)
+    from .opaque import adjust_contrast
+
+    _bounds("random_contrast", lower, upper)
+    return adjust_contrast(image, _uniform(lower, upper, seed))
 
 
 def random_hue(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
     """`adjust_hue` by a random number in [-max_delta, max_delta); max_delta is at most 0.5."""
-    return _hue(image, max_delta, seed, _drawn)
+    _require(0 <= max_delta <= 0.5, f"max_delta must be in [0, 0.5], got {max_delta}")
+    return adjust_hue(image, _uniform(-max_delta, max_delta, seed))
 
 
 def random_saturation(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
     """`adjust_saturation` by a random factor in [lower, upper)."""
-    return _saturation(image, lower, upper, seed, _drawn)
-
-
-def stateless_random_flip_left_right(image: TensorLike, seed: TensorLike) -> Tensor:
-    """As `random_flip_left_right`; the same `seed`, two integers, always does the same."""
-    return _flipped(image, -2, seed, _stateless)
-
-
-def stateless_random_flip_up_down(image: TensorLike, seed: TensorLike) -> Tensor:
-    """As `random_flip_up_down`; the same `seed`, two integers, always does the same."""
-    return _flipped(image, -3, seed, _stateless)
-
-
-def stateless_random_brightness(image: TensorLike, max_delta: Any, seed: TensorLike) -> Tensor:
-    """As `random_brightness`; the same `seed`, two integers, always does the same."""
-    return _brightness(image, max_delta, seed, _stateless)
-
-
-def stateless_random_contrast(image: TensorLike, lower: Any, upper: Any, seed: TensorLike) -> Tensor:
-    """As `random_contrast`; the same `seed`, two integers, always does the same."""
-    return _contrast(image, lower, upper, seed, _stateless)
-
-
-def stateless_random_hue(image: TensorLike, max_delta: Any, seed: TensorLike) -> Tensor:
-    """As `random_hue`; the same `seed`, two integers, always does the same."""
-    return _hue(image, max_delta, seed, _stateless)
-
-
-def stateless_random_saturation(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """As `random_saturation`; the same `seed`, two integers, always does the same."""
-    return _saturation(image, lower, upper, seed, _stateless)
+    _bounds("random_saturation", lower, upper)
+    return adjust_saturation(image, _uniform(lower, upper, seed))
 
 
 def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
@@ -697,19 +668,10 @@ def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None
     Raises:
       InvalidArgumentError: `size` is larger than `value`.
     """
-    return _cropped(value, size, seed, _drawn)
-
-
-def stateless_random_crop(value: TensorLike, size: Any, seed: TensorLike, name: str | None = None) -> Tensor:
-    """As `random_crop`; the same `seed`, two integers, always does the same."""
-    return _cropped(value, size, seed, _stateless)
-
-
-def _cropped(value: TensorLike, size: Any, seed: Any, between: Callable) -> Tensor:
     array, sizes = raw(value), shape_of(size, "size")
     if len(sizes) != array.ndim or any(there < wanted for there, wanted in zip(array.shape, sizes, strict=True)):
         raise InvalidArgumentError(f"Need value.shape >= size, got {array.shape} and {sizes}")
-    return op(_crop, array, between(0.0, 1.0, seed, (array.ndim,)), size=sizes)
+    return op(_crop, array, _uniform(0.0, 1.0, seed, (array.ndim,)), size=sizes)
 
 
 def _crop(x, chance, size):
@@ -718,6 +680,14 @@ def _crop(x, chance, size):
 
 
 renamed("random_crop", _crop)
+
+stateless_random_flip_left_right = _stateless(random_flip_left_right)
+stateless_random_flip_up_down = _stateless(random_flip_up_down)
+stateless_random_brightness = _stateless(random_brightness)
+stateless_random_contrast = _stateless(random_contrast)
+stateless_random_hue = _stateless(random_hue)
+stateless_random_saturation = _stateless(random_saturation)
+stateless_random_crop = _stateless(random_crop)
 
 # ---- Measuring ---------------------------------------------------------------------------------------------
 
