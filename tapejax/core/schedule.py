@@ -22,7 +22,7 @@ CACHED_SWEEPS = 256
 
 # A whole program compiles in a time that grows with its length; beyond this many steps the stall would be felt.
 COMPILE_AT_MOST = 128
-# Compiling a program whole costs about as much as compiling this share of its steps one by one (README, "Speed").
+# Compiling a program whole costs about as much as compiling this share of its steps one by one (docs/speed.md).
 WHOLE_PER_STEP = 1 / 4
 # For every so many programs that were compiled whole in vain, the next must have come back once more: a loop of ever new
 # lengths is not worth a compile for each.

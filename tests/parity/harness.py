@@ -57,7 +57,7 @@ def parity(body: Callable | None = None, **options: Any) -> Callable:
         x64_only: the reason why the body has nothing to say while 64-bit types are off.
         warns: both systems must give a warning; without it tapejax must give none.
         says: what tapejax's error message must contain, where an issue asks for a certain hint.
-        differs: the reason of a deliberate difference, as in the README's table. Then the outcomes must differ, so
+        differs: the reason of a deliberate difference, as in the docs/differences.md. Then the outcomes must differ, so
             that the table cannot outlive the difference.
     """
     if body is None:
