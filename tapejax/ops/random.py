@@ -34,7 +34,8 @@ class Counter:
 
     def __init__(self, own: int | None = None) -> None:
         self.own = own
-        self.count: Any = 0
+        # Of one type whatever JAX's settings: a compiled function takes it in and gives it back.
+        self.count: Any = np.uint32(0)
 
 
 class State(Counter):
@@ -59,7 +60,7 @@ class State(Counter):
             self.seed: Any = self._number
             # Counters are not made anew: compiled functions go on counting with them.
             for counter in (self, *self._counters.values(), *self._compiled):
-                counter.count = 0
+                counter.count = np.uint32(0)
 
     def next(self, op_seed: Any = None) -> tuple[Any, Any]:
         """The two numbers of the next key. Draws with a seed of their own are counted apart, per seed."""
@@ -99,7 +100,7 @@ class State(Counter):
                 counter, seed = self._counters.setdefault((own, kind), Counter()), self._seed_of(own, kind)
             if not isinstance(counter.count, Tracer):
                 count = int(counter.count)  # an array, where a compiled function counted
-                counter.count = count + 1
+                counter.count = np.uint32(count + 1 & 0xFFFFFFFF)
                 return seed, count
         with recorder.tracing:  # another thread traces a function, and gives the count back when it is done
             pass
