@@ -12,6 +12,7 @@ import dataclasses
 import enum
 import functools
 import struct
+import threading
 import types
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
@@ -69,11 +70,21 @@ def exact(value: Any) -> Hashable:
 
 
 def key(value: Any) -> Hashable:
-    """`exact` of `value`, or its identity where it has no exact key."""
+    """`exact`, but what has no exact key counts by its identity, wherever in `value` it is: for keys that are soon dropped."""
+    before, _refusal.by_identity = _refusal.by_identity, True
     try:
         return exact(value)
     except UncacheableError:
         return Identity(value)
+    finally:
+        _refusal.by_identity = before
+
+
+class _Refusal(threading.local):
+    by_identity = False
+
+
+_refusal = _Refusal()
 
 
 _float_bits = struct.Struct("<d").pack
@@ -139,11 +150,13 @@ def _dataclass(value: Any) -> Hashable:
 
 def _array(value: Any) -> Hashable:
     if value.nbytes > MOST_BYTES or value.dtype.hasobject:
-        raise UncacheableError(f"an array of {value.nbytes} bytes")
+        return _refused(value)
     return np.ndarray, value.dtype, value.shape, value.tobytes(), getattr(value, "weak_type", False)
 
 
 def _refused(value: Any) -> Hashable:
+    if _refusal.by_identity:
+        return Identity(value)
     raise UncacheableError(f"a {type(value).__name__}")
 
 

@@ -110,6 +110,7 @@ def test_what_can_change_has_no_key(value):
     with pytest.raises(UncacheableError):
         exact(value)
     assert key(value) == key(value) != key(value.copy() if hasattr(value, "copy") else (1, [2]))
+    assert key((value, 1.0)) == key((value, 1.0)) != key((value, 1))
 
 
 def traced(f, *args):
