@@ -518,16 +518,10 @@ class _Loader:
             root = self._node(0)
             root.signatures = {key: self._node(i) for key, i in self._manifest["signatures"].items()}
             return root
-        except (
-            ArithmeticError,
-            AssertionError,
-            AttributeError,
-            LookupError,
-            RecursionError,
-            TypeError,
-            ValueError,
-        ) as error:
-            raise _damaged(self._folder, f"{MANIFEST} does not make sense ({_short(error)})") from error
+        except OSError:
+            raise
+        except Exception as error:  # whatever a wrong number, name or nesting leads to
+            raise _damaged(self._folder, f"its content does not make sense ({_short(error)})") from error
 
     def _file(self, name: str, size: int, digest: str) -> bytes:
         path = self._folder / name
