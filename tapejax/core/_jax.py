@@ -176,4 +176,5 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         return outputs
 
     core.trace_state_clean, custom_derivatives._maybe_perturbed = trace_state_clean, maybe_perturbed
-    stages.Compiled.__call__ = call_compiled  # type: ignore[method-assign, assignment]
+    compiled_type: Any = stages.Compiled
+    compiled_type.__call__ = call_compiled

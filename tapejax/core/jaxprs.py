@@ -316,29 +316,36 @@ def stage(primitive: Any, subfuns: Sequence[Any], args: Sequence[Any], params: d
 
     def bind(*tracers: Any) -> list[Any]:
         out = primitive.bind(*tracers, subfuns=subfuns, **params)
-        # shard_map answers with JAX's FlatTree, the others with a list
-        repack.append(out.update if hasattr(out, "update") else list)
+        repack.append(_repacked(out))
         return list(out)
 
     return jax.make_jaxpr(bind)(*args), repack[0]
 
 
-def rebind(primitive: Any, subfuns: Sequence[Any], params: dict[str, Any]) -> Callable:
-    """What `stage` would have traced, as a function that can be called any number of times."""
+def rebind(primitive: Any, subfuns: Sequence[Any], params: dict[str, Any]) -> tuple[Callable, Callable]:
+    """What `stage` would have traced, as a function that can be called any number of times; also how to repack its results."""
+    repack: list[Callable] = []
 
-    def bind(*args: Any) -> Any:
+    def bind(*args: Any) -> list[Any]:
         for fun in subfuns:
             for store in getattr(fun, "stores", ()):
                 if store:
                     store.reset()
-        return primitive.bind(*args, subfuns=subfuns, **params)
+        out = primitive.bind(*args, subfuns=subfuns, **params)
+        repack[:] = [_repacked(out)]
+        return list(out)
 
-    return bind
+    return bind, lambda outputs: repack[0](outputs)
+
+
+def _repacked(out: Any) -> Callable:
+    # shard_map answers with JAX's FlatTree, the others with a list
+    return out.update if hasattr(out, "update") else list
 
 
 def within_transformation(subfuns: Sequence[Any]) -> bool:
     """Whether a transformation (`jax.vmap`) made the call of the functions `subfuns`: they may close over its values."""
-    transforms: Any = getattr(subfuns[0], "transforms", ())
+    transforms: Any = subfuns[0].transforms
     return bool(transforms) and transforms[0][0].__module__ != jax.custom_jvp.__module__
 
 

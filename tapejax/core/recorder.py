@@ -262,7 +262,7 @@ class RecorderTrace(Trace):
             try:
                 set_trace_reference(before)
             finally:
-                set_trace_key(before._weakref)
+                set_trace_key(before and before._weakref)  # JAX may have set None
 
     def process_primitive(self, primitive, tracers, params, /):
         if primitive.name in _REF_OPERATIONS:
@@ -308,7 +308,7 @@ class RecorderTrace(Trace):
             return self._run_staged(primitive, subfuns, tracers, params)
         # Inside jax.grad the rule is traced right away, and once only: the call must go on as it came.
         outputs = under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
-        fn = jaxprs.rebind(primitive, subfuns, params)
+        fn, _ = jaxprs.rebind(primitive, subfuns, params)
         name = jaxprs.function_name(subfuns[0]) or primitive.name
         return self.note(Op(name, fn, fn, eager=True), tracers, outputs)
 
@@ -325,24 +325,24 @@ class RecorderTrace(Trace):
     def _stage(self, primitive, subfuns, tracers, params, recurs):
         """The Op of a call of Python functions, its first inputs, what the call stored, and how to repack its results."""
         name = jaxprs.function_name(subfuns[0]) or primitive.name
-        again, stores = jaxprs.rebind(primitive, subfuns, params), getattr(subfuns[0], "stores", ())
+        again, repack = jaxprs.rebind(primitive, subfuns, params)
+        stores = getattr(subfuns[0], "stores", ())
         with set_current_trace(self.outer):
             try:
                 staged, repack = jaxprs.stage(primitive, subfuns, tracers, params)
             except Exception:
                 # Most likely Python in there looks at values: it runs on the values, now and again in the backward pass.
                 # What fails for another reason fails then, too.
-                return Once((Op(name, again, again, eager=True), (), stores, lambda outputs: outputs))
-            if not recurs and jaxprs.within_transformation(subfuns):
+                return Once((Op(name, again, again, eager=True), (), stores, repack))
+            custom = primitive.name in jaxprs.RULES
+            if within := custom and not recurs and jaxprs.within_transformation(subfuns):
                 jaxprs.trace_rules(staged, subfuns)
-                again = None
             arrays = jaxprs.constants(staged)
             lifted = jaxprs.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
             call = None if recurs else functools.partial(eval_jaxpr, lifted.jaxpr, jaxprs._consts(lifted))
-            custom = primitive.name in jaxprs.RULES
             closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
-            known = Staged(lifted, name, closed_over, len(arrays), again)
+            known = Staged(lifted, name, closed_over, len(arrays), again if custom and not within else None)
             op = Op(name, jaxpr_as_fun(lifted), call, staged=known)
         found = op, arrays.values(), stores, repack
         return found if recurs and not arrays else Once(found)
@@ -774,16 +774,17 @@ def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]
     if any(map(jaxprs.asks_host, jaxprs._inner(params))):
         return Once((without_derivative(_own_op(primitive, params), len(arrays)), arrays.values(), params))
     if arrays:
-        if primitive.name in jaxprs.JIT and (not jaxprs.is_plain_jit(params) or any(map(_is_placed, arrays.values()))):
+        if primitive.name in jaxprs.JIT:
+            given = jaxprs.with_inputs(params, arrays)
+            recognised = not jaxprs.is_own(given) and not jaxprs.constants(given["jaxpr"])
+            if recognised and jaxprs.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
+                return Once((_jaxpr_op(given["jaxpr"], params["name"]), arrays.values(), params))
+            op = (_bind_op if recognised else _own_op)(primitive, given)
             # Forward it is the call as it came: JAX moves a constant to where the program runs, but not an input.
-            op = _bind_op(primitive, jaxprs.with_inputs(params, arrays))
             call = functools.partial(_call_without, len(arrays), functools.partial(primitive.bind, **params))
             op = Op(op.name, op.fn, call, None if op.key is op else op.key, eager=op.eager)
             return Once((op, arrays.values(), params))
-        if primitive.name in jaxprs.JIT:
-            lifted = jaxprs.lift_jaxpr(params["jaxpr"], arrays)
-        else:
-            lifted = jaxprs.lift(primitive, params, args, arrays)
+        lifted = jaxprs.lift(primitive, params, args, arrays)
         return Once((_jaxpr_op(lifted, params.get("name", primitive.name)), arrays.values(), params))
     same = {name: jaxprs.intern(value) for name, value in params.items()}
     if jaxprs.is_own(same):
@@ -811,6 +812,10 @@ def _moves(devices: Sequence[Any], args: Sequence[Any]) -> bool:
 
 def _call_without(count: int, fn: Callable, *inputs: Any) -> Any:
     return fn(*inputs[count:])
+
+
+def _call_on_arrays(fn: Callable, *inputs: Any) -> Any:
+    return fn(*[jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in inputs])
 
 
 _bind_ops = Cache(CACHED_OPS, compare_ops)
@@ -862,9 +867,10 @@ class Staged(NamedTuple):
             return _jaxpr_ops.get((same, *self[1:3]), _make_jaxpr_op, same, *self[1:3])
         closed = snapshot(same)
         call = functools.partial(eval_jaxpr, closed.jaxpr, jaxprs._consts(closed))
-        fn = jaxpr_as_fun(closed)
         if self.again is not None:  # a rule that cannot be traced runs on values
             fn = functools.partial(_call_without, self.constants, self.again)
+        else:  # a rule may get a constant of its function, and expects an array of JAX's
+            fn = functools.partial(_call_on_arrays, jaxpr_as_fun(closed))
         return Op(self.name, jaxprs.without_closure(fn, self.name, self.closed_over), call, eager=True)
 
 

@@ -125,7 +125,7 @@ def _restricted(op: Op, inputs: Sequence[Any], wanted: Sequence[int], present: S
 
 
 def _explained(op: Op, error: Exception) -> Exception:
-    if "ifferentiation" not in str(error) and "JVP" not in str(error):
+    if not any(word in str(error) for word in ("ifferentiation", "JVP", "autodiff")):
         return error
     reason = str(error).split(". ")[0]
     return LookupError(

@@ -224,8 +224,15 @@ class _Case:
         from .steps import Backward
 
         walk = Backward(self.tape, [leaf.value for leaf in ends], [source.value], None, self.spaces)
-        if walk.gradients[0] is not None:
-            return []
+        try:
+            if walk.gradients[0] is not None:
+                return []
+        except (LookupError, TypeError) as error:
+            return [
+                Reason(
+                    "no derivative", f"the gradient with respect to {name} raises {type(error).__name__}", str(error)
+                )
+            ]
         return [
             Reason(
                 "custom gradient",

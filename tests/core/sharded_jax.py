@@ -142,11 +142,56 @@ def check_tape_inside():
     assert_same([jax.jit(over_devices(by_tape))(x, w)], [over_devices(by_jax)(x, w)])
 
 
+def check_closures():
+    """A jitted function that closes over an array keeps what was asked for it, and JAX places the array."""
+    x, factor = jnp.arange(8.0), jnp.arange(8.0) + 1
+    for asked in ({}, {"out_shardings": spread(ROWS)}, {"in_shardings": spread(ROWS), "out_shardings": spread(WHOLE)}):
+        for array in (factor, jax.device_put(factor, spread(ROWS)), jax.device_put(factor, jax.devices()[2])):
+            function = jax.jit(lambda x, array=array: x * array, **asked)
+            with tf.GradientTape() as tape:
+                y = function(x)
+            assert y.sharding == function(x).sharding, (y.sharding, asked)
+        inner = functools.partial(closing_over_twice, **asked)
+        with tf.GradientTape() as tape:
+            tape.watch([x, factor])
+            y = inner(factor * 2)(x)
+        assert_same(tape.gradient(y, [x, factor]), (4 * factor**2, 8 * factor * x))
+
+
+def closing_over_twice(array, **asked):
+    return jax.jit(lambda x: jax.jit(lambda x: x * array, **asked)(x) * array)
+
+
+def check_moves():
+    """Between devices, as a mesh that is set in the block has them."""
+    x, here = jnp.arange(8.0), jax.devices()[3]
+
+    def function(x):
+        with jax.set_mesh(mesh()):
+            assert jax.sharding.get_mesh() == mesh()
+            y = jnp.sin(jax.device_put(x, P("data")))
+            y = jax.jit(lambda y: lax.with_sharding_constraint(y * 2, P("data")))(y)
+        return jax.device_put(y, here) * 3
+
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        assert y.sharding == function(x).sharding
+        assert_same([tape.gradient(y, x)], [jax.grad(lambda x: function_without_mesh(x, here).sum())(x)])
+
+
+def function_without_mesh(x, here):
+    return jax.device_put(2 * jnp.sin(jax.device_put(x, spread(ROWS))), here) * 3
+
+
 if __name__ == "__main__":
     warnings.simplefilter("error")
     assert len(jax.devices()) == 8
     for function in FUNCTIONS:
         check(function)
         print(function.__name__, flush=True)
+    check_closures()
+    check_moves()
     check_tape_inside()
     print("tape inside")
