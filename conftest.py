@@ -31,7 +31,7 @@ def pytest_addoption(parser):
         "--tensorflow",
         choices=["kept", "fresh", "keep"],
         default="kept",
-        help="TensorFlow's side of the parity tests: as it was kept; computed and compared with that; computed and kept",
+        help="TensorFlow's side of the parity tests: as it was kept; computed and compared with that; kept where it is not",
     )
 
 

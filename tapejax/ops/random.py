@@ -34,7 +34,7 @@ class Counter:
 
     def __init__(self, own: int | None = None) -> None:
         self.own = own
-        self.count: Any = 0
+        self.count: Any = np.uint32(0)  # of one type, whether 64-bit types are on or off: compiled functions take it in
 
 
 class State(Counter):
@@ -56,10 +56,10 @@ class State(Counter):
         with self._lock:
             self._chosen = seed is not None
             self._number = secrets.randbits(31) if seed is None else _folded(seed)
-            self.seed: Any = self._number
+            self.seed: Any = np.uint32(self._number)
             # Counters are not made anew: compiled functions go on counting with them.
             for counter in (self, *self._counters.values(), *self._compiled):
-                counter.count = 0
+                counter.count = np.uint32(0)
 
     def next(self, op_seed: Any = None) -> tuple[Any, Any]:
         """The two numbers of the next key. Draws with a seed of their own are counted apart, per seed."""
@@ -99,7 +99,7 @@ class State(Counter):
                 counter, seed = self._counters.setdefault((own, kind), Counter()), self._seed_of(own, kind)
             if not isinstance(counter.count, Tracer):
                 count = int(counter.count)  # an array, where a compiled function counted
-                counter.count = count + 1
+                counter.count = np.uint32(count + 1 & 0xFFFFFFFF)
                 return seed, count
         with recorder.tracing:  # another thread traces a function, and gives the count back when it is done
             pass
