@@ -1,5 +1,6 @@
 """What pytest leaves out where an optional package is missing, and the options of this suite."""
 
+import ctypes
 import functools
 import gc
 import importlib.metadata
@@ -7,6 +8,7 @@ import importlib.util
 import os
 import sys
 
+import jax
 import kept
 import pytest
 
@@ -29,7 +31,7 @@ def pytest_addoption(parser):
         "--tensorflow",
         choices=["kept", "fresh", "keep"],
         default="kept",
-        help="TensorFlow's side of the parity tests: as it was kept; computed and compared with that; computed and kept",
+        help="TensorFlow's side of the parity tests: as it was kept; computed and compared with that; kept where it is not",
     )
 
 
@@ -43,6 +45,7 @@ def pytest_configure(config):
     flags = os.environ.get("XLA_FLAGS", "")
     if not config.getoption("optimized") and CHEAP not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {CHEAP}"
+    jax.monitoring.register_event_duration_secs_listener(count_programs)
     if config.getoption("shadow"):
         import tapejax
 
@@ -64,15 +67,31 @@ def pytest_xdist_make_scheduler(config, log):
     return LoadFileScheduling(config, log)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def programs_of_one_file():
-    """Compiled programs, and the arrays they hold, go with the file that needed them."""
-    yield
-    if "tapejax" in sys.modules:
-        for known in gc.get_objects():
-            if type(known) is sys.modules["tapejax.core.cache"].Cache:
-                known.clear()
-            elif type(known) is functools._lru_cache_wrapper and known.__module__.startswith("tapejax"):
-                known.cache_clear()
-        sys.modules["jax"].clear_caches()
-        gc.collect()
+PROGRAMS_AT_MOST = 400  # each takes one to two megabytes
+compiled = 0
+
+
+def count_programs(event, duration, **_):
+    global compiled
+    compiled += event == "/jax/core/compile/backend_compile_duration"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Compiled programs go with the file that needed them, and in between when they are many."""
+    global compiled
+    if "tapejax" not in sys.modules or nextitem and nextitem.path == item.path and compiled < PROGRAMS_AT_MOST:
+        return
+    compiled = 0
+    for known in gc.get_objects():
+        if type(known) is sys.modules["tapejax.core.cache"].Cache:
+            known.clear()
+        elif type(known) is functools._lru_cache_wrapper and known.__module__.startswith("tapejax"):
+            known.cache_clear()
+    jax.clear_caches()
+    gc.collect()
+    if hasattr(C, "malloc_trim"):  # glibc keeps what was freed
+        C.malloc_trim(0)
+
+
+C = ctypes.CDLL(None)

@@ -785,12 +785,13 @@ def _wrapped(i, length):
 
 
 def _getitem(x, *starts, plan):
-    given = iter(starts)
+    kind = jnp.result_type(*starts) if starts else np.dtype("int32")  # lax takes indices of one type
+    given = iter([x if jnp.result_type(x) == kind else lax.convert_element_type(x, kind) for x in starts])
     axes = [entry for entry in plan if entry != ("new",)]
     start, sizes, strides, flipped = [], [], [], []
     for axis, (entry, length) in enumerate(zip(axes, x.shape, strict=True)):
         count, step = {"all": (length, 1), "at": (1, 1)}.get(entry[0]) or entry[1:]
-        start.append(0 if entry == ("all",) else next(given))
+        start.append(kind.type(0) if entry == ("all",) else next(given))
         sizes.append((count - 1) * abs(step) + 1 if count else 0)
         strides.append(abs(step))
         if step < 0:

@@ -34,8 +34,7 @@ class Counter:
 
     def __init__(self, own: int | None = None) -> None:
         self.own = own
-        # Of one type whatever JAX's settings: a compiled function takes it in and gives it back.
-        self.count: Any = np.uint32(0)
+        self.count: Any = np.uint32(0)  # of one type, whether 64-bit types are on or off: compiled functions take it in
 
 
 class State(Counter):
@@ -57,7 +56,7 @@ class State(Counter):
         with self._lock:
             self._chosen = seed is not None
             self._number = secrets.randbits(31) if seed is None else _folded(seed)
-            self.seed: Any = self._number
+            self.seed: Any = np.uint32(self._number)
             # Counters are not made anew: compiled functions go on counting with them.
             for counter in (self, *self._counters.values(), *self._compiled):
                 counter.count = np.uint32(0)

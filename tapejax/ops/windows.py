@@ -297,7 +297,7 @@ def _ctc_loss(logits, labels, label_length, logit_length, blank):
         padding(label_length, labels.shape[1]),
         blank_id=blank,
         log_epsilon=-1e30,
-    )
+    ).astype(logits.dtype)  # Optax computes in the widest type that is on
 
 
 renamed("ctc_loss", _ctc_loss)

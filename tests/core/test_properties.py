@@ -22,12 +22,14 @@ import tapejax as tf
 from tapejax.core import recorder, schedule
 from tapejax.values import tensor as values
 
+EXAMPLES = int(os.environ.get("TAPEJAX_EXAMPLES", 20))  # more in .ci/nightly
+
 settings.register_profile(
     "tapejax",
     derandomize=not os.environ.get("TAPEJAX_RANDOM"),  # set it to look for new counterexamples
     deadline=None,
     database=None,
-    max_examples=int(os.environ.get("TAPEJAX_EXAMPLES", 50)),
+    max_examples=EXAMPLES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("tapejax")
@@ -353,7 +355,7 @@ def test_as_function(door, program, seed):
 
 
 @DOORS
-@settings(max_examples=25)
+@settings(max_examples=EXAMPLES // 2)
 @given(programs, seeds)
 def test_second_order(door, program, seed):
     """The gradient of the squared gradient, by nested tapes."""
@@ -372,7 +374,7 @@ def test_second_order(door, program, seed):
         assert_agree(outer.gradient(objective, xs), expected, 2e-3)
 
 
-@settings(max_examples=25)
+@settings(max_examples=EXAMPLES // 2)
 @given(programs, seeds, st.sets(st.integers(0, 2)), operands)
 def test_what_is_not_watched_or_ran_before_the_block_is_constant(program, seed, watched, begin):
     """The tape sees the program from step `begin` on, and watches some of the values that are there by then."""
@@ -391,7 +393,7 @@ def test_what_is_not_watched_or_ran_before_the_block_is_constant(program, seed, 
     assert all(g is None for i, g in enumerate(found) if i % 3 not in watched)
 
 
-@settings(max_examples=25)
+@settings(max_examples=EXAMPLES // 2)
 @given(programs, seeds)
 def test_inside_jit_and_vmap(program, seed):
     xs = arguments(seed)
@@ -408,7 +410,7 @@ def test_inside_jit_and_vmap(program, seed):
         assert_agree([g[i] for g in mapped], expected([x[i] for x in batch]))
 
 
-@settings(max_examples=25)
+@settings(max_examples=EXAMPLES // 2)
 @given(programs, seeds)
 def test_values_do_not_change(program, seed):
     """A tape looks on: what is computed in its block is what would have been computed without it, to the last bit."""

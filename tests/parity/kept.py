@@ -3,7 +3,7 @@
 A file of outcomes belongs to one test file and to its text: an edited file's outcomes are computed anew where TensorFlow is
 installed, and are missing elsewhere until they are kept again::
 
-    pytest -m "" --tensorflow=keep tests/parity/test_complex.py
+    pytest -m "" --tensorflow=keep tests/parity/test_complex.py  # without a path, whatever is missing
 
 ``--tensorflow=fresh`` asks TensorFlow about every body and compares with what was kept.
 """

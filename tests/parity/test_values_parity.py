@@ -90,7 +90,6 @@ def test_double_precision(tf):
         tape.gradient(y, x),
         tf.constant(np.arange(3)),
         tf.constant(1.0, tf.float64),
-        tf.constant(2**31),
         tf.Variable(np.float64(1.5)),
         tf.constant(1.0),
         tf.constant(1),
@@ -99,6 +98,12 @@ def test_double_precision(tf):
         tf.constant([1, 2]) / tf.constant([2, 4]),
         tf.constant(3) / 2,
     )
+
+
+@parity(x64_only="an integer that does not fit int32 is refused")
+def test_an_integer_of_64_bits(tf):
+    """What does not fit int32 is int64."""
+    return tf.constant(2**31)
 
 
 @parity
