@@ -161,10 +161,17 @@ class TestCase(unittest.TestCase):
         return self.assertRaisesWithPredicateMatch(exception_type, shapes)
 
     def assertRaisesWithLiteralMatch(
-        self, expected_exception: Any, expected_exception_message: str, callable_obj: Any = None, *args: Any, **kwargs: Any
+        self,
+        expected_exception: Any,
+        expected_exception_message: str,
+        callable_obj: Any = None,
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
         """Fails unless the call, or without one the block, raises the exception with exactly this text."""
-        context = self.assertRaisesWithPredicateMatch(expected_exception, lambda e: str(e) == expected_exception_message)
+        context = self.assertRaisesWithPredicateMatch(
+            expected_exception, lambda e: str(e) == expected_exception_message
+        )
         if callable_obj is None:
             return context
         with context:
@@ -175,7 +182,9 @@ class TestCase(unittest.TestCase):
     def assertLen(self, container: Any, expected_len: int, msg: str | None = None) -> None:
         """Fails unless the container has that length."""
         self._require(isinstance(container, Sized), f"Expected a Sized object, got: {type(container).__name__!r}", msg)
-        self._require(len(container) == expected_len, f"{container!r} has length {len(container)}, not {expected_len}", msg)
+        self._require(
+            len(container) == expected_len, f"{container!r} has length {len(container)}, not {expected_len}", msg
+        )
 
     def assertEmpty(self, container: Any, msg: str | None = None) -> None:
         """Fails unless the container has no elements."""

@@ -886,10 +886,12 @@ class _Case:
         )
 
     def _number(self, role: str, value: Any, arrays: Sequence[Any]) -> Reason:
-        made_by = f"NumPy {value.dtype}" if isinstance(value, (np.ndarray, np.generic)) else f"Python {type(value).__name__}"
-        name = next((name for name, x in self.values.items() if x is value), None)
-        texts = [text for text in (self.here, self.block) if text.readable and name is not None]
-        lines = [statement.line for text in texts for statement in text.of(name)]
+        made_by = (
+            f"NumPy {value.dtype}" if isinstance(value, (np.ndarray, np.generic)) else f"Python {type(value).__name__}"
+        )
+        name = next((name for name, x in self.values.items() if x is value), "")
+        texts = [text for text in (self.here, self.block) if text.readable and name]
+        lines: list[Line | None] = [statement.line for text in texts for statement in text.of(name)]
         lines += [line_of(mark.where) for mark in self._conversions(self._dependents(arrays))[::-1]]
         return Reason(
             "python",

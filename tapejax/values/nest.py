@@ -76,12 +76,13 @@ def _children(structure: Any) -> list:
         return structure  # type: ignore[return-value]
     if isinstance(structure, Mapping):
         return [structure[key] for key in sorted(structure)]
-    return list(structure.__tf_flatten__()[1] if is_own_kind(type(structure)) else structure)
+    kind: Any = type(structure)
+    return list(structure.__tf_flatten__()[1] if is_own_kind(kind) else structure)
 
 
 def maker(structure: Any) -> Callable[[Sequence], Any]:
     """What makes a sequence or dataclass like `structure` of other children; it does not keep these ones alive."""
-    kind = type(structure)
+    kind: Any = type(structure)
     if is_own_kind(kind):
         metadata = structure.__tf_flatten__()[0]
         return lambda children: kind.__tf_unflatten__(metadata, tuple(children))

@@ -276,7 +276,14 @@ class Staged(Compiled):
     fails later; and there is no program for more than that.
     """
 
-    def __init__(self, body: Callable, arguments: Sequence[Any], name: str, arrays: Sequence[Any] | None = None, differentiable: bool = False):
+    def __init__(
+        self,
+        body: Callable,
+        arguments: Sequence[Any],
+        name: str,
+        arrays: Sequence[Any] | None = None,
+        differentiable: bool = False,
+    ):
         capture = Capture(differentiable or derivative_possible())
         around = list(recorder.active_recordings())
         failure: list[BaseException] = []
