@@ -27,6 +27,7 @@ def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) 
 
     Raises:
       ValueError: `x` is no list or tuple.
+      AssertionError: one of `x` is neither floating-point nor complex.
 
     >>> import tapejax as tf
     >>> by_tape, by_differences = tf.test.compute_gradient(lambda a: a * a, [tf.constant([1.0, 2.0])])
@@ -39,6 +40,9 @@ def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) 
         )
     step = 1 / 1024 if delta is None else delta
     given = [convert_to_tensor(a) for a in x]
+    for i, a in enumerate(given):
+        if not jnp.issubdtype(a._array.dtype, jnp.inexact):
+            raise AssertionError(f"Cannot compute gradient for unsupported type {a.dtype.name} of argument {i}")
     arguments = [_parts(a) for a in given]
     complex_ones = [a is not b for a, b in zip(given, arguments, strict=True)]
 
@@ -50,7 +54,7 @@ def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) 
         y = f_of_parts(*arguments)
     jacobians = tape.jacobian(y, arguments, unconnected_gradients=UnconnectedGradients.ZERO)
     size = int(np.prod(y.shape))
-    by_tape = tuple(np.reshape(j.numpy(), (size, -1)) for j in jacobians)
+    by_tape = tuple(np.reshape(j.numpy(), (size, a._array.size)) for j, a in zip(jacobians, arguments, strict=True))
     return by_tape, tuple(_differences(f_of_parts, arguments, i, step, size) for i in range(len(arguments)))
 
 

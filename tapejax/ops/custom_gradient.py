@@ -151,7 +151,8 @@ def _attach(call: _Call, function: custom_gradient, args: Sequence, kwargs: dict
         wrapped = [c if isinstance(x, jax.Array) else Tensor(c) for c, (x, _) in zip(given, flat, strict=True)]
         return [None] * len(outputs) + [conjugate(x) for x in call.pull(wrapped)]
 
-    if recorder.eager():
+    capture = recorder.capturing.capture
+    if recorder.eager() or (capture is not None and capture.leave_out()):
         again = functools.partial(_again, function, args, kwargs, call, len(outputs))
         copy = functools.partial(_copies, len(outputs))
         found = recorder.run(

@@ -75,7 +75,9 @@ def _scaled(slope, t):
     def overflowing():
         return huge * (huge * (huge * t))
 
-    undefined = jnp.where(jnp.isnan(slope), overflowing() - overflowing(), jnp.sign(slope) * overflowing())
+    unknown = jnp.isnan(slope)
+    sign = jnp.sign(jnp.where(unknown, 0, slope))
+    undefined = jnp.where(unknown, overflowing() - overflowing(), sign * overflowing())
     return jnp.where(finite, jnp.where(finite, slope, 0) * t, undefined)
 
 
@@ -317,7 +319,8 @@ def _floordiv(x, y):
 
 
 def _truncatediv(x, y):
-    return lax.div(*_alike(x, y))
+    quotient = lax.div(*_alike(x, y))
+    return jnp.trunc(quotient) if kind_of(quotient.dtype) == "f" else quotient
 
 
 def _truncatemod(x, y):

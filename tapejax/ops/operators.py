@@ -8,6 +8,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
+from ..core import recorder
 from ..values.errors import SymbolicValue
 from ..values.tensor import Tensor, Variable, _nd_index, is_array_like, op, operands, raw
 from . import array, linalg, math
@@ -156,6 +157,8 @@ VARIABLES: dict[str, Callable] = {
     "scatter_nd_max": _scattered_nd("max", "replaced where it is smaller than"),
     "scatter_nd_min": _scattered_nd("min", "replaced where it is larger than"),
     "gather_nd": lambda self, indices, name=None: array.gather_nd(self, indices),
+    "set_shape": Tensor.set_shape,
+    "read_value_no_copy": lambda self: Tensor(recorder.read(self)),
     "sparse_read": lambda self, indices, name=None: array.gather(self, indices),
 }
 

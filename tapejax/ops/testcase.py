@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import re
+import tempfile
+import threading
 import unittest
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
 
 from ..values import nest
+from ..values.errors import InvalidArgumentError, OpError
 from ..values.tensor import is_array_like
 
 
@@ -87,6 +95,39 @@ class TestCase(unittest.TestCase):
         if not (above & below).all():
             self.fail(f"elements outside of {lower_bound} .. {upper_bound}: {x[~(above & below)]}")
 
+    def assertAllInSet(self, target: Any, expected_set: Any) -> None:
+        """Fails unless each element is one of `expected_set`."""
+        others = np.setdiff1d(_numpy(target).ravel(), list(expected_set))
+        if others.size:
+            self.fail(f"{others.size} unique element(s) are not in the set {expected_set}: {others}")
+
+    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
+        """Fails unless all elements are greater than a number."""
+        self.assertGreater(np.min(_numpy(a)), _numpy(comparison_target))
+
+    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:
+        """Fails unless all elements are at least a number."""
+        self.assertGreaterEqual(np.min(_numpy(a)), _numpy(comparison_target))
+
+    def assertAllLess(self, a: Any, comparison_target: Any) -> None:
+        """Fails unless all elements are less than a number."""
+        self.assertLess(np.max(_numpy(a)), _numpy(comparison_target))
+
+    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:
+        """Fails unless all elements are at most a number."""
+        self.assertLessEqual(np.max(_numpy(a)), _numpy(comparison_target))
+
+    def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: str | None = None) -> None:
+        """Fails unless two lists of numbers are equally long and differ by no more than `err` anywhere."""
+        self.assertEqual(len(farray1), len(farray2), msg)
+        for f1, f2 in zip(farray1, farray2, strict=True):
+            self.assertNear(f1, f2, err, msg)
+
+    def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float, msg: str | None = None) -> None:
+        """Fails unless two arrays have one shape and the norm of their difference is below `err`."""
+        a, b = _numpy(ndarray1), _numpy(ndarray2)
+        self.assertTrue(a.shape == b.shape and np.linalg.norm(a - b) < err, msg)
+
     def assertShapeEqual(self, input_a: Any, input_b: Any, msg: str | None = None) -> None:
         """Fails unless both have the same shape."""
         self.assertEqual(tuple(np.shape(input_a)), tuple(np.shape(input_b)), msg)
@@ -94,6 +135,274 @@ class TestCase(unittest.TestCase):
     def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:
         """Fails unless it has that dtype."""
         self.assertEqual(_numpy(target).dtype, getattr(expected_dtype, "as_numpy_dtype", expected_dtype))
+
+    # ---- errors ----
+
+    @contextlib.contextmanager
+    def assertRaisesWithPredicateMatch(self, exception_type: Any, expected_err_re_or_predicate: Any) -> Iterator[None]:
+        """Fails unless the block raises such an exception, whose text has the pattern, or for which the predicate is true."""
+        expected = expected_err_re_or_predicate
+        matches = expected if callable(expected) else lambda error: re.search(expected, str(error))
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, exception_type) or not matches(error):
+                raise self.failureException(f"Exception of type {type(error)}: {error}") from error
+        else:
+            self.fail(f"{getattr(exception_type, '__name__', exception_type)} not raised")
+
+    def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:
+        """Fails unless the block raises one of ``tf.errors`` with such a text."""
+        return self.assertRaisesWithPredicateMatch(OpError, expected_err_re_or_predicate)
+
+    def assertRaisesIncompatibleShapesError(self, exception_type: Any = InvalidArgumentError) -> Any:
+        """Fails unless the block is refused for shapes that do not fit."""
+        shapes = "Incompatible shapes|Dimensions must be equal|required broadcastable shapes"
+        return self.assertRaisesWithPredicateMatch(exception_type, shapes)
+
+    def assertRaisesWithLiteralMatch(
+        self,
+        expected_exception: Any,
+        expected_exception_message: str,
+        callable_obj: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Fails unless the call, or without one the block, raises the exception with exactly this text."""
+        context = self.assertRaisesWithPredicateMatch(
+            expected_exception, lambda e: str(e) == expected_exception_message
+        )
+        if callable_obj is None:
+            return context
+        with context:
+            callable_obj(*args, **kwargs)
+
+    # ---- what TensorFlow's class has from its own base: containers, text, classes ----
+
+    def assertLen(self, container: Any, expected_len: int, msg: str | None = None) -> None:
+        """Fails unless the container has that length."""
+        self._require(isinstance(container, Sized), f"Expected a Sized object, got: {type(container).__name__!r}", msg)
+        self._require(
+            len(container) == expected_len, f"{container!r} has length {len(container)}, not {expected_len}", msg
+        )
+
+    def assertEmpty(self, container: Any, msg: str | None = None) -> None:
+        """Fails unless the container has no elements."""
+        self.assertLen(container, 0, msg)
+
+    def assertNotEmpty(self, container: Any, msg: str | None = None) -> None:
+        """Fails if the container has no elements."""
+        self._require(isinstance(container, Sized), f"Expected a Sized object, got: {type(container).__name__!r}", msg)
+        self._require(len(container) > 0, f"{container!r} has length of 0", msg)
+
+    def assertBetween(self, value: Any, minv: Any, maxv: Any, msg: str | None = None) -> None:
+        """Fails unless ``minv <= value <= maxv``."""
+        self._require(minv <= value <= maxv, f"{value!r} is not between {minv!r} and {maxv!r}", msg)
+
+    def assertContainsSubset(self, expected_subset: Any, actual_set: Any, msg: str | None = None) -> None:
+        """Fails unless all elements of the one are in the other."""
+        missing = set(expected_subset) - set(actual_set)
+        self._require(not missing, f"Missing elements {missing}", msg)
+
+    def assertNoCommonElements(self, expected_seq: Any, actual_seq: Any, msg: str | None = None) -> None:
+        """Fails if an element is in both."""
+        common = set(expected_seq) & set(actual_seq)
+        self._require(not common, f"Common elements {common}", msg)
+
+    def assertSameElements(self, expected_seq: Any, actual_seq: Any, msg: str | None = None) -> None:
+        """Fails unless both have the same elements, however often; strings are refused."""
+        texts = isinstance(expected_seq, (str, bytes)) or isinstance(actual_seq, (str, bytes))
+        self._require(not texts, "strings are compared by assertEqual", msg)
+        one, other = list(expected_seq), list(actual_seq)
+        missing, unexpected = [x for x in one if x not in other], [x for x in other if x not in one]
+        self._require(not missing and not unexpected, f"missing: {missing}; unexpected: {unexpected}", msg)
+
+    def assertItemsEqual(self, first: Any, second: Any, msg: str | None = None) -> None:
+        """Fails unless both have the same elements as often, in any order."""
+        self.assertCountEqual(first, second, msg)
+
+    def assertSequenceStartsWith(self, prefix: Any, whole: Any, msg: str | None = None) -> None:
+        """Fails unless the sequence begins with `prefix`, which is an element or a sequence, and not empty."""
+        start = list(prefix) if isinstance(prefix, Sequence) else [prefix]
+        self._require(bool(start), "Prefix is empty", msg)
+        self._require(list(whole)[: len(start)] == start, f"{whole!r} does not begin with {prefix!r}", msg)
+
+    def assertContainsSubsequence(self, container: Any, subsequence: Any, msg: str | None = None) -> None:
+        """Fails unless the elements are in the container in that order, with others between them or not."""
+        rest = iter(container)
+        self._require(all(x in rest for x in subsequence), f"{subsequence!r} not a subsequence of {container!r}", msg)
+
+    def assertContainsExactSubsequence(self, container: Any, subsequence: Any, msg: str | None = None) -> None:
+        """Fails unless the elements are in the container in that order, one right after the other."""
+        whole, part = list(container), list(subsequence)
+        found = any(whole[i : i + len(part)] == part for i in range(len(whole) - len(part) + 1))
+        self._require(found, f"{subsequence!r} not an exact subsequence of {container!r}", msg)
+
+    def assertContainsInOrder(self, strings: Any, target: str, msg: str | None = None) -> None:
+        """Fails unless the strings are found in `target` in that order."""
+        at = 0
+        for string in [strings] if isinstance(strings, (str, bytes)) else strings:
+            at = target.find(str(string), at)
+            self._require(at >= 0, f"Did not find {string!r}, in order, in {target!r}", msg)
+
+    def assertSequenceAlmostEqual(
+        self, expected_seq: Any, actual_seq: Any, places: int | None = None, msg: str | None = None, delta: Any = None
+    ) -> None:
+        """Fails unless the sequences are equally long and ``assertAlmostEqual`` holds for each pair."""
+        self.assertEqual(len(expected_seq), len(actual_seq), msg)
+        for one, other in zip(expected_seq, actual_seq, strict=True):
+            self.assertAlmostEqual(one, other, places, msg, delta)
+
+    def assertDictAlmostEqual(
+        self, a: Any, b: Any, places: int | None = None, msg: str | None = None, delta: Any = None
+    ) -> None:
+        """Fails unless both have the same keys, with numbers that are almost equal, and other values that are equal."""
+        if places is not None and delta is not None:
+            raise ValueError("specify delta or places not both")
+        self.assertIsInstance(a, dict, msg)
+        self.assertIsInstance(b, dict, msg)
+        self.assertEqual(a.keys(), b.keys(), msg)
+        for key in a:
+            if isinstance(a[key], (int, float, complex)) and isinstance(b[key], (int, float, complex)):
+                self.assertAlmostEqual(a[key], b[key], places, msg, delta)
+            else:
+                self.assertEqual(a[key], b[key], msg)
+
+    def assertMappingEqual(self, a: Any, b: Any, msg: str | None = None, mapping_type: type = Mapping) -> None:
+        """Fails unless both are mappings with the same keys and values."""
+        self.assertIsInstance(a, mapping_type, msg)
+        self.assertIsInstance(b, mapping_type, msg)
+        self.assertEqual(dict(a), dict(b), msg)
+
+    def assertDataclassEqual(self, first: Any, second: Any, msg: str | None = None) -> None:
+        """Fails unless two dataclasses are equal, and of one type."""
+        self.assertIs(type(first), type(second), msg)
+        self.assertEqual(first, second, msg)
+
+    def assertSameStructure(self, a: Any, b: Any, aname: str = "a", bname: str = "b", msg: str | None = None) -> None:
+        """Fails unless two structures of dicts and lists have the same content; lists and tuples are alike."""
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            self.assertEqual(a.keys(), b.keys(), msg)
+            pairs = [(key, a[key], b[key]) for key in a]
+        elif all(isinstance(x, Sequence) and not isinstance(x, (str, bytes)) for x in (a, b)):
+            self._require(len(a) == len(b), f"{aname} has {len(a)} elements, {bname} has {len(b)}", msg)
+            pairs = [(i, x, y) for i, (x, y) in enumerate(zip(a, b, strict=True))]
+        else:
+            self._require(a == b, f"{aname} is {a!r}, {bname} is {b!r}", msg)
+            return
+        for key, x, y in pairs:
+            self.assertSameStructure(x, y, f"{aname}[{key!r}]", f"{bname}[{key!r}]", msg)
+
+    def assertJsonEqual(self, first: str, second: str, msg: str | None = None) -> None:
+        """Fails unless two strings are JSON of the same content."""
+        self.assertEqual(json.loads(first), json.loads(second), msg)
+
+    def assertStartsWith(self, actual: Any, expected_start: Any, msg: str | None = None) -> None:
+        """Fails unless the text begins so."""
+        self._require(actual.startswith(expected_start), f"{actual!r} does not start with {expected_start!r}", msg)
+
+    def assertNotStartsWith(self, actual: Any, unexpected_start: Any, msg: str | None = None) -> None:
+        """Fails if the text begins so."""
+        self._require(not actual.startswith(unexpected_start), f"{actual!r} starts with {unexpected_start!r}", msg)
+
+    def assertEndsWith(self, actual: Any, expected_end: Any, msg: str | None = None) -> None:
+        """Fails unless the text ends so."""
+        self._require(actual.endswith(expected_end), f"{actual!r} does not end with {expected_end!r}", msg)
+
+    def assertNotEndsWith(self, actual: Any, unexpected_end: Any, msg: str | None = None) -> None:
+        """Fails if the text ends so."""
+        self._require(not actual.endswith(unexpected_end), f"{actual!r} ends with {unexpected_end!r}", msg)
+
+    def assertRegexMatch(self, actual_str: Any, regexes: Any, message: str | None = None) -> None:
+        """Fails unless one of the patterns, of which there is a list, is found in the text."""
+        self._require(not isinstance(regexes, (str, bytes)), "one pattern is for assertRegex", message)
+        found = any(re.search(regex, actual_str, re.MULTILINE) for regex in regexes)
+        self._require(found, f"{actual_str!r} does not contain any of these regexes: {regexes}", message)
+
+    def assertIsSubclass(self, cls: type, superclass: Any, msg: str | None = None) -> None:
+        """Fails unless the one class is derived from the other."""
+        self._require(issubclass(cls, superclass), f"{cls!r} is not a subclass of {superclass!r}", msg)
+
+    def assertNotIsSubclass(self, cls: type, superclass: Any, msg: str | None = None) -> None:
+        """Fails if the one class is derived from the other."""
+        self._require(not issubclass(cls, superclass), f"{cls!r} is a subclass of {superclass!r}", msg)
+
+    def assertDeviceEqual(self, device1: Any, device2: Any, msg: str | None = None) -> None:
+        """Fails unless two names of devices are the same, upper or lower case."""
+        self.assertEqual(str(device1).lower().strip("/"), str(device2).lower().strip("/"), msg)
+
+    def _require(self, holds: bool, text: str, msg: str | None) -> None:
+        if not holds:
+            self.fail(self._formatMessage(msg, text))
+
+    # ---- the world around a test ----
+
+    def get_temp_dir(self) -> str:
+        """A directory for this test alone, the same at each call; it is deleted after the test."""
+        if not hasattr(self, "_temp_dir"):
+            directory = tempfile.TemporaryDirectory()
+            self.addCleanup(directory.cleanup)
+            self._temp_dir = directory.name
+        return self._temp_dir
+
+    def checkedThread(self, target: Callable, args: Sequence | None = None, kwargs: dict | None = None) -> Any:
+        """A thread with `start` and `join`, which fails if `target` raised."""
+        return _CheckedThread(self, target, tuple(args or ()), dict(kwargs or {}))
+
+    @contextlib.contextmanager
+    def captureWritesToStream(self, stream: Any) -> Iterator[Any]:
+        """Captures what is written to a stream of the system's, as ``sys.stdout``; ``contents()`` is what it was."""
+        stream.flush()
+        number, path = tempfile.mkstemp(dir=self.get_temp_dir())
+        original = os.dup(stream.fileno())
+        os.dup2(number, stream.fileno())
+        try:
+            yield _Captured(path)
+        finally:
+            stream.flush()
+            os.dup2(original, stream.fileno())
+            os.close(number)
+            os.close(original)
+
+    @contextlib.contextmanager
+    def session(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        """A block for `evaluate`: there are no graphs, and nothing that could be run in them."""
+        yield None
+
+    cached_session = test_session = session
+
+
+class _CheckedThread:
+    def __init__(self, case: unittest.TestCase, target: Callable, args: tuple, kwargs: dict):
+        self._case = case
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(target, args, kwargs))
+
+    def _run(self, target: Callable, args: tuple, kwargs: dict) -> None:
+        try:
+            target(*args, **kwargs)
+        except BaseException as error:
+            self._error = error
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def join(self) -> None:
+        self._thread.join()
+        if self._error is not None:
+            self._case.fail(f"Error in checkedThread: {self._error}")
+
+
+class _Captured:
+    def __init__(self, path: str):
+        self._path = path
+
+    def contents(self) -> str:
+        with open(self._path) as file:
+            return file.read()
 
 
 def _holds_tensors(x: Any) -> bool:

@@ -24,7 +24,7 @@ from ..core.where import serves
 from ..values import nest
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError
-from ..values.staging import Staged, abstract, init_scope, tracing
+from ..values.staging import Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, is_array_like
 from .signatures import (
@@ -297,6 +297,8 @@ class Program:
             self.staged = Staged(body, inputs, function.name, arrays)
         except jax.errors.ConcretizationTypeError as error:
             raise _not_allowed(function.name, error) from error
+        again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
+        self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive in vain
         # The key of this program knows them by identity.
         self.given = [x for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable) if is_variable(x)]
         specs = iter([_spec(x) for x in inputs])
@@ -304,7 +306,18 @@ class Program:
         self.kwargs = {name: _unwrapped(rebuild(x, specs)) for name, x in kwargs.items()}
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
+        if self.staged.incomplete:
+            capture = recorder.capturing.capture
+            if derivative_possible():
+                self.complete()
+            elif capture is not None:
+                capture.mark_incomplete()
         return self.pack(iter(self.staged.run(arrays)))
+
+    def complete(self) -> None:
+        """Traces the function once more where its custom gradients were left out: a derivative may be asked for."""
+        if self._again is not None:
+            self.staged, self._again = self._again(), None
 
     @property
     def structured_outputs(self) -> Any:

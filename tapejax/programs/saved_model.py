@@ -329,9 +329,11 @@ class _Saver:
             except Exception:
                 if position == len(attempts) - 1:
                     raise
-        closed = program.staged.lifted
-        custom = jaxprs.contains(closed, "custom_vjp_call")
+        custom = program.staged.incomplete or jaxprs.contains(program.staged.lifted, "custom_vjp_call")
         orders = 0 if custom and not self._options.experimental_custom_gradients else ORDERS
+        if orders:
+            program.complete()
+        closed = program.staged.lifted
         levels, reason = _exported(closed, program.staged.outputs, orders)
         if orders == 0:
             reason = "it has a custom gradient, and was saved without (SaveOptions(experimental_custom_gradients=True) keeps it)"

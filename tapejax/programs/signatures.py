@@ -180,6 +180,11 @@ def _sequence(value: Any, arrays: list[Any]) -> Hashable:
     return type(value), *[describe(x, arrays) for x in value]
 
 
+def _own_kind(value: Any, arrays: list[Any]) -> Hashable:
+    metadata, components = value.__tf_flatten__()
+    return type(value), metadata, *[describe(x, arrays) for x in components]
+
+
 def _mapping(value: Mapping, arrays: list[Any]) -> Hashable:
     return type(value), *[(describe(key, arrays), describe(value[key], arrays)) for key in sorted(value)]
 
@@ -194,11 +199,7 @@ def _same(value: Any, tensors: Iterator[Any]) -> Any:
 
 
 def _rebuild_sequence(value: Any, tensors: Iterator[Any]) -> Any:
-    children = [rebuild(x, tensors) for x in value]
-    if hasattr(value, "_fields"):
-        return type(value)(*children)
-    # a range, or a view of a dict, cannot hold other values
-    return children if isinstance(value, (range, collections.abc.MappingView)) else type(value)(children)
+    return nest.maker(value)([rebuild(x, tensors) for x in nest._children(value)])
 
 
 def _rebuild_mapping(value: Mapping, tensors: Iterator[Any]) -> Any:
@@ -240,6 +241,8 @@ def _handlers(kind: Any, value: Any) -> tuple[Callable, Callable]:
         pair = _numpy, _take_tensor
     elif isinstance(value, Variable) or (is_variable(value) and jax.tree_util.all_leaves([value])):
         pair = _variable, _same
+    elif nest.is_own_kind(kind):
+        pair = _own_kind, _rebuild_sequence
     elif nest.is_nested(value):
         pair = (_mapping, _rebuild_mapping) if isinstance(value, Mapping) else (_sequence, _rebuild_sequence)
     elif not jax.tree_util.all_leaves([value]):
@@ -285,10 +288,10 @@ def cast(value: Any, spec: Any) -> Any:
             raise TypeError(f"a mapping with the keys {sorted(spec)} was expected, got {value!r}")
         return nest._like(value, {key: cast(value[key], spec[key]) for key in value})
     if nest.is_nested(spec):
-        if not nest._same_type(spec, value) or len(value) != len(spec):
-            raise TypeError(f"a {type(spec).__name__} of {len(spec)} was expected, got {value!r}")
-        children = [cast(x, s) for x, s in zip(value, spec, strict=True)]
-        return type(value)(*children) if hasattr(value, "_fields") else type(value)(children)
+        specs = nest._children(spec)
+        if not nest._same_type(spec, value) or len(given := nest._children(value)) != len(specs):
+            raise TypeError(f"a {type(spec).__name__} of {len(specs)} was expected, got {value!r}")
+        return nest.maker(value)([cast(x, s) for x, s in zip(given, specs, strict=True)])
     if not isinstance(spec, TensorSpec):
         if describe(value, []) != describe(spec, []):
             raise TypeError(f"the value {spec!r} was expected, got {value!r}")
@@ -401,12 +404,9 @@ def _flatten_nested(result: Any, arrays: list[Any]) -> Packer:
         packed = [(key, flatten_result(result[key], arrays)) for key in result]
         first = (result.default_factory,) if isinstance(result, collections.defaultdict) else ()
         return lambda outputs: kind(*first, [(key, pack(outputs)) for key, pack in packed])
-    packers = [flatten_result(x, arrays) for x in result]
-    if hasattr(result, "_fields"):
-        return lambda outputs: kind(*[pack(outputs) for pack in packers])
-    if isinstance(result, (range, collections.abc.MappingView)):
-        kind = list
-    return lambda outputs: kind([pack(outputs) for pack in packers])
+    packers = [flatten_result(x, arrays) for x in nest._children(result)]
+    make = nest.maker(result)
+    return lambda outputs: make([pack(outputs) for pack in packers])
 
 
 # ---- in words -------------------------------------------------------------------------------------------------------

@@ -22,9 +22,9 @@ from ..core.program import carrying, equation_links, is_inexact, leading, list_e
 from ..core.recorder import Entry, Recording, type_of
 from ..core.where import Line, line_of, serves
 from ..tape import GradientTape, _accessed, _no_source, _no_target, _source_arrays
-from ..values import staging
-from ..values.shown import GREEN, RED, bold, faint, page
-from ..values.structures import Leaf, Structure, is_variable
+from ..values import nest, staging
+from ..values.shown import GREEN, RED, bold, faint, number_text, page
+from ..values.structures import Leaf, Structure, _is_container, is_variable
 from ..values.tensor import Variable
 from .flow import Assignment, Text, root
 from .listing import Names, ancestors, carrying_positions
@@ -33,6 +33,7 @@ from .listing import Names, ancestors, carrying_positions
 WIDTH = 96
 # What Python and NumPy make, and no tape sees.
 _PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
+_NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 # Where several paths break, so many are told.
 BREAKS = 4
 # A longer path is printed by its beginning and its end.
@@ -132,17 +133,32 @@ def explain(
     tape: GradientTape, target: Any, sources: Any, spaces: Sequence[dict], places: Sequence[Any]
 ) -> Explanation:
     """What `GradientTape.explain` returns; `spaces` are the user's variables, `places` where his code is that asks."""
-    ends, starts = Structure(target, _no_target), Structure(sources, _no_source)
-    recording = tape._recording
+    ends, starts = _leaves(target, _no_target), _leaves(sources, _no_source)
+    recording = None if tape._recording is None else recorder.present(tape._recording)
     if recording is None:
         names = Names(Recording(), spaces)
         reason = _no_recording(tape)
-        named = [(_source_name(leaf, i, names), leaf.value) for i, leaf in enumerate(starts.leaves)]
-        return Explanation([SourceReport(n, v, False, (), (reason,)) for n, v in named], _ends_name(ends.leaves, names))
+        named = [(_source_name(leaf, i, names), leaf.value) for i, leaf in enumerate(starts)]
+        return Explanation([SourceReport(n, v, False, (), (reason,)) for n, v in named], _ends_name(ends, names))
     with recorder.outside():
         case = _Case(tape, recording, Names(recording, spaces), spaces, places)
-        reports = [case.report(ends.leaves, leaf, i) for i, leaf in enumerate(starts.leaves)]
-        return Explanation(reports, _ends_name(ends.leaves, case.names))
+        reports = [case.report(ends, leaf, i) for i, leaf in enumerate(starts)]
+        return Explanation(reports, _ends_name(ends, case.names))
+
+
+def _leaves(structure: Any, refuse: Any) -> list[Leaf]:
+    """The leaves of a structure. What `gradient` refuses, a number of Python's or NumPy's, is one too: that is explained."""
+    found: list[Leaf] = []
+    for item in nest.taken_apart(structure, _is_container):
+        if isinstance(item, _NUMBERS):
+            found.append(Leaf(item, item, type(item)))
+        else:
+            found += Structure(item, refuse).leaves
+    return found
+
+
+def _is_number(leaf: Leaf) -> bool:
+    return isinstance(leaf.array, _NUMBERS)
 
 
 def _no_recording(tape: GradientTape) -> Reason:
@@ -167,7 +183,7 @@ def _ends_name(leaves: Sequence[Leaf], names: Names) -> str:
 
 
 def _source_name(leaf: Leaf, position: int, names: Names) -> str:
-    found = names.name(leaf.array)
+    found = number_text(leaf.array) if _is_number(leaf) else names.name(leaf.array)
     if found is None and is_variable(leaf.value):
         found = str(getattr(leaf.value, "path", None) or getattr(leaf.value, "name", ""))
     return found or (names.of(leaf.array) if isinstance(leaf.array, jax.Array) else f"source {position}")
@@ -200,12 +216,16 @@ class _Case:
 
     def report(self, ends: Sequence[Leaf], source: Leaf, position: int) -> SourceReport:
         name = _source_name(source, position, self.names)
+        if _is_number(source):
+            return SourceReport(name, source.value, False, (), (self._number("source", source.value, []),))
         targets = [leaf.array for leaf in ends]
         arrays, _ = _source_arrays(self.recording, [source])
         accessed = _accessed(self.recording, [source])
         numbered, _ = list_entries(self.recording, targets, arrays, accessed)
         found, needed = leading(numbered, self.entries)
         used = {x for position, _, _ in found for x in numbered.entries[position][1]}.union(numbered.targets)
+        if numbers := [self._number("target", leaf.value, arrays) for leaf in ends if _is_number(leaf)]:
+            return SourceReport(name, source.value, False, (), tuple(numbers))
         if any(x in needed and x in used for x in numbered.sources):
             own = any(self.entries[position].op.pull is not None for position, _, _ in found)
             if own and (refused := self._refused(ends, source, name)):
@@ -870,6 +890,23 @@ class _Case:
             "move this line out of the stop_recording() block",
             None,
             line,
+        )
+
+    def _number(self, role: str, value: Any, arrays: Sequence[Any]) -> Reason:
+        made_by = (
+            f"NumPy {value.dtype}" if isinstance(value, (np.ndarray, np.generic)) else f"Python {type(value).__name__}"
+        )
+        name = next((name for name, x in self.values.items() if x is value), "")
+        texts = [text for text in (self.here, self.block) if text.readable and name]
+        lines: list[Line | None] = [statement.line for text in texts for statement in text.of(name)]
+        lines += [line_of(mark.where) for mark in self._conversions(self._dependents(arrays))[::-1]]
+        return Reason(
+            "python",
+            f"the {role} {name or number_text(value)} is a {made_by} and no tensor: the tape does not see what such a number is "
+            "computed from, and gradient() raises TypeError",
+            "pass the tensor that it was made from, before float(), .numpy() or np.asarray(); or compute it in jnp or tf",
+            None,
+            next(iter(lines), None),
         )
 
     def _python(self, binds: str, line: Line | None) -> Reason:

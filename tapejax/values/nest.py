@@ -1,12 +1,14 @@
 """``tf.nest``: functions over nested structures, in TensorFlow's order.
 
 Sequences (lists, tuples, namedtuples, ranges, deques ...) and mappings are structures, the latter in the order of their
-sorted keys; everything else, tensors, variables, arrays, strings, sets and shapes included, is a leaf.
+sorted keys, and so are dataclasses that say how to take them apart, by ``__tf_flatten__`` and ``__tf_unflatten__``; everything
+else, tensors, variables, arrays, strings, sets and shapes included, is a leaf.
 """
 
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,7 +22,7 @@ _NESTS = (Sequence, Mapping, collections.abc.MappingView)
 
 
 def is_nested(seq: Any) -> bool:
-    """Whether `seq` is a sequence or a mapping.
+    """Whether `seq` is a structure: a sequence, a mapping, or a dataclass with ``__tf_flatten__``.
 
     >>> is_nested([]), is_nested({"a": 1}), is_nested("ab"), is_nested(1)
     (True, True, False, False)
@@ -31,7 +33,13 @@ def is_nested(seq: Any) -> bool:
 
 @functools.lru_cache(1024)  # Python's abstract classes take a microsecond to answer
 def _is_nested_type(kind: Any) -> bool:
-    return issubclass(kind, _NESTS) and not issubclass(kind, _LEAVES)
+    return (issubclass(kind, _NESTS) and not issubclass(kind, _LEAVES)) or is_own_kind(kind)
+
+
+@functools.lru_cache(1024)
+def is_own_kind(kind: Any) -> bool:
+    """Whether a class is a dataclass that takes its objects apart itself."""
+    return dataclasses.is_dataclass(kind) and hasattr(kind, "__tf_flatten__") and hasattr(kind, "__tf_unflatten__")
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list:
@@ -68,7 +76,20 @@ def _children(structure: Any) -> list:
         return structure  # type: ignore[return-value]
     if isinstance(structure, Mapping):
         return [structure[key] for key in sorted(structure)]
-    return list(structure)
+    kind: Any = type(structure)
+    return list(structure.__tf_flatten__()[1] if is_own_kind(kind) else structure)
+
+
+def maker(structure: Any) -> Callable[[Sequence], Any]:
+    """What makes a sequence or dataclass like `structure` of other children; it does not keep these ones alive."""
+    kind: Any = type(structure)
+    if is_own_kind(kind):
+        metadata = structure.__tf_flatten__()[0]
+        return lambda children: kind.__tf_unflatten__(metadata, tuple(children))
+    if hasattr(structure, "_fields"):
+        return lambda children: kind(*children)
+    # A range or a view of a dict cannot hold other values.
+    return list if isinstance(structure, (range, collections.abc.MappingView)) else kind
 
 
 def map_structure(func: Callable, *structure: Any, check_types: bool = True, **kwargs: Any) -> Any:
@@ -120,11 +141,7 @@ def packed(structure: Any, leaves: Iterator, nested: Callable[[Any], bool] = is_
     if isinstance(structure, Mapping):
         items = {key: packed(structure[key], leaves, nested) for key in sorted(structure)}
         return _like(structure, {key: items[key] for key in structure})
-    children = [packed(child, leaves, nested) for child in structure]
-    if hasattr(structure, "_fields"):
-        return type(structure)(*children)
-    # A range or a view of a dict cannot hold other values.
-    return children if isinstance(structure, (range, collections.abc.MappingView)) else type(structure)(children)
+    return maker(structure)([packed(child, leaves, nested) for child in _children(structure)])
 
 
 def _like(mapping: Any, items: dict) -> Any:
@@ -158,14 +175,15 @@ def _difference(a: Any, b: Any, check_types: bool, where: str) -> tuple[type[Exc
         return None
     if check_types and not _same_type(a, b):
         return TypeError, f" in type{at}: {type(a).__name__} against {type(b).__name__}"
-    if len(a) != len(b):
-        return ValueError, f" in length{at}: {len(a)} against {len(b)}"
+    counts = len(_children(a)), len(_children(b))
+    if counts[0] != counts[1]:
+        return ValueError, f" in length{at}: {counts[0]} against {counts[1]}"
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         if set(a) != set(b):
             return ValueError, f" in keys{at}: {sorted(a)} against {sorted(b)}"
         keys: Any = sorted(a)
     else:
-        keys = range(len(a))
+        keys = range(counts[0])
     for key, x, y in zip(keys, _children(a), _children(b), strict=True):
         found = _difference(x, y, check_types, f"{where}[{key!r}]")
         if found is not None:

@@ -85,13 +85,16 @@ class Slot:
 class Capture:
     """What a function that is being traced reads, assigns and creates. While it is traced, by `trace`, variables hold tracers."""
 
-    def __init__(self) -> None:
+    def __init__(self, differentiable: bool) -> None:
         self.parent: Capture | None = recorder.capturing.capture
         trace = current_trace()
         self.around = trace.outer if isinstance(trace, recorder.RecorderTrace) else trace
         self.slots: dict[tuple[int, str], Slot] = {}
         self.created: dict[tuple[int, str], Slot] = {}
         self._settings: list[Any] = []
+        # Whether the program may be differentiated, and whether it leaves custom gradients out because it may not.
+        self.differentiable = differentiable
+        self.incomplete = False
 
     def trace(self, body: Callable, *tracers: Any) -> Any:
         """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
@@ -103,6 +106,19 @@ class Capture:
         finally:
             recorder.capturing.capture = self.parent
             list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
+
+    def leave_out(self) -> bool:
+        """Whether a custom gradient need not be part of the program: nobody can ask for it, but a tape inside."""
+        if self.differentiable or recorder.outer_trace() is not self._trace:
+            return False
+        self.mark_incomplete()
+        return True
+
+    def mark_incomplete(self) -> None:
+        capture: Capture | None = self
+        while capture is not None:
+            capture.incomplete = True
+            capture = capture.parent
 
     def adopt(self, holder: Any, attribute: str = "_array") -> Any:
         """What stands here for the array that `holder` has."""
@@ -157,6 +173,12 @@ class Capture:
                 return True
             outer = outer.parent
         return False
+
+
+def derivative_possible() -> bool:
+    """Whether a program that is traced or called here may be differentiated: by a tape, JAX, or a program around it."""
+    capture, trace = recorder.capturing.capture, current_trace()
+    return not recorder.plain(trace) if capture is None else capture.differentiable or trace is not capture._trace
 
 
 class init_scope(contextlib.ContextDecorator):
@@ -254,8 +276,16 @@ class Staged(Compiled):
     fails later; and there is no program for more than that.
     """
 
-    def __init__(self, body: Callable, arguments: Sequence[Any], name: str, arrays: Sequence[Any] | None = None):
-        capture, around = Capture(), list(recorder.active_recordings())
+    def __init__(
+        self,
+        body: Callable,
+        arguments: Sequence[Any],
+        name: str,
+        arrays: Sequence[Any] | None = None,
+        differentiable: bool = False,
+    ):
+        capture = Capture(differentiable or derivative_possible())
+        around = list(recorder.active_recordings())
         failure: list[BaseException] = []
 
         def program(*tracers: Any) -> Any:
@@ -302,6 +332,7 @@ class Staged(Compiled):
             recorder.joint.add(self.noted.fn)
 
     def _finish(self, capture: Capture, arrays: Sequence[Any] | None) -> None:
+        self.incomplete = capture.incomplete
         self.slots = list(capture.slots.values())
         self.created = list(capture.created.values())
         self._identities = jaxprs.constants(self._closed)

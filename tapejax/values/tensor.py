@@ -580,7 +580,7 @@ class _Value:
 
 
 class Reference:
-    """A hashable stand-in for a tensor or variable: equal where it refers to the same object.
+    """A hashable stand-in for a tensor or variable: equal where it refers to the same object, and sortable.
 
     >>> x = constant(1.0)
     >>> {x.ref(): "x"}[x.ref()], x.ref().deref() is x
@@ -597,6 +597,14 @@ class Reference:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reference) and self._value is other._value
+
+    def __lt__(self, other: Any) -> bool:
+        if not isinstance(other, Reference):
+            raise TypeError(f"Cannot compare wrapped object with unwrapped object: {other!r}")
+        return id(self._value) < id(other._value)
+
+    def __gt__(self, other: Any) -> bool:
+        return not self < other and self != other
 
     def __hash__(self) -> int:
         return id(self._value)
@@ -792,6 +800,10 @@ class Variable(_Value):
     @property
     def trainable(self) -> bool:
         return self._trainable
+
+    @property
+    def initializer(self) -> None:
+        """None: a variable has its value from the start, there is nothing to run."""
 
     @property
     def shape(self) -> TensorShape:
