@@ -144,7 +144,7 @@ shown(
 _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
 UNARY: dict[str, Any] = {
-    "abs": (_abs, NUMBER, "The absolute value."),
+    "abs": (_abs, _SIGNED, "The absolute value."),
     "acos": (jnp.arccos, FIELD, "The arc cosine."),
     "acosh": (jnp.arccosh, FIELD, "The inverse hyperbolic cosine."),
     "asin": (jnp.arcsin, FIELD, "The arc sine."),
@@ -181,7 +181,7 @@ UNARY: dict[str, Any] = {
     "round": (_round, NUMBER, "The nearest integer, half to even."),
     "rsqrt": (_rsqrt, FIELD, "1 / sqrt(x)."),
     "sigmoid": (jax.nn.sigmoid, FIELD, "1 / (1 + exp(-x))."),
-    "sign": (_sign, NUMBER, "-1, 0 or 1. Its gradient is zero, not None."),
+    "sign": (_sign, _SIGNED, "-1, 0 or 1. Its gradient is zero, not None."),
     "sin": (jnp.sin, FIELD, "The sine."),
     "sinh": (jnp.sinh, FIELD, "The hyperbolic sine."),
     "sqrt": (_sqrt, FIELD, "The square root."),
@@ -195,7 +195,7 @@ spence = unary("spence", special.spence, FLOAT, "Spence's function, the dilogari
 softplus = unary("softplus", _softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
 real = unary("real", jnp.real, NUMBER, "The real part.", "input")
-imag = unary("imag", _imag, NUMBER, "The imaginary part.", "input")
+imag = unary("imag", _imag, ANY, "The imaginary part.", "input")
 angle = unary("angle", _angle, "fc", "The argument of a complex number.", "input")
 conj = unary("conj", jnp.conj, NUMBER, "The complex conjugate.")
 invert = unary("invert", jnp.invert, INTEGER, "Every bit flipped.")
@@ -234,7 +234,7 @@ def _truncatemod(x, y):
 
 
 def _divide_no_nan(x, y):
-    return jnp.where(y == 0, 0, x / jnp.where(y == 0, 1, y))
+    return jnp.where(y == 0, 0, _truediv(x, jnp.where(y == 0, 1, y)))
 
 
 def _multiply_no_nan(x, y):
@@ -292,8 +292,8 @@ BINARY: dict[str, Any] = {
     "realdiv": (_truediv, NUMBER, "x / y."),
     "maximum": (_maximum, REAL, "The larger of x and y; the gradient of a tie goes to x."),
     "minimum": (_minimum, REAL, "The smaller of x and y; the gradient of a tie goes to x."),
-    "squared_difference": (_squared_difference, NUMBER, "(x - y) squared."),
-    "divide_no_nan": (_divide_no_nan, FIELD, "x / y, and 0 where y is 0."),
+    "squared_difference": (_squared_difference, "Ifc", "(x - y) squared."),
+    "divide_no_nan": (_divide_no_nan, NUMBER, "x / y, and 0 where y is 0."),
     "multiply_no_nan": (_multiply_no_nan, FIELD, "x * y, and 0 where y is 0, even if x is infinite or NaN."),
     "xlogy": (_xlogy, FIELD, "x * log(y), and 0 where x is 0."),
     "xlog1py": (_xlog1py, FIELD, "x * log1p(y), and 0 where x is 0."),
@@ -330,12 +330,12 @@ def _zeta(x, q):
 
 
 shown(_nextafter, _polygamma, _zeta)
-nextafter = binary("nextafter", _nextafter, FLOAT, "The next number after x1 towards x2.", ("x1", "x2"))
+nextafter = binary("nextafter", _nextafter, "F", "The next number after x1 towards x2.", ("x1", "x2"))
 atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
 igamma = binary("igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x"))
 igammac = binary("igammac", special.gammaincc, FLOAT, "The regularised upper incomplete gamma function.", ("a", "x"))
-zeta = binary("zeta", _zeta, FLOAT, "The Hurwitz zeta function.", ("x", "q"))
-polygamma = binary("polygamma", _polygamma, FLOAT, "The a-th derivative of digamma.", ("a", "x"))
+zeta = binary("zeta", _zeta, "F", "The Hurwitz zeta function.", ("x", "q"))
+polygamma = binary("polygamma", _polygamma, "F", "The a-th derivative of digamma.", ("a", "x"))
 
 
 def _is_integer(value: Any) -> bool:
@@ -392,8 +392,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         return op(_static_power, a, y=b)
     if kind in INTEGER and (values := known(b)) is not None and (values < 0).any():
         raise InvalidArgumentError("pow: Integers to negative integer powers are not allowed; cast x to a float type")
-    if kind == "b":
-        require_kind("pow", a if hasattr(a, "dtype") else b, NUMBER)
+    require_kind("pow", a if hasattr(a, "dtype") else b, _SIGNED)
     return op(
         _pow,
         np.asarray(a, dtype) if not hasattr(a, "dtype") else a,
@@ -401,7 +400,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     )
 
 
-@operation("a b x", FLOAT)
+@operation("a b x", "F")
 def betainc(a, b, x):
     """The regularised incomplete beta function. The gradient reaches x only."""
     return special.betainc(lax.stop_gradient(a), lax.stop_gradient(b), x)
@@ -418,6 +417,7 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Te
     if np.ndim(scalar):
         raise ValueError(f"scalar must be a scalar; got shape {np.shape(scalar)}")
     array = raw(x)
+    require_kind("scalar_mul", array, NUMBER)
     return op(jnp.multiply, raw(scalar, array.dtype), array)
 
 
@@ -426,12 +426,13 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
 
     Raises:
       ValueError: the list is empty.
-      InvalidArgumentError: shapes or dtypes differ.
+      InvalidArgumentError: shapes or dtypes differ, or they are bool.
     """
-    arrays = operands(*inputs) if len(inputs) else []
-    if not arrays:
+    if not len(inputs):
         raise ValueError("inputs must hold at least one tensor")
-    arrays = [raw(array) for array in arrays]
+    arrays = [raw(value) for value in inputs]  # each in the dtype that it has by itself
+    operands(*arrays)
+    require_kind("add_n", arrays[0], NUMBER)
     if len({array.shape for array in arrays}) > 1:
         raise InvalidArgumentError(f"add_n: the inputs must have one shape, got {[array.shape for array in arrays]}")
     return op(_add_n, *arrays)
@@ -819,6 +820,7 @@ def bincount(
     # what is left out goes beyond the end
     ids = np.where(rows < length, rows + length * np.arange(len(rows))[:, None], rows.size * max(length, 1) + length)
     counted = np.ones(values.shape, requested(dtype)) if weights is None else raw(weights)
+    require_kind("bincount (weights)", counted, "IF")
     shape = (len(rows), length) if axis == -1 and values.ndim == 2 else (length,)
     return op(_bincount, counted, raw(ids.astype(np.int32).reshape(-1)), shape=shape, binary=bool(binary_output))
 
@@ -852,7 +854,7 @@ def confusion_matrix(
 
 
 def _confusion_matrix(weights, ids, n, dtype):
-    return jax.ops.segment_sum(weights.reshape(-1), ids, n * n).reshape(n, n).astype(dtype)
+    return jax.ops.segment_sum(weights.reshape(-1).astype(dtype), ids, n * n).reshape(n, n)
 
 
 renamed("confusion_matrix", _confusion_matrix)
@@ -869,6 +871,7 @@ def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None
     if not coeffs:
         return op(jnp.zeros_like, raw(x))
     x, *arrays = operands(x, *coeffs)
+    require_kind("polyval", raw(x), NUMBER)
     return op(_polyval, raw(x), *arrays)
 
 
