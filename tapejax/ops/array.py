@@ -24,7 +24,6 @@ from .table import (
     axis_of,
     host,
     integers,
-    integers,
     kind_of,
     known,
     operation,

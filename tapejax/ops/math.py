@@ -32,6 +32,7 @@ from .table import (
     axis_of,
     binary,
     host,
+    integers,
     kind_of,
     known,
     later,
@@ -490,7 +491,7 @@ def _min(x, axis, keepdims):
 def _lowest(dtype, sign):
     if kind_of(dtype) == "f":
         return sign * np.inf
-    return getattr(jnp.iinfo(dtype), "max" if sign > 0 else "min")
+    return dtype.type(getattr(jnp.iinfo(dtype), "max" if sign > 0 else "min"))  # a uint64 is no Python number to JAX
 
 
 def _variance(x, axis, keepdims):
@@ -740,13 +741,14 @@ def _sorted_segment(how: str) -> Any:
     kernel = _segment(how, False)
 
     def public(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-        ids = host(segment_ids, "segment_ids")
+        places = integers(public.__name__, segment_ids)
+        ids = host(places, "segment_ids")
         array = raw(data)
         if ids.ndim != 1 or array.ndim == 0 or ids.shape[0] != array.shape[0]:
             raise InvalidArgumentError(f"segment_ids must have shape ({np.shape(array)[:1]}), got {ids.shape}")
         if (np.diff(ids) < 0).any():
             raise InvalidArgumentError("segment_ids are not increasing: use tf.math.unsorted_" + public.__name__)
-        return op(kernel, array, raw(segment_ids), num_segments=int(ids[-1]) + 1 if ids.size else 0)
+        return op(kernel, array, places, num_segments=int(ids[-1]) + 1 if ids.size else 0)
 
     public.__name__ = public.__qualname__ = f"segment_{how}"
     public.__doc__ = f"The {how} of the rows of `data` that share a segment id; the ids must be sorted."
@@ -762,7 +764,7 @@ def _unsorted_segment(how: str) -> Any:
     renamed(kernel.__name__, flat)
 
     def public(data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None) -> Tensor:
-        array, ids = raw(data), raw(segment_ids)
+        array, ids = raw(data), integers(public.__name__, segment_ids)
         if array.shape[: ids.ndim] != ids.shape:
             raise InvalidArgumentError(f"data's shape {array.shape} must begin with segment_ids' shape {ids.shape}")
         return op(flat, array, ids, num_segments=int(static(num_segments, "num_segments")))
@@ -887,6 +889,7 @@ renamed("polyval", _polyval)
 def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """x divided by its Euclidean norm over `axis`; `epsilon` bounds the squared norm from below."""
     array = raw(x)
+    require_kind("l2_normalize", array, FIELD)
     return op(_l2_normalize, array, axis=axes_of(axis, array.ndim), epsilon=float(epsilon))
 
 

@@ -71,7 +71,9 @@ def _matmul(x, y):
 
 
 _m = vars(math)
-_multiply = binary("multiply", jnp.multiply, ANY)  # of bools, too, as TensorFlow's operator does and its function does not
+_multiply = binary(
+    "multiply", jnp.multiply, ANY
+)  # of bools, too, as TensorFlow's operator does and its function does not
 # name: (function, the reflected name)
 BINARY = {
     "__add__": (_m["add"], "__radd__"),

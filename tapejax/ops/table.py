@@ -235,7 +235,7 @@ def unary(name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: 
 
     def public(x: TensorLike, name: str | None = None) -> Tensor:
         array = x._array if type(x) is Tensor else _as_array(x, kinds)
-        if kinds != ANY:
+        if kinds != ANY and not is_of(array.dtype, kinds):
             require_kind(public.__name__, array, kinds)
         return op_on_arrays(fn, array)
 
@@ -250,7 +250,9 @@ def binary(
     def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         a, b = operands(x, y)
         if kinds != ANY:
-            require_kind(public.__name__, a if hasattr(a, "dtype") else b, kinds)
+            strong = a if hasattr(a, "dtype") else b
+            if not is_of(strong.dtype, kinds):
+                require_kind(public.__name__, strong, kinds)
         return op_on_arrays(fn, a, b)
 
     return _named(public, name, doc + _takes(kinds), dict(zip("xy", arguments, strict=True)))

@@ -16,7 +16,20 @@ from . import array as _array
 from . import math as _math
 from . import nn
 from . import random as _random
-from .table import FIELD, FLOAT, NUMBER, REAL, TensorLike, axes_of, host, kind_of, renamed, require_kind, shape_of, shown, static
+from .table import (
+    FIELD,
+    NUMBER,
+    REAL,
+    TensorLike,
+    axes_of,
+    host,
+    kind_of,
+    renamed,
+    require_kind,
+    shape_of,
+    shown,
+    static,
+)
 
 # ---- Windows -----------------------------------------------------------------------------------------------
 
@@ -242,8 +255,6 @@ def compute_average_loss(
         raise InvalidArgumentError(f"global_batch_size must be positive, got {size}")
     total = _math.reduce_sum(losses)
     return _math.truediv(total, _array.cast(size, total.dtype))
-
-
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:

@@ -438,14 +438,14 @@ def _fitting(number: Any, dtype: np.dtype) -> Any:
     return number
 
 
-def _wrapped(number: int, dtype: np.dtype) -> int | float:
-    """An integer that JAX would not take as a scalar beside `dtype`."""
+def _wrapped(number: int, dtype: np.dtype) -> Any:
+    """An integer that JAX would not take beside `dtype`, as something that it takes."""
     if not jnp.issubdtype(dtype, np.integer):
         return float(number)
     if dtype.itemsize == 4 and narrowed(np.dtype("int64")).itemsize == 4:  # who asked for int64 has int32
         _require_range(np.asarray(number, object), dtype)
     low, high = _limits(dtype)
-    return (number - low) % (high - low + 1) + low
+    return dtype.type((number - low) % (high - low + 1) + low)
 
 
 @functools.cache
