@@ -18,10 +18,12 @@ from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.tensor import Tensor, op, operands, raw
 from .sizes import joined, sized
 from .table import (
+    INTEGER,
     TensorLike,
     axes_of,
     axis_of,
     host,
+    integers,
     kind_of,
     known,
     operation,
@@ -195,7 +197,7 @@ def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
 
 
 def _cast(x, dtype):
-    if jnp.iscomplexobj(x) and kind_of(dtype) not in "cb":
+    if jnp.iscomplexobj(x) and kind_of(dtype) != "c":  # TensorFlow's bool, too, is that of the real part
         x = jnp.real(x)
     return x.astype(dtype)
 
@@ -742,9 +744,7 @@ def _plan(index: tuple, shape: tuple[int, ...]) -> tuple[tuple, list]:
 
 
 def _plan_slice(item: slice, length: int, axis: int) -> tuple[tuple, list]:
-    bounds = [
-        None if bound is None else int(host(bound, "a slice bound")) for bound in (item.start, item.stop, item.step)
-    ]
+    bounds = [None if bound is None else _bound(bound) for bound in (item.start, item.stop, item.step)]
     if bounds[2] == 0:
         raise InvalidArgumentError(f"strides[{axis}] must be non-zero")
     start, stop, step = slice(*bounds).indices(length)
@@ -752,6 +752,12 @@ def _plan_slice(item: slice, length: int, axis: int) -> tuple[tuple, list]:
     if count == length and step == 1:
         return ("all",), []
     return ("cut", count, step), [start if step > 0 else start + (count - 1) * step] if count else [0]
+
+
+def _bound(bound: Any) -> int:
+    value = host(bound, "a slice bound")
+    require_kind("a slice bound", value, INTEGER)
+    return int(value)
 
 
 def _position(item: Any, length: int, axis: int) -> Any:
@@ -944,8 +950,7 @@ def gather(
     Raises:
       InvalidArgumentError: an index is negative or too large, or is no integer.
     """
-    array, places = raw(params), raw(indices, dtype_hint="int32")
-    require_kind("gather", places, "iu")
+    array, places = raw(params), integers("gather", indices)
     batch_dims = int(static(batch_dims, "batch_dims"))
     batch_dims += places.ndim if batch_dims < 0 else 0
     axis = axis_of(batch_dims if axis is None else axis, array.ndim)
@@ -987,8 +992,7 @@ def gather_nd(
     bad_indices_policy: str = "",
 ) -> Tensor:
     """The parts of `params` at `indices`, whose last axis is an index into the leading axes of `params`."""
-    array, places = raw(params), raw(indices, dtype_hint="int32")
-    require_kind("gather_nd", places, "iu")
+    array, places = raw(params), integers("gather_nd", indices)
     batch_dims = int(static(batch_dims, "batch_dims"))
     _require_nd_within("gather_nd", places, array.shape[batch_dims:], bad_indices_policy)
     return op(_gather_nd, array, places, batch_dims=batch_dims)
@@ -1011,7 +1015,7 @@ def scatter_nd(
     name: str | None = None,
 ) -> Tensor:
     """Zeros of `shape` with `updates` added at `indices`, whose last axis is an index."""
-    places, values, sizes = raw(indices, dtype_hint="int32"), raw(updates), shape_of(shape)
+    places, values, sizes = integers("scatter_nd", indices), raw(updates), shape_of(shape)
     _require_nd_within("scatter_nd", places, sizes, bad_indices_policy)
     return op(_scatter_nd, places, values, shape=sizes)
 
@@ -1037,7 +1041,7 @@ def _tensor_scatter(name: str, how: str, doc: str) -> Any:
         name: str | None = None,
     ) -> Tensor:
         array, values = operands(tensor, updates)
-        array, places = raw(array), raw(indices, dtype_hint="int32")
+        array, places = raw(array), integers(public.__name__, indices)
         _require_nd_within(public.__name__, places, array.shape, bad_indices_policy)
         return op(kernel, array, places, values)
 

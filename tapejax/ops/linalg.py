@@ -68,7 +68,7 @@ def matmul(
             f"matmul: a and b must be matrices, got shapes {x.shape} and {y.shape}. For a vector use tf.linalg.matvec, "
             "tf.tensordot(a, b, 1) or x[:, None]"
         )
-    require_kind("matmul", x, NUMBER)
+    require_kind("matmul", x, NUMBER if output_type else "Ifc")
     if not (transpose_a or transpose_b or adjoint_a or adjoint_b or output_type):
         return op_on_arrays(_matmul, x, y)
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):

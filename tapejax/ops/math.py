@@ -32,6 +32,7 @@ from .table import (
     axis_of,
     binary,
     host,
+    integers,
     kind_of,
     known,
     later,
@@ -202,7 +203,7 @@ shown(
 _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
 UNARY: dict[str, Any] = {
-    "abs": (_abs, NUMBER, "The absolute value."),
+    "abs": (_abs, _SIGNED, "The absolute value."),
     "acos": (_arc(jnp.arccos, jnp.cos), FIELD, "The arc cosine."),
     "acosh": (_acosh, FIELD, "The inverse hyperbolic cosine."),
     "asin": (_arc(jnp.arcsin, jnp.sin), FIELD, "The arc sine."),
@@ -239,7 +240,7 @@ UNARY: dict[str, Any] = {
     "round": (_round, NUMBER, "The nearest integer, half to even."),
     "rsqrt": (_rsqrt, FIELD, "1 / sqrt(x)."),
     "sigmoid": (jax.nn.sigmoid, FIELD, "1 / (1 + exp(-x))."),
-    "sign": (_sign, NUMBER, "-1, 0 or 1. Its gradient is zero, not None."),
+    "sign": (_sign, _SIGNED, "-1, 0 or 1. Its gradient is zero, not None."),
     "sin": (jnp.sin, FIELD, "The sine."),
     "sinh": (jnp.sinh, FIELD, "The hyperbolic sine."),
     "sqrt": (_sqrt, FIELD, "The square root."),
@@ -253,7 +254,7 @@ spence = unary("spence", special.spence, FLOAT, "Spence's function, the dilogari
 softplus = unary("softplus", _softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
 real = unary("real", jnp.real, NUMBER, "The real part.", "input")
-imag = unary("imag", _imag, NUMBER, "The imaginary part.", "input")
+imag = unary("imag", _imag, ANY, "The imaginary part.", "input")
 angle = unary("angle", _angle, "fc", "The argument of a complex number.", "input")
 conj = unary("conj", jnp.conj, NUMBER, "The complex conjugate.")
 invert = unary("invert", jnp.invert, INTEGER, "Every bit flipped.")
@@ -333,7 +334,7 @@ def _flat(*xs):
 
 
 def _divide_no_nan(x, y):
-    return jnp.where(y == 0, _flat(y), x / jnp.where(y == 0, 1, y))
+    return jnp.where(y == 0, _flat(y), _truediv(x, jnp.where(y == 0, 1, y)))
 
 
 def _no_nan(x, y):
@@ -394,8 +395,8 @@ BINARY: dict[str, Any] = {
     "realdiv": (_truediv, NUMBER, "x / y."),
     "maximum": (_maximum, REAL, "The larger of x and y; the gradient of a tie goes to x."),
     "minimum": (_minimum, REAL, "The smaller of x and y; the gradient of a tie goes to x."),
-    "squared_difference": (_squared_difference, NUMBER, "(x - y) squared."),
-    "divide_no_nan": (_divide_no_nan, FIELD, "x / y, and 0 where y is 0."),
+    "squared_difference": (_squared_difference, "Ifc", "(x - y) squared."),
+    "divide_no_nan": (_divide_no_nan, NUMBER, "x / y, and 0 where y is 0."),
     "multiply_no_nan": (_multiply_no_nan, FIELD, "x * y, and 0 where y is 0, even if x is infinite or NaN."),
     "xlogy": (_xlogy, FIELD, "x * log(y), and 0 where x is 0."),
     "xlog1py": (_xlog1py, FIELD, "x * log1p(y), and 0 where x is 0."),
@@ -433,12 +434,12 @@ def _zeta(x, q):
 
 
 shown(_polygamma, _zeta)
-nextafter = binary("nextafter", _nextafter, FLOAT, "The next number after x1 towards x2.", ("x1", "x2"))
+nextafter = binary("nextafter", _nextafter, "F", "The next number after x1 towards x2.", ("x1", "x2"))
 atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
 igamma = binary("igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x"))
 igammac = binary("igammac", special.gammaincc, FLOAT, "The regularised upper incomplete gamma function.", ("a", "x"))
-zeta = binary("zeta", _zeta, FLOAT, "The Hurwitz zeta function.", ("x", "q"))
-polygamma = binary("polygamma", _polygamma, FLOAT, "The a-th derivative of digamma.", ("a", "x"))
+zeta = binary("zeta", _zeta, "F", "The Hurwitz zeta function.", ("x", "q"))
+polygamma = binary("polygamma", _polygamma, "F", "The a-th derivative of digamma.", ("a", "x"))
 
 
 def _is_integer(value: Any) -> bool:
@@ -495,12 +496,11 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         return op(_static_power, a, y=b)
     if kind in INTEGER and (values := known(b)) is not None and (values < 0).any():
         raise InvalidArgumentError("pow: Integers to negative integer powers are not allowed; cast x to a float type")
-    if kind == "b":
-        require_kind("pow", a if hasattr(a, "dtype") else b, NUMBER)
+    require_kind("pow", a if hasattr(a, "dtype") else b, _SIGNED)
     return op_on_arrays(_pow, a, b)
 
 
-@operation("a b x", FLOAT)
+@operation("a b x", "F")
 def betainc(a, b, x):
     """The regularised incomplete beta function. The gradient reaches x only."""
     return special.betainc(lax.stop_gradient(a), lax.stop_gradient(b), x)
@@ -517,6 +517,7 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Te
     if np.ndim(scalar):
         raise ValueError(f"scalar must be a scalar; got shape {np.shape(scalar)}")
     array = raw(x)
+    require_kind("scalar_mul", array, NUMBER)
     return op(jnp.multiply, raw(scalar, array.dtype), array)
 
 
@@ -525,12 +526,13 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
 
     Raises:
       ValueError: the list is empty.
-      InvalidArgumentError: shapes or dtypes differ.
+      InvalidArgumentError: shapes or dtypes differ, or they are bool.
     """
-    arrays = operands(*inputs) if len(inputs) else []
-    if not arrays:
+    if not len(inputs):
         raise ValueError("inputs must hold at least one tensor")
-    arrays = [raw(array) for array in arrays]
+    arrays = [raw(value) for value in inputs]  # each in the dtype that it has by itself
+    operands(*arrays)
+    require_kind("add_n", arrays[0], NUMBER)
     if len({array.shape for array in arrays}) > 1:
         raise InvalidArgumentError(f"add_n: the inputs must have one shape, got {[array.shape for array in arrays]}")
     return op(_add_n, *arrays)
@@ -580,7 +582,7 @@ def _min(x, axis, keepdims):
 def _lowest(dtype, sign):
     if kind_of(dtype) == "f":
         return sign * np.inf
-    return getattr(jnp.iinfo(dtype), "max" if sign > 0 else "min")
+    return dtype.type(getattr(jnp.iinfo(dtype), "max" if sign > 0 else "min"))  # a uint64 is no Python number to JAX
 
 
 def _variance(x, axis, keepdims):
@@ -830,13 +832,14 @@ def _sorted_segment(how: str) -> Any:
     kernel = _segment(how, False)
 
     def public(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-        ids = host(segment_ids, "segment_ids")
+        places = integers(public.__name__, segment_ids)
+        ids = host(places, "segment_ids")
         array = raw(data)
         if ids.ndim != 1 or array.ndim == 0 or ids.shape[0] != array.shape[0]:
             raise InvalidArgumentError(f"segment_ids must have shape ({np.shape(array)[:1]}), got {ids.shape}")
         if (np.diff(ids) < 0).any():
             raise InvalidArgumentError("segment_ids are not increasing: use tf.math.unsorted_" + public.__name__)
-        return op(kernel, array, raw(segment_ids), num_segments=int(ids[-1]) + 1 if ids.size else 0)
+        return op(kernel, array, places, num_segments=int(ids[-1]) + 1 if ids.size else 0)
 
     public.__name__ = public.__qualname__ = f"segment_{how}"
     public.__doc__ = f"The {how} of the rows of `data` that share a segment id; the ids must be sorted."
@@ -852,7 +855,7 @@ def _unsorted_segment(how: str) -> Any:
     renamed(kernel.__name__, flat)
 
     def public(data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None) -> Tensor:
-        array, ids = raw(data), raw(segment_ids)
+        array, ids = raw(data), integers(public.__name__, segment_ids)
         if array.shape[: ids.ndim] != ids.shape:
             raise InvalidArgumentError(f"data's shape {array.shape} must begin with segment_ids' shape {ids.shape}")
         return op(flat, array, ids, num_segments=int(static(num_segments, "num_segments")))
@@ -910,6 +913,7 @@ def bincount(
     # what is left out goes beyond the end
     ids = np.where(rows < length, rows + length * np.arange(len(rows))[:, None], rows.size * max(length, 1) + length)
     counted = np.ones(values.shape, requested(dtype)) if weights is None else raw(weights)
+    require_kind("bincount (weights)", counted, "IF")
     shape = (len(rows), length) if axis == -1 and values.ndim == 2 else (length,)
     return op(_bincount, counted, raw(ids.astype(np.int32).reshape(-1)), shape=shape, binary=bool(binary_output))
 
@@ -943,7 +947,7 @@ def confusion_matrix(
 
 
 def _confusion_matrix(weights, ids, n, dtype):
-    return jax.ops.segment_sum(weights.reshape(-1), ids, n * n).reshape(n, n).astype(dtype)
+    return jax.ops.segment_sum(weights.reshape(-1).astype(dtype), ids, n * n).reshape(n, n)
 
 
 renamed("confusion_matrix", _confusion_matrix)
@@ -960,6 +964,7 @@ def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None
     if not coeffs:
         return op(jnp.zeros_like, raw(x))
     x, *arrays = operands(x, *coeffs)
+    require_kind("polyval", raw(x), NUMBER)
     return op(_polyval, raw(x), *arrays)
 
 
@@ -975,6 +980,7 @@ renamed("polyval", _polyval)
 def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """x divided by its Euclidean norm over `axis`; `epsilon` bounds the squared norm from below."""
     array = raw(x)
+    require_kind("l2_normalize", array, FIELD)
     return op(_l2_normalize, array, axis=axes_of(axis, array.ndim), epsilon=float(epsilon))
 
 

@@ -17,7 +17,9 @@ from . import array as _array
 from . import math as _math
 from . import random as _random
 from .table import (
+    FIELD,
     FLOAT,
+    NUMBER,
     REAL,
     TensorLike,
     axes_of,
@@ -89,6 +91,7 @@ softsign = unary("softsign", _softsign, FLOAT, "x / (1 + abs(x)).", "features")
 def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) -> Tensor:
     """x where positive, else alpha * x."""
     x = raw(features)
+    require_kind("leaky_relu", x, REAL)
     if kind_of(x.dtype) in "iu":  # as TensorFlow: integers become float32 here, of all places
         x = _array.cast(x, "float32")._array
     return op(_leaky_relu, x, float(static(alpha, "alpha")))
@@ -105,7 +108,7 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """x * sigmoid(beta * x)."""
     x, beta = operands(features, beta)
-    require_kind("silu", x, FLOAT)
+    require_kind("silu", x, FIELD)
     return op(_silu, x, beta)
 
 
@@ -114,7 +117,9 @@ swish = silu
 
 def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
     """relu(x) and relu(-x), joined along `axis`."""
-    return op(_crelu, raw(features), axis=int(axis))
+    x = raw(features)
+    require_kind("crelu", x, "if")
+    return op(_crelu, x, axis=int(axis))
 
 
 def _crelu(x, axis):
@@ -297,7 +302,7 @@ def weighted_cross_entropy_with_logits(
 ) -> Tensor:
     """The sigmoid cross entropy with the positive labels weighted by `pos_weight`."""
     labels, logits = _like_logits("weighted_cross_entropy_with_logits", labels, logits)
-    return op(_weighted_cross_entropy, labels, logits, raw(pos_weight, dtype_hint=logits.dtype))
+    return op(_weighted_cross_entropy, *operands(labels, logits, pos_weight))
 
 
 def _weighted_cross_entropy(labels, logits, pos_weight):
@@ -332,14 +337,14 @@ def moments(
 ) -> tuple[Tensor, Tensor]:
     """Mean and (biased) variance over `axes`."""
     array = raw(x)
-    require_kind("moments", array, FLOAT)
+    require_kind("moments", array, "Ifc")
     return op(_moments, array, axes=axes_of(axes, array.ndim), keepdims=bool(keepdims))
 
 
 def _moments(x, axes, keepdims):
     wide_x = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
-    mean = jnp.mean(wide_x, axes, keepdims=True)
-    variance = jnp.mean(jnp.square(wide_x - lax.stop_gradient(mean)), axes, keepdims=keepdims)
+    mean = _math._mean(wide_x, axes, True)
+    variance = _math._mean(_math._squared_difference(wide_x, lax.stop_gradient(mean)), axes, keepdims)
     mean = mean if keepdims else jnp.squeeze(mean, axes)
     return mean.astype(x.dtype), variance.astype(x.dtype)
 
@@ -384,6 +389,7 @@ def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None
     if data_format is not None and not data_format.startswith("N"):
         raise ValueError(f"data_format must be of the form 'N...C' or 'NC...', got {data_format!r}")
     x, b = (raw(array) for array in operands(value, bias))
+    require_kind("bias_add", x, NUMBER)
     axis = 1 if (data_format or "").startswith("NC") else x.ndim - 1
     if x.ndim < 2 or b.ndim != 1 or x.shape[axis] != b.shape[0]:
         raise InvalidArgumentError(f"bias_add: a bias of shape {b.shape} does not fit axis {axis} of shape {x.shape}")
@@ -404,7 +410,8 @@ def embedding_lookup(params: TensorLike, ids: TensorLike, max_norm: Any = None, 
     found = _array.gather(params, ids)
     if max_norm is None:
         return found
-    ids_rank = raw(ids, dtype_hint="int32").ndim
+    require_kind("embedding_lookup", found._array, FLOAT)  # of complex numbers there is no norm here
+    ids_rank = np.ndim(ids)
     return _math.clip_by_norm(found, max_norm, axes=list(range(ids_rank, found.ndim)))
 
 
@@ -504,7 +511,7 @@ def _convolution(
         raise InvalidArgumentError(
             f"{name}: input and filters must have {rank + 2} axes, got shapes {image.shape} and {weights.shape}"
         )
-    require_kind(name, image, "ifc")
+    require_kind(name, image, "Jf" if kernel is _conv and rank < 3 else FLOAT)
     batch = image.shape[: image.ndim - rank - 1]
     if len(batch) > 1:  # TensorFlow lets a batch have several axes
         image = _array.reshape(image, (-1, *image.shape[len(batch) :]))._array
@@ -714,6 +721,7 @@ def _pooled(
             f"input must have {'3, 4 or 5' if rank not in (1, 2, 3) else rank + 2} axes, got shape {x.shape}"
         )
     first = _channels_first(data_format, rank)
+    require_kind(kernel.__name__, x, FLOAT if kernel is _avg_pool else "S" if rank == 3 else "iUf")
     return op(
         kernel,
         x,

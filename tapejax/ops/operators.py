@@ -12,6 +12,7 @@ from ..core import recorder
 from ..values.errors import SymbolicValue
 from ..values.tensor import Tensor, Variable, _nd_index, is_array_like, op, operands, raw
 from . import array, linalg, math
+from .table import ANY, binary
 
 _PLAIN = (bool, int, float, complex, list, tuple, np.ndarray, np.generic)
 
@@ -71,11 +72,14 @@ def _matmul(x, y):
 
 
 _m = vars(math)
+_multiply = binary(
+    "multiply", jnp.multiply, ANY
+)  # of bools, too, as TensorFlow's operator does and its function does not
 # name: (function, the reflected name)
 BINARY = {
     "__add__": (_m["add"], "__radd__"),
     "__sub__": (_m["subtract"], "__rsub__"),
-    "__mul__": (_m["multiply"], "__rmul__"),
+    "__mul__": (_multiply, "__rmul__"),
     "__truediv__": (_m["truediv"], "__rtruediv__"),
     "__floordiv__": (math.floordiv, "__rfloordiv__"),
     "__mod__": (math.floormod, "__rmod__"),

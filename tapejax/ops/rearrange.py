@@ -13,7 +13,7 @@ from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, operands, raw
 from . import array as _array
-from .table import TensorLike, axis_of, host, known, renamed, shape_of, shown, static
+from .table import REAL, TensorLike, axis_of, host, integers, known, renamed, require_kind, shape_of, shown, static
 
 
 def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
@@ -31,7 +31,7 @@ def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Te
     Raises:
       InvalidArgumentError: an index is out of range (seen on the CPU).
     """
-    array, sizes = raw(indices, dtype_hint="int32"), shape_of(dims, "dims")
+    array, sizes = integers("unravel_index", indices), shape_of(dims, "dims")
     values = known(array)
     if values is not None and values.size and not 0 <= values.min() <= values.max() < np.prod(sizes):
         raise InvalidArgumentError(f"unravel_index: index is out of bound as with dims {sizes}")
@@ -254,12 +254,18 @@ approx_max_k, approx_min_k = _approx(True), _approx(False)
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether no element, of all in a row, is smaller than the one before it."""
-    return op(_ordered, raw(x), strictly=False)
+    return _increasing("is_non_decreasing", x, strictly=False)
 
 
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether each element, of all in a row, is larger than the one before it."""
-    return op(_ordered, raw(x), strictly=True)
+    return _increasing("is_strictly_increasing", x, strictly=True)
+
+
+def _increasing(name: str, x: TensorLike, strictly: bool) -> Tensor:
+    array = raw(x)
+    require_kind(name, array, REAL)
+    return op(_ordered, array, strictly=strictly)
 
 
 def _ordered(x, strictly):

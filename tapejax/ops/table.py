@@ -25,9 +25,18 @@ from .sizes import Sizes, is_symbolic
 
 TensorLike = Any  # Tensor, Variable, jax.Array, NumPy, a nested list or a Python number
 
-# Kinds of dtypes, as letters: bool, signed int, unsigned int, float, complex.
+# Kinds of dtypes, as letters: bool, signed int, unsigned int, float, complex. A capital is some of a kind's dtypes.
 ANY, NUMBER, REAL, FIELD, FLOAT, INTEGER, BOOL = "biufc", "iufc", "iuf", "fc", "f", "iu", "b"
-_KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floating", "c": "complex"}
+_SOME = {
+    "F": ("float32", "float64"),
+    "S": ("float16", "bfloat16", "float32"),
+    "I": ("int32", "int64"),
+    "J": ("int32",),
+    "U": ("uint8", "uint16"),
+}
+_KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floating", "c": "complex"} | {
+    letter: ", ".join(names) for letter, names in _SOME.items()
+}
 _DTYPE_ARGUMENTS = {"dtype", "out_type", "output_type", "index_type"}
 _HOST_DTYPES = {int: np.int32, float: np.float32, bool: np.bool_}
 _ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
@@ -48,14 +57,30 @@ def kind_of(dtype: np.dtype) -> str:
     return "?"
 
 
+@functools.cache
+def is_of(dtype: np.dtype, kinds: str) -> bool:
+    """Whether a dtype is one of `kinds`."""
+    return kind_of(dtype) in kinds or any(dtype.name in _SOME.get(kind, ()) for kind in kinds)
+
+
 def require_kind(name: str, array: Any, kinds: str) -> None:
-    """Raises InvalidArgumentError where TensorFlow has no kernel for the dtype: ``tf.sqrt`` of an integer."""
-    if kind_of(array.dtype) not in kinds:
+    """Raises DTypeError for a dtype that the operation does not take: ``tf.sqrt`` of an integer.
+
+    TensorFlow raises InvalidArgumentError or TypeError, by whether the check is its kernel's or Python's.
+    """
+    if not is_of(array.dtype, kinds):
         allowed = ", ".join(_KIND_NAMES[kind] for kind in kinds)
-        raise InvalidArgumentError(
+        raise DTypeError(
             f"{name}: a tensor of dtype {array.dtype} was given, but {name} takes {allowed} tensors only. "
             "Convert it first, for instance tf.cast(x, tf.float32)"
         )
+
+
+def integers(name: str, value: TensorLike) -> Any:
+    """The array of an argument that holds indices, which are of an integer dtype by themselves: floats are not rounded."""
+    array = raw(value)
+    require_kind(name, array, INTEGER)
+    return array
 
 
 def static(value: Any, argument: str = "argument") -> Any:
@@ -210,7 +235,7 @@ def unary(name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: 
 
     def public(x: TensorLike, name: str | None = None) -> Tensor:
         array = x._array if type(x) is Tensor else _as_array(x, kinds)
-        if kinds != ANY and kind_of(array.dtype) not in kinds:
+        if kinds != ANY and not is_of(array.dtype, kinds):
             require_kind(public.__name__, array, kinds)
         return op_on_arrays(fn, array)
 
@@ -225,9 +250,9 @@ def binary(
     def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         a, b = operands(x, y)
         if kinds != ANY:
-            dtype = a.dtype if hasattr(a, "dtype") else b.dtype
-            if kind_of(dtype) not in kinds:
-                require_kind(public.__name__, a if hasattr(a, "dtype") else b, kinds)
+            strong = a if hasattr(a, "dtype") else b
+            if not is_of(strong.dtype, kinds):
+                require_kind(public.__name__, strong, kinds)
         return op_on_arrays(fn, a, b)
 
     return _named(public, name, doc + _takes(kinds), dict(zip("xy", arguments, strict=True)))

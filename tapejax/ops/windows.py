@@ -16,7 +16,20 @@ from . import array as _array
 from . import math as _math
 from . import nn
 from . import random as _random
-from .table import FLOAT, TensorLike, axes_of, host, kind_of, renamed, require_kind, shape_of, shown, static
+from .table import (
+    FIELD,
+    NUMBER,
+    REAL,
+    TensorLike,
+    axes_of,
+    host,
+    kind_of,
+    renamed,
+    require_kind,
+    shape_of,
+    shown,
+    static,
+)
 
 # ---- Windows -----------------------------------------------------------------------------------------------
 
@@ -67,6 +80,7 @@ def max_pool_with_argmax(
     if data_format != "NHWC":
         raise ValueError(f"data_format must be 'NHWC', got {data_format!r}")
     x = _images(input)
+    require_kind("max_pool_with_argmax", x, REAL)
     dtype = np.dtype(output_dtype if isinstance(output_dtype, str) else requested(output_dtype))
     return op(
         _max_pool_with_argmax,
@@ -102,6 +116,7 @@ def dilation2d(
     if data_format != "NHWC":
         raise ValueError(f"data_format must be 'NHWC', got {data_format!r}")
     x, weights = (raw(array) for array in operands(_images(input), filters))
+    require_kind("dilation2d", x, REAL)
     return op(
         _dilation2d,
         x,
@@ -113,8 +128,10 @@ def dilation2d(
 
 
 def _dilation2d(x, filters, strides, rates, padding):
-    parts, _ = _windows(x, filters.shape[:2], strides, rates, padding, _lowest(x.dtype))
-    sums = parts + filters.reshape(-1, filters.shape[-1])
+    parts, _ = _windows(x, filters.shape[:2], strides, rates, padding, 0)
+    inside, _ = _windows(jnp.ones(x.shape, bool), filters.shape[:2], strides, rates, padding, False)
+    # What is padded is left out after the sum, in which the lowest integer would wrap around.
+    sums = jnp.where(inside, parts + filters.reshape(-1, filters.shape[-1]), jnp.asarray(_lowest(x.dtype), x.dtype))
     # Of equals the first gets the gradient.
     return jnp.take_along_axis(sums, jnp.argmax(sums, 3, keepdims=True), 3)[..., 0, :]
 
@@ -134,7 +151,9 @@ def erosion2d(
 
 
 def _negative(x: TensorLike) -> Tensor:
-    return op(jnp.negative, raw(x))
+    array = raw(x)
+    require_kind("erosion2d", array, "if")
+    return op(jnp.negative, array)
 
 
 shown(_max_pool_with_argmax, _dilation2d)
@@ -150,7 +169,7 @@ def local_response_normalization(
 ) -> Tensor:
     """x / (bias + alpha * the sum of the squares of the channels up to `depth_radius` away) ** beta."""
     x = _images(input)
-    require_kind("local_response_normalization", x, FLOAT)
+    require_kind("local_response_normalization", x, "S")
     return op(_lrn, x, float(bias), float(alpha), float(beta), radius=int(static(depth_radius)))
 
 
@@ -234,20 +253,14 @@ def compute_average_loss(
     size = losses.shape[0] if global_batch_size is None else int(static(global_batch_size, "global_batch_size"))
     if size <= 0:
         raise InvalidArgumentError(f"global_batch_size must be positive, got {size}")
-    return op(_average_loss, losses, size)
-
-
-def _average_loss(losses, size):
-    return jnp.sum(losses) / size
-
-
-renamed("compute_average_loss", _average_loss)
+    total = _math.reduce_sum(losses)
+    return _math.truediv(total, _array.cast(size, total.dtype))
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """The sum of the loss, or of a list of losses: there is one replica."""
     losses = regularization_loss if isinstance(regularization_loss, (list, tuple)) else [regularization_loss]
-    return _math.add_n([op(jnp.sum, raw(loss)) for loss in losses])
+    return _math.truediv(_math.add_n([_math.reduce_sum(loss) for loss in losses]), 1)
 
 
 def ctc_loss(
@@ -273,6 +286,7 @@ def ctc_loss(
       ImportError: Optax is not installed.
     """
     scores, targets = raw(logits), raw(labels)
+    require_kind("ctc_loss", scores, "S")
     if logits_time_major:
         scores = raw(_array.transpose(scores, [1, 0, 2]))
     blank = int(static(blank_index or 0))
@@ -290,14 +304,15 @@ def _ctc_loss(logits, labels, label_length, logit_length, blank):
     def padding(lengths, size):
         return (jnp.arange(size) >= lengths[:, None]).astype(logits.dtype)
 
-    return optax.ctc_loss(
+    loss = optax.ctc_loss(
         logits,
         padding(logit_length, logits.shape[1]),
         labels,
         padding(label_length, labels.shape[1]),
         blank_id=blank,
         log_epsilon=-1e30,
-    ).astype(logits.dtype)  # Optax computes in the widest type that is on
+    )
+    return loss.astype(logits.dtype)  # Optax computes in the widest type that is on
 
 
 renamed("ctc_loss", _ctc_loss)
@@ -310,7 +325,7 @@ def weighted_moments(
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance over `axes`, each element counted as often as its weight says."""
     array, weights = (raw(value) for value in operands(x, frequency_weights))
-    require_kind("weighted_moments", array, FLOAT)
+    require_kind("weighted_moments", array, FIELD)
     return op(_weighted_moments, array, weights, axes=axes_of(axes, array.ndim), keepdims=bool(keepdims))
 
 
@@ -329,6 +344,7 @@ def sufficient_statistics(
 ) -> tuple:
     """(number of elements, their sum, the sum of their squares, `shift`) over `axes`, all after `shift` is subtracted."""
     array = raw(x)
+    require_kind("sufficient_statistics", array, NUMBER)
     over = axes_of(axes, array.ndim)
     count = _array.fill([], np.asarray(np.prod([array.shape[axis] for axis in over]), array.dtype))
     shifted = array if shift is None else op(jnp.subtract, array, raw(shift, dtype_hint=array.dtype))
@@ -336,7 +352,7 @@ def sufficient_statistics(
 
 
 def _sums(x, axes, keepdims):
-    return jnp.sum(x, axes, keepdims=keepdims), jnp.sum(jnp.square(x), axes, keepdims=keepdims)
+    return _math._sum(x, axes, keepdims), _math._sum(jnp.square(x), axes, keepdims)
 
 
 def normalize_moments(
@@ -344,6 +360,7 @@ def normalize_moments(
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance of what `sufficient_statistics` gave."""
     arrays = operands(mean_ss, variance_ss, counts, *([] if shift is None else [shift]))
+    require_kind("normalize_moments", raw(arrays[0]), FIELD)
     return op(_normalize_moments, *(raw(x) for x in arrays))
 
 

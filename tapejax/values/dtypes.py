@@ -149,9 +149,12 @@ class DType:
 
     def admits(self, other: DType) -> builtins.bool:
         """Whether a Python number of type `other` may become this type: 1 fits a float, 1.5 fits no integer."""
-        return 0 <= other._kind <= self._kind and (self._kind > 0 or other._kind == 0)
+        if other is bool:
+            return self.name in _FIT_BOOLS
+        return 0 <= other._kind <= self._kind
 
 
+_FIT_BOOLS = "bool int32 int64 uint64 float16 float32 float64 complex128".split()  # of Python's; TensorFlow's choice
 # By name, by numpy dtype, by scalar class: whatever was asked for once is found by one lookup.
 _known: dict[Any, DType] = {}
 

@@ -65,8 +65,11 @@ class NonFiniteError(InvalidArgumentError):
         return None if self.entry is None else self.entry.line
 
 
-class DTypeError(InvalidArgumentError, TypeError):
-    """Dtypes that do not mix. TensorFlow raises one of the two bases, now one, now the other: either catches this."""
+class DTypeError(InvalidArgumentError, TypeError, ValueError):
+    """Dtypes that do not mix, or that an operation does not take.
+
+    TensorFlow raises one of the bases, now this one, now that: each catches it.
+    """
 
 
 class SymbolicValue(ValueError):

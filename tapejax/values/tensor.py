@@ -423,7 +423,7 @@ def _promoted(args: Sequence) -> list:
 
 
 def _fitting(number: Any, dtype: np.dtype) -> Any:
-    """A Python number that may take `dtype`, itself."""
+    """A Python number that may take `dtype`, itself; an integer beyond an integer dtype wraps around, as in TensorFlow."""
     kind: Any = type(number)  # to mypy a class is not hashable
     if not _admits(dtype, kind):
         better = "complex64" if type(number) is complex else "float32" if type(number) is float else "int32"
@@ -431,7 +431,28 @@ def _fitting(number: Any, dtype: np.dtype) -> Any:
             f"{number!r} does not fit dtype {dtype} of the tensor beside it: convert one of them, for instance "
             f"tf.cast(x, tf.{better})"
         )
+    if kind is int:
+        low, high = _limits(dtype)
+        if not low <= number <= high:
+            return _wrapped(number, dtype)
     return number
+
+
+def _wrapped(number: int, dtype: np.dtype) -> Any:
+    """An integer that JAX would not take beside `dtype`, as something that it takes."""
+    if not jnp.issubdtype(dtype, np.integer):
+        return float(number)
+    if dtype.itemsize == 4 and narrowed(np.dtype("int64")).itemsize == 4:  # who asked for int64 has int32
+        _require_range(np.asarray(number, object), dtype)
+    low, high = _limits(dtype)
+    return dtype.type((number - low) % (high - low + 1) + low)
+
+
+@functools.cache
+def _limits(dtype: np.dtype) -> tuple[int, int]:
+    """The integers that JAX takes as they are beside `dtype`."""
+    limits = np.iinfo(dtype if jnp.issubdtype(dtype, np.integer) else np.int32)
+    return int(limits.min), int(limits.max)
 
 
 @functools.cache
