@@ -253,14 +253,14 @@ def compute_average_loss(
     size = losses.shape[0] if global_batch_size is None else int(static(global_batch_size, "global_batch_size"))
     if size <= 0:
         raise InvalidArgumentError(f"global_batch_size must be positive, got {size}")
-    total = _math.reduce_sum(losses)
-    return _math.truediv(total, _array.cast(size, total.dtype))
+    total = _math.reduce_sum(losses)  # type: ignore[attr-defined]
+    return _math.truediv(total, _array.cast(size, total.dtype))  # type: ignore[attr-defined]
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """The sum of the loss, or of a list of losses: there is one replica."""
     losses = regularization_loss if isinstance(regularization_loss, (list, tuple)) else [regularization_loss]
-    return _math.truediv(_math.add_n([_math.reduce_sum(loss) for loss in losses]), 1)
+    return _math.truediv(_math.add_n([_math.reduce_sum(loss) for loss in losses]), 1)  # type: ignore[attr-defined]
 
 
 def ctc_loss(
