@@ -221,7 +221,9 @@ def test_the_dtypes_of_clip_by_global_norm(tf):
     found = []
     for dtype in (tf.float16, tf.bfloat16, tf.float32, tf.float64):
         for limit in (5.0, 0.1):
-            clipped, norm = tf.clip_by_global_norm([tf.constant([1.0, 2.0], dtype), None, tf.constant([3.0], dtype)], limit)
+            clipped, norm = tf.clip_by_global_norm(
+                [tf.constant([1.0, 2.0], dtype), None, tf.constant([3.0], dtype)], limit
+            )
             found += [*clipped, norm]
     single, half = tf.constant([3.0, 4.0]), tf.constant([3.0], tf.float16)
     found += tf.clip_by_global_norm([single, half], 1.0, use_norm=tf.constant(5.0))[0]
