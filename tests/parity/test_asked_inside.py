@@ -141,7 +141,7 @@ def test_a_target_that_is_a_source(tf):
         j = i * 2
     with tf.GradientTape() as tape:
         tape.watch(i)
-        j = i * 2
+        i * 2  # noqa: B018  something to record
     return found, accumulator.jvp(i), tape.jacobian(i, i)
 
 
