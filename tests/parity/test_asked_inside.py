@@ -138,7 +138,7 @@ def test_a_target_that_is_a_source(tf):
             found.append(tape.gradient(x, x, output_gradients=x))
     i = tf.constant(3)
     with tf.autodiff.ForwardAccumulator(i, tf.constant(2)) as accumulator:
-        j = i * 2
+        i * 2  # noqa: B018  something to record
     with tf.GradientTape() as tape:
         tape.watch(i)
         i * 2  # noqa: B018  something to record
