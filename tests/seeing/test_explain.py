@@ -1112,3 +1112,19 @@ def test_nothing_that_looks_uses_a_tape_up():
     assert tape.explain(y, x)[0].kinds == ("used up",)
     for look in (str, repr, len, list):
         look(tape)
+
+
+def test_a_number_of_python_or_numpy_is_explained():
+    """`gradient` refuses a number that is no tensor; `explain` says why, and where it was made."""
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+        z = float(y)
+        n = y.numpy()
+    for target, name, kind in ((z, "z", "Python float"), (n, "n", "NumPy float32"), ([y, z], "z", "Python float")):
+        (report,) = tape.explain(target, [x])
+        assert report.kinds == ("python",) and not report.connected
+        assert f"target {name} is a {kind}" in report.reasons[0].message
+        assert report.reasons[0].line.text.startswith(f"{name} = ")
+    connected, number = tape.explain(y, [x, 2.0])
+    assert connected.connected and number.kinds == ("python",)
