@@ -396,7 +396,7 @@ def stable_key(subfuns: Sequence[Any], args: Sequence[Any], params: dict[str, An
 
 
 def _is_stable(function: Any) -> bool:
-    return isinstance(function, jax.stages.Wrapped) or getattr(function, "__module__", "").startswith("jax.")
+    return isinstance(function, jax.stages.Wrapped) or (getattr(function, "__module__", None) or "").startswith("jax.")
 
 
 def function_name(fun: Any) -> str | None:

@@ -172,8 +172,12 @@ def leading(
 ) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
     """The entries that lead from a source to a target: their positions, inputs wanted and outputs present. And all values
     that a target depends on through them."""
-    # A target that is itself a source has the cotangent that it is given, whatever its dtype.
-    needed = {x for x in listing.targets if listing.whole or _is_inexact_kind(listing.kinds[x]) or x in listing.sources}
+    # A target that is itself a source has the cotangent that it is given, whatever numbers it holds.
+    needed = {
+        x
+        for x in listing.targets
+        if listing.whole or _is_inexact_kind(listing.kinds[x]) or (x in listing.sources and not _is_key(listing.kinds[x]))
+    }
     found = []
     for position, wanted, linked in reversed(list(carrying(listing, entries))):
         _, ins, outs = listing.entries[position]
@@ -282,6 +286,11 @@ def _inexact_dtype(dtype: Any) -> bool:
 
 def _is_inexact_kind(kind: Any) -> bool:
     return hasattr(kind, "dtype") and _inexact_dtype(kind.dtype)
+
+
+def _is_key(kind: Any) -> bool:
+    """Whether it is of one of JAX's own dtypes, such as the keys of random numbers, which are no numbers."""
+    return hasattr(kind, "dtype") and jnp.issubdtype(kind.dtype, jax.dtypes.extended)
 
 
 def is_inexact(x: Any) -> bool:

@@ -149,11 +149,11 @@ def test_inside_transformations():
     x = draw(4)
     f, loss = (lambda x: jnp.sin(x) * jnp.sum(x)), (lambda x: jnp.sum(jnp.sin(x) * jnp.sum(x)))
     assert_close(jax.jit(jacobian_by_tape(f))(x), jax.jit(jax.jacrev(f))(x))
-    assert_close(jax.vmap(jacobian_by_tape(f))(draw(3, 4)), jax.jit(jax.vmap(jax.jacrev(f))(draw)(3, 4)))
+    assert_close(jax.vmap(jacobian_by_tape(f))(draw(3, 4)), jax.jit(jax.vmap(jax.jacrev(f)))(draw(3, 4)))
     assert_close(jax.jacfwd(jacobian_by_tape(f))(x), jax.jit(jax.jacfwd(jax.jacrev(f)))(x))
     assert_close(*(jax.grad(lambda x, j=j: jnp.sum(j(f)(x) ** 2))(x) for j in (jacobian_by_tape, jax.jacrev)))
     assert_close(
-        jax.jit(jax.vmap(hessian_by_tape(loss)))(draw(3, 4)), jax.jit(jax.vmap(jax.hessian(loss))(draw)(3, 4)), 1e-4
+        jax.jit(jax.vmap(hessian_by_tape(loss)))(draw(3, 4)), jax.jit(jax.vmap(jax.hessian(loss)))(draw(3, 4)), 1e-4
     )
     assert_close(jacobian_by_tape(jax.grad(loss))(x), jax.jit(jax.hessian(loss))(x), 1e-4)
     assert_close(jacobian_by_tape(jax.checkpoint(f))(x), jax.jit(jax.jacrev(f))(x))

@@ -453,3 +453,22 @@ def test_a_registered_gradient_that_reads_a_global():
     for slope[0] in (2.0, 3.0):
         assert by_tape(lambda x: recorder.run(op, (x,)), x)[1][0] == slope[0]
         assert by_tape(lambda x: 2.0 * recorder.run(op, (x,)) + x, x)[1][0] == 2 * slope[0] + 1
+
+
+@pytest.mark.parametrize("kind", ["operand", "cond", "switch", "jit", "tensor"])
+def test_an_array_changed_between_recording_and_gradient(kind):
+    """A derivative is taken at what the inputs were when they were recorded."""
+    factor = np.array([2.0, 3.0, 4.0], np.float32)
+    x = jnp.array([0.5, 1.0, 2.0])
+    programs = {
+        "operand": lambda x: x * factor,
+        "cond": lambda x: jax.lax.cond(True, lambda x: x * factor, lambda x: x, x),
+        "switch": lambda x: jax.lax.switch(0, [lambda x: x * factor, lambda x: x], x),
+        "jit": lambda x: jax.jit(lambda x: x * factor)(x),
+        "tensor": lambda x: tf.multiply(x, factor),
+    }
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = programs[kind](x)
+    factor[:] = 100.0
+    assert tape.gradient(y, x).tolist() == [2.0, 3.0, 4.0]
