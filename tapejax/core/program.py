@@ -176,7 +176,9 @@ def leading(
     needed = {
         x
         for x in listing.targets
-        if listing.whole or _is_inexact_kind(listing.kinds[x]) or (x in listing.sources and not _is_key(listing.kinds[x]))
+        if listing.whole
+        or _is_inexact_kind(listing.kinds[x])
+        or (x in listing.sources and not _is_key(listing.kinds[x]))
     }
     found = []
     for position, wanted, linked in reversed(list(carrying(listing, entries))):

@@ -247,7 +247,9 @@ class RecorderTrace(Trace):
             return outputs
         outputs = _distinct(outputs, inputs)
         flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
-        if any([isinstance(x, np.ndarray) for x in inputs]):  # which may change before a derivative is taken at the recorded inputs
+        if any(
+            [isinstance(x, np.ndarray) for x in inputs]
+        ):  # which may change before a derivative is taken at the recorded inputs
             inputs = [snapshot(x) for x in inputs]
         entry = Entry(op, tuple(inputs), flat, caller(3))
         for recording in recordings:
