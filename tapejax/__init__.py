@@ -17,6 +17,7 @@ import importlib as _importlib
 import sys as _sys
 
 from . import namespaces as _names
+from ._version import __version__
 from .accumulator import ForwardAccumulator
 from .libraries import adapters as _adapters
 from .ops.control_flow import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
@@ -31,7 +32,6 @@ from .values.dtypes import DType, TensorShape, as_dtype
 from .values.errors import NarrowingWarning
 from .values.names import name_scope
 from .values.tensor import Tensor, Variable, constant, convert_to_tensor, is_tensor
-from .version import __version__
 
 NotDifferentiable = no_gradient
 

@@ -184,7 +184,8 @@ def _result(path: str) -> str | None:
             return None
     if not isinstance(kind, type) or not kind.__module__.startswith("tapejax") or issubclass(kind, types.ModuleType):
         return None
-    places = ("tapejax", kind.__module__, *(f"tapejax.{name}" for name in tapejax._NAMESPACES))
+    public = f"tapejax.{kind.__module__.rpartition('.')[2]}"  # tf.data.Dataset is defined in programs.data
+    places = ("tapejax", public, *(f"tapejax.{name}" for name in tapejax._NAMESPACES))
     names = (f"tf{place.removeprefix('tapejax')}.{kind.__name__}" for place in places)
     return next((f"{name}{_VALUE}" for name in names if _found(name)[2] is kind), None)
 

@@ -449,7 +449,7 @@ def __getattr__(name: str) -> str:
     """What `tf.version` has: tapejax's version, and the compiler's."""
     import jaxlib
 
-    from ..version import __version__
+    from .._version import __version__
 
     versions = {
         "VERSION": __version__,

@@ -591,15 +591,15 @@ def _uniform(low: Any, high: Any, seed: Any, shape: Any = ()) -> Tensor:
     return _random.uniform(shape, low, high, seed=seed)
 
 
-def _stateless(function: Callable) -> Callable[..., Tensor]:
-    """The twin of a random function to which the same `seed` always gives the same."""
+def _stateless(function: Callable, seed: Any = inspect.Parameter.empty) -> Callable[..., Tensor]:
+    """The twin of a random function to which the same `seed`, with this default, always gives the same."""
     signature = inspect.signature(function)
-    parameters = [p.replace(default=p.empty) if p.name == "seed" else p for p in signature.parameters.values()]
+    parameters = [p.replace(default=seed) if p.name == "seed" else p for p in signature.parameters.values()]
     signature = signature.replace(parameters=parameters)
 
     def twin(*args: Any, **kwargs: Any) -> Tensor:
         given = signature.bind(*args, **kwargs).arguments
-        return function(**given | {"seed": _Fixed(given["seed"])})
+        return function(**given | {"seed": _Fixed(given.get("seed", seed))})
 
     twin.__name__ = twin.__qualname__ = f"stateless_{function.__name__}"
     twin.__doc__ = f"As `{function.__name__}`; the same `seed`, two integers, always gives the same."
@@ -686,7 +686,7 @@ stateless_random_flip_up_down = _stateless(random_flip_up_down)
 stateless_random_brightness = _stateless(random_brightness)
 stateless_random_contrast = _stateless(random_contrast)
 stateless_random_hue = _stateless(random_hue)
-stateless_random_saturation = _stateless(random_saturation)
+stateless_random_saturation = _stateless(random_saturation, seed=None)  # TensorFlow has a default here, and refuses it
 stateless_random_crop = _stateless(random_crop)
 
 # ---- Measuring ---------------------------------------------------------------------------------------------

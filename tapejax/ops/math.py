@@ -88,8 +88,12 @@ def _scaled_jvp(primals, tangents):
     return _scaled(slope, t), _scaled(slope, t_dot) + t * slope_dot
 
 
-def _stops_zero(fn):
-    """`fn`, elementwise, through whose infinite or undefined slopes a zero cotangent passes as zero, at every order."""
+def _stops_zero(fn, orders=2, like=None):
+    """`fn`, elementwise, through whose infinite or undefined slopes a zero cotangent passes as zero, up to an order.
+
+    The slope is that of `like`, where that is given: a function of the same values, with TensorFlow's slope where JAX's differs.
+    Not at every order: a rule that has a new rule in it without end can be neither recognised nor printed.
+    """
 
     @jax.custom_jvp
     @functools.wraps(fn)
@@ -98,8 +102,11 @@ def _stops_zero(fn):
 
     @stopping.defjvp
     def derivative(primals, tangents):
-        slope = _stops_zero(lambda x: jax.jvp(fn, (x,), (jnp.ones_like(x),))[1])
-        return stopping(*primals), _scaled(slope(*primals), *tangents)
+        def slope(x):
+            return jax.jvp(like or fn, (x,), (jnp.ones_like(x),))[1]
+
+        slope_of = _stops_zero(slope, orders - 1) if orders > 1 else slope
+        return stopping(*primals), _scaled(slope_of(*primals), *tangents)
 
     return stopping
 
@@ -126,7 +133,7 @@ def _arc(fn, of):
 
 
 _sqrt = renamed("sqrt", _stops_zero(lambda x: jnp.sqrt(x)))
-_rsqrt = renamed("rsqrt", _stops_zero(lambda x: lax.rsqrt(x)))
+_rsqrt = renamed("rsqrt", _stops_zero(lambda x: lax.rsqrt(x), like=lambda x: 1 / jnp.sqrt(x)))
 _reciprocal = renamed("reciprocal", _stops_zero(lambda x: jnp.reciprocal(x)))
 # Of real numbers, too: JAX's slope is a number where the value is NaN.
 _acosh = renamed("arccosh", _inverse(lambda x: jnp.arccosh(x), jnp.cosh))

@@ -22,6 +22,7 @@ from ..core import canonical, jaxprs, recorder
 from ..core._jax import ClosedJaxpr, Literal, Tracer, jaxpr_as_fun
 from ..core.program import Program
 from ..core.recorder import type_of
+from ..ops import table
 from ..values import nest
 from ..values.shown import page
 from ..values.structures import Structure, is_variable, leaf_of
@@ -417,10 +418,10 @@ class Code:
 def _without_second_order(fn: Callable) -> Callable:
     """A function of `tapejax.ops` without what makes it connected at second order (`ops.table.straight`): its value and its
     gradient are the same, and it is the function that a reader would write."""
-    plain = getattr(getattr(getattr(fn, "func", fn), "fun", None), "__wrapped__", None)
-    if plain is None or not getattr(plain, "__module__", "").startswith("tapejax.ops"):
+    custom: Any = getattr(fn, "func", fn)
+    if getattr(getattr(custom, "jvp", None), "__module__", None) != table.__name__:
         return fn
-    return functools.partial(plain, **getattr(fn, "keywords", {}))
+    return functools.partial(custom.fun.__wrapped__, **getattr(fn, "keywords", {}))
 
 
 def _arrays(args: Sequence[str]) -> str:

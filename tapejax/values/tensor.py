@@ -902,6 +902,7 @@ class Variable(_Value):
                     return self._store(new, read_value)
 
     def _store(self, array: Any, read_value: bool = True) -> Variable | None:
+        recorder.access(self)  # of what it held so far
         if recorder.capturing.capture is not None:
             recorder.capturing.capture.assign(self, "_array", array)
         elif isinstance(array, Tracer) and not isinstance(self._array, Tracer):
@@ -910,7 +911,6 @@ class Variable(_Value):
                 "the value would leak out of the trace. Decorate the function with tapejax.function, which threads "
                 "Variables through, or return the new value and assign it outside"
             )
-        recorder.access(self)
         with recorder.tracing:  # a function that another thread traces has this variable's place, and gives it back
             self._array = array
         return self if read_value else None

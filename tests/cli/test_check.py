@@ -165,7 +165,7 @@ def test_a_ported_program_is_read_like_the_original():
     report = check("import tapejax as tf\ntf.sin(1.0)\ntf.no_such")
     assert [(use.name, use.status) for use in report.uses] == [("tf.sin", "supported"), ("tf.no_such", "missing")]
     (use,) = check("from tapejax import cli, no_such\ncli.run('p.py')").uses
-    assert (use.column, use.name, use.status) == (29, "tf.no_such", "missing")
+    assert (use.column, use.name, use.status) == (26, "tf.no_such", "missing")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_keras_names_are_looked_up_in_keras():
     if importlib.util.find_spec("keras") is None:
         pytest.skip("Keras is not installed")
     code = '''
-from tapejax.check import check
+from tapejax.cli.check import check
 program = """
 import tensorflow as tf
 from tensorflow import keras as k

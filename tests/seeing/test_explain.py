@@ -1072,7 +1072,7 @@ def test_what_is_no_tensor():
     with tf.GradientTape() as tape:
         pass
     with pytest.raises(TypeError, match="sources"):
-        tape.explain(tf.constant(1.0), [1.0])
+        tape.explain(tf.constant(1.0), ["x"])
 
 
 def test_the_logs_point_to_it(caplog):
