@@ -1,0 +1,124 @@
+"""Jitted programs run operation by operation: a program that was never seen before costs no compile.
+
+What is hunted is recognition: which traced program, which pullback, which whole sweep a call is taken for. XLA decides nothing of
+that, but to compile a program of three operations takes it 50 milliseconds. Here only single operations are compiled, with their
+operands as arguments, so all programs share them; a jaxpr of more than one operation, or with a literal, is evaluated by Python.
+JAX's tracing, its caches of traced programs, and all of tapejax are as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src import pjit
+from jax._src.lax.control_flow import conditionals, loops
+from jax._src.lax.lax import _convert_element_type
+from jax.extend.core import Literal
+
+from tapejax import jaxprs
+
+
+class _State(threading.local):
+    on = False
+
+
+_state = _State()
+_compiled_call = pjit._pjit_call_impl_python
+
+
+def _call(*args: Any, **params: Any) -> Any:
+    jaxpr = params["jaxpr"]
+    if not _state.on or _is_one_operation(jaxpr) or any(params["donated_invars"]):
+        return _compiled_call(*args, **params)
+    return _evaluate(jaxpr, args), None, None, []
+
+
+# Made of programs, which are evaluated here. (A scatter or reduction is made of one, too, but is one operation.)
+_STRUCTURED = {*jaxprs.JIT, "scan", "while", "cond", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat2"}
+
+
+def _is_one_operation(closed: Any) -> bool:
+    equations = jaxprs.open_jaxpr(closed).eqns
+    return (
+        not jaxprs._consts(closed)
+        and len(equations) == 1
+        and equations[0].primitive.name not in _STRUCTURED
+        and not any(isinstance(x, Literal) for x in equations[0].invars)
+    )
+
+
+def _evaluate(closed: Any, args: Any) -> list[Any]:
+    jaxpr = jaxprs.open_jaxpr(closed)
+    # a NumPy array or number among the results would be the caller's very object
+    results = jax.core.eval_jaxpr(jaxpr, jaxprs._consts(closed), *args)
+    return [_as(v.aval, x) for v, x in zip(jaxpr.outvars, results, strict=True)]
+
+
+def _as(aval: Any, x: Any) -> Any:
+    """`x` as an array of the weak type that the program says: a literal evaluated by itself has lost it."""
+    if not isinstance(x, jax.Array):
+        x = jnp.asarray(x, aval.dtype)
+    return x if x.weak_type == aval.weak_type else _convert_element_type(x, weak_type=aval.weak_type)
+
+
+def _scan(*args: Any, **params: Any) -> Any:
+    if not _state.on:
+        return _compiled_scan(*args, **params)
+    body, length = params["jaxpr"], params["length"]
+    consts, carried = jaxprs.scan_counts(params)
+    carry = list(args[consts : consts + carried])
+    columns = [np.asarray(x) for x in args[consts + carried :]]
+    rows = []
+    for i in reversed(range(length)) if params["reverse"] else range(length):
+        out = _evaluate(body, [*args[:consts], *carry, *[jnp.asarray(x[i]) for x in columns]])
+        carry = out[:carried]
+        rows.append([np.asarray(x) for x in out[carried:]])
+    if params["reverse"]:
+        rows.reverse()
+    avals = jaxprs.open_jaxpr(body).outvars[carried:]
+    stacked = [
+        jnp.asarray(np.stack([row[j] for row in rows]) if rows else np.zeros((0, *v.aval.shape), v.aval.dtype))
+        for j, v in enumerate(avals)
+    ]
+    return [*carry, *[_as(v.aval, x) for v, x in zip(avals, stacked, strict=True)]]
+
+
+def _cond(index: Any, *args: Any, **params: Any) -> Any:
+    if not _state.on:
+        return _compiled_cond(index, *args, **params)
+    branches = params["branches"]
+    return _evaluate(branches[min(max(int(index), 0), len(branches) - 1)], args)
+
+
+def _while(*args: Any, **params: Any) -> Any:
+    if not _state.on:
+        return _compiled_while(*args, **params)
+    test, step = params["cond_nconsts"], params["body_nconsts"]
+    carry = list(args[test + step :])
+    while bool(_evaluate(params["cond_jaxpr"], [*args[:test], *carry])[0]):
+        carry = _evaluate(params["body_jaxpr"], [*args[test : test + step], *carry])
+    return carry
+
+
+_compiled_scan, _compiled_cond, _compiled_while = loops.scan_p.impl, conditionals.cond_p.impl, loops.while_p.impl
+
+
+@contextlib.contextmanager
+def interpreted(on: bool = True) -> Iterator[None]:
+    """Inside the block this thread runs jitted programs operation by operation."""
+    if pjit._pjit_call_impl_python is not _call:
+        pjit._pjit_call_impl_python = _call
+        loops.scan_p.def_impl(_scan)
+        loops.while_p.def_impl(_while)
+        conditionals.cond_p.def_impl(_cond)
+    before, _state.on = _state.on, on
+    try:
+        yield
+    finally:
+        _state.on = before

@@ -1,0 +1,38 @@
+"""Near twins, some hundred of them: see `tests.core.twins`; ``python -m tests.core.hunt twins`` runs as many as one likes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.core import twins
+
+some = settings(
+    derandomize=not os.environ.get("TAPEJAX_RANDOM"),  # set it to look for new counterexamples
+    deadline=None,
+    database=None,
+    max_examples=int(os.environ.get("TAPEJAX_EXAMPLES", 12)),  # of two to four programs each
+    suppress_health_check=list(HealthCheck),
+    print_blob=False,
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("difference", sorted(twins.DIFFERENCES))
+@some
+@given(st.randoms(use_true_random=False))
+def test_near_twins(difference, rng):
+    case = twins.generate(rng, difference)
+    verdict = twins.judge(case)
+    assert not verdict.kind, f"{verdict.kind}\n{verdict.detail}\n{case}"
+
+
+def test_the_reference_tells_twins_apart():
+    """A pair whose outcomes are alike proves nothing."""
+    rng = twins.Chooser(0)
+    cases = [twins.generate(rng) for _ in range(40)]
+    told = [twins.distinct(case) for case in cases]
+    assert sum(told) > 0.8 * len(told)
