@@ -21,7 +21,7 @@ from jax._src.lax.control_flow import conditionals, loops
 from jax._src.lax.lax import _convert_element_type
 from jax.extend.core import Literal
 
-from tapejax import jaxprs
+from tapejax.core import jaxprs
 
 
 class _State(threading.local):

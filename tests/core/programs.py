@@ -23,7 +23,7 @@ import numpy as np
 from jax import lax
 
 import tapejax as tf
-from tapejax import derivatives, program, recorder
+from tapejax.core import program, recorder, schedule
 
 from .interpreted import interpreted
 
@@ -740,14 +740,14 @@ def expected(case: Program, xs: list[Any], contents: list[np.ndarray]) -> tuple[
 def running(how: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if how == "step by step":
-            stack.enter_context(mock.patch.object(derivatives, "COMPILE_AT_MOST", 0))
+            stack.enter_context(mock.patch.object(schedule, "COMPILE_AT_MOST", 0))
         elif how == "whole":
-            decide = derivatives._compile_whole
+            decide = schedule._worth_compiling
             stack.enter_context(
-                mock.patch.object(derivatives, "_compile_whole", lambda p, v: decide(p, v) or _can_be_whole(p))
+                mock.patch.object(schedule, "_worth_compiling", lambda p, v: decide(p, v) or _can_be_whole(p))
             )
         elif how == "chunks":
-            stack.enter_context(mock.patch.object(derivatives, "COMPILE_AT_MOST", 8))
+            stack.enter_context(mock.patch.object(schedule, "COMPILE_AT_MOST", 8))
             stack.enter_context(mock.patch.object(program, "CHUNK", 4))
         yield
 

@@ -31,7 +31,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 import tapejax as tf
-from tapejax import recorder
+from tapejax.core import recorder
 
 from . import twin_tables
 from .interpreted import interpreted
