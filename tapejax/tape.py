@@ -560,7 +560,7 @@ class GradientTape:
         ...     y = jnp.where(x > 0.0, jnp.sqrt(x), 0.0)
         >>> tape.check_numerics(y, x)
         Traceback (most recent call last):
-        tapejax.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
+        tapejax.values.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
         """
         listing, steps = _seeing("listing", "steps")
 

@@ -384,7 +384,7 @@ def operands(*args: Any) -> list:
 
     >>> operands(constant(1), 2.5)
     Traceback (most recent call last):
-    tapejax.errors.DTypeError: 2.5 does not fit dtype int32 of the tensor beside it: convert one of them, for ...
+    tapejax.values.errors.DTypeError: 2.5 does not fit dtype int32 of the tensor beside it: convert one of them, for ...
     """
     if promoting:
         return _promoted(args)

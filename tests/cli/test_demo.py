@@ -56,7 +56,7 @@ def test_in_a_terminal(name):
         pytest.importorskip("rich")
     master, slave = pty.openpty()
     block = "" if rich else "sys.modules['rich'] = None; "
-    code = f"import sys; {block}from tapejax import demo; sys.exit(demo.main())"
+    code = f"import sys; {block}from tapejax.cli import demo; sys.exit(demo.main())"
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm", "COLUMNS": "120"} | variables
     with subprocess.Popen([sys.executable, "-c", code], stdout=slave, stderr=slave, env=env) as process:
         os.close(slave)

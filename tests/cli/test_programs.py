@@ -35,7 +35,7 @@ for program in sys.argv[1:]:
 """
 ON_TAPEJAX = """
 import sys
-from tapejax import runner
+from tapejax.cli import runner
 for program in sys.argv[1:]:
     print(f"# {program}", flush=True)
     if runner.run(program) != 0:
