@@ -13,7 +13,11 @@ import kept
 import pytest
 
 # A process has one Keras backend: tests/test_keras.py runs these in processes where it is JAX.
-collect_ignore = ["tapejax/keras.py", "tapejax/libraries/keras.py", "tests/libraries/keras_on_jax"]
+collect_ignore = ["tapejax/libraries/keras.py", "tests/libraries/keras_on_jax"]
+# Other names of modules that are collected under their own.
+collect_ignore += [f"tapejax/{name}.py" for name in ("data", "keras", "saved_model", "train")]
+# Runners of hunts: `python -m tests.core.hunt` and the like.
+collect_ignore += [f"tests/core/{name}.py" for name in ("hunt", "interpreted", "programs", "twin_tables", "twins")]
 if importlib.util.find_spec("flatbuffers") is None:
     collect_ignore.append("tapejax/programs/saved_model.py")  # its doctests save models
 if importlib.util.find_spec("grain") is None:
