@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from .core import recorder
 from .core.program import extract, is_inexact
+from .core.recording import Recording
 from .core.schedule import push_forward
 from .tape import UnconnectedGradients, _accessed, _no_source, _no_target, _source_arrays, _unconnected, logger
 from .values import nest
@@ -47,9 +48,9 @@ class ForwardAccumulator:
             _tangent(leaf.array, x, i)
             for i, (leaf, x) in enumerate(zip(self._sources.leaves, nest.flatten(tangents), strict=True))
         ]
-        self._recording = recorder.Recording(watch_accessed=False)
+        self._recording = Recording(watch_accessed=False)
         self._active: recorder.Activation | None = None  # None while it is not recording
-        self._around: tuple[Any, Sequence[recorder.Recording]] = (None, ())
+        self._around: tuple[Any, Sequence[Recording]] = (None, ())
         _refuse_duplicates(self._sources.leaves)
         for leaf in self._sources.leaves:
             if not is_inexact(leaf.array):
@@ -77,7 +78,7 @@ class ForwardAccumulator:
         active, self._active = self._active, None
         active.stop(failed)
 
-    def _outer_recordings(self) -> Sequence[recorder.Recording]:
+    def _outer_recordings(self) -> Sequence[Recording]:
         """The recordings that see the products: those around this one, as if each operation's product were taken at once."""
         trace, recordings = self._around
         return recordings if trace is not None and trace() is recorder.outer_trace() else ()

@@ -16,6 +16,7 @@ from .core import recorder, schedule
 from .core import sweep as derivatives
 from .core._jax import Tracer, current_trace, under
 from .core.program import Program, extract, is_inexact
+from .core.recording import Entry, Recording
 from .core.where import caller
 from .values import nest, reading
 from .values.errors import InvalidArgumentError
@@ -67,7 +68,7 @@ class GradientTape:
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
         self._persistent = persistent
         self._watch_accessed_variables = watch_accessed_variables
-        self._recording: recorder.Recording | None = None
+        self._recording: Recording | None = None
         self._active: recorder.Activation | None = None  # None while it is not recording
         self._watched: tuple[Any, ...] = ()
         self._used: Any = None  # where it was used up
@@ -92,7 +93,7 @@ class GradientTape:
             )
         reading.install_adapters()
         if self._recording is None:
-            self._recording = recorder.Recording(self._watch_accessed_variables)
+            self._recording = Recording(self._watch_accessed_variables)
         self._recording.mark(mark)
         self._active = recorder.start(self._recording)
 
@@ -400,7 +401,7 @@ class GradientTape:
             name,
         )
 
-    def _usable(self) -> recorder.Recording:
+    def _usable(self) -> Recording:
         if self._recording is None:
             raise RuntimeError(
                 "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians), after it "
@@ -438,7 +439,7 @@ class GradientTape:
         """How many operations were recorded."""
         return 0 if self._recording is None else len(self._recording.entries)
 
-    def __iter__(self) -> Iterator[recorder.Entry]:
+    def __iter__(self) -> Iterator[Entry]:
         return iter([] if self._recording is None else list(self._recording.entries))
 
     def __getitem__(self, index: Any) -> Any:
@@ -571,7 +572,7 @@ class GradientTape:
 class _NotRecording:
     def __init__(self, tape: GradientTape):
         self._tape = tape
-        self._paused: tuple[Any, recorder.Recording] | None = None
+        self._paused: tuple[Any, Recording] | None = None
 
     def __enter__(self) -> None:
         recording = self._tape._recording
@@ -602,7 +603,7 @@ def _log_missing(what: str, found: Sequence[Any]) -> None:
 
 
 def _gradients(
-    recording: recorder.Recording, targets: Sequence[Leaf], sources: Structure, cotangents: Sequence[Any] | None
+    recording: Recording, targets: Sequence[Leaf], sources: Structure, cotangents: Sequence[Any] | None
 ) -> list[Any]:
     def pull_back(program: Program, values: Sequence[Any]) -> list[Any]:
         ends = None if cotangents is None else [conjugate(x) for x in cotangents]
@@ -623,7 +624,7 @@ def _where(source: Any, gradient: Any) -> Any:
 
 
 def _derivatives(
-    recording: recorder.Recording, targets: Sequence[Leaf], sources: Structure, take: Callable[..., list[Any]]
+    recording: Recording, targets: Sequence[Leaf], sources: Structure, take: Callable[..., list[Any]]
 ) -> list[Any]:
     """What `take(program, values)` gives for each source; a variable's is the sum over all that it held when it was read."""
     arrays, owner = _source_arrays(recording, sources.leaves)
@@ -643,7 +644,7 @@ def _derivatives(
     return found
 
 
-def _deleted(recording: recorder.Recording) -> str:
+def _deleted(recording: Recording) -> str:
     def gone(x: Any) -> bool:
         return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
@@ -654,7 +655,7 @@ def _deleted(recording: recorder.Recording) -> str:
     )
 
 
-def _source_arrays(recording: recorder.Recording, leaves: Sequence[Leaf]) -> tuple[list[Any], list[int]]:
+def _source_arrays(recording: Recording, leaves: Sequence[Leaf]) -> tuple[list[Any], list[int]]:
     """The arrays to differentiate by, and the leaf each belongs to: all that a variable held when it was read."""
     arrays, owner = [], []
     for i, leaf in enumerate(leaves):
@@ -665,12 +666,12 @@ def _source_arrays(recording: recorder.Recording, leaves: Sequence[Leaf]) -> tup
     return arrays, owner
 
 
-def _held(recording: recorder.Recording, leaf: Leaf) -> Any:
+def _held(recording: Recording, leaf: Leaf) -> Any:
     """The array of a source; of another library's variable what it held before jitted calls returned it unchanged."""
     return recording.origins.get(id(leaf.array), leaf.array) if is_variable(leaf.value) else leaf.array
 
 
-def _accessed(recording: recorder.Recording, leaves: Sequence[Leaf]) -> list[Any]:
+def _accessed(recording: Recording, leaves: Sequence[Leaf]) -> list[Any]:
     if not recording.watch_accessed:
         return []
     return [

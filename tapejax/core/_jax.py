@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax._src import config, core, custom_derivatives, linear_util, stages
-from jax._src.interpreters import mlir
+from jax._src import callback, config, core, custom_derivatives, linear_util, stages
+from jax._src.interpreters import ad, mlir, partial_eval
 from jax._src.named_sharding import UNSPECIFIED  # noqa: F401  # what a jit has where no sharding is asked for
 
 Jaxpr: Any = core.Jaxpr
@@ -21,6 +21,11 @@ Literal: Any = core.Literal
 Primitive: Any = core.Primitive
 Trace: Any = core.Trace
 Tracer = core.Tracer
+EvalTrace: Any = core.EvalTrace  # runs operations now
+StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
+DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
+Ref: Any = core.Ref
+HOST_EFFECTS: Any = (callback.IOEffect, callback.OrderedIOEffect)  # of what calls Python, which may answer differently
 eval_jaxpr = core.eval_jaxpr
 jaxpr_as_fun = core.jaxpr_as_fun
 wrap_init = linear_util.wrap_init

@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from . import cache, canonical, shadow
-from ._jax import UNSPECIFIED, ClosedJaxpr, Literal, eval_jaxpr, has_lowering, trace_context, wrap_init
+from ._jax import HOST_EFFECTS, UNSPECIFIED, ClosedJaxpr, Literal, eval_jaxpr, has_lowering, trace_context, wrap_init
 from .cache import Cache
 from .canonical import JAXPR_TYPES as _JAXPR_TYPES
 from .canonical import Identity, UncacheableError, open_jaxpr
@@ -34,11 +34,11 @@ RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk
 _EVALUATED = frozenset(("checkpoint", "remat2", *RULES))
 
 
-def _consts(jaxpr: Any) -> Sequence[Any]:
+def consts_of(jaxpr: Any) -> Sequence[Any]:
     return getattr(jaxpr, "consts", ())
 
 
-def _inner(params: dict[str, Any]) -> Iterator[Any]:
+def jaxprs_in(params: dict[str, Any]) -> Iterator[Any]:
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, _JAXPR_TYPES):
@@ -47,12 +47,12 @@ def _inner(params: dict[str, Any]) -> Iterator[Any]:
 
 def among(params: dict[str, Any]) -> bool:
     """Whether any of a primitive's parameters is a jaxpr or a tuple of them."""
-    return next(_inner(params), None) is not None
+    return next(jaxprs_in(params), None) is not None
 
 
 def asks_host(jaxpr: Any) -> bool:
     """Whether running `jaxpr` calls Python with ``io_callback``, which may give something else each time."""
-    return any(type(effect).__name__ == "IOEffect" for effect in jaxpr.effects)
+    return any(isinstance(effect, HOST_EFFECTS) for effect in jaxpr.effects)
 
 
 def is_plain_jit(params: dict[str, Any]) -> bool:
@@ -84,14 +84,14 @@ def compiles(jaxpr: Any) -> bool:
 def primitive_compiles(primitive: Any, params: dict[str, Any]) -> bool:
     """Whether XLA can compile a primitive: one that has nothing but a Python implementation runs on values alone."""
     if primitive.name in _EVALUATED:
-        return all(map(compiles, _inner(params)))
+        return all(map(compiles, jaxprs_in(params)))
     return has_lowering(primitive)
 
 
 def contains(jaxpr: Any, name: str) -> bool:
     """Whether a primitive of that name occurs in `jaxpr`, at any depth."""
     return any(
-        eqn.primitive.name == name or any(contains(inner, name) for inner in _inner(eqn.params))
+        eqn.primitive.name == name or any(contains(inner, name) for inner in jaxprs_in(eqn.params))
         for eqn in open_jaxpr(jaxpr).eqns
     )
 
@@ -120,7 +120,7 @@ def constants(jaxpr: Any) -> dict[int, Any]:
         inner = open_jaxpr(jaxpr)
         # where `jax_use_simplified_jaxpr_constants` is on, they are literals
         atoms = [v for eqn in inner.eqns for v in eqn.invars] + list(inner.outvars)
-        values = [*_consts(jaxpr), *[v.val for v in atoms if isinstance(v, Literal)]]
+        values = [*consts_of(jaxpr), *[v.val for v in atoms if isinstance(v, Literal)]]
         found = {id(c): canonical.snapshot(c) for c in values if _is_array(c)}
         for eqn in inner.eqns:
             reached = eqn.primitive.name in _REBUILD
@@ -136,7 +136,7 @@ def _is_array(value: Any) -> bool:
 def constants_of(params: dict[str, Any]) -> dict[int, Any]:
     """The arrays that the jaxprs among a primitive's parameters close over, see `constants`."""
     found: dict[int, Any] = {}
-    for inner in _inner(params):
+    for inner in jaxprs_in(params):
         found |= constants(inner)
     return found
 
@@ -168,7 +168,7 @@ def _bind_lifted(primitive: Any, params: dict[str, Any], args: Sequence[Any], li
     if arrays and primitive.name in JIT and not is_plain_jit(params):
         return primitive.bind(*given, *args, **with_inputs(params, arrays))
     if arrays and primitive.name in _REBUILD:
-        return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, _consts(body), xs, lifted))
+        return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, consts_of(body), xs, lifted))
     closed_over = without_derivative(params.get("name", primitive.name))
     for x in given:
         closed_over(x)
@@ -295,15 +295,15 @@ def lift_jaxpr(jaxpr: Any, arrays: dict[int, Any]) -> Any:
     if (known := _lifted.get(jaxpr)) is None or cache.shadowing:
 
         def evaluate(new: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-            return _evaluate(jaxpr, _consts(jaxpr), args, dict(zip(arrays, new, strict=True)))
+            return _evaluate(jaxpr, consts_of(jaxpr), args, dict(zip(arrays, new, strict=True)))
 
-        inputs = [_spec(v.aval) for v in open_jaxpr(jaxpr).invars]
-        specs = [_spec(jax.typeof(c)) for c in arrays.values()]
+        inputs = [spec_of(v.aval) for v in open_jaxpr(jaxpr).invars]
+        specs = [spec_of(jax.typeof(c)) for c in arrays.values()]
         _lifted[jaxpr] = known = jax.make_jaxpr(evaluate)(specs, inputs)
     return known
 
 
-def _spec(aval: Any) -> jax.ShapeDtypeStruct:
+def spec_of(aval: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
@@ -429,12 +429,12 @@ def intern(value: Any) -> Any:
     known = _known.get(value)
     if known is not None and (first := known()) is not None and not cache.shadowing:
         return first
-    if value in _own:
+    if value in _uncacheable:
         return value
     try:
         key = canonical.exact(value)
     except UncacheableError:
-        _own.add(value)
+        _uncacheable.add(value)
         return value
     # a copy: NumPy's arrays can change, the scalars among them too
     first = _representatives.get(key, canonical.snapshot, value)
@@ -444,7 +444,7 @@ def intern(value: Any) -> Any:
 
 # Jaxprs that have no exact key, such as those with a custom rule that closes over arrays: no two are the same to us, and to
 # keep one is to keep its arrays.
-_own: weakref.WeakSet = weakref.WeakSet()
+_uncacheable: weakref.WeakSet = weakref.WeakSet()
 
 
 def interned_key(value: Any) -> Any:
@@ -458,9 +458,9 @@ def interned_key(value: Any) -> Any:
     return canonical.exact(value)
 
 
-def is_own(params: dict[str, Any]) -> bool:
+def is_uncacheable(params: dict[str, Any]) -> bool:
     """Whether `intern` found one of the jaxprs among a primitive's parameters to be like no other."""
-    return any(jaxpr in _own for jaxpr in _inner(params))
+    return any(jaxpr in _uncacheable for jaxpr in jaxprs_in(params))
 
 
 # ---- custom rules ---------------------------------------------------------------------------------------------------
@@ -553,11 +553,11 @@ def _traced_jvp(params: dict[str, Any]) -> _Rule:
             def on_nonzero(primals: Sequence[Any], nonzero: Sequence[Any]) -> Sequence[Any]:
                 given = iter(nonzero)
                 tangents = [_zeros(aval) if zero else next(given) for zero, aval in zip(in_zeros, avals, strict=True)]
-                return eval_jaxpr(open_jaxpr(programs[0]), _consts(programs[0]), *primals, *tangents)
+                return eval_jaxpr(open_jaxpr(programs[0]), consts_of(programs[0]), *primals, *tangents)
 
             some = [aval.to_tangent_aval() for zero, aval in zip(in_zeros, avals, strict=True) if not zero]
-            closed = jax.make_jaxpr(on_nonzero)(list(map(_spec, avals)), list(map(_spec, some)))
-            return closed.jaxpr, _consts(closed), zeros
+            closed = jax.make_jaxpr(on_nonzero)(list(map(spec_of, avals)), list(map(spec_of, some)))
+            return closed.jaxpr, consts_of(closed), zeros
 
         return {"jvp_jaxpr_fun": wrap_init(rule, debug_info=thunk.debug_info)}
 
@@ -584,15 +584,15 @@ def _traced_vjp(params: dict[str, Any]) -> _Rule:
         results[:] = [bwd.call_wrapped(*args)]
         return [x for x in _flat(results[0]) if _is_number(x)]
 
-    closed = jax.make_jaxpr(backward)(*map(_spec, residuals), *map(_spec, cotangents))
+    closed = jax.make_jaxpr(backward)(*map(spec_of, residuals), *map(spec_of, cotangents))
     template = _filled(results[0], itertools.repeat(_HOLE))  # lists and tuples, and what is no number in them
 
     def parameters(programs: Sequence[Any]) -> dict[str, Any]:
         def forward(*_: Any) -> Any:
-            return open_jaxpr(programs[0]), _consts(programs[0])
+            return open_jaxpr(programs[0]), consts_of(programs[0])
 
         def backward(*args: Any) -> Any:
-            found = eval_jaxpr(open_jaxpr(programs[1]), _consts(programs[1]), *args)
+            found = eval_jaxpr(open_jaxpr(programs[1]), consts_of(programs[1]), *args)
             return _filled(template, iter(found))
 
         return {

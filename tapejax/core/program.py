@@ -17,8 +17,9 @@ import jax.numpy as jnp
 from . import jaxprs, recorder
 from ._jax import Literal, trace_context
 from .cache import Cache
-from .recorder import Entry, Op, Recording
-from .rules import differentiable, forget_on_registration
+from .op import Op, is_ref
+from .recording import Entry, Recording
+from .rules import differentiable, forget_on_registration, joint, zero_gradients
 
 
 class Step(NamedTuple):
@@ -114,7 +115,7 @@ def list_entries(
 
     entries = tuple(
         [
-            (op if op.staged is None else op.settled(), tuple(map(number, inputs)), tuple(map(number, outputs)))
+            (op if op.staged is None else op.canonicalised(), tuple(map(number, inputs)), tuple(map(number, outputs)))
             for op, inputs, outputs, *_ in recording.entries
         ]
     )
@@ -324,7 +325,7 @@ forget_on_registration(_programs.clear)
 
 def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
     def inexact(x: Any) -> bool:
-        return is_inexact(x) or recorder.is_ref(x)
+        return is_inexact(x) or is_ref(x)
 
     inputs = frozenset(i for i, x in enumerate(entry.inputs) if i >= op.results and inexact(x))
     return tuple(inputs if inexact(x) else frozenset() for x in entry.outputs)
@@ -335,7 +336,7 @@ def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
     outputs = [hasattr(x, "dtype") and _inexact_dtype(x.dtype) for x in entry.outputs]
     everything = tuple(frozenset(inexact) if out else frozenset() for out in outputs)
     fn = differentiable(op)
-    if getattr(op.fn, "func", op.fn) in recorder.zero_gradients:
+    if getattr(op.fn, "func", op.fn) in zero_gradients:
         return everything
 
     def tangents_out(primals: list[Any], tangents: list[Any]) -> list[Any]:
@@ -354,7 +355,7 @@ def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
         return everything
     masks = [0] * len(entry.inputs) + [1 << i for i in inexact]
     reached = _propagate(closed, masks)
-    if op.fn in recorder.joint:
+    if op.fn in joint:
         reached = [functools.reduce(int.__or__, reached, 0)] * len(reached)
     found = iter(reached)
     return tuple(
@@ -365,9 +366,9 @@ def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
 def equation_links(eqn: Any) -> tuple[frozenset[int], ...]:
     """`links` of one equation of a jaxpr."""
     params = eqn.primitive.get_bind_params(eqn.params)
-    specs = [v.val if isinstance(v, Literal) else jaxprs._spec(v.aval) for v in eqn.invars]
+    specs = [v.val if isinstance(v, Literal) else jaxprs.spec_of(v.aval) for v in eqn.invars]
     op = Op(eqn.primitive.name, lambda *xs: eqn.primitive.bind(*xs, **params))
-    return _find_links(op, Entry(op, tuple(specs), tuple(jaxprs._spec(v.aval) for v in eqn.outvars)))
+    return _find_links(op, Entry(op, tuple(specs), tuple(jaxprs.spec_of(v.aval) for v in eqn.outvars)))
 
 
 def _propagate(jaxpr: Any, masks: Sequence[int]) -> list[int]:

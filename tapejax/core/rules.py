@@ -1,14 +1,15 @@
-"""Gradients registered by the name of an operation, as rules on raw arrays."""
+"""What is said of an operation's gradient beside what JAX says: rules registered by its name, on raw arrays, and marks."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from .recorder import Op
+from .op import Op
 
 # (inputs, outputs, cotangents of the outputs) -> cotangents of the inputs, None where there is none. A name without a rule
 # carries no gradient.
@@ -73,3 +74,15 @@ def differentiable(op: Op) -> Callable:
 def is_inexact(x: Any) -> bool:
     """Whether `x`, an array or Python number, has a type that can carry gradient."""
     return jnp.issubdtype(jnp.result_type(x), jnp.inexact)
+
+
+zero_gradients: weakref.WeakSet = weakref.WeakSet()
+# Functions whose results are connected together: a compiled function's, as in TensorFlow. What reaches one of them has a
+# gradient, be it zero, for all.
+joint: weakref.WeakSet = weakref.WeakSet()
+
+
+def zero_gradient(fn: Callable) -> Callable:
+    """Marks `fn` as connected though its derivative is zero: its gradient is zeros, not ``None``."""
+    zero_gradients.add(fn)
+    return fn

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 
 from . import recorder
 from .cache import Cache
+from .op import Op, compare_ops
 from .program import Chunk, Program, chunks
-from .recorder import Op
 from .rules import forget_on_registration, runs_python
 from .sweep import add_cotangents, push, sweep
 
@@ -130,7 +130,7 @@ def _remember(counts: OrderedDict, key: Any) -> int:
     return before
 
 
-_compiled = Cache(CACHED_SWEEPS, recorder.compare_ops)
+_compiled = Cache(CACHED_SWEEPS, compare_ops)
 forget_on_registration(_compiled.clear)
 
 

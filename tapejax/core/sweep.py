@@ -11,8 +11,9 @@ import jax.numpy as jnp
 
 from . import jaxprs, recorder
 from .cache import Cache
+from .op import Op, PythonOp, compare_ops
 from .program import Program, Step, extract
-from .recorder import Op, Recording
+from .recording import Recording
 from .rules import differentiable, forget_on_registration, runs_python
 
 CACHED_PULLBACKS = 4096
@@ -81,7 +82,7 @@ def add_cotangents(x: Any, y: Any) -> Any:
 
 def _cached_by_op(make: Any) -> Any:
     """Keeps what `make(op, ...)` gives, but for an op that runs Python: that is one call's own, with what it closes over."""
-    kept = Cache(CACHED_PULLBACKS, recorder.compare_ops)
+    kept = Cache(CACHED_PULLBACKS, compare_ops)
 
     @functools.wraps(make)
     def cached(op: Op, *args: Any) -> Op:
@@ -107,7 +108,7 @@ def pullback(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op:
 
     name = f"{op.name}_pullback"
     key = (op, wanted, present)
-    return Op(name, pull, pull, key, eager=True) if runs_python(op) else Op(name, pull, key=key)
+    return (PythonOp if runs_python(op) else Op)(name, pull, key=key)
 
 
 def _restricted(op: Op, inputs: Sequence[Any], wanted: Sequence[int], present: Sequence[int]) -> Any:
@@ -200,19 +201,13 @@ def pushforward(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op
 
     name = f"{op.name}_pushforward"
     key = ("push", op, wanted, present)
-    return Op(name, forward, forward, key, eager=True) if runs_python(op) else Op(name, forward, key=key)
+    return (PythonOp if runs_python(op) else Op)(name, forward, key=key)
 
 
 def _pulls_only(at: Any, primals: Sequence[Any]) -> bool:
     """Whether a ``custom_vjp`` stands in the way of forward mode."""
     traced = jax.make_jaxpr(lambda *xs: jax.jvp(at, xs, xs)[1])(*primals)
     return jaxprs.contains(traced, "custom_lin")
-
-
-# ---- Jacobians ------------------------------------------------------------------------------------------------------
-
-
-# ---- how to run it --------------------------------------------------------------------------------------------------
 
 
 # ---- as a function --------------------------------------------------------------------------------------------------

@@ -78,10 +78,10 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
         return value.fget(variable)
 
     def read(variable: Any) -> Any:
-        if (capture := recorder.capturing.capture) is not None and variable._value is not None:
+        if (capture := reading.capturing.capture) is not None and variable._value is not None:
             capture.adopt(variable, "_value")
         if capture is None and isinstance(variable._value, Tracer) and recorder.eager():
-            with recorder.tracing:  # as in `recorder.held`
+            with reading.tracing:  # as in `reading.held`
                 found = noted(variable)
         else:
             found = noted(variable)
@@ -90,7 +90,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
     def assign(variable: Any, new: Any) -> None:
         if getattr(variable, "_created", None) is None:
             object.__setattr__(variable, "_created", next(_creations))  # tapes list variables in the order of creation
-        capture, is_new = recorder.capturing.capture, getattr(variable, "_value", None) is None
+        capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
         if capture is not None and not is_new:
             capture.assign(variable, "_value", new)
         direct_assign(variable, reading.detached(new))
@@ -98,7 +98,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
             capture.create(variable, "_value")
 
     def initialize_now(variable: Any, initializer: Any) -> None:
-        if recorder.capturing.capture is None:
+        if reading.capturing.capture is None:
             return initialize(variable, initializer)
         with staging.init_scope():
             return initialize(variable, initializer)
@@ -110,7 +110,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
     our_value = ours.value
 
     def read_ours(variable: Variable) -> Any:
-        return recorder.read(variable) if _called_by_keras() else our_value.fget(variable)
+        return reading.read(variable) if _called_by_keras() else our_value.fget(variable)
 
     ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
 
@@ -132,7 +132,7 @@ def arrays_in(x: Any) -> Any:
     if isinstance(x, Tensor):
         return x._array
     if isinstance(x, Variable):
-        return recorder.read(x)
+        return reading.read(x)
     return _mapped(arrays_in, x)
 
 
@@ -228,7 +228,7 @@ def _take_gradients(optimizer: Any, backend: Any) -> None:
     def apply_arrays(self: Any, grads: Any, trainable_variables: Any = None) -> None:
         grads = [arrays_in(x) for x in grads]
         with recorder.outside():  # variables have no history: nothing that is computed here carries gradient
-            if not recorder.plain(current_trace()) or backend.in_stateless_scope():
+            if not reading.plain(current_trace()) or backend.in_stateless_scope():
                 return apply(self, grads, trainable_variables)
             variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
             if not self.built and variables:
@@ -316,7 +316,7 @@ def _branch_in_python(optimizer: Any) -> None:
     def apply_eagerly(self: Any, grads: Any, trainable_variables: Any = None) -> None:
         grads = [arrays_in(x) for x in grads]
         with recorder.outside():
-            if not recorder.plain(current_trace()):
+            if not reading.plain(current_trace()):
                 return apply(self, grads, trainable_variables)
             with jax.disable_jit():
                 return apply(self, grads, trainable_variables)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
-from ..values import nest
+from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
 from ..values.staging import Threaded
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, raw
@@ -255,7 +255,7 @@ def while_loop(
 
 def _look_at(body: Callable, arrays: Sequence[Any]) -> None:
     """Traces `body` and lets go of the program."""
-    if recorder.capturing.capture is None:
+    if reading.capturing.capture is None:
         jax.eval_shape(body, *arrays)
     else:
         Threaded((body, arrays))

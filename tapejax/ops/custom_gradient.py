@@ -13,10 +13,11 @@ import jax.numpy as jnp
 
 from ..core import recorder
 from ..core._jax import eval_jaxpr
+from ..core.op import Op, PullbackOp
 from ..core.program import extract, is_inexact
-from ..core.recorder import Op, Recording
+from ..core.recording import Recording
 from ..core.schedule import pull_back
-from ..values import nest
+from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
 from ..values.structures import conjugate, is_variable, leaf_of
 from ..values.tensor import Tensor, raw
@@ -143,21 +144,19 @@ def _attach(call: _Call, function: custom_gradient, args: Sequence, kwargs: dict
         )
     flat = [(x, raw(x)) for x in nest.flatten(result)]
     outputs = [array for _, array in flat]
-    inputs = [recorder.read(x) if is_variable(x) else leaf.array for x in call.arguments if (leaf := leaf_of(x))]
-    inputs += [recorder.read(v) for v in call.variables]
+    inputs = [reading.read(x) if is_variable(x) else leaf.array for x in call.arguments if (leaf := leaf_of(x))]
+    inputs += [reading.read(v) for v in call.variables]
 
     def pull(cotangents: Sequence[Any]) -> list[Any]:
         given = [conjugate(c) for c in cotangents]  # the user's function keeps to TensorFlow's convention
         wrapped = [c if isinstance(x, jax.Array) else Tensor(c) for c, (x, _) in zip(given, flat, strict=True)]
         return [None] * len(outputs) + [conjugate(x) for x in call.pull(wrapped)]
 
-    capture = recorder.capturing.capture
+    capture = reading.capturing.capture
     if recorder.eager() or (capture is not None and capture.leave_out()):
         again = functools.partial(_again, function, args, kwargs, call, len(outputs))
         copy = functools.partial(_copies, len(outputs))
-        found = recorder.run(
-            Op(call.name, again, copy, eager=True, pull=pull, results=len(outputs)), (*outputs, *inputs)
-        )
+        found = recorder.run(PullbackOp(call.name, again, pull, copy, len(outputs)), (*outputs, *inputs))
     else:
         traced = _Traced(pull, outputs)
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
@@ -183,7 +182,7 @@ def _again(
 
 def _holding(variables: Sequence[Any], arrays: Iterable[Any], fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)`` with `arrays` in place of what `variables` hold."""
-    with recorder.tracing:
+    with reading.tracing:
         before = [(v, "_array", v._array) for v in variables]
         restore = itertools.starmap(setattr, before)
         try:
@@ -258,8 +257,8 @@ def recompute_grad(f: Callable) -> Callable:
         arguments = nest.flatten(args)
         variables = _others(watcher, arguments)
         flat = nest.flatten(result)
-        inputs = [recorder.read(x) if is_variable(x) else leaf.array for x in arguments if (leaf := leaf_of(x))]
-        inputs += [recorder.read(v) for v in variables]
+        inputs = [reading.read(x) if is_variable(x) else leaf.array for x in arguments if (leaf := leaf_of(x))]
+        inputs += [reading.read(v) for v in variables]
 
         def again(*arrays: Any) -> list[Any]:
             given = iter(arrays)
@@ -280,7 +279,7 @@ def recompute_grad(f: Callable) -> Callable:
         if recorder.eager():  # as Python, once more
             results = [raw(x) for x in flat]
             fn = _without_results(jax.checkpoint(again), len(results))
-            op = Op(name, fn, functools.partial(_copies, len(results)), eager=True, pull=pull, results=len(results))
+            op = PullbackOp(name, fn, pull, functools.partial(_copies, len(results)), len(results))
             outputs = recorder.run(op, (*results, *inputs))
         else:
             fn = jax.checkpoint(again)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
+from ..values import reading
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, Variable, is_array_like, raw
@@ -202,7 +203,7 @@ class Generator:
         low, high = divmod(STEP * numbers, 1 << 32)[::-1]
         # Neither the numbers nor the state have a derivative: tapes need not look.
         with recorder.outside():
-            held = recorder.read(self._state)
+            held = reading.read(self._state)
             new, seed, count = recorder.apply(_advance, held, np.uint32(low), np.uint32(high))
         self._state.assign(new, read_value=False)
         for row in random._here.rows:

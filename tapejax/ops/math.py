@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..core import recorder
+from ..core.rules import zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, op_on_arrays, operands, raw
@@ -159,7 +159,7 @@ def _bessel_i1(x):
     return jnp.exp(_abs(x)) * special.i1e(x)
 
 
-@recorder.zero_gradient
+@zero_gradient
 def _sign(x):
     return _divide_no_nan(x, jnp.abs(x).astype(x.dtype)) if jnp.iscomplexobj(x) else jnp.sign(x)
 
@@ -476,7 +476,7 @@ truncatemod = _integer_division("truncatemod", _truncatemod, REAL, "The remainde
 mod = floormod
 
 
-@recorder.zero_gradient  # of x**0, which JAX takes for a constant
+@zero_gradient  # of x**0, which JAX takes for a constant
 def _static_power(x, *, y):
     return lax.integer_pow(x, y)
 
@@ -566,7 +566,7 @@ def _sum(x, axis, keepdims):
     return jnp.sum(x, axis, dtype=x.dtype, keepdims=keepdims)
 
 
-@recorder.zero_gradient  # of no elements: JAX takes it for a constant
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _prod(x, axis, keepdims):
     return jnp.prod(x, axis, dtype=x.dtype, keepdims=keepdims)
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
-from ..core.recorder import Op
+from ..core.op import PythonOp
 from ..values import nest
 from ..values.dtypes import requested
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
@@ -78,7 +78,7 @@ def numpy_function(
     def fn(*_: Any) -> list[Any]:
         return [jax.lax.stop_gradient(x._array) for x in results]
 
-    outputs = recorder.run(Op("PyFunc", fn, fn, eager=True), arrays)
+    outputs = recorder.run(PythonOp("PyFunc", fn), arrays)
     return [Tensor(x) for x in outputs] if several else Tensor(outputs[0])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import recorder
+from ..values import reading
 from ..values.errors import SymbolicValue
 from ..values.tensor import Tensor, Variable, _nd_index, is_array_like, op, operands, raw
 from . import array, linalg, math
@@ -162,7 +162,7 @@ VARIABLES: dict[str, Callable] = {
     "scatter_nd_min": _scattered_nd("min", "replaced where it is larger than"),
     "gather_nd": lambda self, indices, name=None: array.gather_nd(self, indices),
     "set_shape": Tensor.set_shape,
-    "read_value_no_copy": lambda self: Tensor(recorder.read(self)),
+    "read_value_no_copy": lambda self: Tensor(reading.read(self)),
     "sparse_read": lambda self, indices, name=None: array.gather(self, indices),
 }
 

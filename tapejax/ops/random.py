@@ -23,6 +23,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer, current_trace, under
+from ..values import reading
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, raw
@@ -64,11 +65,11 @@ class State(Counter):
     def next(self, op_seed: Any = None) -> tuple[Any, Any]:
         """The two numbers of the next key. Draws with a seed of their own are counted apart, per seed."""
         own = None if op_seed is None else _folded(op_seed)
-        trace, capture = current_trace(), recorder.capturing.capture
-        if recorder.plain(trace):
+        trace, capture = current_trace(), reading.capturing.capture
+        if reading.plain(trace):
             seed, count = (_here.stream or self)._count(own)
         else:
-            *_, lowest = recorder._towers(trace)
+            *_, lowest = recorder.trace_stack(trace)
             if capture is not None and lowest is capture._trace:
                 seed, count = self._thread(capture, own)
             elif recorder.staging():
@@ -101,7 +102,7 @@ class State(Counter):
                 count = int(counter.count)  # an array, where a compiled function counted
                 counter.count = np.uint32(count + 1 & 0xFFFFFFFF)
                 return seed, count
-        with recorder.tracing:  # another thread traces a function, and gives the count back when it is done
+        with reading.tracing:  # another thread traces a function, and gives the count back when it is done
             pass
         return self._count(own, kind)
 

@@ -20,7 +20,7 @@ from ..ops.missing import missing
 from ..ops.random import drawing_from
 from ..ops.random import state as _random_state
 from ..ops.table import host, wide
-from ..values import nest
+from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, requested
 from ..values.errors import InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..values.tensor import Tensor, is_array_like, raw
@@ -943,7 +943,7 @@ def _truth(value: Any) -> bool:
 
 
 def _require_values() -> None:
-    if recorder.capturing.capture is not None or recorder.staging():
+    if reading.capturing.capture is not None or recorder.staging():
         raise OperatorNotAllowedInGraphError(
             "Iterating over a tf.data.Dataset is not possible in a tf.function, jax.jit or lax.scan: the elements would be baked "
             "into the program. Iterate outside, and call the compiled function with each element."

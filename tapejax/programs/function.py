@@ -18,10 +18,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core import recorder
 from ..core._jax import trace_context
 from ..core.where import serves
-from ..values import nest
+from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError
 from ..values.staging import Staged, abstract, derivative_possible, init_scope, tracing
@@ -68,7 +67,7 @@ def functions_run_eagerly() -> bool:
 
 def inside_function() -> bool:
     """Whether a `function` is being traced here."""
-    return recorder.capturing.capture is not None
+    return reading.capturing.capture is not None
 
 
 def function(
@@ -307,7 +306,7 @@ class Program:
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         if self.staged.incomplete:
-            capture = recorder.capturing.capture
+            capture = reading.capturing.capture
             if derivative_possible():
                 self.complete()
             elif capture is not None:

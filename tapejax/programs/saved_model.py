@@ -32,9 +32,10 @@ import ml_dtypes
 import numpy as np
 from numpy.lib import format as format_
 
-from ..core import jaxprs, recorder
+from ..core import jaxprs
 from ..core._jax import eval_jaxpr
-from ..core.recorder import Op
+from ..core.op import Op
+from ..core.rules import joint
 from ..ops import random
 from ..ops.generator import Generator
 from ..values import nest
@@ -748,7 +749,7 @@ class _LoadedCompiled(Compiled):
         program.__name__ = name
         self.op = Op(name, program)
         self.noted = Op(name, noted)
-        recorder.joint.add(noted)
+        joint.add(noted)
 
 
 def _differentiable(name: str, levels: Sequence[Any], count: int, reason: str) -> Callable:

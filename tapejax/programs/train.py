@@ -34,7 +34,7 @@ import numpy as np
 from ..core import recorder
 from ..ops.generator import Generator
 from ..ops.missing import missing
-from ..values import nest, structures
+from ..values import nest, reading, structures
 from ..values.dtypes import narrowed
 from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError
 from ..values.tensor import Variable, convert_to_tensor
@@ -549,7 +549,7 @@ def _set_attribute(module: Module, name: str, value: Any) -> None:
 
 def _give(variable: Any, array: np.ndarray) -> None:
     """Assigns `array` to `variable`, spread over devices as its value was."""
-    capture = recorder.capturing.capture
+    capture = reading.capturing.capture
     while capture is not None:
         if (slot := capture.created.get((id(variable), "_array"))) is not None:
             with (

@@ -17,7 +17,7 @@ import jax
 from ..core import recorder
 from ..core._jax import Tracer
 from ..core.program import carrying, leading, list_entries
-from ..core.recorder import Recording
+from ..core.recording import Recording
 from ..core.where import Line, line_of
 from ..values.shown import number_text
 from .listing import Names, ancestors, options, shortened

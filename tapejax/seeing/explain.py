@@ -19,7 +19,7 @@ import numpy as np
 from ..core import jaxprs, recorder
 from ..core._jax import Literal
 from ..core.program import carrying, equation_links, is_inexact, leading, list_entries
-from ..core.recorder import Entry, Recording, type_of
+from ..core.recording import Entry, Recording, type_of
 from ..core.where import Line, line_of, serves
 from ..tape import GradientTape, _accessed, _no_source, _no_target, _source_arrays
 from ..values import nest, staging
@@ -1032,7 +1032,7 @@ def _ends_in(closed: Any, inputs: set[int], output: int, users: bool) -> tuple[s
         linked = equation_links(eqn)
         ends = [j for j, v in enumerate(eqn.outvars) if v in needed and linked[j].isdisjoint(reached)]
         if ends:
-            for inner in jaxprs._inner(eqn.params):
+            for inner in jaxprs.jaxprs_in(eqn.params):
                 body = jaxprs.open_jaxpr(inner)
                 if len(body.invars) == len(eqn.invars) and len(body.outvars) == len(eqn.outvars):
                     if (found := _ends_in(inner, reached, ends[0], users)) is not None:

@@ -21,7 +21,7 @@ import numpy as np
 from ..core import jaxprs, recorder
 from ..core._jax import Tracer
 from ..core.program import carrying, list_entries
-from ..core.recorder import Entry, Recording, type_of
+from ..core.recording import Entry, Recording, type_of
 from ..core.where import Line, line_of, serves
 from ..values.shown import ORANGE, bold, faint, number_text, page, table_html
 from ..values.structures import is_variable, leaf_of

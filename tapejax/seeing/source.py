@@ -21,7 +21,7 @@ import numpy as np
 from ..core import canonical, jaxprs, recorder
 from ..core._jax import ClosedJaxpr, Literal, Tracer, jaxpr_as_fun
 from ..core.program import Program
-from ..core.recorder import type_of
+from ..core.recording import type_of
 from ..ops import table
 from ..values import nest
 from ..values.shown import page
@@ -360,7 +360,7 @@ class Code:
         """The parameters and lines of a function that does what a jaxpr does."""
         jaxpr = jaxprs.open_jaxpr(closed)
         letters = self.scope.letters()
-        names: dict[Any, str] = dict(zip(jaxpr.constvars, map(self.constant, jaxprs._consts(closed)), strict=True))
+        names: dict[Any, str] = dict(zip(jaxpr.constvars, map(self.constant, jaxprs.consts_of(closed)), strict=True))
         parameters = [next(letters) for _ in jaxpr.invars]
         names.update(zip(jaxpr.invars, parameters, strict=True))
         lines = []
@@ -577,7 +577,7 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
             x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in zip(found, avals, strict=True)
         ]
 
-    specs = [jaxprs._spec(aval) for aval in (*residuals, *p["call_jaxpr"].out_avals)]
+    specs = [jaxprs.spec_of(aval) for aval in (*residuals, *p["call_jaxpr"].out_avals)]
     pulled = jax.make_jaxpr(backward)(*specs)
     key = canonical.key(p["call_jaxpr"]), canonical.key(closed), canonical.key(pulled)
     if key not in code._helper_of:

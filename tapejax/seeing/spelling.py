@@ -23,10 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import canonical as canonical_form
-from ..core import jaxprs, recorder
+from ..core import jaxprs
 from ..core._jax import Literal, Tracer, has_public_primitive, trace_context
 from ..core.cache import Cache
 from ..core.canonical import UncacheableError
+from ..core.op import Op
 from ..ops import table
 
 # Arrays of more elements than this are not written out: the printed code takes them from names.
@@ -97,7 +98,7 @@ def closed_equation(eqn: Any) -> Any:
         env = dict(zip(free, xs, strict=True))
         return eqn.primitive.bind(*(v.val if isinstance(v, Literal) else env[v] for v in eqn.invars), **params)
 
-    return jax.make_jaxpr(bind)(*(jaxprs._spec(v.aval) for v in free))
+    return jax.make_jaxpr(bind)(*(jaxprs.spec_of(v.aval) for v in free))
 
 
 def is_name(arg: str) -> bool:
@@ -116,7 +117,7 @@ def _find_spelling(name, closed, wanted, avals, holes, same, eqn, static) -> tup
         aval = avals[i]
         if not hasattr(aval, "shape"):
             return (None,)
-        specs.append(jaxprs._spec(aval))
+        specs.append(jaxprs.spec_of(aval))
     tried = set()
     for template in itertools.islice(_candidates(name, closed, avals, holes, eqn, wanted, static), 400):
         if template in tried:
@@ -261,7 +262,7 @@ _NEARLY = {
 }
 
 
-def nearly(op: recorder.Op, inputs: Sequence[Any], args: Sequence[str], wanted: Sequence[int]) -> str | None:
+def nearly(op: Op, inputs: Sequence[Any], args: Sequence[str], wanted: Sequence[int]) -> str | None:
     """The spelling in `_NEARLY`, if it does the same at the recorded values."""
     template = _NEARLY.get(op.name.strip("_"))
     if template is None or any(isinstance(x, Tracer) for x in inputs):
@@ -318,7 +319,7 @@ def _names(name: str) -> Iterator[str]:
         yield plain.replace("_", "")
 
 
-def static_arguments(op: recorder.Op) -> tuple[Any, ...]:
+def static_arguments(op: Op) -> tuple[Any, ...]:
     """The static arguments of an operation with TensorFlow's name."""
     what, given = op.bound or (None, {})
     return tuple(given.values()) if callable(what) else ()
@@ -432,7 +433,7 @@ def _options(closed: Any) -> Iterator[str]:
 def _all_equations(jaxpr: Any) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
         yield eqn
-        for inner in jaxprs._inner(eqn.params):
+        for inner in jaxprs.jaxprs_in(eqn.params):
             yield from _all_equations(jaxprs.open_jaxpr(inner))
 
 
@@ -576,10 +577,10 @@ def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
             ins = tuple(map(read, eqn.invars))
             if eqn.primitive.name in jaxprs.JIT:
                 inner = eqn.params["jaxpr"]
-                outs = run(jaxprs.open_jaxpr(inner), jaxprs._consts(inner), ins)
+                outs = run(jaxprs.open_jaxpr(inner), jaxprs.consts_of(inner), ins)
             elif is_straight(eqn):
                 inner = eqn.params["call_jaxpr"]
-                outs = run(jaxprs.open_jaxpr(inner), jaxprs._consts(inner), ins)
+                outs = run(jaxprs.open_jaxpr(inner), jaxprs.consts_of(inner), ins)
             elif (same := _same_as(eqn, ins)) is not None:
                 outs = [same]
             elif (row := _moved(eqn, ins, made)) is not None:
@@ -598,7 +599,7 @@ def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
         return [read(v) for v in jaxpr.outvars]
 
     given = [("input", i) for i in range(len(jaxpr.invars))] if inputs is None else inputs
-    results = run(jaxpr, jaxprs._consts(closed), given)
+    results = run(jaxpr, jaxprs.consts_of(closed), given)
     return _live(rows, results, [v.aval for v in jaxpr.outvars])
 
 

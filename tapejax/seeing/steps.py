@@ -19,7 +19,7 @@ from ..core import recorder
 from ..core import sweep as derivatives
 from ..core._jax import Tracer
 from ..core.program import extract, leading, list_entries
-from ..core.recorder import Entry, type_of
+from ..core.recording import Entry, type_of
 from ..core.where import Line, line_of
 from ..tape import GradientTape, _accessed, _cotangents, _no_source, _source_arrays, _targets
 from ..values.errors import NonFiniteError

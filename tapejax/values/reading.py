@@ -6,6 +6,7 @@ array that the variable held when it was read, and two variables may have been g
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from ..core import recorder
-from ..core._jax import current_trace
+from ..core._jax import EvalTrace, Tracer, current_trace
 
 _copy = jax.jit(jnp.copy)
 
@@ -68,5 +69,73 @@ def detached(array: Any) -> Any:
         return array
     with recorder.outside():
         copy = _copy(array)
-    recorder.leaves("state", array, into=copy)
+    recorder.record_escape("state", array, into=copy)
     return copy
+
+
+def plain(trace: Any) -> bool:
+    """Whether under `trace`, the current one, values are known, no tape records and no `function` is traced."""
+    return type(trace) is EvalTrace and capturing.capture is None
+
+
+class _Capturing(threading.local):
+    # The `staging.Capture` of the `function` that this thread traces: it makes variables inputs of the function's program.
+    capture: Any = None
+
+
+capturing = _Capturing()
+
+# Variables hold tracers while a function is traced: no other thread may trace, or read and assign what is adopted, meanwhile.
+tracing = threading.RLock()
+
+
+def held(variable: Any) -> Any:
+    """The array that `variable` holds; while a `function` is traced, what stands for it there."""
+    capture = capturing.capture
+    if capture is not None:
+        return capture.adopt(variable)
+    array = variable._array
+    if isinstance(array, Tracer) and recorder.eager():
+        with tracing:  # another thread traces a function, and gives its variables their arrays back when it is done
+            array = variable._array
+    return array
+
+
+def _watch_if_read(recording: recorder.Recording, variable: Any, array: Any) -> None:
+    if (recording.watch_accessed and variable.trainable) or id(variable) in recording.variables:
+        recording.watch_variable(variable, array)
+
+
+def access(variable: Any) -> None:
+    """Notes that a variable is looked at or assigned to: trainable ones count as watched from here on, as in TensorFlow."""
+    for recording in recorder.active_recordings():
+        _watch_if_read(recording, variable, held(variable))
+
+
+def read(variable: Any) -> Any:
+    """Notes that `variable` is read, on every tape that records here, and returns the array that it holds.
+
+    Raises:
+      RuntimeError: under a plain ``jax.jit``, which would bake the variable's present value into the program.
+    """
+    array = held(variable)
+    trace = current_trace()
+    if type(trace) is recorder.RecorderTrace:
+        for recording in trace.recordings:
+            _watch_if_read(recording, variable, array)
+        trace = trace.outer
+    elif type(trace) is not EvalTrace:
+        for recording in recorder.active_recordings():
+            _watch_if_read(recording, variable, array)
+    if (
+        type(trace) is not EvalTrace
+        and not isinstance(array, Tracer)
+        and isinstance(array, jax.Array)
+        and recorder.stages(trace)
+    ):
+        raise RuntimeError(
+            f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
+            "would be baked into the compiled program and later assign()s would go unnoticed. Decorate the function with "
+            "tapejax.function, which threads Variables through, or pass the value in as an argument."
+        )
+    return array

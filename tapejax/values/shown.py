@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ..core._jax import Tracer
-from ..core.recorder import type_of
+from ..core.recording import type_of
 
 
 def number_text(x: Any) -> str:

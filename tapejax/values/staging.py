@@ -19,8 +19,10 @@ import jax.numpy as jnp
 
 from ..core import jaxprs, recorder
 from ..core._jax import Literal, Primitive, Tracer, current_trace, jaxpr_as_fun, set_current_trace, under
-from ..core.recorder import Op, tracing
+from ..core.op import Op, without_derivative
+from ..core.rules import joint
 from . import reading
+from .reading import tracing
 from .tensor import Variable
 
 _variable = Primitive("variable")
@@ -73,8 +75,8 @@ class Slot:
     def read(self) -> Any:
         """The present array, noted by tapes and by a function that is being traced around this one."""
         if isinstance(self.holder, Variable):
-            return recorder.read(self.holder)
-        capture = recorder.capturing.capture
+            return reading.read(self.holder)
+        capture = reading.capturing.capture
         array = self.array if capture is None else capture.adopt(self.holder, self.attribute)
         if reading.recording() and hasattr(self.holder, "trainable"):
             reading.note_read(self.holder, array, lambda new: setattr(self, "array", new), self.holder.trainable)
@@ -86,7 +88,7 @@ class Capture:
     """What a function that is being traced reads, assigns and creates. While it is traced, by `trace`, variables hold tracers."""
 
     def __init__(self, differentiable: bool) -> None:
-        self.parent: Capture | None = recorder.capturing.capture
+        self.parent: Capture | None = reading.capturing.capture
         trace = current_trace()
         self.around = trace.outer if isinstance(trace, recorder.RecorderTrace) else trace
         self.slots: dict[tuple[int, str], Slot] = {}
@@ -101,10 +103,10 @@ class Capture:
         self._trace = current_trace()
         restore = itertools.starmap(setattr, self._settings)
         try:
-            recorder.capturing.capture = self
+            reading.capturing.capture = self
             return body(*tracers)
         finally:
-            recorder.capturing.capture = self.parent
+            reading.capturing.capture = self.parent
             list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
 
     def leave_out(self) -> bool:
@@ -177,8 +179,8 @@ class Capture:
 
 def derivative_possible() -> bool:
     """Whether a program that is traced or called here may be differentiated: by a tape, JAX, or a program around it."""
-    capture, trace = recorder.capturing.capture, current_trace()
-    return not recorder.plain(trace) if capture is None else capture.differentiable or trace is not capture._trace
+    capture, trace = reading.capturing.capture, current_trace()
+    return not reading.plain(trace) if capture is None else capture.differentiable or trace is not capture._trace
 
 
 class init_scope(contextlib.ContextDecorator):
@@ -197,7 +199,7 @@ class init_scope(contextlib.ContextDecorator):
     # No generator: one that an interrupt kept from ending would end at a later time, and bring this state back then.
 
     def __enter__(self) -> None:
-        self._innermost = capture = recorder.capturing.capture
+        self._innermost = capture = reading.capturing.capture
         self._swapped: list[tuple[Slot, Any]] = []
         around = current_trace()
         while capture is not None:
@@ -208,11 +210,11 @@ class init_scope(contextlib.ContextDecorator):
             capture = capture.parent
         self._around = set_current_trace(around)
         self._around.__enter__()
-        recorder.capturing.capture = None
+        reading.capturing.capture = None
 
     def __exit__(self, *exception: Any) -> None:
         try:
-            recorder.capturing.capture = self._innermost
+            reading.capturing.capture = self._innermost
             for slot, inside in reversed(self._swapped):
                 slot.before, slot.array = slot.array, inside
         finally:
@@ -236,7 +238,7 @@ class Compiled:
     def run(self, arrays: Sequence[Any]) -> Sequence[Any]:
         """Runs it on the present state and `arrays`, keeps the new state and returns the outputs."""
         trace = current_trace()
-        if recorder.plain(trace):  # nobody looks on: the same as below, at full speed
+        if reading.plain(trace):  # nobody looks on: the same as below, at full speed
             with tracing:
                 inputs = [getattr(slot.holder, slot.attribute) for slot in self.slots]
             found = self.op.call(*inputs, *self.constants, *arrays)
@@ -261,12 +263,12 @@ class Compiled:
         return found
 
     def _store(self, new: Sequence[Any], arrays: Sequence[Any]) -> None:
-        if recorder.capturing.capture is None:
+        if reading.capturing.capture is None:
             for i, array in zip(self.changed, new, strict=True):
                 _require_no_tracer(self.slots[i], array)
         for i, array in zip(self.changed, new, strict=True):
             _keep(self.slots[i], array)
-            recorder.leaves("state", *arrays, into=array)
+            recorder.record_escape("state", *arrays, into=array)
 
 
 class Staged(Compiled):
@@ -328,8 +330,8 @@ class Staged(Compiled):
             if self.changed:  # tapes see the results only: state stops gradients
                 self.noted = _named(name, self.lifted, self.outputs)
             if jaxprs.asks_host(self.lifted):
-                self.noted = recorder.without_derivative(self.noted)
-            recorder.joint.add(self.noted.fn)
+                self.noted = without_derivative(self.noted)
+            joint.add(self.noted.fn)
 
     def _finish(self, capture: Capture, arrays: Sequence[Any] | None) -> None:
         self.incomplete = capture.incomplete
@@ -356,17 +358,17 @@ class Staged(Compiled):
                 self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :]
             )
 
-        specs = {e.params["slot"]: jaxprs._spec(e.params["aval"]) for e in jaxpr.eqns if e.primitive is _variable}
+        specs = {e.params["slot"]: jaxprs.spec_of(e.params["aval"]) for e in jaxpr.eqns if e.primitive is _variable}
         state = [specs[i] for i in range(count)]
         with recorder.outside():
-            return jax.make_jaxpr(pure)(*state, *[jaxprs._spec(jax.typeof(c)) for c in constants], *self._arguments)
+            return jax.make_jaxpr(pure)(*state, *[jaxprs.spec_of(jax.typeof(c)) for c in constants], *self._arguments)
 
     def _initialize(self, arrays: Sequence[Any]) -> None:
         """Gives the variables that were created their initial values."""
         initial = _named("initialize", self._lifted(sum(self._counts), len(jaxprs.open_jaxpr(self._closed).outvars)))
         with recorder.outside():
             found = initial.call(*[slot.read() for slot in self.slots], *self.constants, *arrays)
-        capture = recorder.capturing.capture
+        capture = reading.capturing.capture
         if capture is None:
             for slot, array in zip(self.created, found, strict=True):
                 _require_no_tracer(slot, array)
@@ -399,7 +401,7 @@ class Threaded:
         self._bodies = [body for body, _ in bodies]
         self._staged: list[Staged] = []
         self._slots: dict[tuple[int, str], Slot] = {}
-        if recorder.capturing.capture is not None:
+        if reading.capturing.capture is not None:
             self._staged = [Staged(body, [abstract(x) for x in arrays], "body") for body, arrays in bodies]
         for staged in self._staged:
             if staged.created:
@@ -434,7 +436,7 @@ def abstract(x: Any) -> jax.ShapeDtypeStruct:
 
 
 def _keep(slot: Slot, array: Any) -> None:
-    capture = recorder.capturing.capture
+    capture = reading.capturing.capture
     if capture is not None:
         capture.assign(slot.holder, slot.attribute, array)
     slot.array = array

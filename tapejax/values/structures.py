@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ..core import recorder
 from ..core._jax import Tracer
-from . import nest
+from . import nest, reading
 from .tensor import Tensor, Variable
 
 
@@ -37,7 +37,7 @@ def leaf_of(value: Any) -> Leaf | None:
     if isinstance(value, jax.Array):
         return Leaf(value, value, _same)
     if isinstance(value, Variable):
-        return Leaf(value, recorder.held(value), Tensor)
+        return Leaf(value, reading.held(value), Tensor)
     if is_variable(value):
         return Leaf(value, value.__jax_array__(), Tensor)
     return None

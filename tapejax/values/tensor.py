@@ -18,6 +18,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
+from . import reading
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, about_shapes
 from .names import scoped
@@ -83,7 +84,7 @@ def _array_of(value: Any) -> Any:
     if kind is Tensor:
         return value._array
     if kind is Variable:
-        return recorder.read(value)
+        return reading.read(value)
     if kind in _ARRAYS:
         return value
     if kind in _CONSTANTS:
@@ -94,7 +95,7 @@ def _array_of(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value._array
     if isinstance(value, Variable):
-        return recorder.read(value)
+        return reading.read(value)
     if hasattr(value, "__jax_array__") and not isinstance(value, type):
         return value.__jax_array__()
     return None
@@ -553,7 +554,7 @@ class _Value:
                 f"numpy() of a tensor of shape {array.shape} that JAX is tracing: its value is only known inside the "
                 "compiled program. Compute with tf or jnp functions, or print it with jax.debug.print"
             )
-        recorder.leaves("python", array)
+        recorder.record_escape("python", array)
         return np.array(array)[()]
 
     def __jax_array__(self) -> Any:
@@ -561,26 +562,26 @@ class _Value:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = np.asarray(self._seen())  # under a trace JAX's error says which and why
-        recorder.leaves("python", self._array)
+        recorder.record_escape("python", self._array)
         if copy is False and dtype is not None and array.dtype != dtype:
             raise ValueError(f"copy=False, but the dtype changes from {array.dtype} to {np.dtype(dtype)}")
         return array.astype(dtype or array.dtype, copy=bool(copy))
 
     def __bool__(self) -> bool:
         # TensorFlow takes an empty tensor for false; JAX refuses it.
-        recorder.leaves("python", self._array)
+        recorder.record_escape("python", self._array)
         return bool(self._seen()) if self._array.size else False
 
     def __float__(self) -> float:
-        recorder.leaves("python", self._array)
+        recorder.record_escape("python", self._array)
         return float(self._seen())
 
     def __int__(self) -> int:
-        recorder.leaves("python", self._array)
+        recorder.record_escape("python", self._array)
         return int(self._seen())
 
     def __complex__(self) -> complex:
-        recorder.leaves("python", self._array)
+        recorder.record_escape("python", self._array)
         return complex(self._seen())
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -807,8 +808,8 @@ class Variable(_Value):
                 )
         self._array = array
         self._created = next(_creations)
-        if recorder.capturing.capture is not None:
-            recorder.capturing.capture.create(self)
+        if reading.capturing.capture is not None:
+            reading.capturing.capture.create(self)
 
     @property
     def name(self) -> str:
@@ -833,24 +834,24 @@ class Variable(_Value):
     @property
     def value(self) -> VariableValue:
         """The value, as a `Tensor` that may be called: both ``v.value`` (Keras) and ``v.value()`` (TensorFlow) work."""
-        return VariableValue(recorder.read(self))
+        return VariableValue(reading.read(self))
 
     def read_value(self) -> Tensor:
         """The present value as a `Tensor` that later assignments do not change."""
-        return Tensor(recorder.apply(_copied, recorder.read(self)))
+        return Tensor(recorder.apply(_copied, reading.read(self)))
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         return constant(True)
 
     def _read(self) -> Any:
-        return recorder.read(self)
+        return reading.read(self)
 
     def _seen(self) -> Any:
-        recorder.access(self)
-        return recorder.held(self)
+        reading.access(self)
+        return reading.held(self)
 
     def __getitem__(self, index: Any) -> VariableSlice:
-        part = Tensor(recorder.read(self))[index]  # type: ignore[index]  # ops attaches Tensor.__getitem__
+        part = Tensor(reading.read(self))[index]  # type: ignore[index]  # ops attaches Tensor.__getitem__
         return VariableSlice(part._array, self, index)
 
     def assign(
@@ -882,7 +883,7 @@ class Variable(_Value):
         return self._update("subtract", delta, read_value)
 
     def _update(self, name: str, delta: Any, read_value: bool) -> Variable | None:
-        held = recorder.held(self)
+        held = reading.held(self)
         array = raw(delta, held.dtype)
         if array.shape != held.shape:
             raise InvalidArgumentError(
@@ -893,25 +894,25 @@ class Variable(_Value):
     def _change(self, change: Callable[[Any], Any], by: Any, read_value: bool) -> Variable | None:
         """Stores ``change(held)``: what another thread assigns meanwhile is changed in turn, not lost."""
         while True:
-            held = recorder.held(self)
+            held = reading.held(self)
             with recorder.outside():
                 new = change(held)
-            with recorder.tracing:
-                if recorder.held(self) is held:
-                    recorder.leaves("state", held, by, into=new)
+            with reading.tracing:
+                if reading.held(self) is held:
+                    recorder.record_escape("state", held, by, into=new)
                     return self._store(new, read_value)
 
     def _store(self, array: Any, read_value: bool = True) -> Variable | None:
-        recorder.access(self)  # of what it held so far
-        if recorder.capturing.capture is not None:
-            recorder.capturing.capture.assign(self, "_array", array)
+        reading.access(self)  # of what it held so far
+        if reading.capturing.capture is not None:
+            reading.capturing.capture.assign(self, "_array", array)
         elif isinstance(array, Tracer) and not isinstance(self._array, Tracer):
             raise RuntimeError(
                 f"Variable {self.name!r} was assigned to while JAX traces a function (jax.jit, jax.grad, scan ...): "
                 "the value would leak out of the trace. Decorate the function with tapejax.function, which threads "
                 "Variables through, or return the new value and assign it outside"
             )
-        with recorder.tracing:  # a function that another thread traces has this variable's place, and gives it back
+        with reading.tracing:  # a function that another thread traces has this variable's place, and gives it back
             self._array = array
         return self if read_value else None
 
@@ -919,7 +920,7 @@ class Variable(_Value):
     # `values`, `indices`).
 
     def _scatter(self, how: str, index: Any, value: Any, read_value: bool = True) -> Variable | None:
-        update = raw(value, recorder.held(self).dtype)
+        update = raw(value, reading.held(self).dtype)
 
         def change(held: Any) -> Any:
             try:
@@ -992,7 +993,7 @@ def _own_array(value: Any, dtype: Any) -> Any:
     array = raw(value if array is None else array, dtype)
     with recorder.outside():
         own = _copy(array)
-    recorder.leaves("state", array, into=own)
+    recorder.record_escape("state", array, into=own)
     return own
 
 
@@ -1016,7 +1017,7 @@ def _unflatten_tensor(_aux: None, children: Sequence) -> Tensor:
 
 def _flatten_variable(variable: Variable) -> tuple:
     # Only what a rebuilt variable needs is part of the structure: JAX compiles anew for every new structure.
-    return (recorder.read(variable),), variable._trainable
+    return (reading.read(variable),), variable._trainable
 
 
 def _unflatten_variable(trainable: bool, children: Sequence) -> Variable:

@@ -34,6 +34,7 @@ import tapejax as tf
 from tapejax.core import _jax as jaxcore
 from tapejax.core import recorder
 from tapejax.ops import random as tf_random
+from tapejax.values import reading
 
 PACKAGE = Path(tf.__file__).parent
 CORE = tuple(
@@ -250,9 +251,9 @@ def checked() -> list[str]:
         wrong.append("JAX's compiled functions are looked up for another trace")
     if recorder.active_recordings() or recorder._eager_recordings.active:
         wrong.append("a tape records")
-    if recorder.capturing.capture is not None:
+    if reading.capturing.capture is not None:
         wrong.append("a function is being traced")
-    if recorder.tracing._is_owned():  # type: ignore[attr-defined]
+    if reading.tracing._is_owned():  # type: ignore[attr-defined]
         wrong.append("the lock of tracing is held")
     wrong += [f"{v.name} holds {v._array!r}" for v in _variables if isinstance(v._array, jax.core.Tracer)]
     if any(isinstance(x, jax.core.Tracer) for x in (tf_random.state.seed, tf_random.state.count)):
@@ -262,7 +263,7 @@ def checked() -> list[str]:
     if wrong:
         jaxcore.set_trace(EAGER)
         del recorder._eager_recordings.active[:]
-        recorder.capturing.capture = None
+        reading.capturing.capture = None
     with tf.GradientTape() as tape:
         tape.watch(X)
         y = jnp.sum(jax.nn.relu(X) * 2.0) + tf.reduce_sum(tf.square(X))

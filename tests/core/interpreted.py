@@ -46,7 +46,7 @@ _STRUCTURED = {*jaxprs.JIT, "scan", "while", "cond", "custom_jvp_call", "custom_
 def _is_one_operation(closed: Any) -> bool:
     equations = jaxprs.open_jaxpr(closed).eqns
     return (
-        not jaxprs._consts(closed)
+        not jaxprs.consts_of(closed)
         and len(equations) == 1
         and equations[0].primitive.name not in _STRUCTURED
         and not any(isinstance(x, Literal) for x in equations[0].invars)
@@ -56,7 +56,7 @@ def _is_one_operation(closed: Any) -> bool:
 def _evaluate(closed: Any, args: Any) -> list[Any]:
     jaxpr = jaxprs.open_jaxpr(closed)
     # a NumPy array or number among the results would be the caller's very object
-    results = jax.core.eval_jaxpr(jaxpr, jaxprs._consts(closed), *args)
+    results = jax.core.eval_jaxpr(jaxpr, jaxprs.consts_of(closed), *args)
     return [_as(v.aval, x) for v, x in zip(jaxpr.outvars, results, strict=True)]
 
 

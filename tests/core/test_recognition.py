@@ -14,6 +14,7 @@ from jax.interpreters import ad, mlir
 import tapejax as tf
 from tapejax.core import recorder
 from tapejax.core._jax import Primitive
+from tapejax.core.op import Op
 
 
 @pytest.fixture(params=[False, True], ids=["32-bit", "64-bit"], autouse=True)
@@ -448,7 +449,7 @@ def cubed(x):
 def test_a_registered_gradient_that_reads_a_global():
     x, slope = jnp.float32(1.0), [0.0]
     name = f"cubed_{id(slope)}"
-    op = recorder.Op(name, cubed, key=("cubed", name))
+    op = Op(name, cubed, key=("cubed", name))
     tf.RegisterGradient(name)(lambda op, dy: dy * slope[0])
     for slope[0] in (2.0, 3.0):
         assert by_tape(lambda x: recorder.run(op, (x,)), x)[1][0] == slope[0]

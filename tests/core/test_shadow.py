@@ -10,8 +10,10 @@ from jax import lax
 
 import tapejax as tf
 from tapejax.core import cache, jaxprs, program, recorder, schedule
+from tapejax.core import op as ops
 from tapejax.core import sweep as derivatives
 from tapejax.core.cache import Cache, ShadowError
+from tapejax.core.op import Op
 from tapejax.core.shadow import difference
 
 
@@ -46,7 +48,7 @@ def wrong(op):
     def fn(*xs):
         return jax.tree.map(lambda y: y + 1, op.fn(*xs))
 
-    return recorder.Op(op.name, fn, key=op.key)
+    return Op(op.name, fn, key=op.key)
 
 
 def test_what_is_right_passes(shadowed):
@@ -72,9 +74,9 @@ def test_shadow_mode_ends():
 
 
 OP_TABLES = {
-    "operations": (recorder, "_ops"),
-    "primitives": (recorder, "_bind_ops"),
-    "programs of JAX's": (recorder, "_program_ops"),
+    "operations": (ops, "_function_ops"),
+    "primitives": (ops, "_bind_ops"),
+    "programs of JAX's": (ops, "_program_ops"),
 }
 
 
@@ -84,9 +86,7 @@ def test_a_wrong_operation_is_found(table):
     step(x)
     module, name = OP_TABLES[table]
     cached = getattr(module, name)
-    assert corrupt(
-        cached, lambda value: wrong(value) if isinstance(value, recorder.Op) else (wrong(value[0]), *value[1:])
-    )
+    assert corrupt(cached, lambda value: wrong(value) if isinstance(value, Op) else (wrong(value[0]), *value[1:]))
     try:
         with pytest.raises(ShadowError, match=r"test_shadow\.py:\d+: .*what was kept differs"):
             with tf.debugging.shadow_mode():
@@ -141,7 +141,7 @@ def test_a_wrong_representative_is_found():
             with tf.debugging.shadow_mode():
                 step(x)
     finally:
-        for cached in (jaxprs._representatives, recorder._program_ops, recorder._bind_ops, recorder._jaxpr_ops):
+        for cached in (jaxprs._representatives, ops._program_ops, ops._bind_ops, ops._jaxpr_ops):
             cached.clear()
         jaxprs._known.clear()
 

@@ -17,6 +17,7 @@ import pytest
 
 import tapejax as tf
 from tapejax.core import recorder
+from tapejax.values import reading
 from tapejax.values.errors import OperatorNotAllowedInGraphError
 
 
@@ -26,7 +27,7 @@ def nothing_is_left_behind():
     trace = recorder.current_trace()
     yield
     assert recorder.current_trace() is trace
-    assert recorder.capturing.capture is None
+    assert reading.capturing.capture is None
 
 
 @contextlib.contextmanager

@@ -1,0 +1,315 @@
+"""What one recorded operation does: a pure function of flat arrays, how it is run, and how it is recognised.
+
+An `Op` is made of a function and its static arguments (`op_of`), of one of JAX's primitives and its parameters
+(`primitive_op`), or of a call that was traced into a jaxpr (`Staged`). Those that can be recognised are kept in bounded
+tables, under keys from `canonical`: each holds a compiled function or a jaxpr, never an array.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import cache, jaxprs
+from ._jax import Ref, Tracer, eval_jaxpr, jaxpr_as_fun
+from .cache import Cache, Once
+from .canonical import UncacheableError, exact, snapshot
+from .shadow import call_both
+
+CACHED_OPS = 4096
+
+# From the cotangents of all outputs to those of the inputs; None for one that has none.
+Pullback = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class Op:
+    """What an entry does: a pure function of flat arrays, and how to run it now.
+
+    `fn(*arrays)` returns an array or a pytree of arrays and may be traced; `call` does the same at full speed. Two Ops are
+    equal when their `key` is, so that programs made of them can be compared and cached; without a key an Op equals nothing but
+    itself. `bound` is the function or primitive that it runs and the static arguments, where it is no more than that.
+    """
+
+    __slots__ = ("name", "fn", "call", "key", "bound", "_hash", "__weakref__")
+    # What the kinds below say otherwise.
+    eager = False
+    pull: Pullback | None = None
+    results = 0
+    staged: Staged | None = None
+
+    def __init__(self, name: str, fn: Callable, call: Callable | None = None, key: Any = None, bound: Any = None):
+        self.name = name
+        self.fn = fn
+        self.call = call or jax.jit(fn)
+        self.bound: tuple[Any, dict[str, Any]] | None = bound
+        self.key = self if key is None else key
+        self._hash = object.__hash__(self) if key is None else hash(key)
+
+    def canonicalised(self) -> Op:
+        """The Op under which it is known from program to program."""
+        return self if self.staged is None else self.staged.op()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Op) and self._hash == other._hash and self.key is not self and self.key == other.key
+        )
+
+    def __repr__(self) -> str:
+        return f"Op({self.name})"
+
+
+class PythonOp(Op):
+    """An operation that runs Python which may look at values: its derivative is taken on recorded arrays, never compiled."""
+
+    __slots__ = ()
+    eager = True
+
+    def __init__(self, name: str, fn: Callable, call: Callable | None = None, key: Any = None, bound: Any = None):
+        super().__init__(name, fn, call or fn, key, bound)
+
+
+class PullbackOp(PythonOp):
+    """One that brings its own `pull`, for this one call.
+
+    Its outputs are copies of the first `results` of its inputs, to which no gradient goes back.
+    """
+
+    __slots__ = ("pull", "results")
+
+    def __init__(self, name: str, fn: Callable, pull: Pullback, call: Callable | None = None, results: int = 0):
+        super().__init__(name, fn, call)
+        self.pull = pull
+        self.results = results
+
+
+class StagedOp(Op):
+    """A call that was just traced.
+
+    Telling custom rules apart traces them, which JAX allows only once the call that was recorded has returned: until then
+    nothing but itself is its equal.
+    """
+
+    __slots__ = ("staged",)
+    staged: Staged
+
+    def __init__(self, staged: Staged, call: Callable | None):
+        super().__init__(staged.name, jaxpr_as_fun(staged.jaxpr), call)
+        self.staged = staged
+
+
+def compare_ops(key: Any, kept: Op, fresh: Op) -> Op:
+    """In shadow mode: an Op that runs `kept`, and raises ShadowError where `fresh` would compute something else."""
+    if kept.eager or fresh.eager:
+        cache.require(kept.eager and fresh.eager, kept.name, "It runs Python.")
+        return kept
+    call = functools.partial(cache.comparing, call_both, kept.name, kept.call, kept.fn, fresh.fn)
+    return Op(kept.name, kept.fn, lambda *inputs: call(inputs), kept.key, kept.bound)
+
+
+# ---- of a function and its static arguments ---------------------------------------------------------------------------
+
+_function_ops = Cache(CACHED_OPS, compare_ops)
+
+
+def op_of(fn: Callable, static: dict[str, Any]) -> Op:
+    """The Op that runs ``fn(*arrays, **static)``, compiled.
+
+    Raises:
+      UncacheableError: a value in `static` has no exact key.
+    """
+    key = (fn, *[(name, exact(value)) for name, value in static.items()]) if static else fn
+    return _function_ops.get(key, _make_function_op, fn, static, key)
+
+
+def _make_function_op(fn: Callable, static: dict[str, Any], key: Any) -> Op:
+    bound = functools.partial(fn, **static) if static else fn
+    return Op(getattr(fn, "__name__", repr(fn)).strip("_"), bound, key=key, bound=(fn, static))
+
+
+# ---- of a primitive and its parameters --------------------------------------------------------------------------------
+
+
+def primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -> tuple[Op, Sequence[Any]]:
+    """The Op for a primitive with its parameters, and its inputs: what its jaxprs close over, then `args`."""
+    if "jaxpr" not in params and not jaxprs.among(params):
+        if primitive.name == "device_put" and _moves(params["devices"], args):
+            return _uncacheable(primitive, params), args
+        return _bind_op(primitive, params), args
+    # `jnp` functions bring the same objects every time
+    key = primitive, *map(id, params.values())
+    op, arrays, _ = _program_ops.get(key, _make_program_op, primitive, params, args)
+    return op, (*arrays, *args) if arrays else args
+
+
+def _moves(devices: Sequence[Any], args: Sequence[Any]) -> bool:
+    """Whether a ``device_put`` of `args` moves any of them to other devices than it is on, which a compiled program cannot."""
+    for device, x in zip(devices, args, strict=True):
+        place = getattr(device, "sharding", device)
+        if isinstance(place, jax.Device):
+            place = jax.sharding.SingleDeviceSharding(place)
+        here = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
+        if isinstance(place, jax.sharding.Sharding) and here is not None and place.device_set != here.device_set:
+            return True
+    return False
+
+
+def _uncacheable(primitive: Any, params: dict[str, Any]) -> PythonOp:
+    # It will not be recognised when it comes again: to compile or keep anything for it would be in vain.
+    fn = functools.partial(primitive.bind, **{name: snapshot(value) for name, value in params.items()})
+    return PythonOp(params.get("name") or primitive.name, fn)
+
+
+_bind_ops = Cache(CACHED_OPS, compare_ops)
+
+
+def _bind_op(primitive: Any, params: dict[str, Any]) -> Op:
+    try:
+        key = primitive, *[(name, jaxprs.interned_key(value)) for name, value in params.items()]
+    except UncacheableError:
+        return _uncacheable(primitive, params)
+    return _bind_ops.get(key, _make_bind_op, primitive, params, key)
+
+
+def _make_bind_op(primitive: Any, params: dict[str, Any], key: Any) -> Op:
+    params = {name: snapshot(value) for name, value in params.items()}
+    fn = functools.partial(primitive.bind, **params)
+    # Binding a jitted function anew costs 50 microseconds; one compiled from here has JAX's fast path, but would not
+    # keep what the user's jit says of donation and shardings.
+    call = None if primitive.name in jaxprs.JIT and jaxprs.is_plain_jit(params) else fn
+    kind = Op if jaxprs.primitive_compiles(primitive, params) else PythonOp
+    return kind(params.get("name") or primitive.name, fn, call, key, (primitive, params))
+
+
+def _compare_program_ops(key: Any, kept: Any, fresh: Any) -> Any:
+    primitive, params = key[0], fresh[2]
+    itself = Op(fresh[0].name, functools.partial(primitive.bind, **params), fresh[0].call)
+    return compare_ops(key, kept[0], itself), (), params
+
+
+# By the identity of all parameters, which are kept alive here.
+_program_ops = Cache(CACHED_OPS, _compare_program_ops)
+
+
+def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -> Any:
+    """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters."""
+    arrays = jaxprs.constants_of(params)
+    if any(map(jaxprs.asks_host, jaxprs.jaxprs_in(params))):
+        return Once((without_derivative(_uncacheable(primitive, params), len(arrays)), arrays.values(), params))
+    if not arrays:
+        same = {name: jaxprs.intern(value) for name, value in params.items()}
+        if jaxprs.is_uncacheable(same):
+            return Once((_uncacheable(primitive, params), (), params))
+        op = _bind_op(primitive, same)
+        return Once((op, (), params)) if op.eager else (op, (), params)
+    if primitive.name not in jaxprs.JIT:
+        lifted = jaxprs.lift(primitive, params, args, arrays)
+        return Once((Staged(lifted, params.get("name", primitive.name)).op(), arrays.values(), params))
+    given = jaxprs.with_inputs(params, arrays)
+    recognised = not jaxprs.is_uncacheable(given) and not jaxprs.constants(given["jaxpr"])
+    if recognised and jaxprs.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
+        return Once((Staged(given["jaxpr"], params["name"]).op(), arrays.values(), params))
+    op = (_bind_op if recognised else _uncacheable)(primitive, given)
+    # Forward it is the call as it came: JAX moves a constant to where the program runs, but not an input.
+    call = functools.partial(_call_without, len(arrays), functools.partial(primitive.bind, **params))
+    return Once((type(op)(op.name, op.fn, call, None if op.key is op else op.key), arrays.values(), params))
+
+
+def _is_placed(x: Any) -> bool:
+    """Whether the user has said on which device an array is."""
+    return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.committed
+
+
+def _call_without(count: int, fn: Callable, *inputs: Any) -> Any:
+    return fn(*inputs[count:])
+
+
+# ---- of a call that was traced into a jaxpr ---------------------------------------------------------------------------
+
+
+class Staged(NamedTuple):
+    """A call that was traced into a jaxpr, of which `op` makes the Op under which it is recognised.
+
+    The first `constants` of its inputs are arrays that it closes over; a custom rule has no derivative with respect to
+    those at the positions `closed_over`. `again` is the call on its arguments alone, made by Python.
+    """
+
+    jaxpr: Any
+    name: str
+    closed_over: tuple[int, ...] = ()
+    constants: int = 0
+    again: Callable | None = None
+
+    def op(self) -> Op:
+        same = jaxprs.intern(self.jaxpr)
+        if not jaxprs.is_uncacheable({"jaxpr": same}) and not jaxprs.constants(same) and jaxprs.compiles(same):
+            key = same, self.name, self.closed_over
+            return _jaxpr_ops.get(key, _make_jaxpr_op, *key)
+        closed = snapshot(same)
+        call = functools.partial(eval_jaxpr, closed.jaxpr, jaxprs.consts_of(closed))
+        if self.again is not None:  # a rule that cannot be traced runs on values
+            fn = functools.partial(_call_without, self.constants, self.again)
+        else:  # a rule may get a constant of its function, and expects an array of JAX's
+            fn = functools.partial(_call_on_arrays, jaxpr_as_fun(closed))
+        return PythonOp(self.name, jaxprs.without_closure(fn, self.name, self.closed_over), call)
+
+
+_jaxpr_ops = Cache(CACHED_OPS, compare_ops)
+
+
+def _make_jaxpr_op(closed: Any, name: str, closed_over: tuple[int, ...]) -> Op:
+    fn = jaxprs.without_closure(jaxpr_as_fun(closed), name, closed_over)
+    return Op(name, fn, key=(closed, name, closed_over))
+
+
+def _call_on_arrays(fn: Callable, *inputs: Any) -> Any:
+    return fn(*[jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in inputs])
+
+
+# ---- without a derivative ---------------------------------------------------------------------------------------------
+
+
+def is_ref(x: Any) -> bool:
+    """Whether `x` is a ``jax.Ref``."""
+    return isinstance(x, Ref)
+
+
+def refuse_ref(cotangents: Sequence[Any]) -> Sequence[Any]:
+    """The pullback of what reads or changes a ``jax.Ref``."""
+    raise LookupError(
+        "gradient registry has no entry for: an operation on a jax.Ref. A Ref changes in place, which a tape cannot follow "
+        "outside jax.jit: use it inside a jitted function, or a Variable and its assign()."
+    )
+
+
+def refuse_compiled(*_: Any) -> Any:
+    """The pullback of a function compiled ahead of time."""
+    raise TypeError(
+        "Cannot differentiate a function that was lowered and compiled ahead of time, for one signature. Call the jitted "
+        "function itself inside the tape's block, or compile the whole step, with the tape in it."
+    )
+
+
+def without_derivative(op: Op, constants: int = 0) -> Op:
+    """`op`, whose first `constants` inputs it does not take, where running it again would give something else.
+
+    A derivative is taken at the recorded inputs, by computing what it needs of them anew.
+    """
+
+    def refuse(cotangents: Sequence[Any]) -> Sequence[Any]:
+        raise LookupError(
+            f"gradient registry has no entry for: {op.name}, a compiled program that asks Python for something as it runs "
+            "(random numbers of tf.random, io_callback). It would be given something else in the backward pass. Decorate the "
+            "function with tapejax.function in place of jax.jit, use tf.while_loop or tf.map_fn in place of lax.scan, or pass "
+            "what it asks for in as an argument (tf.random.stateless_normal with a seed)."
+        )
+
+    fn, call = (functools.partial(_call_without, constants, function) for function in (op.fn, op.call))
+    return PullbackOp(op.name, fn, refuse, call)
