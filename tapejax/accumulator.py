@@ -9,12 +9,13 @@ from typing import Any
 import jax.numpy as jnp
 
 from .core import recorder
-from .core.program import extract, is_inexact
+from .core.program import is_inexact
+from .core.query import Query
 from .core.recording import Recording
 from .core.schedule import push_forward
-from .tape import UnconnectedGradients, _accessed, _no_source, _no_target, _source_arrays, _unconnected, logger
+from .tape import UnconnectedGradients, _unconnected, logger
 from .values import nest
-from .values.structures import Leaf, Structure, is_variable
+from .values.structures import Leaf, is_variable, sources_of, targets_of
 from .values.tensor import raw
 
 
@@ -43,7 +44,7 @@ class ForwardAccumulator:
 
     def __init__(self, primals: Any, tangents: Any):
         nest.assert_same_structure(primals, tangents)
-        self._sources = Structure(primals, _no_source)
+        self._sources = sources_of(primals)
         self._tangents = [
             _tangent(leaf.array, x, i)
             for i, (leaf, x) in enumerate(zip(self._sources.leaves, nest.flatten(tangents), strict=True))
@@ -98,12 +99,13 @@ class ForwardAccumulator:
           LookupError: an operation on the way cannot be differentiated; it is named.
         """
         unconnected = _unconnected(unconnected_gradients)
-        ends = Structure(primals, _no_target)
-        recording = recorder.present(self._recording)
-        arrays, owner = _source_arrays(recording, self._sources.leaves)
-        accessed = _accessed(recording, self._sources.leaves)
-        program, values = extract(recording, [leaf.array for leaf in ends.leaves], arrays, accessed)
-        tangents = [self._tangents[i] for i in owner]
+        ends = targets_of(primals)
+        recording = recorder.continuation_of(self._recording)
+        query = Query(
+            recording, [leaf.array for leaf in ends.leaves], [leaf.source(recording) for leaf in self._sources.leaves]
+        )
+        program, values = query.program()
+        tangents = [self._tangents[i] for i in query.owners]
         # its own products are not recorded by it, as in TensorFlow
         found = recorder.alone(self._outer_recordings(), push_forward, program, values, tangents)
         if unconnected is UnconnectedGradients.ZERO:

@@ -14,14 +14,15 @@ import jax.numpy as jnp
 from .core import jacobian as jacobians
 from .core import recorder, schedule
 from .core import sweep as derivatives
-from .core._jax import Tracer, current_trace, under
-from .core.program import Program, extract, is_inexact
+from .core._jax import Tracer
+from .core.program import Program, is_inexact
+from .core.query import Query
 from .core.recording import Entry, Recording
 from .core.where import caller
 from .values import nest, reading
 from .values.errors import InvalidArgumentError
-from .values.structures import Leaf, Structure, conjugate, is_variable, leaf_of
-from .values.tensor import Variable, raw
+from .values.structures import Leaf, Structure, conjugate, is_variable, leaf_of, sources_of, targets_of
+from .values.tensor import raw
 
 logger = logging.getLogger("tapejax")
 
@@ -120,7 +121,7 @@ class GradientTape:
         leaves = Structure(tensor, _cannot_watch).leaves
         if self._recording is None:
             raise AttributeError("watch() needs a tape that was entered: call it inside the tape's `with` block.")
-        recording = recorder.present(self._recording)
+        recording = recorder.continuation_of(self._recording)
         for leaf in leaves:
             if not is_inexact(leaf.array):
                 logger.warning(
@@ -209,20 +210,16 @@ class GradientTape:
         {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
         """
         recording = self._usable()
-        targets, wanted = _targets(target), Structure(sources, _no_source)
+        ends, starts = targets_of(target).leaves, sources_of(sources)
         unconnected = _unconnected(unconnected_gradients)
-        cotangents = None if output_gradients is None else _cotangents(targets, target, output_gradients)
-        self._before_derivative("gradient")
-        found = _gradients(recording, targets, wanted, cotangents)
-        if not self._persistent:
-            self._use_up()
-        if logger.isEnabledFor(logging.DEBUG):
-            _log_missing("gradient", found)
-        if unconnected is UnconnectedGradients.ZERO:
-            found = [
-                jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(wanted.leaves, found, strict=True)
-            ]
-        return wanted.pack(found)
+        cotangents = None if output_gradients is None else cotangents_of(ends, target, output_gradients)
+
+        def pull_back(program: Program, values: Sequence[Any]) -> list[Any]:
+            return schedule.pull_back(program, values, cotangents and [conjugate(x) for x in cotangents])
+
+        found = self._differentiate("gradient", recording, ends, starts, pull_back, unconnected)
+        found = [x if x is None else _where(leaf.array, x) for leaf, x in zip(starts.leaves, found, strict=True)]
+        return starts.pack(found)
 
     def jacobian(
         self,
@@ -263,21 +260,12 @@ class GradientTape:
          [0. 0. 6.]]
         """
         recording = self._usable()
-        end, wanted = _one_target(target), Structure(sources, _no_source)
+        end, starts = _one_target(target), sources_of(sources)
         unconnected = _unconnected(unconnected_gradients)
-        self._before_derivative("jacobian")
-        found = _derivatives(recording, [end], wanted, jacobians.jacobian)
-        if not self._persistent:
-            self._use_up()
-        if logger.isEnabledFor(logging.DEBUG):
-            _log_missing("jacobian", found)
-        if unconnected is UnconnectedGradients.ZERO:
-            shape = end.array.shape
-            found = [
-                jnp.zeros(shape + leaf.array.shape, leaf.array.dtype) if x is None else x
-                for leaf, x in zip(wanted.leaves, found, strict=True)
-            ]
-        return wanted.pack(found)
+        shape = end.array.shape
+        return starts.pack(
+            self._differentiate("jacobian", recording, [end], starts, jacobians.jacobian, unconnected, shape)
+        )
 
     def batch_jacobian(
         self,
@@ -316,7 +304,7 @@ class GradientTape:
         """
         recording = self._usable()
         end = _one_target(target)
-        structure = Structure(source, _no_source)
+        structure = sources_of(source)
         start = structure.leaves[0] if len(structure.leaves) == 1 else _one_target(source)
         _unconnected(unconnected_gradients)
         for name, leaf in (("target", end), ("source", start)):
@@ -328,12 +316,10 @@ class GradientTape:
             raise ValueError(
                 f"Need first dimension of target shape ({end.array.shape}) and source shape ({start.array.shape}) to match."
             )
-        self._before_derivative("batch_jacobian")
-        found = _derivatives(recording, [end], structure, jacobians.batch_jacobian)
-        if not self._persistent:
-            self._use_up()
-        shape = end.array.shape + start.array.shape[1:]
-        return structure.pack([jnp.zeros(shape, start.array.dtype) if x is None else x for x in found])
+        zero, take = UnconnectedGradients.ZERO, jacobians.batch_jacobian
+        return structure.pack(
+            self._differentiate("batch_jacobian", recording, [end], structure, take, zero, end.array.shape[:1])
+        )
 
     def as_function(self, target: Any, sources: Any) -> Any:
         """The pure function from `sources` to `target` that the tape recorded.
@@ -364,14 +350,13 @@ class GradientTape:
         <BLANKLINE>
         """
         recording = self._usable()
-        ends, starts = Structure(target, _no_target), Structure(sources, _no_source)
-        arrays, owner = _source_arrays(recording, starts.leaves)
-        program, values = extract(
-            recording, [leaf.array for leaf in ends.leaves], arrays, _accessed(recording, starts.leaves), whole=True
-        )
+        ends, starts = targets_of(target), sources_of(sources)
+        sought = [leaf.array for leaf in ends.leaves], [leaf.source(recording) for leaf in starts.leaves]
+        query = Query(recording, *sought, include_nondifferentiable=True)
+        (program, values), arrays, owner = query.program(), query.arrays, query.owners
 
         def function(sources: Any) -> Any:
-            given = [leaf.array for leaf in Structure(sources, _no_source).leaves]
+            given = [leaf.array for leaf in sources_of(sources).leaves]
             if len(given) != len(starts.leaves):
                 raise ValueError(
                     f"sources: {len(starts.leaves)} arrays were expected, as on the tape; got {len(given)}"
@@ -389,17 +374,38 @@ class GradientTape:
         names = listing.Names(recording, listing.namespaces()).only([*values, *(leaf.array for leaf in starts.leaves)])
         return source.TapeFunction(function, program, values, arrays, owner, (sources, starts), (target, ends), names)
 
-    def _before_derivative(self, name: str) -> None:
-        if self._active is None:
-            return
-        if not self._persistent:
+    def _differentiate(
+        self,
+        name: str,
+        recording: Recording,
+        targets: Sequence[Leaf],
+        sources: Structure,
+        take: Callable[[Program, list[Any]], Sequence[Any]],
+        unconnected: UnconnectedGradients,
+        shape: tuple[int, ...] = (),
+    ) -> list[Any]:
+        """What `take` gives for each source; where there is none None, or zeros: `shape` before the source's own."""
+        if self._active is not None and self._persistent:
+            logger.warning(
+                "Calling GradientTape.%s on a persistent tape inside its context is significantly less efficient than calling "
+                "it outside: it records its own backward pass.",
+                name,
+            )
+        elif self._active is not None:
             self._stop()
-            return
-        logger.warning(
-            "Calling GradientTape.%s on a persistent tape inside its context is significantly less efficient than calling "
-            "it outside: it records its own backward pass.",
-            name,
-        )
+        query = Query(recording, [leaf.array for leaf in targets], [leaf.source(recording) for leaf in sources.leaves])
+        # TensorFlow's gradient of a complex function is the conjugate of JAX's.
+        found = [conjugate(x) for x in query.derivative(take)]
+        if not self._persistent:
+            self._use_up()
+        if logger.isEnabledFor(logging.DEBUG):
+            _log_missing(name, found)
+        if unconnected is UnconnectedGradients.NONE:
+            return found
+        return [
+            jnp.zeros_like(leaf.array, shape=shape + leaf.array.shape) if x is None else x
+            for leaf, x in zip(sources.leaves, found, strict=True)
+        ]
 
     def _usable(self) -> Recording:
         if self._recording is None:
@@ -407,7 +413,7 @@ class GradientTape:
                 "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians), after it "
                 "has recorded: use GradientTape(persistent=True) for more."
             )
-        return recorder.present(self._recording)
+        return recorder.continuation_of(self._recording)
 
     def _use_up(self) -> None:
         self._watched = self.watched_variables()
@@ -493,13 +499,12 @@ class GradientTape:
 
         recording = self._usable()
         names = listing.Names(recording, listing.namespaces())
-        ends = [] if target is None else [leaf.array for leaf in Structure(target, _no_target).leaves]
+        ends = [] if target is None else [leaf.array for leaf in targets_of(target).leaves]
         if sources is None:
-            starts, accessed = listing.watching(recording, names)
+            starts = listing.watching(recording, names)
         else:
-            leaves = Structure(sources, _no_source).leaves
-            starts, accessed = _source_arrays(recording, leaves)[0], _accessed(recording, leaves)
-        return drawing.draw(recording, names, ends, starts, accessed)
+            starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
+        return drawing.draw(names, Query(recording, ends, starts))
 
     def jaxpr(self, target: Any, sources: Any) -> Any:
         """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.
@@ -511,7 +516,7 @@ class GradientTape:
         >>> print(len(tape.jaxpr(y, x).eqns))
         1
         """
-        starts = Structure(sources, _no_source)
+        starts = sources_of(sources)
         with recorder.outside():
             return jax.make_jaxpr(self.as_function(target, sources))(
                 starts.pack_raw([leaf.array for leaf in starts.leaves])
@@ -566,7 +571,7 @@ class GradientTape:
         listing, steps = _seeing("listing", "steps")
 
         walk = steps.Backward(self, target, sources, output_gradients, listing.namespaces())
-        steps.check_numerics(walk, [leaf.array for leaf in _targets(target)])
+        steps.check_numerics(walk, [leaf.array for leaf in targets_of(target).leaves])
 
 
 class _NotRecording:
@@ -578,7 +583,7 @@ class _NotRecording:
         recording = self._tape._recording
         if recording is None:
             raise RuntimeError("Trying to stop recording a tape which is not recording: enter it first.")
-        continuation = recorder.present(recording)
+        continuation = recorder.continuation_of(recording)
         if continuation is recording:
             self._tape._stop("stop")
         elif continuation in (
@@ -602,17 +607,6 @@ def _log_missing(what: str, found: Sequence[Any]) -> None:
         logger.debug(message, what, ", ".join(missing), len(found))
 
 
-def _gradients(
-    recording: Recording, targets: Sequence[Leaf], sources: Structure, cotangents: Sequence[Any] | None
-) -> list[Any]:
-    def pull_back(program: Program, values: Sequence[Any]) -> list[Any]:
-        ends = None if cotangents is None else [conjugate(x) for x in cotangents]
-        return schedule.pull_back(program, values, ends)
-
-    found = _derivatives(recording, targets, sources, pull_back)
-    return [x if x is None else _where(leaf.array, x) for leaf, x in zip(sources.leaves, found, strict=True)]
-
-
 def _where(source: Any, gradient: Any) -> Any:
     """`gradient`, spread over devices as `source` is. Where XLA leaves it is its own choice, often whole on each of them."""
     if isinstance(gradient, Tracer) or isinstance(source, Tracer):
@@ -621,64 +615,6 @@ def _where(source: Any, gradient: Any) -> Any:
     if type(place) is not jax.sharding.NamedSharding or place.is_equivalent_to(gradient.sharding, source.ndim):
         return gradient
     return jax.device_put(gradient, place)
-
-
-def _derivatives(
-    recording: Recording, targets: Sequence[Leaf], sources: Structure, take: Callable[..., list[Any]]
-) -> list[Any]:
-    """What `take(program, values)` gives for each source; a variable's is the sum over all that it held when it was read."""
-    arrays, owner = _source_arrays(recording, sources.leaves)
-    program, values = extract(recording, [leaf.array for leaf in targets], arrays, _accessed(recording, sources.leaves))
-    found: list[Any] = [None] * len(sources.leaves)
-    try:
-        taken = under(current_trace(), take, program, values)  # which restores it, whatever JAX was interrupted at
-    except (RuntimeError, ValueError) as error:
-        if "deleted" not in str(error):
-            raise
-        raise RuntimeError(_deleted(recording)) from error
-    for i, x in zip(owner, taken, strict=True):
-        if x is not None:
-            # TensorFlow's gradient of a complex function is the conjugate of JAX's.
-            x = conjugate(x)
-            found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
-    return found
-
-
-def _deleted(recording: Recording) -> str:
-    def gone(x: Any) -> bool:
-        return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
-
-    users = [entry.op.name for entry in recording.entries if any(map(gone, entry.inputs))]
-    return (
-        f"a value that the tape recorded, for {', '.join(dict.fromkeys(users[:3])) or 'the target'}, was deleted since: most "
-        "likely it was donated to a jitted function (donate_argnums). Do not donate what a tape has recorded."
-    )
-
-
-def _source_arrays(recording: Recording, leaves: Sequence[Leaf]) -> tuple[list[Any], list[int]]:
-    """The arrays to differentiate by, and the leaf each belongs to: all that a variable held when it was read."""
-    arrays, owner = [], []
-    for i, leaf in enumerate(leaves):
-        _, read = recording.variables.get(id(leaf.value), (None, None))
-        for array in read.values() if read else [_held(recording, leaf)]:
-            arrays.append(array)
-            owner.append(i)
-    return arrays, owner
-
-
-def _held(recording: Recording, leaf: Leaf) -> Any:
-    """The array of a source; of another library's variable what it held before jitted calls returned it unchanged."""
-    return recording.origins.get(id(leaf.array), leaf.array) if is_variable(leaf.value) else leaf.array
-
-
-def _accessed(recording: Recording, leaves: Sequence[Leaf]) -> list[Any]:
-    if not recording.watch_accessed:
-        return []
-    return [
-        _held(recording, leaf)
-        for leaf in leaves
-        if is_variable(leaf.value) and not isinstance(leaf.value, Variable) and getattr(leaf.value, "trainable", True)
-    ]
 
 
 def _unconnected(value: Any) -> UnconnectedGradients:
@@ -691,10 +627,6 @@ def _unconnected(value: Any) -> UnconnectedGradients:
         ) from None
 
 
-def _targets(target: Any) -> list[Leaf]:
-    return Structure(target, _no_target).leaves
-
-
 def _one_target(target: Any) -> Leaf:
     leaf = leaf_of(target)
     if leaf is None:
@@ -702,7 +634,7 @@ def _one_target(target: Any) -> Leaf:
     return leaf
 
 
-def _cotangents(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> list[Any]:
+def cotangents_of(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> list[Any]:
     if output_gradients is None:
         return [recorder.apply(jnp.ones_like, leaf.array) if is_inexact(leaf.array) else None for leaf in targets]
     given = [output_gradients] if leaf_of(target) is not None else nest.flatten(output_gradients)
@@ -736,19 +668,4 @@ def _cannot_watch(value: Any) -> Exception:
     return ValueError(
         f"Passed in object {value!r} of type {type(value).__name__!r}, not a Tensor, jax.Array, Variable or a structure "
         f"of them.{hint}"
-    )
-
-
-def _no_target(value: Any) -> Exception:
-    return _no_tensor("target", value)
-
-
-def _no_source(value: Any) -> Exception:
-    return _no_tensor("sources", value)
-
-
-def _no_tensor(argument: str, value: Any) -> Exception:
-    return TypeError(
-        f"Argument `{argument}` should be a Tensor, jax.Array or Variable, or a structure of them, but holds {value!r} of "
-        f"type {type(value).__name__!r}."
     )

@@ -115,7 +115,7 @@ def _batch_rows(program: Program, *values: Any) -> list[Any]:
 
 def _map_chunks(row: Any, count: int, program: Program, values: Sequence[Any], result_bytes: int, axis: int = 0) -> Any:
     """`row` of every index below `count`, stacked: at once under `vmap`, or chunk after chunk where memory asks for it."""
-    carried = {step.ins[i] for step in program.steps for i in step.wanted}
+    carried = {step.ins[i] for step in program.steps for i in step.active_ins}
     each = max(1, sum(values[slot].nbytes for slot in carried))
     chunk = max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
     rows = jax.vmap(row, out_axes=axis)

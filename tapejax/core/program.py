@@ -18,18 +18,18 @@ from . import jaxprs, recorder
 from ._jax import Literal, trace_context
 from .cache import Cache
 from .op import Op, is_ref
-from .recording import Entry, Recording
+from .recording import Entry
 from .rules import differentiable, forget_on_registration, joint, zero_gradients
 
 
 class Step(NamedTuple):
-    """One operation of a program. `wanted` are the positions in `ins` that carry a gradient, `present` those in `outs`."""
+    """One operation of a program. `active_ins`, `active_outs`: the positions in `ins`, `outs` that carry a gradient."""
 
     op: Op
     ins: tuple[int, ...]
     outs: tuple[int, ...]
-    wanted: tuple[int, ...]
-    present: tuple[int, ...]
+    active_ins: tuple[int, ...]
+    active_outs: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class Program:
         return hash((self.steps, self.targets, self.sources))
 
 
-class Listing(NamedTuple):
+class NumberedRecording(NamedTuple):
     """A recording as data: values are numbers in the order in which they turn up, of which only the type is kept.
 
     `kinds` are JAX's types (shape, dtype ...), or Python's of a number. `watched` are pairs (entries before the watch began,
-    value). `context` are JAX's settings. Equal listings have equal programs.
+    value). `context` are JAX's settings. Equal ones have equal programs.
     """
 
     entries: tuple[tuple[Op, tuple[int, ...], tuple[int, ...]], ...]
@@ -63,72 +63,16 @@ class Listing(NamedTuple):
     watched: tuple[tuple[int, int], ...]
     targets: tuple[int, ...]
     sources: tuple[int, ...]
-    whole: bool
+    include_nondifferentiable: bool
     context: Any
 
 
-def extract(
-    recording: Recording,
-    targets: Sequence[Any],
-    sources: Sequence[Any],
-    accessed: Sequence[Any] = (),
-    *,
-    whole: bool = False,
-) -> tuple[Program, list[Any]]:
-    """The program from the arrays `sources` to the arrays `targets`, and the recorded value of every slot that is read.
-
-    A value counts if it is watched, or was computed from one that counts, at the time when it is used. `accessed` are
-    arrays of other libraries' variables, watched from the start. The program holds what carries gradient; the `whole`
-    one also what depends on the sources through integers, comparisons or `stop_gradient`.
-    """
-    listing, arrays = list_entries(recording, targets, sources, accessed, whole)
-    if any([op.eager for op, _, _ in listing.entries]):  # such a call is itself only: keeping it would keep its arrays
-        program, read = _cut(listing, recording.entries)
-    else:
-        program, read = _programs.get(listing, _cut, listing, recording.entries)
-    return program, [arrays[number] for number in read]
+SCALARS = frozenset((float, int, bool, complex))
 
 
-_PROGRAMS_KEPT = 512
-_programs = Cache(_PROGRAMS_KEPT)
-_SCALARS = frozenset((float, int, bool, complex))
-
-
-def list_entries(
-    recording: Recording,
-    targets: Sequence[Any],
-    sources: Sequence[Any],
-    accessed: Sequence[Any] = (),
-    whole: bool = False,
-) -> tuple[Listing, list[Any]]:
-    """A recording as data, and the value behind each number."""
-    numbers: dict[int, int] = {}
-    values: list[Any] = []
-
-    def number(x: Any) -> int:
-        key = id(x)
-        found = numbers.get(key)
-        if found is None or type(x) in _SCALARS:  # the identity of a Python number means nothing
-            found = numbers[key] = len(values)
-            values.append(x)
-        return found
-
-    entries = tuple(
-        [
-            (op if op.staged is None else op.canonicalised(), tuple(map(number, inputs)), tuple(map(number, outputs)))
-            for op, inputs, outputs, *_ in recording.entries
-        ]
-    )
-    ends, starts = tuple(map(number, targets)), tuple(map(number, sources))
-    watched = [(0, number(x)) for x in accessed]
-    watched += [(begin, numbers[key]) for key, (_, begin) in recording.watched.items() if key in numbers]
-    kinds = tuple(map(_kind, values))
-    return Listing(entries, kinds, tuple(watched), ends, starts, whole, trace_context()), values
-
-
-def _kind(value: Any) -> Any:
+def kind_of(value: Any) -> Any:
     """All that a program may depend on of a value that it is given."""
-    if type(value) in _SCALARS:
+    if type(value) in SCALARS:
         return type(value)
     return value.aval if isinstance(value, jax.Array) else jax.typeof(value) if hasattr(value, "dtype") else type(value)
 
@@ -137,68 +81,68 @@ class Link(NamedTuple):
     """How gradient passes an entry: its position, the inputs by which it comes, and for each output reached by which."""
 
     position: int
-    wanted: tuple[int, ...]
+    active_ins: tuple[int, ...]
     linked: dict[int, frozenset[int]]
 
 
-def carrying(listing: Listing, entries: Sequence[Entry]) -> Iterator[Link]:
+def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Iterator[Link]:
     """The entries through which a source reaches a value, in order."""
-    inexact = [_is_inexact_kind(kind) for kind in listing.kinds]
+    inexact = [_is_inexact_kind(kind) for kind in numbered.kinds]
     tracked: set[int] = set()
-    watched = sorted(listing.watched, reverse=True)
-    live = set(listing.sources)
-    for position, (op, ins, outs) in enumerate(listing.entries):
+    watched = sorted(numbered.watched, reverse=True)
+    live = set(numbered.sources)
+    for position, (op, ins, outs) in enumerate(numbered.entries):
         while watched and watched[-1][0] <= position:
             tracked.add(watched.pop()[1])
         inputs = [i for i, x in enumerate(ins) if x in tracked]
         if not inputs:
             continue
-        tracked.update(x for x in outs if listing.whole or inexact[x])
-        wanted = tuple([i for i in inputs if ins[i] in live])
-        if not wanted:
+        tracked.update(x for x in outs if numbered.include_nondifferentiable or inexact[x])
+        active_ins = tuple([i for i in inputs if ins[i] in live])
+        if not active_ins:
             continue
-        if listing.whole:
-            linked = dict.fromkeys(range(len(outs)), frozenset(wanted))
+        if numbered.include_nondifferentiable:
+            linked = dict.fromkeys(range(len(outs)), frozenset(active_ins))
         else:
-            kinds = tuple([listing.kinds[x] for x in ins])
+            kinds = tuple([numbered.kinds[x] for x in ins])
             reached = enumerate(links(op, kinds, entries[position]))
-            linked = {j: by for j, by in reached if not by.isdisjoint(wanted)}
+            linked = {j: by for j, by in reached if not by.isdisjoint(active_ins)}
         if linked:
             live.update(outs[j] for j in linked)
-            yield Link(position, wanted, linked)
+            yield Link(position, active_ins, linked)
 
 
-def leading(
-    listing: Listing, entries: Sequence[Entry]
+def relevant_entries(
+    numbered: NumberedRecording, entries: Sequence[Entry]
 ) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
-    """The entries that lead from a source to a target: their positions, inputs wanted and outputs present. And all values
+    """The entries that lead from a source to a target: of each its position, active inputs and active outputs. And all values
     that a target depends on through them."""
     # A target that is itself a source has the cotangent that it is given, whatever numbers it holds.
     needed = {
         x
-        for x in listing.targets
-        if listing.whole
-        or _is_inexact_kind(listing.kinds[x])
-        or (x in listing.sources and not _is_key(listing.kinds[x]))
+        for x in numbered.targets
+        if numbered.include_nondifferentiable
+        or _is_inexact_kind(numbered.kinds[x])
+        or (x in numbered.sources and not _is_key(numbered.kinds[x]))
     }
     found = []
-    for position, wanted, linked in reversed(list(carrying(listing, entries))):
-        _, ins, outs = listing.entries[position]
-        present = tuple([j for j in linked if outs[j] in needed])
-        if present:
-            wanted = tuple([i for i in wanted if any(i in linked[j] for j in present)])
-            needed.update(ins[i] for i in wanted)
-            found.append((position, wanted, present))
+    for position, active_ins, linked in reversed(list(active_entries(numbered, entries))):
+        _, ins, outs = numbered.entries[position]
+        active_outs = tuple([j for j in linked if outs[j] in needed])
+        if active_outs:
+            active_ins = tuple([i for i in active_ins if any(i in linked[j] for j in active_outs)])
+            needed.update(ins[i] for i in active_ins)
+            found.append((position, active_ins, active_outs))
     return found[::-1], needed
 
 
-def _cut(listing: Listing, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
-    """The program in a listing, and the number of the value in each slot whose value is read."""
-    found, needed = leading(listing, entries)
-    kept = [(*listing.entries[position], wanted, present) for position, wanted, present in found]
+def slice_program(numbered: NumberedRecording, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
+    """The program in a numbered recording, and the number of the value in each slot whose value is read."""
+    found, needed = relevant_entries(numbered, entries)
+    kept = [(*numbered.entries[position], active_ins, active_outs) for position, active_ins, active_outs in found]
     used = {x for _, ins, *_ in kept for x in ins}
-    ends = [x if x in needed else None for x in listing.targets]
-    starts = [x if x in needed and (x in used or x in ends) else None for x in listing.sources]
+    ends = [x if x in needed else None for x in numbered.targets]
+    starts = [x if x in needed and (x in used or x in ends) else None for x in numbered.sources]
     return compact([Step(*step) for step in kept], ends, starts)
 
 
@@ -222,8 +166,8 @@ def compact(
         return None if x is None else slots[x]
 
     numbered = [
-        Step(op, tuple(map(slot, ins)), tuple(map(slot, outs)), wanted, present)
-        for op, ins, outs, wanted, present in steps
+        Step(op, tuple(map(slot, ins)), tuple(map(slot, outs)), active_ins, active_outs)
+        for op, ins, outs, active_ins, active_outs in steps
     ]
     return Program(tuple(numbered), tuple(map(end, targets)), tuple(map(end, sources))), read
 
@@ -232,14 +176,14 @@ class Chunk(NamedTuple):
     """A stretch of a longer program as a program of its own.
 
     `read` are the long program's slots for the values it reads, `targets` those whose cotangents go in, `sources` those
-    whose come out: added to what has come back there so far, or for the last `own`, which it computes itself, in its place.
+    whose come out: added to what has come back there so far, or for the last `computed`, which it computes itself, in its place.
     """
 
     program: Program
     read: tuple[int, ...]
     targets: tuple[int, ...]
     sources: tuple[int, ...]
-    own: int
+    computed: int
 
 
 CHUNK = 64
@@ -254,7 +198,7 @@ _chunks = Cache(256)
 
 
 def _find_chunks(program: Program) -> tuple[Chunk, ...]:
-    kinds = [(step.op, step.wanted, step.present) for step in program.steps]
+    kinds = [(step.op, step.active_ins, step.active_outs) for step in program.steps]
     count = len(kinds)
     middle = count // 3
     period = next(
@@ -273,10 +217,10 @@ def _find_chunks(program: Program) -> tuple[Chunk, ...]:
 def _chunk(program: Program, begin: int, end: int) -> Chunk:
     steps = program.steps[begin:end]
     written = {slot for step in steps for slot in step.outs}
-    later = {step.ins[i] for step in program.steps[end:] for i in step.wanted} | set(program.targets)
-    targets = tuple(dict.fromkeys(step.outs[j] for step in steps for j in step.present if step.outs[j] in later))
-    wanted = dict.fromkeys(step.ins[i] for step in steps for i in step.wanted)
-    outer = [slot for slot in wanted if slot not in written]
+    later = {step.ins[i] for step in program.steps[end:] for i in step.active_ins} | set(program.targets)
+    targets = tuple(dict.fromkeys(step.outs[j] for step in steps for j in step.active_outs if step.outs[j] in later))
+    active_ins = dict.fromkeys(step.ins[i] for step in steps for i in step.active_ins)
+    outer = [slot for slot in active_ins if slot not in written]
     own = [slot for slot in dict.fromkeys(program.sources) if slot is not None and slot in written]
     part, read = compact(steps, targets, [*outer, *own])
     return Chunk(part, read, targets, (*outer, *own), len(own))
@@ -284,7 +228,7 @@ def _chunk(program: Program, begin: int, end: int) -> Chunk:
 
 @functools.cache
 def _inexact_dtype(dtype: Any) -> bool:
-    return dtype not in _SCALARS and bool(jnp.issubdtype(dtype, jnp.inexact))
+    return dtype not in SCALARS and bool(jnp.issubdtype(dtype, jnp.inexact))
 
 
 def _is_inexact_kind(kind: Any) -> bool:
@@ -320,7 +264,6 @@ _links = Cache(_LINKS_KEPT)
 
 
 forget_on_registration(_links.clear)
-forget_on_registration(_programs.clear)
 
 
 def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:

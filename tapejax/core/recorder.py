@@ -347,7 +347,7 @@ def continuing(recordings: Sequence[Recording], fn: Callable, /, *args: Any) -> 
         _continuations.of = before
 
 
-def present(recording: Recording) -> Recording:
+def continuation_of(recording: Recording) -> Recording:
     """What stands for `recording` in the program that is being traced here: its innermost continuation."""
     while (found := _continuations.of.get(id(recording))) is not None:
         recording = found[1]

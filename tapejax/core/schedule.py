@@ -75,9 +75,9 @@ def _sweep_chunks(
             return sweep(program, values, cotangents)  # nothing came back to some value: only step by step tells
         read = [values[slot] if slot < known else None for slot in part.read]
         back = pull_back(part.program, read, [ct[slot] for slot in part.targets])
-        first_own = len(part.sources) - part.own
+        first_computed = len(part.sources) - part.computed
         for i, (slot, x) in enumerate(zip(part.sources, back, strict=True)):
-            if x is not None and i < first_own:
+            if x is not None and i < first_computed:
                 add(slot, x)
             elif x is not None:
                 ct[slot] = x

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from . import jaxprs, recorder
 from .cache import Cache
 from .op import Op, PythonOp, compare_ops
-from .program import Program, Step, extract
+from .program import Program, Step
+from .query import Query
 from .recording import Recording
 from .rules import differentiable, forget_on_registration, runs_python
 
@@ -37,7 +38,7 @@ def sweep(program: Program, values: Sequence[Any], cotangents: Sequence[Any]) ->
 def sweep_steps(
     program: Program, values: Sequence[Any], cotangents: Sequence[Any], ct: dict[int, Any]
 ) -> Iterator[tuple[int, Sequence[Any]]]:
-    """The reverse sweep, a step at a time: yields the step's position and what it sends back to its `wanted` inputs.
+    """The reverse sweep, a step at a time: yields the step's position and what it sends back to its active inputs.
 
     `ct` is filled with the cotangent of each slot: complete for the step's outputs, still growing for its inputs.
     """
@@ -50,16 +51,16 @@ def sweep_steps(
             add(slot, x)
     for position in reversed(range(len(program.steps))):
         step = program.steps[position]
-        present = tuple([j for j in step.present if step.outs[j] in ct])  # to the others nothing came back
-        if not present:
+        active_outs = tuple([j for j in step.active_outs if step.outs[j] in ct])  # to the others nothing came back
+        if not active_outs:
             continue
         if step.op.pull is not None:
             back = _pull_own(step, values, ct)
         else:
             inputs = [values[slot] for slot in step.ins]
-            pull = pullback(step.op, step.wanted, present)
-            back = recorder.run(pull, (*inputs, *[ct[step.outs[j]] for j in present]))
-        for i, x in zip(step.wanted, back, strict=True):
+            pull = pullback(step.op, step.active_ins, active_outs)
+            back = recorder.run(pull, (*inputs, *[ct[step.outs[j]] for j in active_outs]))
+        for i, x in zip(step.active_ins, back, strict=True):
             if x is not None:
                 add(step.ins[i], x)
         yield position, back
@@ -73,7 +74,7 @@ def _pull_own(step: Step, values: Sequence[Any], ct: dict[int, Any]) -> list[Any
         if cotangents[j] is None:
             cotangents[j] = recorder.apply(jnp.zeros_like, values[step.ins[j]])
     back = step.op.pull(cotangents)
-    return [back[i] for i in step.wanted]
+    return [back[i] for i in step.active_ins]
 
 
 def add_cotangents(x: Any, y: Any) -> Any:
@@ -93,34 +94,34 @@ def _cached_by_op(make: Any) -> Any:
 
 
 @_cached_by_op
-def pullback(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op:
-    """The operation (inputs of `op`, cotangents of its `present` outputs) -> cotangents of its `wanted` inputs."""
+def pullback(op: Op, active_ins: tuple[int, ...], active_outs: tuple[int, ...]) -> Op:
+    """The operation (inputs of `op`, cotangents of its active outputs) -> cotangents of its active inputs."""
 
     def pull(*inputs_and_cotangents: Any) -> tuple[Any, ...]:
-        split = len(inputs_and_cotangents) - len(present)
+        split = len(inputs_and_cotangents) - len(active_outs)
         inputs, cotangents = inputs_and_cotangents[:split], inputs_and_cotangents[split:]
 
-        at = _restricted(op, inputs, wanted, present)
+        at = _restricted(op, inputs, active_ins, active_outs)
         try:
-            return jax.vjp(at, *(inputs[i] for i in wanted))[1](list(cotangents))
+            return jax.vjp(at, *(inputs[i] for i in active_ins))[1](list(cotangents))
         except (NotImplementedError, ValueError) as error:
             raise _explained(op, error) from error
 
     name = f"{op.name}_pullback"
-    key = (op, wanted, present)
+    key = (op, active_ins, active_outs)
     return (PythonOp if runs_python(op) else Op)(name, pull, key=key)
 
 
-def _restricted(op: Op, inputs: Sequence[Any], wanted: Sequence[int], present: Sequence[int]) -> Any:
-    """`op` as a function of its `wanted` inputs, giving its `present` outputs."""
+def _restricted(op: Op, inputs: Sequence[Any], active_ins: Sequence[int], active_outs: Sequence[int]) -> Any:
+    """`op` as a function of its active inputs, giving its active outputs."""
     fn = differentiable(op)
 
     def at(*xs: Any) -> list[Any]:
         full = list(inputs)
-        for i, x in zip(wanted, xs, strict=True):
+        for i, x in zip(active_ins, xs, strict=True):
             full[i] = x
         outputs = jax.tree.leaves(fn(*full))
-        return [outputs[j] for j in present]
+        return [outputs[j] for j in active_outs]
 
     return at
 
@@ -149,23 +150,23 @@ def push(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> li
         if slot is not None and x is not None:
             add(slot, x)
     for step in program.steps:
-        wanted = tuple(i for i in step.wanted if step.ins[i] in tangent)
-        if not wanted:
+        active_ins = tuple(i for i in step.active_ins if step.ins[i] in tangent)
+        if not active_ins:
             continue
-        pushed = [tangent[step.ins[i]] for i in wanted]
+        pushed = [tangent[step.ins[i]] for i in active_ins]
         if step.op.pull is not None:
-            out = _push_own(step, values, dict(zip(wanted, pushed, strict=True)))
+            out = _push_own(step, values, dict(zip(active_ins, pushed, strict=True)))
         else:
             inputs = [values[slot] for slot in step.ins]
-            out = recorder.run(pushforward(step.op, wanted, step.present), (*inputs, *pushed))
-        for j, x in zip(step.present, out, strict=True):
+            out = recorder.run(pushforward(step.op, active_ins, step.active_outs), (*inputs, *pushed))
+        for j, x in zip(step.active_outs, out, strict=True):
             if x is not None:
                 add(step.outs[j], x)
     return [None if slot is None else tangent.get(slot) for slot in program.targets]
 
 
 def _push_own(step: Step, values: Sequence[Any], tangents: dict[int, Any]) -> list[Any]:
-    """The tangents of `present` outputs, from those of inputs, where all that is known is the user's pullback.
+    """The tangents of active outputs, from those of inputs, where all that is known is the user's pullback.
 
     It is linear: recorded while it runs on some cotangents or others, its own pullback is its transpose, the pushforward.
     """
@@ -176,20 +177,20 @@ def _push_own(step: Step, values: Sequence[Any], tangents: dict[int, Any]) -> li
         recording.watch(x)
     back = recorder.also(recording, step.op.pull, cotangents)
     reached = [i for i in tangents if back[i] is not None]
-    program, read = extract(recording, [back[i] for i in reached], cotangents)
-    out = sweep(program, read, [tangents[i] for i in reached])
-    return [out[j] for j in step.present]
+    query = Query(recording, [back[i] for i in reached], cotangents)
+    out = sweep(*query.program(), [tangents[i] for i in reached])
+    return [out[j] for j in step.active_outs]
 
 
 @_cached_by_op
-def pushforward(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op:
-    """The operation (inputs of `op`, tangents of its `wanted` inputs) -> tangents of its `present` outputs."""
+def pushforward(op: Op, active_ins: tuple[int, ...], active_outs: tuple[int, ...]) -> Op:
+    """The operation (inputs of `op`, tangents of its active inputs) -> tangents of its active outputs."""
 
     def forward(*inputs_and_tangents: Any) -> list[Any]:
-        split = len(inputs_and_tangents) - len(wanted)
+        split = len(inputs_and_tangents) - len(active_ins)
         inputs, tangents = inputs_and_tangents[:split], inputs_and_tangents[split:]
-        at = _restricted(op, inputs, wanted, present)
-        primals = [inputs[i] for i in wanted]
+        at = _restricted(op, inputs, active_ins, active_outs)
+        primals = [inputs[i] for i in active_ins]
         try:
             if _pulls_only(at, primals):
                 # The pullback of a custom_vjp is all that is known; it is linear, and its transpose is the pushforward.
@@ -200,7 +201,7 @@ def pushforward(op: Op, wanted: tuple[int, ...], present: tuple[int, ...]) -> Op
             raise _explained(op, error) from error
 
     name = f"{op.name}_pushforward"
-    key = ("push", op, wanted, present)
+    key = ("push", op, active_ins, active_outs)
     return (PythonOp if runs_python(op) else Op)(name, forward, key=key)
 
 
@@ -219,9 +220,9 @@ def evaluate(program: Program, values: Sequence[Any], sources: Sequence[Any]) ->
     given = {slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None}
     env.update(given)
     for step in program.steps:
-        ins = [env[slot] if i in step.wanted else values[slot] for i, slot in enumerate(step.ins)]
+        ins = [env[slot] if i in step.active_ins else values[slot] for i, slot in enumerate(step.ins)]
         outputs = jax.tree.leaves(step.op.fn(*ins))
-        for j in step.present:
+        for j in step.active_outs:
             slot, x = step.outs[j], outputs[j]
             if slot in given:
                 # An intermediate that is itself a source: it moves with what it is computed from, and by itself.

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from ..core import recorder
 from ..core._jax import eval_jaxpr
 from ..core.op import Op, PullbackOp
-from ..core.program import extract, is_inexact
+from ..core.program import is_inexact
+from ..core.query import Query
 from ..core.recording import Recording
 from ..core.schedule import pull_back
 from ..values import nest, reading
@@ -272,8 +273,7 @@ def recompute_grad(f: Callable) -> Callable:
             for x in fresh:
                 recording.watch(x)
             targets = recorder.also(recording, again, *fresh)
-            program, read = extract(recording, targets, fresh)
-            return [None] * len(flat) + pull_back(program, read, cotangents)
+            return [None] * len(flat) + pull_back(*Query(recording, targets, fresh).program(), cotangents)
 
         name = getattr(f, "__name__", "recompute_grad")
         if recorder.eager():  # as Python, once more

@@ -16,7 +16,7 @@ import jax
 
 from ..core import recorder
 from ..core._jax import Tracer
-from ..core.program import carrying, leading, list_entries
+from ..core.query import Query
 from ..core.recording import Recording
 from ..core.where import Line, line_of
 from ..values.shown import number_text
@@ -121,12 +121,10 @@ class Drawing:
         return f"<Drawing of a tape, {width:.1f} by {height:.1f} inches: a notebook shows it, .savefig(file) writes it>"
 
 
-def draw(
-    recording: Recording, names: Names, targets: Sequence[Any], sources: Sequence[Any], accessed: Sequence[Any]
-) -> Drawing:
-    """The picture of what leads to `targets` (of all, where there are none); `sources` are marked."""
+def draw(names: Names, query: Query) -> Drawing:
+    """The picture of what leads to the query's targets (of all, where there are none); its sources are marked."""
     with recorder.outside():
-        nodes = graph(recording, names, targets, sources, accessed)
+        nodes = graph(names, query)
     layers = arrange(nodes)
     try:
         import matplotlib
@@ -140,13 +138,16 @@ def draw(
 # ---- the graph ------------------------------------------------------------------------------------------------------
 
 
-def graph(
-    recording: Recording, names: Names, targets: Sequence[Any], sources: Sequence[Any], accessed: Sequence[Any]
-) -> list[Node]:
+def graph(names: Names, query: Query) -> list[Node]:
     """The nodes, joined by their edges, in the order in which they ran."""
+    recording, targets, sources = query.recording, query.targets, query.arrays
     entries = recording.entries
     shown = ancestors(entries, targets)[0] if targets else list(range(len(entries)))
-    wanted = _gradient_edges(recording, targets, sources, accessed)
+    # the entries that gradient passes, and the inputs by which it does
+    if targets:
+        active = {position: active_ins for position, active_ins, _ in query.relevant()[0]}
+    else:
+        active = {link.position: link.active_ins for link in query.active()}
     source_ids, target_ids = {id(x) for x in sources}, {id(x) for x in targets}
     nodes: list[Node] = []
     maker: dict[int, Node] = {}
@@ -162,13 +163,13 @@ def graph(
         return maker[id(x)]
 
     for group in _groups(recording, shown):
-        node = _operation(recording, names, group, any(i in wanted for i in group))
+        node = _operation(recording, names, group, any(i in active for i in group))
         inside = {id(x) for position in group for x in entries[position].outputs}
         for position in group:
             for i, x in enumerate(entries[position].inputs):
                 if not isinstance(x, jax.Array) or id(x) in inside or _is_number(x, names):
                     continue
-                tail, carries = leaf(x), i in wanted.get(position, ())
+                tail, carries = leaf(x), i in active.get(position, ())
                 if (id(tail), id(node), id(x)) not in joined:
                     joined.add((id(tail), id(node), id(x)))
                     edge = Edge(tail, node, _shape(x), carries)
@@ -183,16 +184,6 @@ def graph(
         if id(x) not in maker:
             leaf(x)
     return nodes
-
-
-def _gradient_edges(
-    recording: Recording, targets: Sequence[Any], sources: Sequence[Any], accessed: Sequence[Any]
-) -> dict[int, tuple[int, ...]]:
-    """The entries that gradient passes, and the inputs by which it does."""
-    listing, _ = list_entries(recording, targets, sources, accessed)
-    if targets:
-        return {position: wanted for position, wanted, _ in leading(listing, recording.entries)[0]}
-    return {link.position: link.wanted for link in carrying(listing, recording.entries)}
 
 
 def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import html
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -18,13 +18,14 @@ import numpy as np
 
 from ..core import jaxprs, recorder
 from ..core._jax import Literal
-from ..core.program import carrying, equation_links, is_inexact, leading, list_entries
+from ..core.program import equation_links, is_inexact
+from ..core.query import Query, Source
 from ..core.recording import Entry, Recording, type_of
 from ..core.where import Line, line_of, serves
-from ..tape import GradientTape, _accessed, _no_source, _no_target, _source_arrays
+from ..tape import GradientTape
 from ..values import nest, staging
 from ..values.shown import GREEN, RED, bold, faint, number_text, page
-from ..values.structures import Leaf, Structure, _is_container, is_variable
+from ..values.structures import Leaf, Structure, _is_container, is_variable, sources_of, targets_of
 from ..values.tensor import Variable
 from .flow import Assignment, Text, root
 from .listing import Names, ancestors, carrying_positions
@@ -133,8 +134,8 @@ def explain(
     tape: GradientTape, target: Any, sources: Any, spaces: Sequence[dict], places: Sequence[Any]
 ) -> Explanation:
     """What `GradientTape.explain` returns; `spaces` are the user's variables, `places` where his code is that asks."""
-    ends, starts = _leaves(target, _no_target), _leaves(sources, _no_source)
-    recording = None if tape._recording is None else recorder.present(tape._recording)
+    ends, starts = _leaves(target, targets_of), _leaves(sources, sources_of)
+    recording = None if tape._recording is None else recorder.continuation_of(tape._recording)
     if recording is None:
         names = Names(Recording(), spaces)
         reason = _no_recording(tape)
@@ -146,14 +147,14 @@ def explain(
         return Explanation(reports, _ends_name(ends, case.names))
 
 
-def _leaves(structure: Any, refuse: Any) -> list[Leaf]:
+def _leaves(structure: Any, taken_apart: Callable[[Any], Structure]) -> list[Leaf]:
     """The leaves of a structure. What `gradient` refuses, a number of Python's or NumPy's, is one too: that is explained."""
     found: list[Leaf] = []
     for item in nest.taken_apart(structure, _is_container):
         if isinstance(item, _NUMBERS):
             found.append(Leaf(item, item, type(item)))
         else:
-            found += Structure(item, refuse).leaves
+            found += taken_apart(item).leaves
     return found
 
 
@@ -219,10 +220,10 @@ class _Case:
         if _is_number(source):
             return SourceReport(name, source.value, False, (), (self._number("source", source.value, []),))
         targets = [leaf.array for leaf in ends]
-        arrays, _ = _source_arrays(self.recording, [source])
-        accessed = _accessed(self.recording, [source])
-        numbered, _ = list_entries(self.recording, targets, arrays, accessed)
-        found, needed = leading(numbered, self.entries)
+        sought = source.source(self.recording)
+        query = Query(self.recording, targets, [sought])
+        arrays, numbered, accessed = query.arrays, query.numbered, [sought.array] if sought.watched else []
+        found, needed = query.relevant()
         used = {x for position, _, _ in found for x in numbered.entries[position][1]}.union(numbered.targets)
         if numbers := [self._number("target", leaf.value, arrays) for leaf in ends if _is_number(leaf)]:
             return SourceReport(name, source.value, False, (), tuple(numbers))
@@ -605,9 +606,9 @@ class _Case:
 
     def _cut_by_operations(self, target: Any, arrays: Sequence[Any], everything: set[int]) -> list[Reason]:
         """The operations that depend on a source and let no gradient through, on the way to the target."""
-        listing, _ = list_entries(self.recording, [target], arrays, arrays)
+        query = Query(self.recording, [target], [Source(x, watched=True) for x in arrays])
         live = {id(x) for x in arrays}
-        for link in carrying(listing, self.entries):
+        for link in query.active():
             live.update(id(self.entries[link.position].outputs[j]) for j in link.linked)
         if id(target) in live or not is_inexact(target) and self._maker_is_live(target, live):
             return []

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..core import jaxprs, recorder
 from ..core._jax import Tracer
-from ..core.program import carrying, list_entries
+from ..core.query import Query, Source
 from ..core.recording import Entry, Recording, type_of
 from ..core.where import Line, line_of, serves
 from ..values.shown import ORANGE, bold, faint, number_text, page, table_html
@@ -369,22 +369,22 @@ class Table:
         )
 
 
-def watching(recording: Recording, names: Names) -> tuple[list[Any], list[Any]]:
-    """What the tape watches, and the arrays of other libraries' variables among it: of those that it has used."""
+def watching(recording: Recording, names: Names) -> list[Source]:
+    """What the tape watches: also the arrays of other libraries' variables, of those that it has used."""
     accessed: list[Any] = []
     if recording.watch_accessed:
         trainable = [v for v in names.variables if getattr(v, "trainable", True)]
         used = {id(x) for entry in recording.entries for x in entry.inputs} if trainable else set()
         arrays = [leaf.array for leaf in map(leaf_of_quietly, trainable) if leaf is not None]
         accessed = [x for x in arrays if id(x) in used]
-    return [*(x for x, _ in recording.watched.values()), *accessed], accessed
+    return [*(Source(x) for x, _ in recording.watched.values()), *(Source(x, watched=True) for x in accessed)]
 
 
 def carrying_positions(recording: Recording, names: Names) -> set[int]:
     """The entries through which gradient reaches what the tape watches."""
-    listing, _ = list_entries(recording, (), *watching(recording, names))
+    query = Query(recording, (), watching(recording, names))
     with recorder.outside():
-        return {link.position for link in carrying(listing, recording.entries)}
+        return {link.position for link in query.active()}
 
 
 def heading(tape: Any, recording: Recording | None, names: Names | None = None) -> str:
@@ -399,7 +399,7 @@ def heading(tape: Any, recording: Recording | None, names: Names | None = None) 
     count = len(recording.entries)
     text = f"{kind}{', recording' if tape._active is not None else ''}: {count} operation{'' if count == 1 else 's'}"
     if names is not None:
-        watched = list(dict.fromkeys(map(names.of, watching(recording, names)[0])))
+        watched = list(dict.fromkeys(names.of(source.array) for source in watching(recording, names)))
         if watched:
             text += f"; watching {', '.join(watched[:8])}" + (
                 f" and {len(watched) - 8} more" if len(watched) > 8 else ""

@@ -141,15 +141,16 @@ class _FunctionPrinter:
         given = self._unpack()
         for step in self.program.steps:
             args = [
-                self.env[slot] if i in step.wanted else self._constant(self.values[slot])
+                self.env[slot] if i in step.active_ins else self._constant(self.values[slot])
                 for i, slot in enumerate(step.ins)
             ]
             inputs = [self.values[slot] for slot in step.ins]
             outs = [
-                self._new(slot, f"t{len(self.lines)}") if j in step.present else "_" for j, slot in enumerate(step.outs)
+                self._new(slot, f"t{len(self.lines)}") if j in step.active_outs else "_"
+                for j, slot in enumerate(step.outs)
             ]
-            self.lines += self.code.operation(step.op, inputs, args, outs, step.wanted)
-            for j in step.present:
+            self.lines += self.code.operation(step.op, inputs, args, outs, step.active_ins)
+            for j in step.active_outs:
                 slot, name = step.outs[j], outs[j]
                 if slot in given:  # an intermediate that is itself a source: it also moves by itself
                     moved = self.scope.new(name)

@@ -18,13 +18,13 @@ import numpy as np
 from ..core import recorder
 from ..core import sweep as derivatives
 from ..core._jax import Tracer
-from ..core.program import extract, leading, list_entries
+from ..core.query import Query
 from ..core.recording import Entry, type_of
 from ..core.where import Line, line_of
-from ..tape import GradientTape, _accessed, _cotangents, _no_source, _source_arrays, _targets
+from ..tape import GradientTape, cotangents_of
 from ..values.errors import NonFiniteError
 from ..values.shown import bold, faint, page, small_html, table_html, value_text
-from ..values.structures import Structure, conjugate
+from ..values.structures import conjugate, sources_of, targets_of
 from . import listing
 from .listing import Names
 
@@ -74,16 +74,14 @@ class Backward:
 
     def __init__(self, tape: GradientTape, target: Any, sources: Any, output_gradients: Any, spaces: Sequence[dict]):
         recording = tape._usable()
-        targets, self._structure = _targets(target), Structure(sources, _no_source)
-        arrays, self._owner = _source_arrays(recording, self._structure.leaves)
-        accessed = _accessed(recording, self._structure.leaves)
+        targets, self._structure = targets_of(target).leaves, sources_of(sources)
         ends = [leaf.array for leaf in targets]
-        numbered, _ = list_entries(recording, ends, arrays, accessed)
-        found, _ = leading(numbered, recording.entries)
-        self._entries = [(position, recording.entries[position]) for position, _, _ in found]
-        self._program, self._values = extract(recording, ends, arrays, accessed)
+        query = Query(recording, ends, [leaf.source(recording) for leaf in self._structure.leaves])
+        self._owner = query.owners
+        self._entries = [(position, recording.entries[position]) for position, _, _ in query.relevant()[0]]
+        self._program, self._values = query.program()
         with recorder.outside():
-            self._seeds = [conjugate(x) for x in _cotangents(targets, target, output_gradients)]
+            self._seeds = [conjugate(x) for x in cotangents_of(targets, target, output_gradients)]
         self._names = Names(recording, spaces)
         self._of = self._names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
         self.recording = recording
@@ -103,8 +101,8 @@ class Backward:
                 except StopIteration:
                     return
             step, (number, entry) = self._program.steps[at], self._entries[at]
-            incoming = [(entry.outputs[j], ct[step.outs[j]]) for j in step.present if step.outs[j] in ct]
-            outgoing = [(entry.inputs[i], x) for i, x in zip(step.wanted, back, strict=True) if x is not None]
+            incoming = [(entry.outputs[j], ct[step.outs[j]]) for j in step.active_outs if step.outs[j] in ct]
+            outgoing = [(entry.inputs[i], x) for i, x in zip(step.active_ins, back, strict=True) if x is not None]
             yield BackwardStep(number, entry, self._of, self._named(incoming), self._named(outgoing))
 
     def _named(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[str, Any], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from operator import is_
 from typing import Any, NamedTuple
@@ -11,6 +12,8 @@ import jax.numpy as jnp
 
 from ..core import recorder
 from ..core._jax import Tracer
+from ..core.query import Source
+from ..core.recording import Recording
 from . import nest, reading
 from .tensor import Tensor, Variable
 
@@ -21,6 +24,13 @@ class Leaf(NamedTuple):
     value: Any
     array: Any
     wrap: Callable[[Any], Any]
+
+    def source(self, recording: Recording) -> Source:
+        """What a derivative is taken with respect to. Other libraries' trainable variables are watched from the start."""
+        if not is_variable(self.value):
+            return Source(self.array)
+        foreign = not isinstance(self.value, Variable) and getattr(self.value, "trainable", True)
+        return Source(self.array, self.value, recording.watch_accessed and foreign)
 
 
 def is_variable(value: Any) -> bool:
@@ -138,3 +148,24 @@ class Structure:
             else:
                 tree, is_array = pytree
                 yield jax.tree.unflatten(tree, [next(results) if yes else None for yes in is_array])
+
+
+def targets_of(target: Any) -> Structure:
+    """The argument `target` taken apart.
+
+    Raises:
+      TypeError: it holds something that is neither a tensor, an array nor a variable.
+    """
+    return Structure(target, functools.partial(_no_tensor, "target"))
+
+
+def sources_of(sources: Any) -> Structure:
+    """The argument `sources` taken apart, as `targets_of` does it."""
+    return Structure(sources, functools.partial(_no_tensor, "sources"))
+
+
+def _no_tensor(argument: str, value: Any) -> Exception:
+    return TypeError(
+        f"Argument `{argument}` should be a Tensor, jax.Array or Variable, or a structure of them, but holds {value!r} of "
+        f"type {type(value).__name__!r}."
+    )

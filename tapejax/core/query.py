@@ -1,0 +1,159 @@
+"""What is asked of a recording: targets and sources in; the program between them and its recorded values out.
+
+`gradient`, `jacobian`, `as_function`, `explain`, `steps`, `draw` and the accumulator all begin here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from . import recorder
+from ._jax import current_trace, trace_context, under
+from .cache import Cache
+from .program import SCALARS, Link, NumberedRecording, Program, active_entries, kind_of, relevant_entries, slice_program
+from .recording import Recording
+from .rules import forget_on_registration
+
+
+class Source(NamedTuple):
+    """What a derivative is taken with respect to.
+
+    A `holder` holds one array after another, now `array`: whatever it held when it was read counts. A `watched` one was
+    watched before the recording began.
+    """
+
+    array: Any
+    holder: Any = None
+    watched: bool = False
+
+
+class Query:
+    """How the arrays `targets` depend on `sources`, in what was recorded.
+
+    A value counts if it is watched, or was computed from one that counts, at the time when it is used.
+
+    Args:
+      recording: what a tape has seen.
+      targets: arrays.
+      sources: arrays, or `Source`s.
+      include_nondifferentiable: whether what depends on the sources through integers, comparisons or `stop_gradient` counts
+        as well, which carries no gradient.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        targets: Sequence[Any],
+        sources: Sequence[Any],
+        *,
+        include_nondifferentiable: bool = False,
+    ):
+        self.recording = recording
+        self.targets = targets
+        self.include_nondifferentiable = include_nondifferentiable
+        self.arrays: list[Any] = []  # all that the sources held
+        self.owners: list[int] = []  # of each array the position of its source
+        self._watched: list[Any] = []
+        self._count = len(sources)
+        for position, given in enumerate(sources):
+            source = given if type(given) is Source else Source(given)
+            _, read = recording.variables.get(id(source.holder), (None, None))
+            now = source.array if source.holder is None else recording.origins.get(id(source.array), source.array)
+            held = list(read.values()) if read else [now]
+            self.arrays += held
+            self.owners += [position] * len(held)
+            if source.watched:
+                self._watched.append(now)
+
+    @functools.cached_property
+    def _numbered(self) -> tuple[NumberedRecording, list[Any]]:
+        numbers: dict[int, int] = {}
+        values: list[Any] = []
+
+        def number(x: Any) -> int:
+            key = id(x)
+            found = numbers.get(key)
+            if found is None or type(x) in SCALARS:  # the identity of a Python number means nothing
+                found = numbers[key] = len(values)
+                values.append(x)
+            return found
+
+        entries = tuple(
+            [
+                (
+                    op if op.staged is None else op.canonicalised(),
+                    tuple(map(number, inputs)),
+                    tuple(map(number, outputs)),
+                )
+                for op, inputs, outputs, _ in self.recording.entries
+            ]
+        )
+        ends, starts = tuple(map(number, self.targets)), tuple(map(number, self.arrays))
+        watched = [(0, number(x)) for x in self._watched]
+        watched += [(begin, numbers[key]) for key, (_, begin) in self.recording.watched.items() if key in numbers]
+        kinds = tuple(map(kind_of, values))
+        whole = self.include_nondifferentiable
+        return NumberedRecording(entries, kinds, tuple(watched), ends, starts, whole, trace_context()), values
+
+    @property
+    def numbered(self) -> NumberedRecording:
+        """The recording as data, with the targets and sources in it."""
+        return self._numbered[0]
+
+    def active(self) -> Iterator[Link]:
+        """The entries through which a source reaches a value, in order."""
+        return active_entries(self.numbered, self.recording.entries)
+
+    def relevant(self) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
+        """The entries that lead from a source to a target, see `relevant_entries`."""
+        return relevant_entries(self.numbered, self.recording.entries)
+
+    def program(self) -> tuple[Program, list[Any]]:
+        """The program from the sources' arrays to the targets, and the recorded value of every slot that is read."""
+        numbered, values = self._numbered
+        if any(
+            [op.eager for op, _, _ in numbered.entries]
+        ):  # such a call is itself only: keeping it would keep its arrays
+            program, read = slice_program(numbered, self.recording.entries)
+        else:
+            program, read = _programs.get(numbered, slice_program, numbered, self.recording.entries)
+        return program, [values[number] for number in read]
+
+    def derivative(self, take: Callable[[Program, list[Any]], Sequence[Any]]) -> list[Any]:
+        """What ``take(program, values)`` gives for each array, added up for each source; None where there is none.
+
+        Raises:
+          RuntimeError: a recorded value was deleted since.
+        """
+        program, values = self.program()
+        found: list[Any] = [None] * self._count
+        try:
+            taken = under(current_trace(), take, program, values)  # which restores it, whatever JAX was interrupted at
+        except (RuntimeError, ValueError) as error:
+            if "deleted" not in str(error):
+                raise
+            raise RuntimeError(_deleted(self.recording)) from error
+        for i, x in zip(self.owners, taken, strict=True):
+            if x is not None:
+                found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
+        return found
+
+
+_programs = Cache(512)
+forget_on_registration(_programs.clear)
+
+
+def _deleted(recording: Recording) -> str:
+    def gone(x: Any) -> bool:
+        return isinstance(x, jax.Array) and not isinstance(x, recorder.Tracer) and x.is_deleted()
+
+    users = [entry.op.name for entry in recording.entries if any(map(gone, entry.inputs))]
+    return (
+        f"a value that the tape recorded, for {', '.join(dict.fromkeys(users[:3])) or 'the target'}, was deleted since: most "
+        "likely it was donated to a jitted function (donate_argnums). Do not donate what a tape has recorded."
+    )
