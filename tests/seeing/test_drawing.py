@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
+from tapejax.core.query import Query
 from tapejax.seeing import drawing, listing
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -32,7 +33,7 @@ def texts(picture):
 def nodes_of(tape, targets, sources):
     recording = tape._recording
     names = listing.Names(recording, listing.namespaces())
-    return drawing.graph(recording, names, targets, sources, [])
+    return drawing.graph(names, Query(recording, targets, sources))
 
 
 def test_what_is_on_it():
