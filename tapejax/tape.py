@@ -601,7 +601,7 @@ class _NotRecording:
 
 
 def _log_missing(what: str, found: Sequence[Any]) -> None:
-    # TensorFlow's tape is silent, too, unless asked to be talkative; its optimizers warn.
+    # TensorFlow's tape says nothing either unless logging asks for it; its optimizers warn.
     if missing := [str(i) for i, x in enumerate(found) if x is None]:
         message = "GradientTape.%s is None for source %s of %d: tape.explain(target, sources) says why"
         logger.debug(message, what, ", ".join(missing), len(found))

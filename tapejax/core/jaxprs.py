@@ -501,7 +501,7 @@ def _rule_snapshot(params: dict[str, Any]) -> dict[str, Any]:
     def frozen(rule: _Rule, stand_in: dict[str, Any]) -> Any:
         programs: list[Any] = []
         stand_in |= rule.parameters(programs)
-        programs += map(canonical.snapshot, rule.programs)  # in which the rule may meet itself
+        programs += map(canonical.snapshot, rule.programs)  # in which the rule may occur again
         return stand_in
 
     try:

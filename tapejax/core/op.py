@@ -162,7 +162,7 @@ def _moves(devices: Sequence[Any], args: Sequence[Any]) -> bool:
 
 
 def _uncacheable(primitive: Any, params: dict[str, Any]) -> PythonOp:
-    # It will not be recognised when it comes again: to compile or keep anything for it would be in vain.
+    # It will not be recognised when it comes again: nothing is compiled or kept for it.
     fn = functools.partial(primitive.bind, **{name: snapshot(value) for name, value in params.items()})
     return PythonOp(params.get("name") or primitive.name, fn)
 

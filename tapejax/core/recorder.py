@@ -1,7 +1,7 @@
 """Two entrances onto one recording: interception of what JAX executes, and direct dispatch of known operations.
 
 Interception: while a tape is active the current trace of JAX is a `RecorderTrace`. Whatever JAX executes passes through it:
-the operation is handed on to the trace that was current before, so values stay what they would have been, and is then
+the operation is run under the trace that was current before, so values stay what they would have been, and is then
 recorded. Direct dispatch: `apply` runs a function on JAX's compiled fast path and records the same kind of entry.
 """
 
@@ -76,7 +76,7 @@ class _EagerRecordings(threading.local):
 
 
 class RecorderTrace(Trace):
-    """Hands every operation to `outer` and notes it on the active recordings."""
+    """Runs every operation under `outer` and notes it on the active recordings."""
 
     def __init__(self, outer: Any, recordings: Any):
         super().__init__()
@@ -260,7 +260,7 @@ class Activation:
     def stop(self, failed: bool = False) -> None:
         """Takes the recording off the active ones; the last one out restores JAX's trace.
 
-        Where the block has `failed`, whatever trace is current now was made in it, and is dead.
+        Where the block has `failed`, whatever trace is current now was made in it, and has ended.
         """
         active, trace = self._active, self._trace
         if self._recording not in active:

@@ -91,10 +91,10 @@ def _given_tensors(fn: Callable) -> Callable:
     return on_tensors
 
 
-def _speak(base: Any, *methods: str) -> None:
+def _return_tensors(base: Any, *methods: str) -> None:
     """Makes methods of a class, and of the classes derived from it now and later, answer user code in tensors."""
 
-    def speak(kind: type) -> None:
+    def wrap(kind: type) -> None:
         for name in methods:
             method = vars(kind).get(name)
             if isinstance(method, types.FunctionType) and not hasattr(method, "__answers__"):
@@ -106,13 +106,13 @@ def _speak(base: Any, *methods: str) -> None:
 
     def init_subclass(cls: Any, **kwargs: Any) -> None:
         own.__func__(cls, **kwargs) if own else super(base, cls).__init_subclass__(**kwargs)
-        speak(cls)
+        wrap(cls)
 
     base.__init_subclass__ = classmethod(init_subclass)
     pending = [base]
     while pending:
         kind = pending.pop()
-        speak(kind)
+        wrap(kind)
         pending += kind.__subclasses__()
 
 
@@ -138,7 +138,7 @@ def _answer_in_tensors(keras: types.ModuleType) -> None:
         (keras.constraints.Constraint, ("__call__",)),
         (keras.optimizers.schedules.LearningRateSchedule, ("__call__",)),
     ):
-        _speak(kind, *methods)
+        _return_tensors(kind, *methods)
 
 
 # ---- functional models ----------------------------------------------------------------------------------------------
@@ -338,12 +338,12 @@ def _fill(names: dict[str, Any]) -> _Mirror:
     real = _load()
     libraries.install()
     keras = sys.modules["keras"]
-    if not keras_adapter.speaking:
+    if not keras_adapter.returns_tensors:
         _answer_in_tensors(keras)
         _take_symbols(keras)
         _instead_of_tensorflow()
         _take_datasets()
-        keras_adapter.speaking = True
+        keras_adapter.returns_tensors = True
     mirror = _Mirror(NAME, real)
     for name, found in list(vars(real).items()):
         if isinstance(found, types.ModuleType) and not name.startswith("_") and found.__name__.startswith("keras."):

@@ -34,7 +34,7 @@ from ..values.tensor import Tensor, Variable, _creations
 HINT = "tape.explain(loss, variables) says why a gradient is None."
 
 # Whether user code is answered in tensors: once `tapejax.keras` is imported.
-speaking = False
+returns_tensors = False
 _INTERNAL = ("keras.", "tapejax.", "jax.")
 _PACKAGE = __name__.partition(".")[0]
 
@@ -85,7 +85,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
                 found = noted(variable)
         else:
             found = noted(variable)
-        return Tensor(found) if speaking and isinstance(found, jax.Array) and called_by_user(2) else found
+        return Tensor(found) if returns_tensors and isinstance(found, jax.Array) and called_by_user(2) else found
 
     def assign(variable: Any, new: Any) -> None:
         if getattr(variable, "_created", None) is None:
@@ -174,20 +174,20 @@ def _take_tensors(layer: Any, operation: Any, backend: Any) -> None:
     @functools.wraps(layer_call)
     def call_layer(self: Any, *args: Any, **kwargs: Any) -> Any:
         found = layer_call(self, *map(arrays_in, args), **_mapped(arrays_in, kwargs))
-        return answer(found, args, kwargs) if speaking and called_by_user(2) else found
+        return answer(found, args, kwargs) if returns_tensors and called_by_user(2) else found
 
     @functools.wraps(operation_call)
     def call_operation(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if speaking and _speaks_tensorflow(type(self).call):
+        if returns_tensors and _written_for_tensorflow(type(self).call):
             args, kwargs = tensors_in(args), tensors_in(kwargs)
         return arrays_in(operation_call(self, *args, **kwargs))
 
     def infer(fn: Callable, *args: Any, **kwargs: Any) -> Any:
-        speaks = speaking and _speaks_tensorflow(getattr(fn, "__func__", fn))
+        tensors = returns_tensors and _written_for_tensorflow(getattr(fn, "__func__", fn))
 
         @functools.wraps(fn)
         def on_arrays(*args: Any, **kwargs: Any) -> Any:
-            if speaks:
+            if tensors:
                 args, kwargs = tensors_in(args), tensors_in(kwargs)
             return arrays_in(fn(*args, **kwargs))
 
@@ -204,7 +204,7 @@ def _take_tensors(layer: Any, operation: Any, backend: Any) -> None:
 _spelled: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
-def _speaks_tensorflow(function: Any) -> bool:
+def _written_for_tensorflow(function: Any) -> bool:
     """Whether `function` is written in TensorFlow's spelling: its module has tapejax (as ``tf``) or a part of it by name."""
     code = getattr(function, "__code__", None)
     if code is None or function.__module__.startswith(_INTERNAL):

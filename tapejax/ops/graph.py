@@ -206,7 +206,7 @@ def set_loop_options(
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
-    """Nothing: there is no AutoGraph that could speak."""
+    """Nothing: there is no AutoGraph whose messages it could set."""
 
 
 def trace(*args: Any) -> None:

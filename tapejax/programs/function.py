@@ -297,7 +297,7 @@ class Program:
         except jax.errors.ConcretizationTypeError as error:
             raise _not_allowed(function.name, error) from error
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
-        self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive in vain
+        self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive for nothing
         # The key of this program knows them by identity.
         self.given = [x for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable) if is_variable(x)]
         specs = iter([_spec(x) for x in inputs])
