@@ -24,8 +24,8 @@ CACHED_SWEEPS = 256
 COMPILE_AT_MOST = 128
 # Compiling a program whole costs about as much as compiling this share of its steps one by one (docs/speed.md).
 WHOLE_PER_STEP = 1 / 4
-# For every so many programs that were compiled whole and never used again, the next must have come back once more: a loop of ever new
-# lengths is not worth a compile for each.
+# For every so many programs that were compiled whole and never used again, the next must have come back once more: a loop of
+# ever new lengths is not worth a compile for each.
 COMPILES_PER_PENALTY = 8
 CACHED_PROGRAMS = 4096
 
