@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax._src import callback, config, core, custom_derivatives, linear_util, stages
+from jax._src import callback, config, core, custom_derivatives, linear_util, named_sharding, stages
 from jax._src.interpreters import ad, mlir, partial_eval
-from jax._src.named_sharding import UNSPECIFIED  # noqa: F401  # what a jit has where no sharding is asked for
+
+from .types import Function, TraceLike, Value
 
 Jaxpr: Any = core.Jaxpr
 ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", core.Jaxpr)  # one and the same from JAX 0.11 on
@@ -29,11 +30,13 @@ HOST_EFFECTS: Any = (callback.IOEffect, callback.OrderedIOEffect)  # of what cal
 eval_jaxpr = core.eval_jaxpr
 jaxpr_as_fun = core.jaxpr_as_fun
 wrap_init = linear_util.wrap_init
+UNSPECIFIED: Any = named_sharding.UNSPECIFIED  # what a jit has where no sharding is asked for
+ShapeDtypeStruct: Any = jax.ShapeDtypeStruct  # public, but without types
 # All settings that decide what tracing a function gives, as one hashable value: part of the key of JAX's own caches.
 trace_context = config.trace_context
 
 
-def has_lowering(primitive: Any) -> bool:
+def has_lowering(primitive: Primitive) -> bool:
     """Whether `primitive` can be compiled, on one platform at least."""
     return primitive in mlir._lowerings or any(
         primitive in rules for rules in mlir._platform_specific_lowerings.values()
@@ -63,13 +66,13 @@ def current_trace() -> Any:
     return trace_reference.value
 
 
-def set_trace(trace: Any) -> None:
+def set_trace(trace: TraceLike) -> None:
     """Makes `trace` the one that JAX hands operations to, until further notice."""
     set_trace_reference(trace)
     set_trace_key(trace._weakref)
 
 
-def under(trace: Any, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+def under(trace: TraceLike, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)`` with `trace` as the one that JAX hands operations to."""
     before = current_trace()
     try:
@@ -87,7 +90,7 @@ class set_current_trace:
 
     __slots__ = ("_before", "_trace")
 
-    def __init__(self, trace: Any):
+    def __init__(self, trace: TraceLike):
         self._trace = trace
 
     def __enter__(self) -> None:
@@ -157,17 +160,18 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     if _adapted:
         return
     _adapted = True
-    clean, perturbed, call = core.trace_state_clean, custom_derivatives._maybe_perturbed, stages.Compiled.__call__
+    clean, perturbed = core.trace_state_clean, custom_derivatives._maybe_perturbed
+    call: Function = stages.Compiled.__call__
 
     @functools.wraps(clean)
     def trace_state_clean() -> bool:
         trace = current_trace()
         if type(trace) is not kind or sys._getframe(1).f_globals.get("__name__") != _MESHES:
             return clean()
-        return under(trace.outer, clean)
+        return bool(under(trace.outer, clean))
 
     @functools.wraps(perturbed)
-    def maybe_perturbed(x: Any) -> bool:
+    def maybe_perturbed(x: Value) -> bool:
         concrete = isinstance(x, jax.Array) and not isinstance(x, core.Tracer)
         return (jax.numpy.issubdtype(x.dtype, jax.numpy.inexact) and recording()) if concrete else perturbed(x)
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+from .types import Function, Value
 
 
 class ShadowError(AssertionError):
@@ -17,10 +19,13 @@ class ShadowError(AssertionError):
 class Once(NamedTuple):
     """What was made, where it must not be kept: nothing could be recognised as equal to it, or it would keep arrays alive."""
 
-    value: Any
+    value: Value
 
 
-class Cache:
+V = TypeVar("V")
+
+
+class Cache(Generic[V]):
     """Things that were made, by key; of the least recently used ones, those beyond `size` are forgotten.
 
     Two dicts, of which the older is dropped when the younger is full: no lock, and nothing to keep in order at a hit.
@@ -33,30 +38,33 @@ class Cache:
 
     __slots__ = ("size", "compare", "_young", "_old")
 
-    def __init__(self, size: int, compare: Callable[[Any, Any, Any], Any] | None = None):
+    def __init__(self, size: int, compare: Callable[[Any, V, V], V] | None = None):
         self.size = size
         self.compare = compare or _require_equal
-        self._young: dict[Hashable, Any] = {}
-        self._old: dict[Hashable, Any] = {}
+        self._young: dict[Hashable, V] = {}
+        self._old: dict[Hashable, V] = {}
 
-    def get(self, key: Hashable, make: Callable[..., Any], *args: Any) -> Any:
+    def get(self, key: Hashable, make: Callable[..., V | Once], *args: Any) -> V:
         """What is kept under `key`; where there is nothing, ``make(*args)``, which is kept unless it is `Once`."""
         found = self._young.get(key)
         if found is None:
             found = self._old.get(key)
-            if found is None and type(found := make(*args)) is Once:
-                return found.value
+            if found is None:
+                made = make(*args)
+                if isinstance(made, Once):
+                    return cast("V", made.value)
+                found = made
             found = self._keep(key, found)
         return found
 
-    def _shadowed_get(self, key: Hashable, make: Callable[..., Any], *args: Any) -> Any:
+    def _shadowed_get(self, key: Hashable, make: Callable[..., V | Once], *args: Any) -> V:
         known = self._young.get(key) or self._old.get(key)
         if known is None or _comparing.now:
             return _plain_get(self, key, make, *args)
         fresh = make(*args)
-        return self.compare(key, known, fresh.value if type(fresh) is Once else fresh)
+        return self.compare(key, known, fresh.value if isinstance(fresh, Once) else fresh)
 
-    def _keep(self, key: Hashable, value: Any) -> Any:
+    def _keep(self, key: Hashable, value: V) -> V:
         young = self._young
         if 2 * len(young) >= self.size:
             self._old, self._young = young, (young := {})
@@ -91,7 +99,7 @@ class _Comparing(threading.local):
 _comparing = _Comparing()
 
 
-def comparing(function: Callable, *args: Any) -> Any:
+def comparing(function: Function, *args: Any) -> Any:
     """``function(*args)``, which compares: what it looks up itself is not compared again."""
     before, _comparing.now = _comparing.now, True
     try:

@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from ._jax import ClosedJaxpr, Jaxpr, Literal
+from .types import Atom, Equation, JaxProgram, Params, Primitive
 
 # Larger arrays are not compared byte by byte each time: what holds one has no key.
 MOST_BYTES = 4096
@@ -92,7 +93,7 @@ _complex_bits = struct.Struct("<dd").pack
 _BOOLS = ((bool, False), (bool, True))
 
 
-def _itself(value: Any) -> Hashable:
+def _itself(value: Hashable) -> Hashable:
     return value
 
 
@@ -124,7 +125,7 @@ def _sequence(value: Sequence[Any]) -> Hashable:
     return type(value), *[exact(x) for x in value]
 
 
-def _frozenset(value: frozenset) -> Hashable:
+def _frozenset(value: frozenset[Any]) -> Hashable:
     return type(value), frozenset(map(exact, value))
 
 
@@ -136,7 +137,7 @@ def _slice(value: slice) -> Hashable:
     return slice, exact(value.start), exact(value.stop), exact(value.step)
 
 
-def _partial(value: functools.partial) -> Hashable:
+def _partial(value: functools.partial[Any]) -> Hashable:
     return type(value), exact(value.func), exact(value.args), _mapping(value.keywords)
 
 
@@ -216,7 +217,7 @@ def _handler(kind: Any) -> Callable[[Any], Hashable]:
 parameter_rules: dict[str, Callable[[dict[str, Any]], dict[str, Hashable]]] = {}
 
 
-def structure(jaxpr: Any) -> Hashable:
+def structure(jaxpr: JaxProgram) -> Hashable:
     """The key of one of JAX's programs: its operations, their parameters, context and types; variables by number.
 
     Raises:
@@ -224,7 +225,7 @@ def structure(jaxpr: Any) -> Hashable:
     """
     number: dict[Any, int] = {}
 
-    def atom(a: Any) -> Hashable:
+    def atom(a: Atom) -> Hashable:
         return ("literal", a.aval, exact(a.val)) if isinstance(a, Literal) else number.setdefault(a, len(number))
 
     inner = open_jaxpr(jaxpr)
@@ -248,14 +249,14 @@ def structure(jaxpr: Any) -> Hashable:
     )
 
 
-def parameters(primitive: Any, params: dict[str, Any]) -> tuple[tuple[str, Hashable], ...]:
+def parameters(primitive: Primitive, params: Params) -> tuple[tuple[str, Hashable], ...]:
     """The key of a primitive's parameters."""
     rule = parameter_rules.get(primitive.name)
     special = rule(params) if rule else {}
     return tuple([(name, special[name] if name in special else exact(params[name])) for name in sorted(params)])
 
 
-def open_jaxpr(jaxpr: Any) -> Any:
+def open_jaxpr(jaxpr: JaxProgram) -> Any:
     """The program itself, without its constants."""
     return jaxpr.jaxpr if hasattr(jaxpr, "jaxpr") else jaxpr
 
@@ -286,7 +287,7 @@ def snapshot(value: Any) -> Any:
 parameter_snapshots: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
-def _snapshot_jaxpr(jaxpr: Any) -> Any:
+def _snapshot_jaxpr(jaxpr: JaxProgram) -> Any:
     inner, consts = open_jaxpr(jaxpr), getattr(jaxpr, "consts", ())
     fresh = {
         "eqns": [_snapshot_equation(eqn) for eqn in inner.eqns],
@@ -304,7 +305,7 @@ def _all_same(xs: Iterable[Any], ys: Iterable[Any]) -> bool:
     return all(x is y for x, y in zip(xs, ys, strict=True))
 
 
-def _snapshot_equation(eqn: Any) -> Any:
+def _snapshot_equation(eqn: Equation) -> Any:
     invars = [_snapshot_atom(v) for v in eqn.invars]
     rule = parameter_snapshots.get(eqn.primitive.name)
     params = {name: snapshot(x) for name, x in eqn.params.items()} | (rule(eqn.params) if rule else {})
@@ -313,7 +314,7 @@ def _snapshot_equation(eqn: Any) -> Any:
     return eqn.replace(invars=invars, params=params)
 
 
-def _snapshot_atom(atom: Any) -> Any:
+def _snapshot_atom(atom: Atom) -> Any:
     if isinstance(atom, Literal) and (val := snapshot(atom.val)) is not atom.val:
         return Literal(val, atom.aval)
     return atom

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from . import recorder
+from ._jax import ShapeDtypeStruct
 from .program import Program, is_inexact
 from .rules import runs_python
 from .schedule import COMPILE_AT_MOST, compiled
 from .sweep import push, sweep
+from .types import Value, Values
 
 # Columns (or rows) of a Jacobian are computed together as far as what they need fits into this, or into half the result.
 CHUNK_BYTES = 2 << 20
 
 
-def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -> list[Any]:
+def jacobian(program: Program, values: Values, mode: str | None = None) -> list[Any]:
     """For each source the derivative of every element of the one target: an array of shape ``target.shape + source.shape``.
 
     Reverse mode (as `jax.jacrev`: the pullback under `vmap`) takes a pass for each element of the target, forward mode
@@ -42,29 +43,29 @@ def jacobian(program: Program, values: Sequence[Any], mode: str | None = None) -
             found = _run_rows("jacobian", program, values, rows[other])
         except Exception:
             raise error from None
-    return list(found)
+    return found
 
 
-def batch_jacobian(program: Program, values: Sequence[Any]) -> list[Any]:
+def batch_jacobian(program: Program, values: Values) -> list[Any]:
     """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
     if _target(program, values) is None:
         return [None] * len(program.sources)
-    return list(_run_rows("batch_jacobian", program, values, _batch_rows))
+    return _run_rows("batch_jacobian", program, values, _batch_rows)
 
 
-def _run_rows(name: str, program: Program, values: Sequence[Any], rows: Any) -> list[Any]:
+def _run_rows(name: str, program: Program, values: Values, rows: Any) -> list[Any]:
     if any([runs_python(step.op) for step in program.steps]) or len(program.steps) > COMPILE_AT_MOST * 8:
-        return rows(program, *values)
-    return recorder.run(compiled(name, rows, program), values)
+        return list(rows(program, *values))
+    return list(recorder.run(compiled(name, rows, program), values))
 
 
-def _target(program: Program, values: Sequence[Any]) -> Any:
+def _target(program: Program, values: Values) -> Any:
     """The value of a program's one target; None where it is not connected, or an integer."""
     (slot,) = program.targets
     return None if slot is None or not is_inexact(values[slot]) else values[slot]
 
 
-def _one_hot(index: Any, like: Any) -> Any:
+def _one_hot(index: Any, like: Value) -> Any:
     return jax.nn.one_hot(index, like.size, dtype=like.dtype).reshape(like.shape)
 
 
@@ -78,7 +79,7 @@ def _reverse_rows(program: Program, *values: Any) -> list[Any]:
     return [None if x is None else x.reshape(target.shape + x.shape[1:]) for x in found]
 
 
-def _source_bytes(program: Program, values: Sequence[Any]) -> int:
+def _source_bytes(program: Program, values: Values) -> int:
     return sum(values[slot].nbytes for slot in program.sources if slot is not None)
 
 
@@ -91,7 +92,7 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
             continue
         source = values[slot]
 
-        def column(index: Any, position: int = position, source: Any = source) -> Any:
+        def column(index: Any, position: int = position, source: Value = source) -> Any:
             tangents: list[Any] = [None] * len(program.sources)
             tangents[position] = _one_hot(index, source)
             (out,) = push(program, values, tangents)
@@ -104,7 +105,7 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
 
 def _batch_rows(program: Program, *values: Any) -> list[Any]:
     target = _target(program, values)
-    outs = jax.ShapeDtypeStruct(target.shape[1:], target.dtype)
+    outs = ShapeDtypeStruct(target.shape[1:], target.dtype)
 
     def row(index: Any) -> list[Any]:
         return sweep(program, values, [jnp.broadcast_to(_one_hot(index, outs), target.shape)])
@@ -113,7 +114,7 @@ def _batch_rows(program: Program, *values: Any) -> list[Any]:
     return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in found]
 
 
-def _map_chunks(row: Any, count: int, program: Program, values: Sequence[Any], result_bytes: int, axis: int = 0) -> Any:
+def _map_chunks(row: Any, count: int, program: Program, values: Values, result_bytes: int, axis: int = 0) -> Any:
     """`row` of every index below `count`, stacked: at once under `vmap`, or chunk after chunk where memory asks for it."""
     carried = {step.ins[i] for step in program.steps for i in step.active_ins}
     each = max(1, sum(values[slot].nbytes for slot in carried))

@@ -21,10 +21,22 @@ import jax
 import numpy as np
 
 from . import cache, canonical, shadow
-from ._jax import HOST_EFFECTS, UNSPECIFIED, ClosedJaxpr, Literal, eval_jaxpr, has_lowering, trace_context, wrap_init
+from ._jax import (
+    HOST_EFFECTS,
+    UNSPECIFIED,
+    ClosedJaxpr,
+    Literal,
+    ShapeDtypeStruct,
+    eval_jaxpr,
+    has_lowering,
+    trace_context,
+    wrap_init,
+)
 from .cache import Cache
 from .canonical import JAXPR_TYPES as _JAXPR_TYPES
-from .canonical import Identity, UncacheableError, open_jaxpr
+from .canonical import Identity, UncacheableError
+from .canonical import open_jaxpr as open_jaxpr  # used with the rest of this module
+from .types import Atom, Equation, Function, JaxProgram, Params, Primitive, Subfun, Value, Values
 
 CACHED_STRUCTURES = 4096
 
@@ -34,28 +46,28 @@ RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk
 _EVALUATED = frozenset(("checkpoint", "remat2", *RULES))
 
 
-def consts_of(jaxpr: Any) -> Sequence[Any]:
+def consts_of(jaxpr: JaxProgram) -> Sequence[Any]:
     return getattr(jaxpr, "consts", ())
 
 
-def jaxprs_in(params: dict[str, Any]) -> Iterator[Any]:
+def jaxprs_in(params: Params) -> Iterator[Any]:
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, _JAXPR_TYPES):
                 yield item
 
 
-def among(params: dict[str, Any]) -> bool:
+def among(params: Params) -> bool:
     """Whether any of a primitive's parameters is a jaxpr or a tuple of them."""
     return next(jaxprs_in(params), None) is not None
 
 
-def asks_host(jaxpr: Any) -> bool:
+def asks_host(jaxpr: JaxProgram) -> bool:
     """Whether running `jaxpr` calls Python with ``io_callback``, which may give something else each time."""
     return any(isinstance(effect, HOST_EFFECTS) for effect in jaxpr.effects)
 
 
-def is_plain_jit(params: dict[str, Any]) -> bool:
+def is_plain_jit(params: Params) -> bool:
     """Whether a ``jit`` was asked for nothing but compilation: no donation, shardings, layouts or options."""
     asked = (*params["in_shardings"], *params["out_shardings"])
     return (
@@ -67,7 +79,7 @@ def is_plain_jit(params: dict[str, Any]) -> bool:
     )
 
 
-def forwarded_inputs(params: dict[str, Any]) -> dict[int, int]:
+def forwarded_inputs(params: Params) -> dict[int, int]:
     """Which outputs of a call are inputs returned unchanged, and which inputs these are; without the donated ones."""
     jaxpr = open_jaxpr(params["jaxpr"])
     position = {v: i for i, v in enumerate(jaxpr.invars)}
@@ -76,19 +88,19 @@ def forwarded_inputs(params: dict[str, Any]) -> dict[int, int]:
     return {j: i for j, i in found if i is not None and not donated[i]}
 
 
-def compiles(jaxpr: Any) -> bool:
+def compiles(jaxpr: JaxProgram) -> bool:
     """Whether XLA can compile what JAX would evaluate operation by operation: `jaxpr`, and rules and checkpoints in it."""
     return all(primitive_compiles(eqn.primitive, eqn.params) for eqn in open_jaxpr(jaxpr).eqns)
 
 
-def primitive_compiles(primitive: Any, params: dict[str, Any]) -> bool:
+def primitive_compiles(primitive: Primitive, params: Params) -> bool:
     """Whether XLA can compile a primitive: one that has nothing but a Python implementation runs on values alone."""
     if primitive.name in _EVALUATED:
         return all(map(compiles, jaxprs_in(params)))
     return has_lowering(primitive)
 
 
-def contains(jaxpr: Any, name: str) -> bool:
+def contains(jaxpr: JaxProgram, name: str) -> bool:
     """Whether a primitive of that name occurs in `jaxpr`, at any depth."""
     return any(
         eqn.primitive.name == name or any(contains(inner, name) for inner in jaxprs_in(eqn.params))
@@ -96,7 +108,7 @@ def contains(jaxpr: Any, name: str) -> bool:
     )
 
 
-def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
+def scan_counts(params: Params) -> tuple[int, int]:
     """How many operands of a ``scan`` are constants, and how many are carried."""
     if "ft_in" in params:  # from JAX 0.11 on the operands are described by a tree
         consts, carry, _ = params["ft_in"].unpack()
@@ -106,10 +118,10 @@ def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
 
 # ---- constants ------------------------------------------------------------------------------------------------------
 
-_constants: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+_constants: weakref.WeakKeyDictionary[JaxProgram, dict[int, Value]] = weakref.WeakKeyDictionary()
 
 
-def constants(jaxpr: Any) -> dict[int, Any]:
+def constants(jaxpr: JaxProgram) -> dict[int, Value]:
     """The arrays (or outer tracers) that `jaxpr` closes over, by the identity that they have there, at any depth.
 
     A NumPy array, which can change, is given as a copy of what it was when first seen, if it is where `lift` reaches it.
@@ -129,25 +141,25 @@ def constants(jaxpr: Any) -> dict[int, Any]:
         return found
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: Value) -> bool:
     return isinstance(value, jax.Array) or isinstance(value, np.ndarray) and value.ndim > 0
 
 
-def constants_of(params: dict[str, Any]) -> dict[int, Any]:
+def constants_of(params: Params) -> dict[int, Value]:
     """The arrays that the jaxprs among a primitive's parameters close over, see `constants`."""
-    found: dict[int, Any] = {}
+    found: dict[int, Value] = {}
     for inner in jaxprs_in(params):
         found |= constants(inner)
     return found
 
 
-def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], lifted: dict[int, Any]) -> list[Any]:
+def _evaluate(jaxpr: JaxProgram, consts: Sequence[Any], args: Values, lifted: dict[int, Value]) -> list[Any]:
     """Evaluates `jaxpr`, reading each constant found in `lifted` (by identity) from there, at any depth."""
     jaxpr_open = open_jaxpr(jaxpr)
     env: dict[Any, Any] = dict(zip(jaxpr_open.constvars, (lifted.get(id(c), c) for c in consts), strict=True))
     env.update(zip(jaxpr_open.invars, args, strict=True))
 
-    def read(atom: Any) -> Any:
+    def read(atom: Atom) -> Any:
         return lifted.get(id(atom.val), atom.val) if isinstance(atom, Literal) else env[atom]
 
     for eqn in jaxpr_open.eqns:
@@ -155,14 +167,14 @@ def _evaluate(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], lifted: di
     return [read(x) for x in jaxpr_open.outvars]
 
 
-def evaluate_equation(eqn: Any, args: Sequence[Any], lifted: dict[int, Any]) -> Sequence[Any]:
+def evaluate_equation(eqn: Equation, args: Values, lifted: dict[int, Value]) -> Sequence[Any]:
     """The results of one equation of a jaxpr, in the context in which it was traced."""
     with eqn.ctx.manager:
         out = _bind_lifted(eqn.primitive, eqn.params, args, lifted)
     return out if eqn.primitive.multiple_results else [out]
 
 
-def _bind_lifted(primitive: Any, params: dict[str, Any], args: Sequence[Any], lifted: dict[int, Any]) -> Any:
+def _bind_lifted(primitive: Primitive, params: Params, args: Values, lifted: dict[int, Value]) -> Any:
     arrays = constants_of(params)
     given = [lifted.get(key, x) for key, x in arrays.items()]
     if arrays and primitive.name in JIT and not is_plain_jit(params):
@@ -178,7 +190,7 @@ def _bind_lifted(primitive: Any, params: dict[str, Any], args: Sequence[Any], li
     return primitive.bind(*args, **primitive.get_bind_params(params))
 
 
-def without_closure(fn: Callable, name: str, positions: tuple[int, ...]) -> Callable:
+def without_closure(fn: Function, name: str, positions: tuple[int, ...]) -> Function:
     """`fn` without a derivative with respect to the inputs at `positions`, which it closes over: custom rules give none."""
     if not positions:
         return fn
@@ -190,10 +202,10 @@ def without_derivative(name: str) -> Callable[[Any], Any]:
     """The identity, for an array that an operation of that `name` closes over and cannot be differentiated with respect to."""
 
     @jax.custom_vjp
-    def closed_over(x: Any) -> Any:
+    def closed_over(x: Value) -> Any:
         return x
 
-    def refuse(x: Any) -> Any:
+    def refuse(x: Value) -> Any:
         raise LookupError(
             f"gradient registry has no entry for: {name} with respect to an array that it closes over. Its rule is for the "
             "arguments of its function: pass the array as one (jax.closure_convert finds them)."
@@ -205,11 +217,14 @@ def without_derivative(name: str) -> Callable[[Any], Any]:
 
 # Control flow whose bodies close over arrays, written anew with JAX's public functions, which pass closed-over values on
 # as operands: (parameters, operands, evaluate a body) -> results.
-def _scan(p, args, body):
+Evaluate = Callable[..., list[Value]]  # (jaxpr, *its arguments) -> its results
+
+
+def _scan(p: Params, args: Values, body: Evaluate) -> list[Value]:
     consts, carry = scan_counts(p)
     start, xs = args[consts : consts + carry], args[consts + carry :]
 
-    def step(c, x):
+    def step(c: list[Value], x: list[Value]) -> tuple[list[Value], list[Value]]:
         out = body(p["jaxpr"], *args[:consts], *c, *x)
         return out[:carry], out[carry:]
 
@@ -217,7 +232,7 @@ def _scan(p, args, body):
     return [*last, *ys]
 
 
-def _while(p, args, body):
+def _while(p: Params, args: Values, body: Evaluate) -> list[Value]:
     test, step = p["cond_nconsts"], p["body_nconsts"]
     return jax.lax.while_loop(
         lambda c: body(p["cond_jaxpr"], *args[:test], *c)[0],
@@ -226,21 +241,22 @@ def _while(p, args, body):
     )
 
 
-def _cond(p, args, body):
-    return jax.lax.switch(args[0], [partial(body, branch) for branch in p["branches"]], *args[1:])
+def _cond(p: Params, args: Values, body: Evaluate) -> list[Value]:
+    return list(jax.lax.switch(args[0], [partial(body, branch) for branch in p["branches"]], *args[1:]))
 
 
-def _checkpoint(p, args, body):
-    return jax.checkpoint(partial(body, p["jaxpr"]), prevent_cse=p["prevent_cse"], policy=p["policy"])(*args)
+def _checkpoint(p: Params, args: Values, body: Evaluate) -> list[Value]:
+    again = jax.checkpoint(partial(body, p["jaxpr"]), prevent_cse=p["prevent_cse"], policy=p["policy"])
+    return list(again(*args))
 
 
-def _linear_solve(p, args, body):
+def _linear_solve(p: Params, args: Values, body: Evaluate) -> list[Value]:
     ends = [*itertools.accumulate(p["const_lengths"])]
     *consts, b = [list(args[i:j]) for i, j in itertools.pairwise((0, *ends, len(args)))]
     has_aux = len(p["jaxprs"].solve.out_avals) > len(b)
 
-    def function(jaxpr, given, with_aux=has_aux):
-        def of_the_last(*xs):
+    def function(jaxpr: JaxProgram, given: list[Value], with_aux: bool = has_aux) -> Any:
+        def of_the_last(*xs: Any) -> Any:
             out = body(jaxpr, *given, *xs[-1])
             return (out[: len(b)], out[len(b) :]) if with_aux else out
 
@@ -259,7 +275,7 @@ def _linear_solve(p, args, body):
     )
 
 
-_REBUILD: dict[str, Callable] = {
+_REBUILD: dict[str, Function] = {
     "jit": lambda p, args, body: body(p["jaxpr"], *args),
     "pjit": lambda p, args, body: body(p["jaxpr"], *args),
     "scan": _scan,
@@ -271,30 +287,30 @@ _REBUILD: dict[str, Callable] = {
 }
 
 
-def with_inputs(params: dict[str, Any], arrays: dict[int, Any]) -> dict[str, Any]:
+def with_inputs(params: Params, arrays: dict[int, Value]) -> dict[str, Any]:
     """The parameters of a ``jit`` with `arrays`, that it closes over, as further inputs in front: placed wherever they are."""
     each = {"in_shardings": UNSPECIFIED, "in_layouts": None, "donated_invars": False}
     more = {name: (value,) * len(arrays) + tuple(params[name]) for name, value in each.items()}
     return params | more | {"jaxpr": intern(lift_jaxpr(params["jaxpr"], arrays))}
 
 
-def lift(primitive: Any, params: dict[str, Any], args: Sequence[Any], arrays: dict[int, Any]) -> Any:
+def lift(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Any:
     """``primitive.bind(*args)`` as a closed jaxpr whose first inputs stand for `arrays`, see `constants`."""
 
-    def bind(new: Sequence[Any], args: Sequence[Any]) -> Any:
+    def bind(new: Sequence[Any], args: Values) -> Any:
         return _bind_lifted(primitive, params, args, dict(zip(arrays, new, strict=True)))
 
     return jax.make_jaxpr(bind)(list(arrays.values()), list(args))
 
 
-_lifted: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+_lifted: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
 
 
-def lift_jaxpr(jaxpr: Any, arrays: dict[int, Any]) -> Any:
+def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
     """`jaxpr` as a closed jaxpr whose first inputs stand for `arrays`, which are its `constants`."""
     if (known := _lifted.get(jaxpr)) is None or cache.shadowing:
 
-        def evaluate(new: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        def evaluate(new: Sequence[Any], args: Values) -> list[Any]:
             return _evaluate(jaxpr, consts_of(jaxpr), args, dict(zip(arrays, new, strict=True)))
 
         inputs = [spec_of(v.aval) for v in open_jaxpr(jaxpr).invars]
@@ -303,16 +319,17 @@ def lift_jaxpr(jaxpr: Any, arrays: dict[int, Any]) -> Any:
     return known
 
 
-def spec_of(aval: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+def spec_of(aval: Any) -> Any:
+    """The shape, dtype and weak type of one of JAX's abstract values, to trace with."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 # ---- staging --------------------------------------------------------------------------------------------------------
 
 
-def stage(primitive: Any, subfuns: Sequence[Any], args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Callable]:
+def stage(primitive: Primitive, subfuns: Sequence[Subfun], args: Values, params: Params) -> tuple[Any, Function]:
     """Traces ``primitive.bind(*args, subfuns=subfuns, **params)`` into a jaxpr; also how to repack its flat results."""
-    repack: list[Callable] = []
+    repack: list[Function] = []
 
     def bind(*tracers: Any) -> list[Any]:
         out = primitive.bind(*tracers, subfuns=subfuns, **params)
@@ -322,9 +339,9 @@ def stage(primitive: Any, subfuns: Sequence[Any], args: Sequence[Any], params: d
     return jax.make_jaxpr(bind)(*args), repack[0]
 
 
-def rebind(primitive: Any, subfuns: Sequence[Any], params: dict[str, Any]) -> tuple[Callable, Callable]:
+def rebind(primitive: Primitive, subfuns: Sequence[Subfun], params: Params) -> tuple[Function, Function]:
     """What `stage` would have traced, as a function that can be called any number of times; also how to repack its results."""
-    repack: list[Callable] = []
+    repack: list[Function] = []
 
     def bind(*args: Any) -> list[Any]:
         for fun in subfuns:
@@ -338,18 +355,18 @@ def rebind(primitive: Any, subfuns: Sequence[Any], params: dict[str, Any]) -> tu
     return bind, lambda outputs: repack[0](outputs)
 
 
-def _repacked(out: Any) -> Callable:
+def _repacked(out: Any) -> Function:
     # shard_map answers with JAX's FlatTree, the others with a list
     return out.update if hasattr(out, "update") else list
 
 
-def within_transformation(subfuns: Sequence[Any]) -> bool:
+def within_transformation(subfuns: Sequence[Subfun]) -> bool:
     """Whether a transformation (`jax.vmap`) made the call of the functions `subfuns`: they may close over its values."""
     transforms: Any = subfuns[0].transforms
     return bool(transforms) and transforms[0][0].__module__ != jax.custom_jvp.__module__
 
 
-def trace_rules(staged: Any, subfuns: Sequence[Any]) -> None:
+def trace_rules(staged: JaxProgram, subfuns: Sequence[Subfun]) -> None:
     """Traces the rule of the call in `staged` now, while the values that it closes over are alive."""
     for eqn in open_jaxpr(staged).eqns:
         if (name := RULES.get(eqn.primitive.name)) is None:
@@ -377,7 +394,7 @@ def _traced_rule(traced: Any, stores: Sequence[Any], stored: Sequence[Any], *non
     return traced
 
 
-def stable_key(subfuns: Sequence[Any], args: Sequence[Any], params: dict[str, Any]) -> Any:
+def stable_key(subfuns: Sequence[Subfun], args: Values, params: Params) -> Any:
     """A key under which what `stage` gives may be kept, or None where only tracing again can tell that it is the same.
 
     The functions must be JAX's own or jitted ones, whose behaviour depends on nothing but their arguments.
@@ -414,11 +431,11 @@ def _compare_jaxprs(key: Any, kept: Any, fresh: Any) -> Any:
     return kept
 
 
-_representatives = Cache(CACHED_STRUCTURES, _compare_jaxprs)
-_known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+_representatives: Cache[JaxProgram] = Cache(CACHED_STRUCTURES, _compare_jaxprs)
+_known: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
 
 
-def intern(value: Any) -> Any:
+def intern(value: Value) -> Any:
     """The first jaxpr seen with the structure of `value` (a jaxpr, or a tuple of them); other values as they are."""
     if isinstance(value, (tuple, list)):
         if not any(isinstance(v, _JAXPR_TYPES) for v in value):
@@ -444,10 +461,10 @@ def intern(value: Any) -> Any:
 
 # Jaxprs that have no exact key, such as those with a custom rule that closes over arrays: no two are the same to us, and to
 # keep one is to keep its arrays.
-_uncacheable: weakref.WeakSet = weakref.WeakSet()
+_uncacheable: weakref.WeakSet[JaxProgram] = weakref.WeakSet()
 
 
-def interned_key(value: Any) -> Any:
+def interned_key(value: Value) -> Any:
     """`canonical.exact` of a parameter whose jaxprs are interned: each is its identity."""
     if isinstance(value, _JAXPR_TYPES):
         return Identity(value)
@@ -458,7 +475,7 @@ def interned_key(value: Any) -> Any:
     return canonical.exact(value)
 
 
-def is_uncacheable(params: dict[str, Any]) -> bool:
+def is_uncacheable(params: Params) -> bool:
     """Whether `intern` found one of the jaxprs among a primitive's parameters to be like no other."""
     return any(jaxpr in _uncacheable for jaxpr in jaxprs_in(params))
 
@@ -492,12 +509,12 @@ class _Around(threading.local):
 _around = _Around()
 
 
-def _rule_key(params: dict[str, Any]) -> dict[str, Any]:
+def _rule_key(params: Params) -> dict[str, Any]:
     found = _in_rule(params, lambda rule, _: (rule.told, *map(canonical.structure, rule.programs)))
     return dict.fromkeys(_replaced(params), found)
 
 
-def _rule_snapshot(params: dict[str, Any]) -> dict[str, Any]:
+def _rule_snapshot(params: Params) -> dict[str, Any]:
     def frozen(rule: _Rule, stand_in: dict[str, Any]) -> Any:
         programs: list[Any] = []
         stand_in |= rule.parameters(programs)
@@ -505,16 +522,17 @@ def _rule_snapshot(params: dict[str, Any]) -> dict[str, Any]:
         return stand_in
 
     try:
-        return _in_rule(params, frozen)
+        found: dict[str, Any] = _in_rule(params, frozen)
+        return found
     except UncacheableError:  # nothing will be taken for its equal
         return {}
 
 
-def _replaced(params: dict[str, Any]) -> tuple[str, ...]:
+def _replaced(params: Params) -> tuple[str, ...]:
     return ("jvp_jaxpr_fun",) if "jvp_jaxpr_fun" in params else ("fwd_jaxpr_thunk", "bwd", "out_trees")
 
 
-def _in_rule(params: dict[str, Any], look: Callable[[_Rule, dict[str, Any]], Any]) -> Any:
+def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> Any:
     """``look(rule, stand-in)`` of the rule of a call; of a rule inside itself, what stands for it there."""
     if _around.shallow:
         return None
@@ -541,7 +559,7 @@ def _in_rule(params: dict[str, Any], look: Callable[[_Rule, dict[str, Any]], Any
         del _around.rules[depth:]
 
 
-def _traced_jvp(params: dict[str, Any]) -> _Rule:
+def _traced_jvp(params: Params) -> _Rule:
     thunk, avals = params["jvp_jaxpr_fun"], params["call_jaxpr"].in_avals[params["num_consts"] :]
     jaxpr, consts, zeros = thunk.call_wrapped(*[False] * len(avals))
 
@@ -550,7 +568,7 @@ def _traced_jvp(params: dict[str, Any]) -> _Rule:
         def rule(*in_zeros: bool) -> Any:
             """The program for nonzero tangents of some inputs only: zeros in the place of the others."""
 
-            def on_nonzero(primals: Sequence[Any], nonzero: Sequence[Any]) -> Sequence[Any]:
+            def on_nonzero(primals: Values, nonzero: Sequence[Any]) -> Sequence[Any]:
                 given = iter(nonzero)
                 tangents = [_zeros(aval) if zero else next(given) for zero, aval in zip(in_zeros, avals, strict=True)]
                 return eval_jaxpr(open_jaxpr(programs[0]), consts_of(programs[0]), *primals, *tangents)
@@ -569,7 +587,7 @@ def _zeros(aval: Any) -> Any:
     return np.zeros(tangent.shape, tangent.dtype)
 
 
-def _traced_vjp(params: dict[str, Any]) -> _Rule:
+def _traced_vjp(params: Params) -> _Rule:
     thunk, bwd = params["fwd_jaxpr_thunk"], params["bwd"]
     in_avals = params["call_jaxpr"].in_avals
     jaxpr, consts = thunk.call_wrapped(*[True] * (len(in_avals) - params["num_consts"]))
@@ -608,7 +626,7 @@ def _traced_vjp(params: dict[str, Any]) -> _Rule:
 _HOLE = object()
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: Value) -> bool:
     return isinstance(x, (jax.Array, np.ndarray, np.generic, int, float, complex))
 
 

@@ -20,6 +20,7 @@ from ._jax import Ref, Tracer, eval_jaxpr, jaxpr_as_fun
 from .cache import Cache, Once
 from .canonical import UncacheableError, exact, snapshot
 from .shadow import call_both
+from .types import Function, JaxProgram, Params, Primitive, Value, Values
 
 CACHED_OPS = 4096
 
@@ -42,7 +43,7 @@ class Op:
     results = 0
     staged: Staged | None = None
 
-    def __init__(self, name: str, fn: Callable, call: Callable | None = None, key: Any = None, bound: Any = None):
+    def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
         self.name = name
         self.fn = fn
         self.call = call or jax.jit(fn)
@@ -72,7 +73,7 @@ class PythonOp(Op):
     __slots__ = ()
     eager = True
 
-    def __init__(self, name: str, fn: Callable, call: Callable | None = None, key: Any = None, bound: Any = None):
+    def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
         super().__init__(name, fn, call or fn, key, bound)
 
 
@@ -84,7 +85,7 @@ class PullbackOp(PythonOp):
 
     __slots__ = ("pull", "results")
 
-    def __init__(self, name: str, fn: Callable, pull: Pullback, call: Callable | None = None, results: int = 0):
+    def __init__(self, name: str, fn: Function, pull: Pullback, call: Function | None = None, results: int = 0):
         super().__init__(name, fn, call)
         self.pull = pull
         self.results = results
@@ -100,7 +101,7 @@ class StagedOp(Op):
     __slots__ = ("staged",)
     staged: Staged
 
-    def __init__(self, staged: Staged, call: Callable | None):
+    def __init__(self, staged: Staged, call: Function | None):
         super().__init__(staged.name, jaxpr_as_fun(staged.jaxpr), call)
         self.staged = staged
 
@@ -116,10 +117,10 @@ def compare_ops(key: Any, kept: Op, fresh: Op) -> Op:
 
 # ---- of a function and its static arguments ---------------------------------------------------------------------------
 
-_function_ops = Cache(CACHED_OPS, compare_ops)
+_function_ops: Cache[Op] = Cache(CACHED_OPS, compare_ops)
 
 
-def op_of(fn: Callable, static: dict[str, Any]) -> Op:
+def op_of(fn: Function, static: dict[str, Any]) -> Op:
     """The Op that runs ``fn(*arrays, **static)``, compiled.
 
     Raises:
@@ -129,7 +130,7 @@ def op_of(fn: Callable, static: dict[str, Any]) -> Op:
     return _function_ops.get(key, _make_function_op, fn, static, key)
 
 
-def _make_function_op(fn: Callable, static: dict[str, Any], key: Any) -> Op:
+def _make_function_op(fn: Function, static: dict[str, Any], key: Any) -> Op:
     bound = functools.partial(fn, **static) if static else fn
     return Op(getattr(fn, "__name__", repr(fn)).strip("_"), bound, key=key, bound=(fn, static))
 
@@ -137,7 +138,7 @@ def _make_function_op(fn: Callable, static: dict[str, Any], key: Any) -> Op:
 # ---- of a primitive and its parameters --------------------------------------------------------------------------------
 
 
-def primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -> tuple[Op, Sequence[Any]]:
+def primitive_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
     """The Op for a primitive with its parameters, and its inputs: what its jaxprs close over, then `args`."""
     if "jaxpr" not in params and not jaxprs.among(params):
         if primitive.name == "device_put" and _moves(params["devices"], args):
@@ -149,7 +150,7 @@ def primitive_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) ->
     return op, (*arrays, *args) if arrays else args
 
 
-def _moves(devices: Sequence[Any], args: Sequence[Any]) -> bool:
+def _moves(devices: Sequence[Any], args: Values) -> bool:
     """Whether a ``device_put`` of `args` moves any of them to other devices than it is on, which a compiled program cannot."""
     for device, x in zip(devices, args, strict=True):
         place = getattr(device, "sharding", device)
@@ -161,16 +162,16 @@ def _moves(devices: Sequence[Any], args: Sequence[Any]) -> bool:
     return False
 
 
-def _uncacheable(primitive: Any, params: dict[str, Any]) -> PythonOp:
+def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
     # It will not be recognised when it comes again: nothing is compiled or kept for it.
     fn = functools.partial(primitive.bind, **{name: snapshot(value) for name, value in params.items()})
     return PythonOp(params.get("name") or primitive.name, fn)
 
 
-_bind_ops = Cache(CACHED_OPS, compare_ops)
+_bind_ops: Cache[Op] = Cache(CACHED_OPS, compare_ops)
 
 
-def _bind_op(primitive: Any, params: dict[str, Any]) -> Op:
+def _bind_op(primitive: Primitive, params: Params) -> Op:
     try:
         key = primitive, *[(name, jaxprs.interned_key(value)) for name, value in params.items()]
     except UncacheableError:
@@ -178,7 +179,7 @@ def _bind_op(primitive: Any, params: dict[str, Any]) -> Op:
     return _bind_ops.get(key, _make_bind_op, primitive, params, key)
 
 
-def _make_bind_op(primitive: Any, params: dict[str, Any], key: Any) -> Op:
+def _make_bind_op(primitive: Primitive, params: Params, key: Any) -> Op:
     params = {name: snapshot(value) for name, value in params.items()}
     fn = functools.partial(primitive.bind, **params)
     # Binding a jitted function anew costs 50 microseconds; one compiled from here has JAX's fast path, but would not
@@ -198,7 +199,7 @@ def _compare_program_ops(key: Any, kept: Any, fresh: Any) -> Any:
 _program_ops = Cache(CACHED_OPS, _compare_program_ops)
 
 
-def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]) -> Any:
+def _make_program_op(primitive: Primitive, params: Params, args: Values) -> Any:
     """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters."""
     arrays = jaxprs.constants_of(params)
     if any(map(jaxprs.asks_host, jaxprs.jaxprs_in(params))):
@@ -222,12 +223,12 @@ def _make_program_op(primitive: Any, params: dict[str, Any], args: Sequence[Any]
     return Once((type(op)(op.name, op.fn, call, None if op.key is op else op.key), arrays.values(), params))
 
 
-def _is_placed(x: Any) -> bool:
+def _is_placed(x: Value) -> bool:
     """Whether the user has said on which device an array is."""
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.committed
 
 
-def _call_without(count: int, fn: Callable, *inputs: Any) -> Any:
+def _call_without(count: int, fn: Function, *inputs: Any) -> Any:
     return fn(*inputs[count:])
 
 
@@ -241,11 +242,11 @@ class Staged(NamedTuple):
     those at the positions `closed_over`. `again` is the call on its arguments alone, made by Python.
     """
 
-    jaxpr: Any
+    jaxpr: JaxProgram
     name: str
     closed_over: tuple[int, ...] = ()
     constants: int = 0
-    again: Callable | None = None
+    again: Function | None = None
 
     def op(self) -> Op:
         same = jaxprs.intern(self.jaxpr)
@@ -261,27 +262,27 @@ class Staged(NamedTuple):
         return PythonOp(self.name, jaxprs.without_closure(fn, self.name, self.closed_over), call)
 
 
-_jaxpr_ops = Cache(CACHED_OPS, compare_ops)
+_jaxpr_ops: Cache[Op] = Cache(CACHED_OPS, compare_ops)
 
 
-def _make_jaxpr_op(closed: Any, name: str, closed_over: tuple[int, ...]) -> Op:
+def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) -> Op:
     fn = jaxprs.without_closure(jaxpr_as_fun(closed), name, closed_over)
     return Op(name, fn, key=(closed, name, closed_over))
 
 
-def _call_on_arrays(fn: Callable, *inputs: Any) -> Any:
+def _call_on_arrays(fn: Function, *inputs: Any) -> Any:
     return fn(*[jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in inputs])
 
 
 # ---- without a derivative ---------------------------------------------------------------------------------------------
 
 
-def is_ref(x: Any) -> bool:
+def is_ref(x: Value) -> bool:
     """Whether `x` is a ``jax.Ref``."""
     return isinstance(x, Ref)
 
 
-def refuse_ref(cotangents: Sequence[Any]) -> Sequence[Any]:
+def refuse_ref(cotangents: Values) -> Sequence[Any]:
     """The pullback of what reads or changes a ``jax.Ref``."""
     raise LookupError(
         "gradient registry has no entry for: an operation on a jax.Ref. A Ref changes in place, which a tape cannot follow "
@@ -303,7 +304,7 @@ def without_derivative(op: Op, constants: int = 0) -> Op:
     A derivative is taken at the recorded inputs, by computing what it needs of them anew.
     """
 
-    def refuse(cotangents: Sequence[Any]) -> Sequence[Any]:
+    def refuse(cotangents: Values) -> Sequence[Any]:
         raise LookupError(
             f"gradient registry has no entry for: {op.name}, a compiled program that asks Python for something as it runs "
             "(random numbers of tf.random, io_callback). It would be given something else in the backward pass. Decorate the "

@@ -17,9 +17,11 @@ import jax.numpy as jnp
 from . import jaxprs, recorder
 from ._jax import Literal, trace_context
 from .cache import Cache
+from .canonical import open_jaxpr
 from .op import Op, is_ref
 from .recording import Entry
 from .rules import differentiable, forget_on_registration, joint, zero_gradients
+from .types import Atom, Equation, JaxProgram, Params, Positions, Value
 
 
 class Step(NamedTuple):
@@ -28,8 +30,8 @@ class Step(NamedTuple):
     op: Op
     ins: tuple[int, ...]
     outs: tuple[int, ...]
-    active_ins: tuple[int, ...]
-    active_outs: tuple[int, ...]
+    active_ins: Positions
+    active_outs: Positions
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class NumberedRecording(NamedTuple):
 SCALARS = frozenset((float, int, bool, complex))
 
 
-def kind_of(value: Any) -> Any:
+def kind_of(value: Value) -> Any:
     """All that a program may depend on of a value that it is given."""
     if type(value) in SCALARS:
         return type(value)
@@ -81,7 +83,7 @@ class Link(NamedTuple):
     """How gradient passes an entry: its position, the inputs by which it comes, and for each output reached by which."""
 
     position: int
-    active_ins: tuple[int, ...]
+    active_ins: Positions
     linked: dict[int, frozenset[int]]
 
 
@@ -194,7 +196,7 @@ def chunks(program: Program) -> tuple[Chunk, ...]:
     return _chunks.get(program, _find_chunks, program)
 
 
-_chunks = Cache(256)
+_chunks: Cache[tuple[Chunk, ...]] = Cache(256)
 
 
 def _find_chunks(program: Program) -> tuple[Chunk, ...]:
@@ -240,7 +242,7 @@ def _is_key(kind: Any) -> bool:
     return hasattr(kind, "dtype") and jnp.issubdtype(kind.dtype, jax.dtypes.extended)
 
 
-def is_inexact(x: Any) -> bool:
+def is_inexact(x: Value) -> bool:
     return isinstance(x, jax.Array) and _inexact_dtype(x.dtype)
 
 
@@ -260,14 +262,14 @@ def links(op: Op, kinds: tuple[Any, ...], entry: Entry) -> tuple[frozenset[int],
     return _links.get((op, kinds, trace_context()), _find_links, op, entry)
 
 
-_links = Cache(_LINKS_KEPT)
+_links: Cache[tuple[frozenset[int], ...]] = Cache(_LINKS_KEPT)
 
 
 forget_on_registration(_links.clear)
 
 
 def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
-    def inexact(x: Any) -> bool:
+    def inexact(x: Value) -> bool:
         return is_inexact(x) or is_ref(x)
 
     inputs = frozenset(i for i, x in enumerate(entry.inputs) if i >= op.results and inexact(x))
@@ -289,7 +291,7 @@ def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
                 full[i] = x
             return [y for y, out in zip(jax.tree.leaves(fn(*full)), outputs, strict=True) if out]
 
-        return jax.jvp(on_inexact, [primals[i] for i in inexact], tangents)[1]
+        return list(jax.jvp(on_inexact, [primals[i] for i in inexact], tangents)[1])
 
     try:
         with recorder.outside():
@@ -306,7 +308,7 @@ def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
     )
 
 
-def equation_links(eqn: Any) -> tuple[frozenset[int], ...]:
+def equation_links(eqn: Equation) -> tuple[frozenset[int], ...]:
     """`links` of one equation of a jaxpr."""
     params = eqn.primitive.get_bind_params(eqn.params)
     specs = [v.val if isinstance(v, Literal) else jaxprs.spec_of(v.aval) for v in eqn.invars]
@@ -314,12 +316,12 @@ def equation_links(eqn: Any) -> tuple[frozenset[int], ...]:
     return _find_links(op, Entry(op, tuple(specs), tuple(jaxprs.spec_of(v.aval) for v in eqn.outvars)))
 
 
-def _propagate(jaxpr: Any, masks: Sequence[int]) -> list[int]:
+def _propagate(jaxpr: JaxProgram, masks: Sequence[int]) -> list[int]:
     """Which inputs reach each output of `jaxpr`, as bit masks."""
-    jaxpr = jaxprs.open_jaxpr(jaxpr)
+    jaxpr = open_jaxpr(jaxpr)
     env: dict[Any, int] = dict(zip(jaxpr.invars, masks, strict=True))
 
-    def read(atom: Any) -> int:
+    def read(atom: Atom) -> int:
         return 0 if isinstance(atom, Literal) else env.get(atom, 0)
 
     for eqn in jaxpr.eqns:
@@ -332,7 +334,7 @@ def _propagate(jaxpr: Any, masks: Sequence[int]) -> list[int]:
         elif eqn.primitive.name == "cond":
             branches = [_propagate(branch, ins[1:]) for branch in eqn.params["branches"]]
             outs = [functools.reduce(int.__or__, masks) for masks in zip(*branches, strict=True)]
-        elif inner is not None and len(jaxprs.open_jaxpr(inner).invars) == len(ins):
+        elif inner is not None and len(open_jaxpr(inner).invars) == len(ins):
             outs = _propagate(inner, ins)
         else:
             outs = [functools.reduce(int.__or__, ins)] * len(eqn.outvars)
@@ -340,7 +342,7 @@ def _propagate(jaxpr: Any, masks: Sequence[int]) -> list[int]:
     return [read(x) for x in jaxpr.outvars]
 
 
-def _propagate_scan(params: dict[str, Any], ins: list[int]) -> list[int]:
+def _propagate_scan(params: Params, ins: list[int]) -> list[int]:
     # What is carried has come round any number of times: repeat until an iteration adds nothing.
     consts, carry = jaxprs.scan_counts(params)
     while True:

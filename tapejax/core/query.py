@@ -13,11 +13,12 @@ import jax
 import jax.numpy as jnp
 
 from . import recorder
-from ._jax import current_trace, trace_context, under
+from ._jax import Tracer, current_trace, trace_context, under
 from .cache import Cache
 from .program import SCALARS, Link, NumberedRecording, Program, active_entries, kind_of, relevant_entries, slice_program
 from .recording import Recording
 from .rules import forget_on_registration
+from .types import Value
 
 
 class Source(NamedTuple):
@@ -27,7 +28,7 @@ class Source(NamedTuple):
     watched before the recording began.
     """
 
-    array: Any
+    array: Value
     holder: Any = None
     watched: bool = False
 
@@ -75,7 +76,7 @@ class Query:
         numbers: dict[int, int] = {}
         values: list[Any] = []
 
-        def number(x: Any) -> int:
+        def number(x: Value) -> int:
             key = id(x)
             found = numbers.get(key)
             if found is None or type(x) in SCALARS:  # the identity of a Python number means nothing
@@ -144,13 +145,13 @@ class Query:
         return found
 
 
-_programs = Cache(512)
+_programs: Cache[tuple[Program, tuple[int, ...]]] = Cache(512)
 forget_on_registration(_programs.clear)
 
 
 def _deleted(recording: Recording) -> str:
-    def gone(x: Any) -> bool:
-        return isinstance(x, jax.Array) and not isinstance(x, recorder.Tracer) and x.is_deleted()
+    def gone(x: Value) -> bool:
+        return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
     users = [entry.op.name for entry in recording.entries if any(map(gone, entry.inputs))]
     return (

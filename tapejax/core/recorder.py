@@ -12,7 +12,7 @@ import math
 import threading
 import types
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -54,6 +54,7 @@ from .op import (
 )
 from .recording import Entry, Recording
 from .shadow import difference
+from .types import Function, Params, Primitive, Subfun, TraceLike, Value, Values
 from .where import caller
 
 # Integers up to this many stay known while a program is traced.
@@ -75,20 +76,21 @@ class _EagerRecordings(threading.local):
         self.active: list[Recording] = []
 
 
-class RecorderTrace(Trace):
+class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
     """Runs every operation under `outer` and notes it on the active recordings."""
 
     def __init__(self, outer: Any, recordings: Any):
         super().__init__()
         self.requires_low = False  # lowering is the outer trace's business
         self.outer = outer
-        self._recordings = recordings
+        self._recordings: _EagerRecordings | types.SimpleNamespace = recordings
 
     @property
     def recordings(self) -> list[Recording]:
-        return self._recordings.active
+        found: list[Recording] = self._recordings.active
+        return found
 
-    def note(self, op: Op, inputs: Sequence[Any], outputs: Any) -> Any:
+    def note(self, op: Op, inputs: Values, outputs: Any) -> Any:
         """Appends an entry to every active recording and returns `outputs`."""
         recordings = self._recordings.active
         if not recordings:
@@ -102,7 +104,7 @@ class RecorderTrace(Trace):
             recording.entries.append(entry)
         return outputs
 
-    def run(self, op: Op, inputs: Sequence[Any]) -> Any:
+    def run(self, op: Op, inputs: Values) -> Any:
         """Runs `op` under the outer trace and notes it."""
         before = current_trace()
         try:
@@ -114,7 +116,7 @@ class RecorderTrace(Trace):
             finally:
                 set_trace_key(before and before._weakref)  # JAX may have set None
 
-    def process_primitive(self, primitive, tracers, params, /):
+    def process_primitive(self, primitive: Primitive, tracers: Values, params: Params, /) -> Any:
         if primitive.name in _REF_OPERATIONS:
             return self._run_on_ref(primitive, tracers, params)
         outputs = self.run(*primitive_op(primitive, params, tracers))
@@ -124,13 +126,13 @@ class RecorderTrace(Trace):
                 recording.forwarded |= {id(outputs[j]): tracers[i] for j, i in forwarded.items()}
         return outputs
 
-    def note_compiled(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def note_compiled(self, inputs: Values, outputs: Values) -> None:
         """Notes a call of a function compiled ahead of time, through which no transformation of JAX's can pass."""
         op = PullbackOp("compiled", refuse_compiled, refuse_compiled)
         for recording in self.recordings:
             recording.entries.append(Entry(op, tuple(inputs), tuple(outputs), caller()))
 
-    def _run_on_ref(self, primitive, tracers, params):
+    def _run_on_ref(self, primitive: Primitive, tracers: Values, params: Params) -> Any:
         # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
         result = under(self.outer, primitive.bind, *tracers, **params)
         outputs = (*(result if primitive.multiple_results else (result,)), *(x for x in tracers if is_ref(x)))
@@ -141,19 +143,23 @@ class RecorderTrace(Trace):
 
     # The hooks below get wrapped functions that are new at every call and can be called once only.
 
-    def process_call(self, primitive, f, tracers, params, /):
+    def process_call(self, primitive: Primitive, f: Subfun, tracers: Values, params: Params, /) -> Any:
         return self._run_staged(primitive, (f,), tracers, params)
 
-    def process_custom_jvp_call(self, primitive, fun, jvp, tracers, /, **params):
+    def process_custom_jvp_call(
+        self, primitive: Primitive, fun: Subfun, jvp: Subfun, tracers: Values, /, **params: Any
+    ) -> Any:
         return self._run_custom(primitive, (fun, jvp), tracers, params)
 
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, tracers, /, **params):
+    def process_custom_vjp_call(
+        self, primitive: Primitive, fun: Subfun, fwd: Subfun, bwd: Subfun, tracers: Values, /, **params: Any
+    ) -> Any:
         return self._run_custom(primitive, (fun, fwd, bwd), tracers, params)
 
-    def process_shard_map(self, primitive, fun, tracers, /, **params):
+    def process_shard_map(self, primitive: Primitive, fun: Subfun, tracers: Values, /, **params: Any) -> Any:
         return self._run_staged(primitive, (fun,), tracers, params)
 
-    def _run_custom(self, primitive, subfuns, tracers, params):
+    def _run_custom(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
         if not any(isinstance(trace, DIFFERENTIATING_TRACES) for trace in trace_stack(self.outer)):
             return self._run_staged(primitive, subfuns, tracers, params)
         # Inside jax.grad the rule is traced right away, and once only: the call must go on as it came.
@@ -162,7 +168,7 @@ class RecorderTrace(Trace):
         name = jaxprs.function_name(subfuns[0]) or primitive.name
         return self.note(PythonOp(name, fn), tracers, outputs)
 
-    def _run_staged(self, primitive, subfuns, tracers, params):
+    def _run_staged(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
         key = jaxprs.stable_key(subfuns, tracers, params)
         if key is None:
             op, arrays, _, repack = self._stage(primitive, subfuns, tracers, params, False).value
@@ -172,7 +178,9 @@ class RecorderTrace(Trace):
                 subfuns[0].populate_stores(stores)
         return repack(self.run(op, (*arrays, *tracers)))
 
-    def _stage(self, primitive, subfuns, tracers, params, recurs):
+    def _stage(
+        self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params, recurs: bool
+    ) -> Any:
         """The Op of a call of Python functions, its first inputs, what the call stored, and how to repack its results."""
         name = jaxprs.function_name(subfuns[0]) or primitive.name
         again, repack = jaxprs.rebind(primitive, subfuns, params)
@@ -196,10 +204,10 @@ class RecorderTrace(Trace):
             found = StagedOp(known, call), arrays.values(), stores, repack
         return found if recurs and not arrays else Once(found)
 
-    def stage_value(self, val):
+    def stage_value(self, val: Value) -> Value:
         return under(self.outer, self.outer.stage_value, val)
 
-    def cur_qdd(self, x):  # JAX 0.10 only
+    def cur_qdd(self, x: Value) -> Any:  # JAX 0.10 only
         return under(self.outer, self.outer.cur_qdd, x)
 
 
@@ -210,7 +218,7 @@ _REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "free
 _copy = jax.jit(jnp.copy)
 
 
-def _distinct(outputs: Any, inputs: Sequence[Any]) -> Any:
+def _distinct(outputs: Any, inputs: Values) -> Any:
     # JAX forwards an input that comes out unchanged (`stop_gradient`, a reshape to the same shape) as the same object;
     # a value's identity is its history, so the output needs one of its own.
     if hasattr(outputs, "dtype"):
@@ -300,7 +308,7 @@ def outside() -> set_current_trace:
     return set_current_trace(trace.outer if type(trace) is RecorderTrace else trace)
 
 
-def also(recording: Recording, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+def also(recording: Recording, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)`` with one more recording active."""
     activation = start(recording)
     try:
@@ -309,7 +317,7 @@ def also(recording: Recording, fn: Callable, /, *args: Any, **kwargs: Any) -> An
         activation.stop()
 
 
-def alone(recordings: Sequence[Recording], fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+def alone(recordings: Sequence[Recording], fn: Function, /, *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)`` with no other recordings active than these."""
 
     def run() -> Any:
@@ -332,7 +340,7 @@ class _Continuations(threading.local):
 _continuations = _Continuations()
 
 
-def continuing(recordings: Sequence[Recording], fn: Callable, /, *args: Any) -> Any:
+def continuing(recordings: Sequence[Recording], fn: Function, /, *args: Any) -> Any:
     """``fn(*args)``, which is traced into a program, with continuations of the recordings around the trace.
 
     In a `function` a tape can be asked for the gradient of what is computed there. What is noted there are tracers: the
@@ -380,7 +388,7 @@ def active_recordings() -> Sequence[Recording]:
     return ()
 
 
-def trace_stack(trace: Any) -> Iterator[Any]:
+def trace_stack(trace: TraceLike) -> Iterator[Any]:
     """`trace` and the traces below it, down to the eager one, or one that builds a jaxpr and runs nothing."""
     while trace is not None:
         yield trace
@@ -405,7 +413,7 @@ def staging() -> bool:
     return stages(current_trace())
 
 
-def stages(trace: Any) -> bool:
+def stages(trace: TraceLike) -> bool:
     """Whether `trace`, or one below it, builds a jaxpr and runs nothing."""
     return any(isinstance(below, StagingTrace) for below in trace_stack(trace))
 
@@ -413,7 +421,7 @@ def stages(trace: Any) -> bool:
 # ---- direct dispatch ------------------------------------------------------------------------------------------------
 
 
-def apply(fn: Callable, *arrays: Any, **static: Any) -> Any:
+def apply(fn: Function, *arrays: Any, **static: Any) -> Any:
     """Runs ``fn(*arrays, **static)`` as one compiled operation and records it as one entry.
 
     `fn` must be a stable function (compiled once per `fn` and `static`); `static` values must have an exact key.
@@ -421,7 +429,7 @@ def apply(fn: Callable, *arrays: Any, **static: Any) -> Any:
     return run(op_of(fn, static), arrays)
 
 
-def run(op: Op, inputs: Sequence[Any]) -> Any:
+def run(op: Op, inputs: Values) -> Any:
     """Runs `op` under the outer trace and notes it on the tapes that record here."""
     trace = current_trace()
     if type(trace) is not RecorderTrace:
@@ -436,7 +444,7 @@ def run(op: Op, inputs: Sequence[Any]) -> Any:
             set_trace_key(trace._weakref)
 
 
-def _call(op: Op, inputs: Sequence[Any]) -> Any:
+def _call(op: Op, inputs: Values) -> Any:
     """Runs `op` where a program is being traced: what is computed of shapes alone is known there, and may be a shape again."""
     known = [is_size(x) for x in inputs]
     if inputs and all(known) and not op.eager:
@@ -448,10 +456,10 @@ def _call(op: Op, inputs: Sequence[Any]) -> Any:
     return op.call(*[np.asarray(x) if here else x for x, here in zip(inputs, constant, strict=True)])
 
 
-def is_size(x: Any) -> bool:
+def is_size(x: Value) -> bool:
     """Whether `x` is known and could be a shape, or part of one: a few integers (or truths, that compare them)."""
     return not isinstance(x, Tracer) and (isinstance(x, int) or _may_be_size(x))
 
 
-def _may_be_size(x: Any) -> bool:
+def _may_be_size(x: Value) -> bool:
     return hasattr(x, "dtype") and x.dtype.kind in "ib" and math.prod(x.shape) <= MOST_SIZES

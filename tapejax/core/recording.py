@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 from . import cache
 from ._jax import Tracer
 from .op import Op
+from .types import Value, Where
 from .where import Line, caller, line_of
 
 
-def type_of(x: Any) -> str:
+def type_of(x: Value) -> str:
     """The dtype and shape of an array: ``float32[3,4]``; a scalar has its dtype only."""
     dtype = getattr(x, "dtype", None)
     if dtype is None:
@@ -30,7 +31,7 @@ class Entry(NamedTuple):
     op: Op
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
-    where: Any = None  # what `caller` said: the line of the user's code that ran it
+    where: Where = None  # what `caller` said: the line of the user's code that ran it
 
     @property
     def line(self) -> Line | None:
@@ -47,7 +48,7 @@ class Mark(NamedTuple):
 
     kind: str
     position: int
-    where: Any
+    where: Where
     about: Any = None
 
 
@@ -62,14 +63,14 @@ class Recording:
         # id of a watched array -> (the array, kept alive; how many entries there were when the watch began)
         self.watched: dict[int, tuple[Any, int]] = {}
         # id of a watched variable -> (the variable, the arrays that it held when it was read)
-        self.variables: dict[int, tuple[Any, dict[int, Any]]] = {}
+        self.variables: dict[int, tuple[Any, dict[int, Value]]] = {}
         # For `explain`: what happened to the tape, and what a recording that was reset knew (and is alive still).
         self.marks: list[Mark] = []
         self.forgotten: Any = ()
         # id of an output of a jitted call -> the input that the call returned unchanged as that output
-        self.forwarded: dict[int, Any] = {}
+        self.forwarded: dict[int, Value] = {}
         # id of an array of another library's variable -> what the variable held before jitted calls returned it unchanged
-        self.origins: dict[int, Any] = {}
+        self.origins: dict[int, Value] = {}
 
     def mark(self, kind: str, about: Any = None) -> None:
         """Notes something that happens to the tape, for `explain`."""
@@ -91,10 +92,10 @@ class Recording:
         found.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
         return found
 
-    def watch(self, array: Any) -> None:
+    def watch(self, array: Value) -> None:
         self.watched.setdefault(id(array), (array, len(self.entries)))
 
-    def watch_variable(self, variable: Any, array: Any) -> None:
+    def watch_variable(self, variable: Any, array: Value) -> None:
         """Watches what `variable` holds now, and from here on whatever it holds when it is read."""
         arrays = self.variables.setdefault(id(variable), (variable, {}))[1]
         if id(array) not in arrays:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from .op import Op
+from .types import Function, Value
 
 # (inputs, outputs, cotangents of the outputs) -> cotangents of the inputs, None where there is none. A name without a rule
 # carries no gradient.
@@ -42,7 +43,7 @@ def runs_python(op: Op) -> bool:
     return op.eager or _rules.get(op.name) is not None
 
 
-def differentiable(op: Op) -> Callable:
+def differentiable(op: Op) -> Function:
     """`op.fn`, with the rule that was registered for its name, if one was."""
     if op.name not in _rules:
         return op.fn
@@ -71,18 +72,18 @@ def differentiable(op: Op) -> Callable:
     return wrapped
 
 
-def is_inexact(x: Any) -> bool:
+def is_inexact(x: Value) -> bool:
     """Whether `x`, an array or Python number, has a type that can carry gradient."""
     return jnp.issubdtype(jnp.result_type(x), jnp.inexact)
 
 
-zero_gradients: weakref.WeakSet = weakref.WeakSet()
+zero_gradients: weakref.WeakSet[Function] = weakref.WeakSet()
 # Functions whose results are connected together: a compiled function's, as in TensorFlow. What reaches one of them has a
 # gradient, be it zero, for all.
-joint: weakref.WeakSet = weakref.WeakSet()
+joint: weakref.WeakSet[Function] = weakref.WeakSet()
 
 
-def zero_gradient(fn: Callable) -> Callable:
+def zero_gradient(fn: Function) -> Function:
     """Marks `fn` as connected though its derivative is zero: its gradient is zeros, not ``None``."""
     zero_gradients.add(fn)
     return fn

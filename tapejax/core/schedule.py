@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -16,6 +16,7 @@ from .op import Op, compare_ops
 from .program import Chunk, Program, chunks
 from .rules import forget_on_registration, runs_python
 from .sweep import add_cotangents, push, sweep
+from .types import Function, Slot, Value, Values
 
 CACHED_SWEEPS = 256
 
@@ -34,7 +35,7 @@ _kinds: OrderedDict[Any, int] = OrderedDict()
 _unused_compiles: set[int] = set()  # programs that were compiled whole and have not come back yet
 
 
-def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any] | None = None) -> list[Any]:
+def pull_back(program: Program, values: Values, cotangents: Values | None = None) -> list[Any]:
     """The sources' cotangents (None where not connected), by the way of running that stalls the user least.
 
     They are pulled back from the targets' `cotangents`, by default ones. A program is compiled whole when it comes back, or
@@ -58,12 +59,10 @@ def pull_back(program: Program, values: Sequence[Any], cotangents: Sequence[Any]
     return [None if slot is None else next(back) for slot in program.sources]
 
 
-def _sweep_chunks(
-    program: Program, parts: Sequence[Chunk], values: Sequence[Any], cotangents: Sequence[Any]
-) -> list[Any]:
-    ct: dict[int, Any] = {}
+def _sweep_chunks(program: Program, parts: Sequence[Chunk], values: Values, cotangents: Values) -> list[Any]:
+    ct: dict[int, Value] = {}
 
-    def add(slot: int, x: Any) -> None:
+    def add(slot: Slot, x: Value) -> None:
         ct[slot] = recorder.apply(add_cotangents, ct[slot], x) if slot in ct else x
 
     for slot, x in zip(program.targets, cotangents, strict=True):
@@ -84,7 +83,7 @@ def _sweep_chunks(
     return [None if slot is None else ct.get(slot) for slot in program.sources]
 
 
-def push_forward(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+def push_forward(program: Program, values: Values, tangents: Values) -> list[Any]:
     """The targets' tangents (None where not connected), run as `pull_back` runs the reverse sweep."""
     if not _worth_compiling(program, values):
         return push(program, values, tangents)
@@ -92,7 +91,7 @@ def push_forward(program: Program, values: Sequence[Any], tangents: Sequence[Any
     return list(recorder.run(compiled("jvp", _jvp, program), (*values, *starts)))
 
 
-def _worth_compiling(program: Program, values: Sequence[Any]) -> bool:
+def _worth_compiling(program: Program, values: Values) -> bool:
     if len(program.steps) <= 1 or any([runs_python(step.op) for step in program.steps]):
         return False
     if not recorder.eager():
@@ -117,11 +116,11 @@ def _worth_compiling(program: Program, values: Sequence[Any]) -> bool:
     return worth
 
 
-def _kind(value: Any) -> Any:
+def _kind(value: Value) -> Any:
     return (value.shape, value.dtype) if isinstance(value, jax.Array) else type(value)
 
 
-def _remember(counts: OrderedDict, key: Any) -> int:
+def _remember(counts: OrderedDict[Any, int], key: Any) -> int:
     """How often `key` was seen before; the least recently seen are forgotten."""
     before = counts.pop(key, 0)
     counts[key] = before + 1 if before >= 0 else before
@@ -130,11 +129,11 @@ def _remember(counts: OrderedDict, key: Any) -> int:
     return before
 
 
-_compiled = Cache(CACHED_SWEEPS, compare_ops)
+_compiled: Cache[Op] = Cache(CACHED_SWEEPS, compare_ops)
 forget_on_registration(_compiled.clear)
 
 
-def compiled(name: str, run: Callable, program: Program, *how: Any) -> Op:
+def compiled(name: str, run: Function, program: Program, *how: Any) -> Op:
     """The operation ``values -> run(program, *how, *values)``, compiled as one. `run` is a function of a module."""
     key = run, program, *how
     return _compiled.get(key, lambda: Op(name, functools.partial(run, program, *how), key=key))

@@ -5,28 +5,28 @@ It is deliberately another way of comparing than the keys in `canonical`, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from ._jax import ClosedJaxpr, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
+from ._jax import ClosedJaxpr, Jaxpr, Literal, ShapeDtypeStruct, Tracer, eval_jaxpr, jaxpr_as_fun
 from .cache import require
 from .canonical import open_jaxpr
+from .types import Function, JaxProgram, Value, Values
 
 JAXPRS = (Jaxpr, ClosedJaxpr)
 
 
-def difference(one: Any, other: Any) -> str | None:
+def difference(one: JaxProgram, other: JaxProgram) -> str | None:
     """Where two of JAX's programs first differ, in words; None if they are the same."""
     a, b = open_jaxpr(one), open_jaxpr(other)
     names: dict[Any, Any] = {}
 
-    def atoms(xs: Sequence[Any], ys: Sequence[Any]) -> bool:
+    def atoms(xs: Values, ys: Values) -> bool:
         return len(xs) == len(ys) and all(map(atom, xs, ys))
 
-    def atom(x: Any, y: Any) -> bool:
+    def atom(x: Value, y: Value) -> bool:
         if isinstance(x, Literal) or isinstance(y, Literal):
             return type(x) is type(y) and x.aval == y.aval and _same_number(x.val, y.val)
         return x.aval == y.aval and names.setdefault(x, y) is y
@@ -51,7 +51,7 @@ def difference(one: Any, other: Any) -> str | None:
     return None if atoms(a.outvars, b.outvars) else "Its results differ."
 
 
-def _different_parameter(x: Any, y: Any) -> str | None:
+def _different_parameter(x: Value, y: Value) -> str | None:
     if isinstance(x, JAXPRS) and isinstance(y, JAXPRS):
         return difference(x, y)
     if type(x) is type(y) and isinstance(x, (tuple, list)) and len(x) == len(y):
@@ -61,30 +61,30 @@ def _different_parameter(x: Any, y: Any) -> str | None:
     return None if type(x) is type(y) and _same_number(x, y) else f"{x!r} or {y!r}."
 
 
-def _is_function(x: Any) -> bool:
+def _is_function(x: Value) -> bool:
     return callable(x) or hasattr(x, "call_wrapped")
 
 
-def _same_number(x: Any, y: Any) -> bool:
+def _same_number(x: Value, y: Value) -> bool:
     if x is y:
         return True
     if isinstance(x, (jax.Array, np.ndarray, np.generic, float, complex)):
         if isinstance(x, Tracer) or isinstance(y, Tracer):
             return False
         x, y = _plain(x), _plain(y)
-        return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+        return bool(x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes())
     return bool(x == y)
 
 
-def _plain(x: Any) -> np.ndarray:
+def _plain(x: Value) -> np.ndarray:
     return np.asarray(jax.random.key_data(x) if hasattr(x, "dtype") and _is_key(x) else x)
 
 
-def _is_key(x: Any) -> bool:
-    return jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended)
+def _is_key(x: Value) -> bool:
+    return jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)
 
 
-def call_both(name: str, call: Callable, kept: Callable, fresh: Callable, inputs: Sequence[Any]) -> Any:
+def call_both(name: str, call: Function, kept: Function, fresh: Function, inputs: Values) -> Any:
     """``call(*inputs)``, where `kept` is the function behind it, if `fresh` is the same program and computes the same.
 
     Raises:
@@ -107,29 +107,28 @@ def call_both(name: str, call: Callable, kept: Callable, fresh: Callable, inputs
     return outputs
 
 
-def _traced(function: Callable, inputs: Sequence[Any]) -> Any:
+def _traced(function: Function, inputs: Values) -> Any:
     specs = [
-        jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
-        if isinstance(x, jax.Array)
-        else x
+        ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False)) if isinstance(x, jax.Array) else x
         for x in inputs
     ]
     return jax.make_jaxpr(lambda *xs: function(*xs))(*specs)  # anew: JAX keeps what it traced for a function
 
 
-def _close(xs: Sequence[Any], ys: Sequence[Any]) -> bool:
+def _close(xs: Values, ys: Values) -> bool:
     return len(xs) == len(ys) and all(map(_close_arrays, xs, ys))
 
 
-def _close_arrays(x: Any, y: Any) -> bool:
+def _close_arrays(x: Value, y: Value) -> bool:
     if x.shape != y.shape or x.dtype != y.dtype:
         return False
     x, y = _plain(x), _plain(y)
-    if not jax.dtypes.issubdtype(x.dtype, np.inexact) or x.dtype.itemsize == 0:
-        return x.tobytes() == y.tobytes()
+    if not jax.numpy.issubdtype(x.dtype, np.inexact) or x.dtype.itemsize == 0:
+        return bool(x.tobytes() == y.tobytes())
     # bit for bit it is not: what is computed may be rounded elsewhere
-    tolerance = float(jax.numpy.finfo(x.dtype).eps) ** 0.5
-    wide = np.complex128 if jax.dtypes.issubdtype(x.dtype, np.complexfloating) else np.float64
+    finfo: Any = jax.numpy.finfo  # without types
+    tolerance = float(finfo(x.dtype).eps) ** 0.5
+    wide = np.complex128 if jax.numpy.issubdtype(x.dtype, np.complexfloating) else np.float64
     x, y = x.astype(wide), y.astype(wide)
     finite = np.abs(x[np.isfinite(x)])
     return np.allclose(x, y, rtol=tolerance, atol=tolerance * finite.max(initial=0.0), equal_nan=True)

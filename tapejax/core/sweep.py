@@ -16,6 +16,7 @@ from .program import Program, Step
 from .query import Query
 from .recording import Recording
 from .rules import differentiable, forget_on_registration, runs_python
+from .types import Positions, Slot, Value, Values
 
 CACHED_PULLBACKS = 4096
 
@@ -23,27 +24,27 @@ CACHED_PULLBACKS = 4096
 # ---- the reverse sweep ----------------------------------------------------------------------------------------------
 
 
-def sweep(program: Program, values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+def sweep(program: Program, values: Values, cotangents: Values) -> list[Any]:
     """Pulls the targets' cotangents back to the sources: the steps in reverse, each by `jax.vjp` at its recorded inputs.
 
     One code, two ways to run: on arrays each pullback is a compiled operation of its own; traced by `jax.jit` they make
     one program, from which XLA drops what was computed forward already.
     """
-    ct: dict[int, Any] = {}
+    ct: dict[int, Value] = {}
     for _ in sweep_steps(program, values, cotangents, ct):
         pass
     return [None if slot is None else ct.get(slot) for slot in program.sources]
 
 
 def sweep_steps(
-    program: Program, values: Sequence[Any], cotangents: Sequence[Any], ct: dict[int, Any]
+    program: Program, values: Values, cotangents: Values, ct: dict[int, Value]
 ) -> Iterator[tuple[int, Sequence[Any]]]:
     """The reverse sweep, a step at a time: yields the step's position and what it sends back to its active inputs.
 
     `ct` is filled with the cotangent of each slot: complete for the step's outputs, still growing for its inputs.
     """
 
-    def add(slot: int, x: Any) -> None:
+    def add(slot: Slot, x: Value) -> None:
         ct[slot] = recorder.apply(add_cotangents, ct[slot], x) if slot in ct else x
 
     for slot, x in zip(program.targets, cotangents, strict=True):
@@ -66,7 +67,7 @@ def sweep_steps(
         yield position, back
 
 
-def _pull_own(step: Step, values: Sequence[Any], ct: dict[int, Any]) -> list[Any]:
+def _pull_own(step: Step, values: Values, ct: dict[int, Value]) -> list[Any]:
     # The user's Python runs under the current trace: what it computes is recorded by outer tapes like anything else.
     assert step.op.pull is not None
     cotangents = [ct.get(slot) for slot in step.outs]
@@ -77,13 +78,13 @@ def _pull_own(step: Step, values: Sequence[Any], ct: dict[int, Any]) -> list[Any
     return [back[i] for i in step.active_ins]
 
 
-def add_cotangents(x: Any, y: Any) -> Any:
+def add_cotangents(x: Value, y: Value) -> Any:
     return x + y
 
 
 def _cached_by_op(make: Any) -> Any:
     """Keeps what `make(op, ...)` gives, but for an op that runs Python: that is one call's own, with what it closes over."""
-    kept = Cache(CACHED_PULLBACKS, compare_ops)
+    kept: Cache[Op] = Cache(CACHED_PULLBACKS, compare_ops)
 
     @functools.wraps(make)
     def cached(op: Op, *args: Any) -> Op:
@@ -94,7 +95,7 @@ def _cached_by_op(make: Any) -> Any:
 
 
 @_cached_by_op
-def pullback(op: Op, active_ins: tuple[int, ...], active_outs: tuple[int, ...]) -> Op:
+def pullback(op: Op, active_ins: Positions, active_outs: Positions) -> Op:
     """The operation (inputs of `op`, cotangents of its active outputs) -> cotangents of its active inputs."""
 
     def pull(*inputs_and_cotangents: Any) -> tuple[Any, ...]:
@@ -103,7 +104,7 @@ def pullback(op: Op, active_ins: tuple[int, ...], active_outs: tuple[int, ...]) 
 
         at = _restricted(op, inputs, active_ins, active_outs)
         try:
-            return jax.vjp(at, *(inputs[i] for i in active_ins))[1](list(cotangents))
+            return tuple(jax.vjp(at, *(inputs[i] for i in active_ins))[1](list(cotangents)))
         except (NotImplementedError, ValueError) as error:
             raise _explained(op, error) from error
 
@@ -112,7 +113,7 @@ def pullback(op: Op, active_ins: tuple[int, ...], active_outs: tuple[int, ...]) 
     return (PythonOp if runs_python(op) else Op)(name, pull, key=key)
 
 
-def _restricted(op: Op, inputs: Sequence[Any], active_ins: Sequence[int], active_outs: Sequence[int]) -> Any:
+def _restricted(op: Op, inputs: Values, active_ins: Sequence[int], active_outs: Sequence[int]) -> Any:
     """`op` as a function of its active inputs, giving its active outputs."""
     fn = differentiable(op)
 
@@ -139,11 +140,11 @@ def _explained(op: Op, error: Exception) -> Exception:
 # ---- the forward sweep ----------------------------------------------------------------------------------------------
 
 
-def push(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+def push(program: Program, values: Values, tangents: Values) -> list[Any]:
     """Pushes the sources' tangents (None for zero) forward to the targets, each step by `jax.jvp` at its recorded inputs."""
-    tangent: dict[int, Any] = {}
+    tangent: dict[int, Value] = {}
 
-    def add(slot: int, x: Any) -> None:
+    def add(slot: Slot, x: Value) -> None:
         tangent[slot] = recorder.apply(add_cotangents, tangent[slot], x) if slot in tangent else x
 
     for slot, x in zip(program.sources, tangents, strict=True):
@@ -165,7 +166,7 @@ def push(program: Program, values: Sequence[Any], tangents: Sequence[Any]) -> li
     return [None if slot is None else tangent.get(slot) for slot in program.targets]
 
 
-def _push_own(step: Step, values: Sequence[Any], tangents: dict[int, Any]) -> list[Any]:
+def _push_own(step: Step, values: Values, tangents: dict[int, Value]) -> list[Any]:
     """The tangents of active outputs, from those of inputs, where all that is known is the user's pullback.
 
     It is linear: recorded while it runs on some cotangents or others, its own pullback is its transpose, the pushforward.
@@ -183,7 +184,7 @@ def _push_own(step: Step, values: Sequence[Any], tangents: dict[int, Any]) -> li
 
 
 @_cached_by_op
-def pushforward(op: Op, active_ins: tuple[int, ...], active_outs: tuple[int, ...]) -> Op:
+def pushforward(op: Op, active_ins: Positions, active_outs: Positions) -> Op:
     """The operation (inputs of `op`, tangents of its active inputs) -> tangents of its active outputs."""
 
     def forward(*inputs_and_tangents: Any) -> list[Any]:
@@ -195,8 +196,8 @@ def pushforward(op: Op, active_ins: tuple[int, ...], active_outs: tuple[int, ...
             if _pulls_only(at, primals):
                 # The pullback of a custom_vjp is all that is known; it is linear, and its transpose is the pushforward.
                 outputs, pull = jax.vjp(at, *primals)
-                return jax.vjp(pull, jax.tree.map(jnp.zeros_like, outputs))[1](tuple(tangents))[0]
-            return jax.jvp(at, primals, list(tangents))[1]
+                return list(jax.vjp(pull, jax.tree.map(jnp.zeros_like, outputs))[1](tuple(tangents))[0])
+            return list(jax.jvp(at, primals, list(tangents))[1])
         except (NotImplementedError, ValueError) as error:
             raise _explained(op, error) from error
 
@@ -205,7 +206,7 @@ def pushforward(op: Op, active_ins: tuple[int, ...], active_outs: tuple[int, ...
     return (PythonOp if runs_python(op) else Op)(name, forward, key=key)
 
 
-def _pulls_only(at: Any, primals: Sequence[Any]) -> bool:
+def _pulls_only(at: Any, primals: Values) -> bool:
     """Whether a ``custom_vjp`` stands in the way of forward mode."""
     traced = jax.make_jaxpr(lambda *xs: jax.jvp(at, xs, xs)[1])(*primals)
     return jaxprs.contains(traced, "custom_lin")
@@ -214,9 +215,9 @@ def _pulls_only(at: Any, primals: Sequence[Any]) -> bool:
 # ---- as a function --------------------------------------------------------------------------------------------------
 
 
-def evaluate(program: Program, values: Sequence[Any], sources: Sequence[Any]) -> list[Any]:
+def evaluate(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
     """Runs the program forward from other values of its sources; what does not depend on them keeps its recorded value."""
-    env: dict[int, Any] = dict(enumerate(values))
+    env: dict[int, Value] = dict(enumerate(values))
     given = {slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None}
     env.update(given)
     for step in program.steps:

@@ -70,7 +70,7 @@ def _notebook_cell(file: str) -> str | None:
     shell = sys.modules["IPython"].get_ipython()
     label = getattr(shell and shell.compile, "format_code_name", lambda _: None)(file)  # from IPython 8 on
     if label is not None:
-        return label[1].replace("In[", "In [")
+        return str(label[1]).replace("In[", "In [")
     return "cell" if "ipykernel_" in file or file.startswith("<ipython-input") else None
 
 

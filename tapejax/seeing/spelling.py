@@ -56,7 +56,7 @@ class Unspellable(Exception):
 
 
 # By key a tuple of the one spelling found, or of None.
-_spellings = Cache(SPELLINGS_KEPT)
+_spellings: Cache[Any] = Cache(SPELLINGS_KEPT)
 
 
 def spelling_of(

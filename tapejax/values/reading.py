@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from ..core import recorder
 from ..core._jax import EvalTrace, Tracer, current_trace
+from ..core.recording import Recording
 
 _copy = jax.jit(jnp.copy)
 
@@ -101,7 +102,7 @@ def held(variable: Any) -> Any:
     return array
 
 
-def _watch_if_read(recording: recorder.Recording, variable: Any, array: Any) -> None:
+def _watch_if_read(recording: Recording, variable: Any, array: Any) -> None:
     if (recording.watch_accessed and variable.trainable) or id(variable) in recording.variables:
         recording.watch_variable(variable, array)
 

@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 import tapejax as tf
-from tapejax.core import cache, jaxprs, program, recorder, schedule
+from tapejax.core import cache, jaxprs, program, query, recorder, schedule
 from tapejax.core import op as ops
 from tapejax.core import sweep as derivatives
 from tapejax.core.cache import Cache, ShadowError
@@ -147,18 +147,18 @@ def test_a_wrong_representative_is_found():
 
 
 @pytest.mark.parametrize(
-    "table, replace",
+    "module, table, replace",
     [
-        ("_links", lambda value: (frozenset(),) * len(value)),
-        ("_programs", lambda value: (value[0], value[1][::-1]) if len(value[1]) > 1 else None),
+        (program, "_links", lambda value: (frozenset(),) * len(value)),
+        (query, "_programs", lambda value: (value[0], value[1][::-1]) if len(value[1]) > 1 else None),
     ],
 )
-def test_what_is_connected_is_found(table, replace):
+def test_what_is_connected_is_found(module, table, replace):
     x = jnp.arange(3.0) + 1
     step(x)
-    cached = getattr(program, table)
+    cached = getattr(module, table)
     if table == "_links":
-        program._programs.clear()
+        query._programs.clear()
     assert corrupt(cached, replace)
     try:
         with pytest.raises(ShadowError, match=r"test_shadow\.py"):
