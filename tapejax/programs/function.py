@@ -29,6 +29,7 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, is_array_like
 from .signatures import (
     TensorSpec,
+    accepting,
     alive,
     cast,
     check_signature,
@@ -71,19 +72,11 @@ def inside_function() -> bool:
     return recorder.capturing.capture is not None
 
 
-def function(
-    func: Callable | None = None,
-    input_signature: Any = None,
-    autograph: bool = True,
-    jit_compile: bool | None = None,
-    reduce_retracing: bool = False,
-    experimental_implements: Any = None,
-    experimental_autograph_options: Any = None,
-    experimental_attributes: Any = None,
-    experimental_relax_shapes: Any = None,
-    experimental_compile: Any = None,
-    experimental_follow_type_hints: Any = None,
-) -> Any:
+@accepting(
+    "autograph jit_compile reduce_retracing experimental_implements experimental_autograph_options "
+    "experimental_attributes experimental_relax_shapes experimental_compile experimental_follow_type_hints"
+)
+def function(func: Callable | None = None, input_signature: Any = None) -> Any:
     """Compiles a Python function of tensors: it runs once for each kind of arguments, and from then on as one program.
 
     A decorator, with or without arguments. Tensors are inputs, by shape and dtype; Python numbers, strings and other objects
@@ -131,7 +124,7 @@ class Function:
             raise TypeError(f"tf.function decorates callables, got {python_function!r}")
         self.python_function = python_function
         self.input_signature = input_signature
-        self._binding = _Binding(python_function, input_signature)
+        self._binding = Binding(_signature(python_function), input_signature)
         self._programs: dict[Hashable, Program] = {}
         self._concrete: dict[Hashable, ConcreteFunction] = {}
         self._methods: dict[int, tuple[Any, Function]] = {}
@@ -205,12 +198,12 @@ class Function:
         self._traces += 1
         return program
 
-    def _new_symbolic(self, args: Any, kwargs: Any, specs: Sequence[Any]) -> Program:
+    def _new_symbolic(self, args: Any, kwargs: Any, specs: Sequence[Any], ranks: Any = None) -> Program:
         """A program for all sizes that the specs leave open: JAX does not run such a one, but exports it.
 
         Raises what the last attempt raises, where JAX cannot trace the function without knowing the sizes.
         """
-        attempts = symbolic_inputs(specs)
+        attempts = symbolic_inputs(specs, ranks)
         for inputs in attempts[:-1]:
             with contextlib.suppress(Exception):
                 return self._new_program(args, kwargs, specs, inputs)
@@ -375,17 +368,14 @@ def _not_allowed(name: str, error: Exception) -> OperatorNotAllowedInGraphError:
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class _Binding:
+class Binding:
     """Brings the arguments of a call into one form: by position where possible, defaults filled in, keywords sorted."""
 
-    def __init__(self, python_function: Callable, input_signature: tuple | None):
-        self.specs = input_signature
-        try:
-            self.signature: inspect.Signature | None = inspect.signature(python_function)
-        except (TypeError, ValueError):  # a builtin does not say
-            self.signature = None
+    def __init__(self, signature: inspect.Signature | None, input_signature: tuple | None = None):
+        self.signature, self.specs = signature, input_signature
+        if signature is None:
             return
-        parameters = list(self.signature.parameters.values())
+        parameters = list(signature.parameters.values())
         positional = [p for p in parameters if p.kind in _POSITIONAL]
         self._offset = 1 if positional and positional[0].name == "self" else 0  # specs leave it out
         self._defaults = [p.default for p in positional]
@@ -409,10 +399,7 @@ class _Binding:
             args, kwargs = self._canonical(tuple(args), kwargs)
             return args if self.specs is None else self._cast(args), kwargs
         except TypeError as error:
-            raise TypeError(
-                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for "
-                f"signature: {self.signature}."
-            ) from error
+            raise _unfit(error, args, kwargs, self.signature) from error
 
     def _canonical(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         if self.signature is None:
@@ -458,6 +445,20 @@ class _Binding:
 
 
 _EMPTY = inspect.Parameter.empty
+
+
+def _signature(fn: Callable) -> inspect.Signature | None:
+    try:
+        return inspect.signature(fn)
+    except (TypeError, ValueError):  # a builtin does not say
+        return None
+
+
+def _unfit(error: TypeError, args: Any, kwargs: Any, signature: Any) -> TypeError:
+    return (DTypeError if isinstance(error, DTypeError) else TypeError)(
+        f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for signature: "
+        f"{signature}."
+    )
 
 
 # ---- concrete functions ---------------------------------------------------------------------------------------------
@@ -516,11 +517,7 @@ class ConcreteFunction:
                 raise TypeError(f"got an unexpected keyword argument {next(iter(kwargs))!r}")
             return tuple(filled), named
         except TypeError as error:
-            kind = DTypeError if isinstance(error, DTypeError) else TypeError
-            raise kind(
-                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for "
-                f"signature: {self.structured_input_signature}."
-            ) from error
+            raise _unfit(error, args, kwargs, self.structured_input_signature) from error
 
     def _given(self, name: str, spec: Any, value: Any) -> Any:
         if value is not _EMPTY:

@@ -15,7 +15,23 @@ from ..values.tensor import Variable
 _WORD = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")
 
 
-class Module:
+# Attributes of modules that are not their users'.
+OWN = ("_name", "_name_scope", "_waiting")
+
+
+class Holder:
+    """An object that tells those in ``_waiting`` of its new attributes: restorations whose values are not all taken yet."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        self._tell(name, value)
+
+    def _tell(self, name: str, value: Any) -> None:
+        if waiting := vars(self).get("_waiting"):
+            vars(self)["_waiting"] = [restoration for restoration in waiting if restoration.attach(self, name, value)]
+
+
+class Module(Holder):
     """A named container of variables, other modules and whatever else its attributes hold.
 
     Variables and modules are found in attributes, and in lists, tuples and dicts there; those of a module first, in the order of

@@ -7,6 +7,8 @@ or string, and the identity of variables and other objects. Two calls with one k
 from __future__ import annotations
 
 import collections.abc
+import functools
+import inspect
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -22,6 +24,26 @@ from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
 from ..values.errors import DTypeError
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable, VariableSlice, VariableValue, is_array_like, raw
+
+
+def accepting(names: str) -> Callable[[Callable], Callable[..., Any]]:
+    """Decorator: the function has these parameters, too, in this order; those that are not its own are not looked at."""
+
+    def decorate(fn: Callable) -> Callable[..., Any]:
+        own, kind = inspect.signature(fn), inspect.Parameter.POSITIONAL_OR_KEYWORD
+        order = [name for name in own.parameters if name not in names.split()] + names.split()
+        others = {name: inspect.Parameter(name, kind, default=None) for name in order}
+        public = own.replace(parameters=[own.parameters.get(name, others[name]) for name in order])
+
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = public.bind(*args, **kwargs).arguments
+            return fn(**{name: x for name, x in given.items() if name in own.parameters})
+
+        call.__signature__ = public  # type: ignore[attr-defined]
+        return call
+
+    return decorate
 
 
 class TensorSpec:
