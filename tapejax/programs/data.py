@@ -149,10 +149,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         Raises:
           ValueError: one is a scalar, they have different numbers of rows, or there are none.
         """
-        columns = map_leaves(own_array, tensors)
+        columns = _not_empty(tensors)
         flat = nest.flatten(columns)
-        if not flat:
-            raise ValueError("Invalid `tensors`: `tensors` should not be empty.")
         if not all(x.ndim for x in flat):
             raise ValueError("Unbatching a tensor is only supported for rank >= 1: from_tensor_slices got a scalar")
         counts = sorted({len(x) for x in flat})
@@ -165,10 +163,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """A dataset of one element, `tensors`: a tensor, array or list, or a tuple or dict of these."""
-        element = map_leaves(own_array, tensors)
-        if not nest.flatten(element):
-            raise ValueError("Invalid `tensors`: `tensors` should not be empty.")
-        return _in_memory("Tensor", nest.map_structure(lambda x: x[None], element))
+        return _in_memory("Tensor", nest.map_structure(lambda x: x[None], _not_empty(tensors)))
 
     @staticmethod
     def range(*args: Any, output_type: Any = None, name: str | None = None) -> Dataset:
@@ -221,7 +216,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             flat = nest.flatten(kinds)
             shapes = [None] * len(flat) if output_shapes is None else _shapes_of(output_shapes)
             output_signature = nest.packed(kinds, map(TensorSpec, shapes, flat))
-        spec = returned(_require_spec, output_signature)
+        spec = returned(lambda x: _require(x, TensorSpec, "output_signature must contain TensorSpec"), output_signature)
         given = [] if args is None else [host(x) for x in args]
 
         def steps(run: Pass) -> Iteration[Any]:
@@ -273,9 +268,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if args and datasets is not None:
             raise TypeError("Both `*args` and `datasets` cannot be set.")
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
-        parts: list[Any] = [structure] if isinstance(structure, list) else nest.flatten(structure)
-        for part in parts:
-            _require_dataset(part, "zip")
+        parts: list[Any] = _datasets([structure] if isinstance(structure, list) else nest.flatten(structure), "zip")
         if all(x._rows is not None and x._rows.plain for x in parts) and len({x._count for x in parts}) == 1:
             return _in_memory("Zip", map_leaves(lambda x: x._rows.columns, structure))
         finite = [x._count for x in parts if x._count != INFINITE_CARDINALITY]
@@ -380,7 +373,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         Raises:
           TypeError: their elements differ in structure or dtype.
         """
-        _require_dataset(dataset, "concatenate")
+        _datasets([dataset], "concatenate")
         one, other = self.element_spec, dataset.element_spec
         if not _agree(one, other):
             raise TypeError(f"Incompatible dataset elements: {one} and {other}")
@@ -625,7 +618,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return self._interleaved("Interleave", map_func, cycle, block)
 
     def _interleaved(self, kind: str, map_func: Callable, cycle: int, block: int) -> Dataset:
-        call = _caller(map_func, "map_func", _require_made)
+        call = _caller(
+            map_func, "map_func", lambda x: _require(x, Dataset, "`map_func` must return a `Dataset` object")
+        )
 
         def steps(coming: Iteration[Any], run: Pass) -> Iteration[Any]:
             made = map(call(run), coming)
@@ -798,9 +793,7 @@ def _mixture(
                 continue
             yield found
 
-    for dataset in datasets:
-        _require_dataset(dataset, "datasets")
-    python = any(x._python for x in datasets)
+    python = any(x._python for x in _datasets(datasets, "datasets"))
     return _stepping("DirectedInterleave", steps, lambda: datasets[0].element_spec, UNKNOWN_CARDINALITY, python)
 
 
@@ -852,12 +845,6 @@ def _require_tensor(x: Any) -> Any:
     return Tensor(raw(x))
 
 
-def _require_made(x: Any) -> Dataset:
-    if not isinstance(x, Dataset):
-        raise TypeError(f"`map_func` must return a `Dataset` object, got {type(x).__name__}")
-    return x
-
-
 def _truth(value: Any) -> bool:
     if not isinstance(value, np.ndarray) or value.dtype.kind != "b" or value.ndim:
         raise ValueError(f"`predicate` must return a tf.bool scalar tensor, but it returned {value!r}")
@@ -890,15 +877,23 @@ def _size(value: Any, argument: str) -> int:
     return found
 
 
-def _require_dataset(value: Any, name: str) -> None:
-    if not isinstance(value, Dataset):
-        raise TypeError(f"The argument to `{name}` must be a tf.data.Dataset or a structure of them, got {value!r}")
+def _require(value: Any, kind: type, rule: str) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{rule}, got {value!r}")
+    return value
 
 
-def _require_spec(spec: Any) -> TensorSpec:
-    if not isinstance(spec, TensorSpec):
-        raise TypeError(f"output_signature must contain TensorSpec, got {spec!r}")
-    return spec
+def _datasets(values: Sequence[Any], name: str) -> list[Dataset]:
+    rule = f"The argument to `{name}` must be a tf.data.Dataset or a structure of them"
+    return [_require(value, Dataset, rule) for value in values]
+
+
+def _not_empty(tensors: Any) -> Any:
+    """Arrays of our own in a structure of tensors, which has some."""
+    found = map_leaves(own_array, tensors)
+    if not nest.flatten(found):
+        raise ValueError("Invalid `tensors`: `tensors` should not be empty.")
+    return found
 
 
 def _agree(one: Any, other: Any) -> bool:
@@ -1012,17 +1007,13 @@ class Iterator(grain.DatasetIterator):
         Raises:
           OutOfRangeError: there is none.
         """
-        try:
-            return next(self)
-        except StopIteration:
-            raise OutOfRangeError("End of sequence") from None
+        for element in self:
+            return element
+        raise OutOfRangeError("End of sequence")
 
     def get_next_as_optional(self, name: str | None = None) -> Optional:
         """The next element, or that there is none."""
-        try:
-            return Optional(next(self))
-        except StopIteration:
-            return Optional()
+        return Optional(*itertools.islice(self, 1))
 
     @property
     def element_spec(self) -> Any:

@@ -289,12 +289,11 @@ def interleaved(datasets: Iterator[Iterator[Any]], cycle: int, block: int) -> It
 def repeated(once: Callable[[], Iterable[Any]], times: int) -> Iterator[Any]:
     """What `once` gives, called `times` times; without end where that is negative."""
     for _ in itertools.repeat(None) if times < 0 else range(times):
-        empty = True
-        for x in once():
-            empty = False
-            yield x
-        if empty:
+        coming = iter(once())
+        yield from (first := list(itertools.islice(coming, 1)))
+        if not first:
             return  # and it would be for ever
+        yield from coming
 
 
 def windows(coming: Iterator[Any], size: int, shift: int, stride: int, drop: bool) -> Iterator[list[Any]]:

@@ -230,8 +230,7 @@ class _Saver:
         }
 
     def _program(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any], path: str) -> dict[str, Any]:
-        specs: list[Any] = []
-        function._key(args, kwargs, specs)
+        _, specs = function._key(args, kwargs)
         unknown = sum(spec.shape.rank is None for spec in specs)
         many = itertools.product(sorted(RANKS), repeat=unknown)
         ranks = list(many) if unknown <= 2 else [(rank,) * unknown for rank in sorted(RANKS)]
@@ -256,11 +255,9 @@ class _Saver:
         return record | {"variants": variants}
 
     def _interface(self, program: Program, path: str) -> dict[str, Any]:
-        staged = program.staged
-        keys = []
-        for constant in staged.constants:
-            keys.append(f"c{len(self._arrays)}")
-            self._arrays[keys[-1]] = constant
+        staged, first = program.staged, len(self._arrays)
+        keys = [f"c{first + i}" for i in range(len(staged.constants))]
+        self._arrays.update(zip(keys, staged.constants, strict=True))
         results = program.pack(iter([_Result(i) for i in range(staged.outputs)]))
         return {
             "state": [self._slot(slot, path) for slot in staged.slots],
@@ -284,13 +281,11 @@ class _Saver:
             )
         return {"variable": number}
 
-    def _export(
-        self, function: Function, args: Any, kwargs: Any, specs: Any, ranks: Any
-    ) -> tuple[Program, dict[str, Any]]:
+    def _export(self, function: Function, args: Any, kwargs: Any, specs: Any, ranks: Any) -> tuple[Program, Any]:
         if any(spec.shape.rank is None or None in spec.shape for spec in specs):
             program = function._new_symbolic(args, kwargs, specs, ranks)
         else:
-            key = function._key(args, kwargs, [])
+            key, _ = function._key(args, kwargs)
             program = function._programs.get(key) or function._trace(key, args, kwargs, specs)
         custom = program.staged.incomplete or jaxprs.contains(program.staged.lifted, "custom_vjp_call")
         if custom and not self._options.experimental_custom_gradients:
@@ -330,16 +325,14 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 def _signatures(obj: Any, signatures: Any) -> dict[str, ConcreteFunction]:
     if signatures is None:
         found = [x for _, x in _attributes(obj) if isinstance(x, Function) and x.input_signature is not None]
-        if len(found) != 1:
-            return {}
-        concrete = found[0].get_concrete_function()
+        concrete = found[0].get_concrete_function() if len(found) == 1 else None
         try:
-            if not concrete.symbolic or all(spec.shape.rank is not None for spec in concrete.inputs):
-                _named_results(concrete.structured_outputs)
-                return {"serving_default": concrete}
+            if concrete is None or any(spec.shape.rank is None for spec in concrete.inputs):
+                return {}
+            _named_results(concrete.structured_outputs)
+            return {"serving_default": concrete}
         except ValueError:  # what it returns has no names: there is no default signature
-            pass
-        return {}
+            return {}
     if not isinstance(signatures, Mapping):
         signatures = {"serving_default": signatures}
     out = {}
@@ -459,7 +452,7 @@ class _Loader:
         try:
             self._data = {name: self._file(name, *check) for name, check in self._manifest["files"].items()}
             (variables,) = [name for name in self._data if name.startswith("variables")]
-            self._arrays = _arrays(self._data[variables], self._manifest["dtypes"], variables)
+            self.arrays = _arrays(self._data[variables], self._manifest["dtypes"], variables)
             root = self._node(0)
             root.signatures = {key: self._node(i) for key, i in self._manifest["signatures"].items()}
             return root
@@ -485,17 +478,18 @@ class _Loader:
         if number in self._made:
             return self._made[number]
         node = self._manifest["nodes"][number]
+        made: Any
         children = ((key, self._node(child)) for key, child in node.get("children", ()))
         match node["kind"]:
             case "object":
                 callable_ = any(key == "__call__" for key, _ in node["children"])
-                self._made[number] = made = CallableObject() if callable_ else LoadedObject()
+                made = self._made[number] = CallableObject() if callable_ else LoadedObject()
                 vars(made).update(children)
             case "dict":
-                self._made[number] = made = {}
+                made = self._made[number] = {}
                 made.update(children)
             case "list":
-                self._made[number] = made = []
+                made = self._made[number] = []
                 made.extend(child for _, child in children)
             case "tuple":
                 made = tuple(child for _, child in children)
@@ -503,7 +497,7 @@ class _Loader:
                 made = None
             case "variable":
                 shape, name = TensorShape(None) if node["any_shape"] else node["shape"], node["name"]
-                made = Variable(self._arrays[node["array"]], node["trainable"], shape is None, name=name, shape=shape)
+                made = Variable(self.arrays[node["array"]], node["trainable"], shape is None, name=name, shape=shape)
             case "function":
                 programs = [_LoadedProgram(node["name"], program, self) for program in node["programs"]]
                 made = LoadedFunction(node["name"], _signature(node["parameters"]), programs, node["one_signature"])
@@ -518,9 +512,6 @@ class _Loader:
         if reference["random"] == "own":
             return Slot(random.state.apart(reference["seed"]), "count", None, None)
         return Slot(random.state, {"seed": "seed", "count": "count"}[reference["random"]], None, None)
-
-    def array(self, name: str) -> Any:
-        return jnp.asarray(self._arrays[name])
 
     def exported(self, name: str) -> Any:
         from jax import export
@@ -591,9 +582,8 @@ class LoadedFunction:
     @property
     def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:
         """The arguments of the first program; a signature takes them by name."""
-        return (), dict(
-            zip(self._signature.parameters if self._signature else (), self._programs[0].args, strict=False)
-        )
+        names = self._signature.parameters if self._signature else ()
+        return (), dict(zip(names, self._programs[0].args, strict=False))
 
     @property
     def structured_outputs(self) -> Any:
@@ -609,13 +599,13 @@ class _LoadedProgram:
     def __init__(self, name: str, record: dict[str, Any], loader: _Loader):
         self.args = tuple(_decode(record["args"]))
         self.kwargs = _decode(record["kwargs"])
-        self._specs = _specs((self.args, self.kwargs))
+        self._specs = _tensors((self.args, self.kwargs))
         self._results = record["results"]
         self._unknown = [i for i, spec in enumerate(self._specs) if spec.shape.rank is None]
         common: dict[str, Any] = {
             "slots": [loader.slot(reference) for reference in record["state"]],
             "changed": record["changed"],
-            "constants": [loader.array(name) for name in record["constants"]],
+            "constants": [jnp.asarray(loader.arrays[name]) for name in record["constants"]],
             "outputs": record["outputs"],
         }
         self._variants = {}
@@ -629,9 +619,7 @@ class _LoadedProgram:
             given = cast(list(args), list(self.args)), cast(kwargs, self.kwargs)
         except (TypeError, ValueError):
             return None
-        arrays: list[Any] = []
-        describe(given[0], arrays)
-        describe(given[1], arrays)
+        arrays = _tensors(given)
         return arrays if self._ranks(arrays) in self._variants else None
 
     def _ranks(self, arrays: Sequence[Any]) -> tuple[int, ...]:
@@ -737,35 +725,31 @@ def _shape(shape: Any) -> list[int | None] | None:
     return None if shape.rank is None else shape.as_list()
 
 
-def _specs(structure: Any) -> list[TensorSpec]:
-    specs: list[Any] = []
-    describe(structure, specs)
-    return specs
+def _tensors(structure: Any) -> list[Any]:
+    """The tensors in a structure, or their specs."""
+    found: list[Any] = []
+    describe(structure, found)
+    return found
 
 
 def _parameters(signature: inspect.Signature | None) -> list[Any] | None:
-    if signature is None:
+    return None if signature is None else [[p.name, p.kind.name, _default(p)] for p in signature.parameters.values()]
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    try:
+        return None if parameter.default is parameter.empty else _encode(parameter.default)
+    except TypeError:  # an object: the caller has to give it
         return None
-    out = []
-    for p in signature.parameters.values():
-        default: Any = None
-        if p.default is not p.empty:
-            try:
-                default = _encode(p.default)
-            except TypeError:  # an object: the caller has to give it
-                default = None
-        out.append([p.name, p.kind.name, default])
-    return out
 
 
 def _signature(parameters: list[Any] | None) -> inspect.Signature | None:
     if parameters is None:
         return None
-    out = []
-    for name, kind, default in parameters:
-        value = inspect.Parameter.empty if default is None else _decode(default)
-        out.append(inspect.Parameter(name, inspect._ParameterKind[kind], default=value))
-    return inspect.Signature(out)
+    kinds, empty = inspect._ParameterKind, inspect.Parameter.empty
+    values = [empty if default is None else _decode(default) for _, _, default in parameters]
+    made = [inspect.Parameter(p[0], kinds[p[1]], default=value) for p, value in zip(parameters, values, strict=True)]
+    return inspect.Signature(made)
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------

@@ -61,12 +61,12 @@ class TensorSpec:
     True
     """
 
-    __slots__ = ("_shape", "_dtype", "_name")
+    __slots__ = ("shape", "dtype", "name")
 
     def __init__(self, shape: Any, dtype: Any = "float32", name: str | None = None):
-        self._shape = as_shape(shape)
-        self._dtype = as_dtype(dtype)
-        self._name = name
+        self.shape: TensorShape = as_shape(shape)
+        self.dtype: DType = as_dtype(dtype)
+        self.name = name
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
@@ -77,23 +77,11 @@ class TensorSpec:
     def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
         return cls(spec.shape, spec.dtype, name or spec.name)
 
-    @property
-    def shape(self) -> TensorShape:
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
-
-    @property
-    def name(self) -> str | None:
-        return self._name
-
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor (or all that a spec describes) may be given where this spec is asked for."""
         if not isinstance(spec_or_tensor, TensorSpec) and not is_array_like(spec_or_tensor):
             return False
-        return self._dtype == spec_or_tensor.dtype and self._shape.is_compatible_with(spec_or_tensor.shape)
+        return self.dtype == spec_or_tensor.dtype and self.shape.is_compatible_with(spec_or_tensor.shape)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and self._fields() == other._fields()
@@ -102,13 +90,13 @@ class TensorSpec:
         return hash(self._fields())
 
     def _fields(self) -> tuple:
-        return repr(self._shape), self._dtype, self._name
+        return repr(self.shape), self.dtype, self.name
 
     def __reduce__(self):
-        return TensorSpec, (self._shape, self._dtype, self._name)
+        return TensorSpec, (self.shape, self.dtype, self.name)
 
     def __repr__(self) -> str:
-        return f"TensorSpec(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
 
 
 # ---- arguments ------------------------------------------------------------------------------------------------------

@@ -283,12 +283,9 @@ def _read(prefix: str, values: bool = True) -> tuple[list[dict[str, Any]], dict[
             "is correct. You may be missing the checkpoint suffix (e.g. the '-1' in 'path/to/ckpt-1')."
         )
     if not _is_checkpoint(path):
-        inside = path.is_dir() and (path / _STATE_FILE).exists()
-        hint = (
-            "it is a directory of checkpoints: use tf.train.latest_checkpoint(directory)"
-            if inside
-            else "it is something else"
-        )
+        hint = "it is something else"
+        if path.is_dir() and (path / _STATE_FILE).exists():
+            hint = "it is a directory of checkpoints: use tf.train.latest_checkpoint(directory)"
         raise DataLossError(f"{prefix} is no checkpoint that tapejax.train wrote: {hint}")
     for folder, _, files in os.walk(path):  # a pipe, or a device, has no end
         if odd := [name for name in files if not os.path.isfile(os.path.join(folder, name))]:
@@ -396,9 +393,8 @@ class _Restoration:
         array = _array(variable)
         name = getattr(variable, "name", "")
         declared = getattr(variable, "_declared", None)
-        if list(array.shape) != saved["shape"] and (
-            declared is None or not declared.is_compatible_with(saved["shape"])
-        ):
+        other = list(array.shape) != saved["shape"]
+        if other and (declared is None or not declared.is_compatible_with(saved["shape"])):
             raise ValueError(
                 f"Received incompatible tensor with shape {tuple(saved['shape'])} when attempting to restore variable with shape "
                 f"{tuple(array.shape)} and name {name}. (It was saved as {saved['key']} in {self._prefix}.)"
@@ -447,12 +443,10 @@ class _Restoration:
 
     def unmatched(self) -> list[str]:
         """The program's variables for which the checkpoint has no value."""
-        checkpoint = self._checkpoint()
-        return [
-            path[:-1]
-            for value, path, _ in (_walk(checkpoint) if checkpoint is not None else ())
-            if is_variable(value) and id(value) not in self._known and value is not checkpoint._save_counter
-        ]
+        if (checkpoint := self._checkpoint()) is None:
+            return []
+        known = {*self._known, id(checkpoint._save_counter)}
+        return [path[:-1] for value, path, _ in _walk(checkpoint) if is_variable(value) and id(value) not in known]
 
     @property
     def trivial(self) -> bool:
@@ -473,9 +467,8 @@ def _give(variable: Any, array: np.ndarray) -> None:
     capture = recorder.capturing.capture
     while capture is not None:
         if (slot := capture.created.get((id(variable), "_array"))) is not None:
-            with (
-                recorder.outside()
-            ):  # it has just been made, in a function that is being traced: this is its initial value
+            # It has just been made, in a function that is being traced: this is its initial value.
+            with recorder.outside():
                 variable._array = slot.before = jax.numpy.copy(array)
             return
         capture = capture.parent
@@ -614,7 +607,7 @@ class Checkpoint(Holder):
             own[name] = value
 
     def _attached(self) -> list[tuple[str, Any]]:
-        held = dict(_attributes(self._root)) if self._root is not None else {}
+        held = dict(_attributes(self._root) or ())
         held |= {name: value for name, value in vars(self).items() if not name.startswith("_")}
         if self._save_counter is not None:
             held["save_counter"] = self._save_counter
@@ -872,7 +865,7 @@ class CheckpointManager:
         self._latest = path
         too_many = list(self._too_many())
         # The file first: should the program be stopped in between, it names no checkpoint that is gone.
-        _write_state(self.directory, path, list(self._kept), list(self._kept.values()), self._preserved)
+        _write_state(os.fspath(self.directory), path, list(self._kept), list(self._kept.values()), self._preserved)
         for old in too_many:
             if _is_checkpoint(old) and not jax.process_index():
                 shutil.rmtree(old)
