@@ -413,11 +413,16 @@ class _Restoration:
 
     def _await(self, value: Any, number: int) -> None:
         if isinstance(value, Holder):
-            others = [x for x in vars(value).get("_waiting", ()) if x._checkpoint() not in (None, self._checkpoint())]
-            if waiting := [*others, self] if self.unresolved() else others:
+            others = [x for x in vars(value).get("_waiting", ()) if not self._supersedes(x)]
+            if (waiting := [*others, self] if self.unresolved() else others) or "_waiting" in vars(value):
                 vars(value)["_waiting"] = waiting
         elif not getattr(value, "built", True) and hasattr(value, "build"):  # of Keras
             _after("build", value, self, number)
+
+    def _supersedes(self, earlier: _Restoration) -> bool:
+        """Whether this has a value for all that another restoration of the same checkpoint waits for."""
+        saved = {node["variable"]["key"] for node in self._nodes if "variable" in node}
+        return earlier._checkpoint() in (None, self._checkpoint()) and saved.issuperset(earlier._left())
 
     def attach(self, holder: Any, name: str, value: Any) -> bool:
         """`value` has become the attribute `name` of `holder`. Whether this waits for others still."""
@@ -437,9 +442,11 @@ class _Restoration:
 
     def unresolved(self) -> list[str]:
         """The saved variables that no object of the program has taken."""
+        return [key.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE") for key in self._left()]
+
+    def _left(self) -> list[str]:
         taken = {number for _, number in self._known.values()}
-        left = (node["variable"] for i, node in enumerate(self._nodes) if "variable" in node and i not in taken)
-        return [variable["key"].removesuffix("/.ATTRIBUTES/VARIABLE_VALUE") for variable in left]
+        return [x["variable"]["key"] for i, x in enumerate(self._nodes) if "variable" in x and i not in taken]
 
     def unmatched(self) -> list[str]:
         """The program's variables for which the checkpoint has no value."""
