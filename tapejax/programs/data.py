@@ -395,18 +395,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if self._rows is not None and self._rows.fixed:
             return self  # in memory already
         kept: list[list[Any]] = []
-
-        def steps(coming: Iteration[Any], run: Pass) -> Iteration[Any]:
-            if kept:
-                yield from kept[0]
-                return
-            seen = []
-            for element in coming:
-                seen.append(element)
-                yield element
-            kept[:] = [seen]
-
-        return self._stepping("Cache", steps)
+        return self._stepping("Cache", lambda coming, run: iter(kept[0]) if kept else pipeline.keeping(coming, kept))
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
         """Makes elements ahead of time, on a thread of Grain's, where functions of the user's take part in making them.
@@ -422,10 +411,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         ahead = _AHEAD if size == AUTOTUNE else size
 
         def stage(run: Pass) -> Any:
-            before = self._stage(run)
             if not ahead or not self._python or tracing_here():
-                return before
-            run.threaded = True
+                return self._stage(run)
+            before, run.threaded = self._stage(run), True
             return grain.experimental.ThreadPrefetchIterDataset(before, prefetch_buffer_size=ahead)
 
         return self._then("Prefetch", stage, rows=self._rows)
@@ -534,9 +522,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """
         number, by, drop = _size(size, "size"), _size(stride, "stride"), bool(drop_remainder)
         step, reach = number if shift is None else _size(shift, "shift"), (number - 1) * by + 1
-        total = self._count
-        if total >= 0:
-            total = max(0, (total - reach) // step + 1) if drop else -(-total // step)
+        whole = max(0, (self._count - reach) // step + 1)
+        total = self._count if self._count < 0 else whole if drop else -(-self._count // step)
         steps = lambda coming, run: pipeline.windows(coming, number, step, by, drop)  # noqa: E731
         made = lambda coming, run: (pipeline.by_column(_window, x) for x in steps(coming, run))  # noqa: E731
         return self._stepping("Window", made, count=total, spec=self._leaves(DatasetSpec))

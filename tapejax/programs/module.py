@@ -80,7 +80,7 @@ class Module(Holder):
     @property
     def variables(self) -> tuple[Variable, ...]:
         """All variables of the module and of those inside it."""
-        return tuple(self._flatten(predicate=_is_variable))
+        return tuple(self._flatten(predicate=lambda x: isinstance(x, Variable)))
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
@@ -93,7 +93,7 @@ class Module(Holder):
     @property
     def submodules(self) -> tuple[Module, ...]:
         """All modules inside this one: its own first, then theirs."""
-        return tuple(self._flatten(predicate=_is_module))
+        return tuple(self._flatten(predicate=lambda x: isinstance(x, Module)))
 
     def _flatten(
         self,
@@ -104,8 +104,23 @@ class Module(Holder):
         expand_composites: bool = False,
     ) -> Iterator[Any]:
         """What `predicate` accepts among the attributes, with its path if asked for."""
-        accepts = predicate or (lambda value: True)
-        yield from _walk(self, (), recursive, accepts, attribute_traversal_key, with_path, {id(self)})
+        accepts, seen = predicate or (lambda value: True), {id(self)}
+
+        def walk(module: Module, path: tuple) -> Iterator[Any]:
+            inner = []
+            for name in sorted(vars(module), key=attribute_traversal_key):
+                for place, leaf in _leaves(vars(module)[name], (*path, name), name):
+                    if id(leaf) in seen:
+                        continue
+                    seen.add(id(leaf))
+                    if accepts(leaf):
+                        yield (place, leaf) if with_path else leaf
+                    if recursive and isinstance(leaf, Module):
+                        inner.append((leaf, place))
+            for submodule, place in inner:
+                yield from walk(submodule, place)
+
+        yield from walk(self, ())
 
     @classmethod
     def with_name_scope(cls, method: Callable) -> Callable:
@@ -130,37 +145,6 @@ class Module(Holder):
                 return method(self, *args, **kwargs)
 
         return scoped
-
-
-def _is_variable(value: Any) -> bool:
-    return isinstance(value, Variable)
-
-
-def _is_module(value: Any) -> bool:
-    return isinstance(value, Module)
-
-
-def _walk(
-    module: Module,
-    path: tuple,
-    recursive: bool,
-    accepts: Callable[[Any], bool],
-    key: Callable | None,
-    with_path: bool,
-    seen: set[int],
-) -> Iterator[Any]:
-    inner = []
-    for name in sorted(vars(module), key=key):
-        for place, leaf in _leaves(vars(module)[name], (*path, name), name):
-            if id(leaf) in seen:
-                continue
-            seen.add(id(leaf))
-            if accepts(leaf):
-                yield (place, leaf) if with_path else leaf
-            if recursive and isinstance(leaf, Module):
-                inner.append((place, leaf))
-    for place, submodule in inner:
-        yield from _walk(submodule, place, recursive, accepts, key, with_path, seen)
 
 
 def _leaves(value: Any, path: tuple, attribute: str) -> Iterator[tuple[tuple, Any]]:

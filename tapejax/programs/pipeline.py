@@ -314,6 +314,15 @@ def windows(coming: Iterator[Any], size: int, shift: int, stride: int, drop: boo
         del held[:shift]
 
 
+def keeping(coming: Iterable[Any], kept: list[list[Any]]) -> Iterator[Any]:
+    """The items, which are added to `kept`, as one list, when all have come."""
+    seen = []
+    for item in coming:
+        seen.append(item)
+        yield item
+    kept[:] = [seen]
+
+
 def unique(coming: Iterable[Any]) -> Iterator[Any]:
     """Each array once."""
     seen = set()

@@ -455,8 +455,8 @@ class _Restoration:
         known = {*self._known, id(checkpoint._save_counter)}
         return [path[:-1] for value, path, _ in _walk(checkpoint) if is_variable(value) and id(value) not in known]
 
-    @property
     def trivial(self) -> bool:
+        """Whether nothing but the checkpoint itself has found its place."""
         return not any(number for _, number in self._known.values())
 
     def __del__(self) -> None:
@@ -516,26 +516,22 @@ class CheckpointLoadStatus:
 
     def assert_consumed(self) -> CheckpointLoadStatus:
         """Raises AssertionError unless every saved value and every variable of the program found the other."""
-        self._restoration.retry()
-        if left := self._restoration.unresolved():
-            raise AssertionError(f"Unresolved object in checkpoint: no object of the program has taken {_listed(left)}")
+        self._none("Unresolved object in checkpoint: no object of the program has taken ", _Restoration.unresolved)
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
         """Raises AssertionError unless every variable that the program has by now was restored."""
-        self._restoration.retry()
-        if left := self._restoration.unmatched():
-            raise AssertionError(
-                f"Found {len(left)} Python objects that were not bound to checkpointed values, likely due to changes in the "
-                f"Python program: {_listed(left)}"
-            )
-        return self
+        text = "Found Python objects that were not bound to checkpointed values, likely due to changes in the program: "
+        return self._none(text, _Restoration.unmatched)
 
     def assert_nontrivial_match(self) -> CheckpointLoadStatus:
         """Raises AssertionError if nothing was restored."""
+        return self._none("Nothing except the root object matched a checkpointed value.", _Restoration.trivial)
+
+    def _none(self, text: str, found: Callable[[_Restoration], Any]) -> CheckpointLoadStatus:
         self._restoration.retry()
-        if self._restoration.trivial:
-            raise AssertionError("Nothing except the root object matched a checkpointed value.")
+        if names := found(self._restoration):
+            raise AssertionError(f"{text}{_listed(names) if isinstance(names, list) else ''}")
         return self
 
     def expect_partial(self) -> CheckpointLoadStatus:
