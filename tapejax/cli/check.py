@@ -367,19 +367,14 @@ class _Reader(ast.NodeVisitor):
 
     def bind(self, target: ast.AST, value: ast.AST | None = None) -> None:
         """Bind the names in a target: to what the value stands for, or to something that is not TensorFlow's."""
-        match target, value:
-            case ast.Name(id=name), _:
+        match target:
+            case ast.Name(id=name):
                 self.scope.bind(name, self.paths(value))
-            case (
-                (ast.Tuple(elts=targets) | ast.List(elts=targets)),
-                (ast.Tuple(elts=values) | ast.List(elts=values)),
-            ) if len(targets) == len(values):
-                for each, its_value in zip(targets, values, strict=True):
-                    self.bind(each, its_value)
-            case ((ast.Tuple(elts=targets) | ast.List(elts=targets)), _):
-                for each in targets:
-                    self.bind(each)
-            case ast.Starred(value=each), _:
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                paired = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(targets)
+                for number, each in enumerate(targets):
+                    self.bind(each, value.elts[number] if paired else None)  # type: ignore[union-attr]
+            case ast.Starred(value=each):
                 self.bind(each)
             case _:  # x.attribute, x[index]
                 self.visit(target)

@@ -949,8 +949,7 @@ def _fitting(element: Any, spec: Any) -> Any:
         return nest._like(spec, {key: _fitting(element[key], spec[key]) for key in spec})
     if len(element) != len(spec):
         raise InvalidArgumentError(f"`generator` yielded {len(element)} parts where {len(spec)} were expected: {spec}")
-    made = [_fitting(x, s) for x, s in zip(element, spec, strict=True)]
-    return type(spec)(*made) if hasattr(spec, "_fields") else tuple(made)
+    return nest.maker(spec)([_fitting(x, s) for x, s in zip(element, spec, strict=True)])
 
 
 # ---- iterators ------------------------------------------------------------------------------------------------------
