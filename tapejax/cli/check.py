@@ -107,18 +107,16 @@ def check(source: str | bytes, path: str = "<string>") -> File:
 
 
 def _reports(path: str) -> Iterator[File]:
-    if path == "-":
-        yield check(sys.stdin.buffer.read(), "<stdin>")
-    elif os.path.isdir(path):
+    if os.path.isdir(path):
         for file in _programs(Path(path)):
             yield from _reports(str(file))
+        return
+    try:
+        source = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        yield File(path, error=str(error.strerror))
     else:
-        try:
-            source = Path(path).read_bytes()
-        except OSError as error:
-            yield File(path, error=str(error.strerror))
-        else:
-            yield check(source, path)
+        yield check(source, "<stdin>" if path == "-" else path)
 
 
 def _programs(folder: Path) -> Iterator[Path]:

@@ -76,6 +76,9 @@ class _Kind(type(grain.IterDataset)):  # type: ignore[misc]
         return _missing_method(name)
 
 
+Stage = Callable[[Pass], Any]
+
+
 class Dataset(grain.IterDataset, metaclass=_Kind):
     """A sequence of elements, each a tensor or a structure of tensors, made anew whenever it is iterated over.
 
@@ -94,15 +97,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
     # `stage` makes the stages of one pass; `spec` is the element's, or a function that finds it; `python` says whether
     # functions of the user's run in it; `rows` is what it is where that is in memory.
-    def __init__(
-        self,
-        kind: str,
-        stage: Callable[[Pass], Any],
-        spec: Any,
-        count: int,
-        python: bool = False,
-        rows: Rows | None = None,
-    ):
+    def __init__(self, kind: str, stage: Stage, spec: Any, count: int, python: bool = False, rows: Rows | None = None):
         super().__init__()
         self.has_child = True  # so Grain does not wrap the iterator
         self._stage, self._spec, self._count, self._kind = stage, spec, count, kind
@@ -110,13 +105,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         self._options = Options()
 
     def _then(
-        self,
-        kind: str,
-        stage: Callable[[Pass], Any],
-        count: Any = None,
-        spec: Any = None,
-        python: bool = False,
-        rows: Any = None,
+        self, kind: str, stage: Stage, count: Any = None, spec: Any = None, python: bool = False, rows: Any = None
     ) -> Dataset:
         """A dataset of these elements, more or fewer or other ones (if so says `spec`, of a leaf's), made by `stage`."""
         count, spec = self._count if count is None else count, spec or (lambda: self.element_spec)
@@ -310,9 +299,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
     # ---- order and number ----
 
-    def shuffle(
-        self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = None, name: str | None = None
-    ) -> Dataset:
+    @accepting("name")
+    def shuffle(self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = None) -> Dataset:
         """The elements in random order: each is taken out of a buffer of the next `buffer_size`.
 
         Another order in each pass, unless `reshuffle_each_iteration` is False. The orders follow from `tf.random.set_seed` and
@@ -510,9 +498,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """Batches of another size."""
         return self.unbatch().batch(batch_size, drop_remainder)
 
-    def window(
-        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: str | None = None
-    ) -> Dataset:
+    @accepting("name")
+    def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False) -> Dataset:
         """Datasets of `size` elements each, of which one begins every `shift` elements and takes every `stride`-th.
 
         >>> import tapejax as tf

@@ -268,12 +268,7 @@ class Program:
     """One trace of a function: the pure program, what it was traced with, and how to pack its results."""
 
     def __init__(
-        self,
-        function: Function,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        inputs: Sequence[Any],
-        arrays: Sequence[Any] = (),
+        self, function: Function, args: Sequence[Any], kwargs: dict[str, Any], inputs: Sequence[Any], arrays: Any = ()
     ):
         def body(*tracers: Any) -> list[Any]:
             given = iter(tracers)
@@ -297,10 +292,9 @@ class Program:
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         if self.staged.incomplete:
-            capture = recorder.capturing.capture
             if derivative_possible():
                 self.complete()
-            elif capture is not None:
+            elif (capture := recorder.capturing.capture) is not None:
                 capture.mark_incomplete()
         return self.pack(iter(self.staged.run(arrays)))
 
