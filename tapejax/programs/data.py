@@ -517,7 +517,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
     # ---- functions of the user's ----
 
-    @accepting("num_parallel_calls deterministic synchronous use_unbounded_threadpool name")
+    @accepting(
+        "num_parallel_calls deterministic synchronous use_unbounded_threadpool name", use_unbounded_threadpool=False
+    )
     def map(self, map_func: Callable) -> Any:
         """`map_func` of each element. The components of a tuple come as arguments.
 

@@ -74,7 +74,9 @@ def inside_function() -> bool:
 
 @accepting(
     "autograph jit_compile reduce_retracing experimental_implements experimental_autograph_options "
-    "experimental_attributes experimental_relax_shapes experimental_compile experimental_follow_type_hints"
+    "experimental_attributes experimental_relax_shapes experimental_compile experimental_follow_type_hints",
+    autograph=True,
+    reduce_retracing=False,
 )
 def function(func: Callable | None = None, input_signature: Any = None) -> Any:
     """Compiles a Python function of tensors: it runs once for each kind of arguments, and from then on as one program.

@@ -15,8 +15,8 @@ from ..values.tensor import Variable
 _WORD = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")
 
 
-# Attributes of modules that are not their users'.
-OWN = ("_name", "_name_scope", "_waiting")
+# Attributes of modules and loaded objects that are not their users'.
+OWN = ("_name", "_name_scope", "_waiting", "signatures")
 
 
 class Holder:
@@ -29,6 +29,15 @@ class Holder:
     def _tell(self, name: str, value: Any) -> None:
         if waiting := vars(self).get("_waiting"):
             vars(self)["_waiting"] = [restoration for restoration in waiting if restoration.attach(self, name, value)]
+
+
+class LoadedObject:
+    """An object of a loaded model: the attributes that were saved."""
+
+    signatures: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<loaded object with {', '.join(vars(self)) or 'no attributes'}>"
 
 
 class Module(Holder):

@@ -44,7 +44,7 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable
 from .description import Format, in_short
 from .function import Binding, ConcreteFunction, Function, Program
-from .module import OWN, Module
+from .module import OWN, LoadedObject, Module
 from .signatures import RANKS, TensorSpec, accepting, cast, describe, in_words
 
 __all__ = ["SaveOptions", "contains_saved_model", "load", "save"]
@@ -71,7 +71,9 @@ class SaveOptions:
     @accepting(
         "namespace_whitelist save_debug_info function_aliases experimental_debug_stripper experimental_io_device "
         "experimental_variable_policy experimental_custom_gradients experimental_image_format experimental_skip_saver "
-        "experimental_sharding_callback extra_tags"
+        "experimental_sharding_callback extra_tags",
+        **dict.fromkeys(["save_debug_info", "experimental_debug_stripper", "experimental_image_format"], False),
+        experimental_skip_saver=False,
     )
     def __init__(self, experimental_io_device: str | None = None, experimental_custom_gradients: bool = True):
         self.experimental_custom_gradients = bool(experimental_custom_gradients)
@@ -315,7 +317,7 @@ def _content(value: Any) -> tuple[str, Iterable[tuple[Any, Any]]] | None:
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     """What an object holds, and the compiled functions among its methods."""
     for name in sorted(vars(value)):
-        if name not in (*OWN, "signatures"):
+        if name not in OWN:
             yield name, vars(value)[name]
     for name in dir(type(value)):
         if isinstance(inspect.getattr_static(type(value), name), Function) and name not in vars(value):
@@ -424,15 +426,6 @@ def load(export_dir: str | os.PathLike, tags: Any = None, options: Any = None) -
     """
     _require_flatbuffers()
     return _Loader(Path(export_dir)).load()
-
-
-class LoadedObject:
-    """An object of a loaded model: the attributes that were saved."""
-
-    signatures: dict[str, Any]
-
-    def __repr__(self) -> str:
-        return f"<loaded object with {', '.join(vars(self)) or 'no attributes'}>"
 
 
 class CallableObject(LoadedObject):

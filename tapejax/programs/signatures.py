@@ -26,13 +26,18 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable, VariableSlice, VariableValue, is_array_like, raw
 
 
-def accepting(names: str) -> Callable[[Callable], Callable[..., Any]]:
-    """Decorator: the function has these parameters, too, in this order; those that are not its own are not looked at."""
+def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:
+    """Decorator: the function has these parameters, too, in this order; those that are not its own are not looked at.
+
+    >>> import inspect
+    >>> inspect.signature(accepting("deep name", deep=False)(lambda x: x))
+    <Signature (x, deep=False, name=None)>
+    """
 
     def decorate(fn: Callable) -> Callable[..., Any]:
         own, kind = inspect.signature(fn), inspect.Parameter.POSITIONAL_OR_KEYWORD
         order = [name for name in own.parameters if name not in names.split()] + names.split()
-        others = {name: inspect.Parameter(name, kind, default=None) for name in order}
+        others = {name: inspect.Parameter(name, kind, default=defaults.get(name)) for name in order}
         public = own.replace(parameters=[own.parameters.get(name, others[name]) for name in order])
 
         @functools.wraps(fn)

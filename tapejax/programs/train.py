@@ -40,7 +40,7 @@ from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError
 from ..values.tensor import Variable, convert_to_tensor
 from .description import Format, in_short
 from .function import ConcreteFunction, Function, init_scope, inside_function
-from .module import OWN, Holder, Module
+from .module import OWN, Holder, LoadedObject, Module
 
 __all__ = [
     "Checkpoint",
@@ -97,8 +97,8 @@ def _attributes(value: Any) -> list[tuple[str, Any]] | None:
         return []
     if isinstance(value, Checkpoint):
         return value._attached()
-    if isinstance(value, Module) or _is_loaded(value):
-        return [(name, child) for name, child in vars(value).items() if name not in (*OWN, "signatures")]
+    if isinstance(value, (Module, LoadedObject)):
+        return [(name, child) for name, child in vars(value).items() if name not in OWN]
     if isinstance(value, Generator):
         return [("_state_var", value.state)]
     if isinstance(value, Mapping):
@@ -116,11 +116,6 @@ def _entries(mapping: Mapping) -> list[tuple[str, Any]]:
                 "what it holds. Use strings as keys."
             )
     return [(key, child) for key, child in mapping.items() if isinstance(key, str)]
-
-
-def _is_loaded(value: Any) -> bool:
-    module = sys.modules.get("tapejax.saved_model")
-    return module is not None and isinstance(value, module.LoadedObject)
 
 
 def _is_iterator(value: Any) -> bool:
@@ -549,21 +544,17 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
-class InitializationOnlyStatus:
+class InitializationOnlyStatus(CheckpointLoadStatus):
     """What ``restore(None)`` returns: there was no checkpoint."""
 
-    def _nothing(self) -> Any:
+    def __init__(self) -> None:
+        """There is no restoration."""
+
+    def _none(self, text: str, found: Any) -> CheckpointLoadStatus:
         raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
 
-    assert_consumed = assert_existing_objects_matched = assert_nontrivial_match = _nothing
-
-    def expect_partial(self) -> InitializationOnlyStatus:
+    def expect_partial(self) -> CheckpointLoadStatus:
         return self
-
-    def initialize_or_restore(self, session: Any = None) -> None:
-        """TensorFlow 1's."""
-
-    run_restore_ops = initialize_or_restore
 
 
 class Checkpoint(Holder):
