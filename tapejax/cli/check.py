@@ -95,11 +95,11 @@ def check(source: str | bytes, path: str = "<string>") -> File:
     2 tf.strings.upper missing Python's strings
     """
     try:
-        if not path.endswith(".ipynb"):
-            return File(path, tuple(sorted(_read([(None, source)]))))
-        text = source if isinstance(source, str) else source.decode()
-        cells = [notebook.as_python(cell) for cell in notebook.code_cells(text)]
-        return File(path, tuple(sorted(_read(list(enumerate(cells, 1))))))
+        parts: Any = [(None, source)]
+        if path.endswith(".ipynb"):
+            text = source if isinstance(source, str) else source.decode()
+            parts = enumerate(map(notebook.as_python, notebook.code_cells(text)), 1)
+        return File(path, tuple(sorted(_read(parts))))
     except SyntaxError as error:
         return File(path, error=f"line {error.lineno}: {error.msg}")
     except (ValueError, RecursionError) as error:  # null bytes, not a notebook, not UTF-8
@@ -107,18 +107,16 @@ def check(source: str | bytes, path: str = "<string>") -> File:
 
 
 def _reports(path: str) -> Iterator[File]:
-    if path == "-":
-        yield check(sys.stdin.buffer.read(), "<stdin>")
-    elif os.path.isdir(path):
+    if os.path.isdir(path):
         for file in _programs(Path(path)):
             yield from _reports(str(file))
+        return
+    try:
+        source = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        yield File(path, error=str(error.strerror))
     else:
-        try:
-            source = Path(path).read_bytes()
-        except OSError as error:
-            yield File(path, error=str(error.strerror))
-        else:
-            yield check(source, path)
+        yield check(source, "<stdin>" if path == "-" else path)
 
 
 def _programs(folder: Path) -> Iterator[Path]:
@@ -168,7 +166,8 @@ def _ask(kind: type, name: str) -> None:
         return
     if any(each.kind is each.VAR_KEYWORD for each in inspect.signature(kind).parameters.values()):
         return  # a Checkpoint has the attributes that it is given
-    codes = (getattr(method, "__code__", None) for base in kind.__mro__ for method in vars(base).values())
+    methods = (inspect.unwrap(method) for base in kind.__mro__ for method in vars(base).values() if callable(method))
+    codes = (getattr(method, "__code__", None) for method in methods)
     if not any(code is not None and name in code.co_names for code in codes):  # else a method may set it
         raise AttributeError(name)
 
@@ -230,7 +229,8 @@ def _read(parts: Iterable[tuple[int | None, str | bytes]]) -> Iterator[Use]:
                     error.msg = f"cell {cell}: {error.msg}"
                 raise
         reader.part(tree, cell, source)
-    reader.functions()
+    while reader.later:  # the bodies of functions run when all that surrounds them has run
+        reader.later.pop(0)()
     yield from reader.uses
 
 
@@ -256,12 +256,15 @@ class _Scope:
     def look_up(self, name: str) -> _Paths:
         if name in self.now:
             return self.now[name]
-        scope = self.outer  # it runs later: whatever the names there stand for by then
-        while scope is not None:
-            if name in scope.ever:
-                return scope.ever[name]
+        scope = self.around(name)  # it runs later: whatever the names there stand for by then
+        return _OTHER if scope is None else scope.ever[name]
+
+    def around(self, name: str) -> _Scope | None:
+        """The nearest scope around this one that ever has the name."""
+        scope = self.outer
+        while scope is not None and name not in scope.ever:
             scope = scope.outer
-        return _OTHER
+        return scope
 
 
 class _Reader(ast.NodeVisitor):
@@ -270,9 +273,8 @@ class _Reader(ast.NodeVisitor):
     def __init__(self) -> None:
         self.uses: set[Use] = set()
         self.scope = self.module = _Scope()
-        self.given: set[str] = (
-            set()
-        )  # attributes that the program sets: a module or tensor may have more than its class
+        # attributes that the program sets: a module or tensor may have more than its class
+        self.given: set[str] = set()
         self.later: list[Callable[[], None]] = []
 
     def part(self, tree: ast.Module, cell: int | None, source: str | bytes) -> None:
@@ -281,12 +283,7 @@ class _Reader(ast.NodeVisitor):
         self.lines = (source if isinstance(source, bytes) else source.encode()).split(b"\n")
         attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
         self.given |= {node.attr for node in attributes if isinstance(node.ctx, ast.Store)}
-        self.statements(tree.body)
-
-    def functions(self) -> None:
-        """Read the bodies of functions: they run when all that surrounds them has run."""
-        while self.later:
-            self.later.pop(0)()
+        self.visit_all(tree.body)
 
     # -- what is found
 
@@ -344,10 +341,6 @@ class _Reader(ast.NodeVisitor):
                 for place, argument, use in _lacking(path, node):
                     self.note(place, f"{path}({argument})", "missing", use)
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        self.visit(node.value)
-        self.bind(node.target, node.value)
-
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self.function(node.args, [ast.Expr(node.body)])
 
@@ -372,19 +365,14 @@ class _Reader(ast.NodeVisitor):
 
     def bind(self, target: ast.AST, value: ast.AST | None = None) -> None:
         """Bind the names in a target: to what the value stands for, or to something that is not TensorFlow's."""
-        match target, value:
-            case ast.Name(id=name), _:
+        match target:
+            case ast.Name(id=name):
                 self.scope.bind(name, self.paths(value))
-            case (
-                (ast.Tuple(elts=targets) | ast.List(elts=targets)),
-                (ast.Tuple(elts=values) | ast.List(elts=values)),
-            ) if len(targets) == len(values):
-                for each, its_value in zip(targets, values, strict=True):
-                    self.bind(each, its_value)
-            case ((ast.Tuple(elts=targets) | ast.List(elts=targets)), _):
-                for each in targets:
-                    self.bind(each)
-            case ast.Starred(value=each), _:
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                paired = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(targets)
+                for number, each in enumerate(targets):
+                    self.bind(each, value.elts[number] if paired else None)  # type: ignore[union-attr]
+            case ast.Starred(value=each):
                 self.bind(each)
             case _:  # x.attribute, x[index]
                 self.visit(target)
@@ -397,15 +385,12 @@ class _Reader(ast.NodeVisitor):
             self.scope.bind(alias.asname or alias.name.partition(".")[0], frozenset([path]))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.level or node.module is None:
-            for alias in node.names:
-                self.scope.bind(alias.asname or alias.name, _OTHER)
-            return
         for alias in node.names:
-            if alias.name == "*":
+            if node.level or node.module is None:
+                self.scope.bind(alias.asname or alias.name, _OTHER)
+            elif alias.name == "*":
                 path = self.imported(alias, node.module)
-                found = _found(path)[2] if path else None
-                for name in getattr(found, "__all__", ()):
+                for name in getattr(_found(path)[2] if path else None, "__all__", ()):
                     self.scope.bind(name, frozenset([f"{path}.{name}"]))
             else:
                 path = self.imported(alias, node.module, alias.name)
@@ -424,33 +409,22 @@ class _Reader(ast.NodeVisitor):
         self.note_paths(node, frozenset([path]))
         return path
 
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self.visit(node.value)
-        for target in node.targets:
-            self.bind(target, node.value)
+    def binding(self, node: Any) -> None:
+        """``x = value``, ``x: kind = value``, ``x += value``, ``(x := value)``, ``del x``."""
+        value, changed = getattr(node, "value", None), isinstance(node, ast.AugAssign)
+        self.visit_all([getattr(node, "annotation", None), value, node.target if changed else None])
+        for target in getattr(node, "targets", None) or [node.target]:
+            if value is not None or isinstance(node, ast.Delete):
+                self.bind(target, None if changed else value)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self.visit_all([node.annotation, node.value])
-        if node.value is not None:
-            self.bind(node.target, node.value)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        self.visit_all([node.target, node.value])
-        self.bind(node.target)
-
-    def visit_Delete(self, node: ast.Delete) -> None:
-        for target in node.targets:
-            self.bind(target)
+    visit_Assign = visit_AnnAssign = visit_AugAssign = visit_NamedExpr = visit_Delete = binding
 
     def visit_Global(self, node: ast.Global) -> None:
         self.scope.elsewhere.update(dict.fromkeys(node.names, self.module))
 
     def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
         for name in node.names:
-            scope = self.scope.outer
-            while scope is not None and name not in scope.ever:
-                scope = scope.outer
-            self.scope.elsewhere[name] = scope or self.module
+            self.scope.elsewhere[name] = self.scope.around(name) or self.module
 
     def visit_withitem(self, node: ast.withitem) -> None:
         self.visit(node.context_expr)
@@ -482,14 +456,14 @@ class _Reader(ast.NodeVisitor):
             with self.inner(scope):
                 for argument in named:
                     scope.bind(argument.arg, _OTHER)
-                self.statements(body)
+                self.visit_all(body)
 
         self.later.append(read)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self.visit_all([*node.decorator_list, *node.bases, *node.keywords])
         with self.inner(_ClassScope(self.scope)):
-            self.statements(node.body)
+            self.visit_all(node.body)
         self.scope.bind(node.name, _OTHER)
 
     @contextlib.contextmanager
@@ -502,17 +476,13 @@ class _Reader(ast.NodeVisitor):
 
     # -- the order in which statements run
 
-    def statements(self, body: Iterable[ast.stmt]) -> None:
-        for statement in body:
-            self.visit(statement)
-
     def branches(self, *ways: Iterable[ast.stmt]) -> None:
         """Of several bodies one runs: a name may then stand for what it does after any of them."""
         before = self.scope.now
         ends = []
         for body in ways:
             self.scope.now = dict(before)
-            self.statements(body)
+            self.visit_all(body)
             ends.append(self.scope.now)
         self.scope.now = _either(*ends)
 
@@ -520,29 +490,26 @@ class _Reader(ast.NodeVisitor):
         self.visit(node.test)
         self.branches(node.body, node.orelse)
 
-    def visit_While(self, node: ast.While) -> None:
-        self.visit(node.test)
+    def visit_While(self, node: ast.While | ast.For | ast.AsyncFor) -> None:
+        self.visit(node.test if isinstance(node, ast.While) else node.iter)
+        if not isinstance(node, ast.While):
+            self.bind(node.target)
         self.branches(node.body, ())
-        self.statements(node.orelse)
+        self.visit_all(node.orelse)
 
-    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
-        self.visit(node.iter)
-        self.bind(node.target)
-        self.branches(node.body, ())
-        self.statements(node.orelse)
-
-    visit_AsyncFor = visit_For
+    visit_For: Any = visit_While
+    visit_AsyncFor: Any = visit_While
 
     def visit_Try(self, node: ast.Try) -> None:
         before = dict(self.scope.now)
-        self.statements(node.body)
+        self.visit_all(node.body)
         after = self.scope.now
         self.scope.now = _either(before, after)  # an exception may come anywhere
         self.branches((), *([*_caught(handler), *handler.body] for handler in node.handlers))
         failed, self.scope.now = self.scope.now, after
-        self.statements(node.orelse)
+        self.visit_all(node.orelse)
         self.scope.now = _either(failed, self.scope.now)
-        self.statements(node.finalbody)
+        self.visit_all(node.finalbody)
 
     visit_TryStar: Any = visit_Try
 
@@ -577,15 +544,11 @@ def _matched(case: ast.match_case) -> list[ast.stmt]:
 
 def _as_json(files: Sequence[File]) -> str:
     counts = {status: sum(file.count(status) for file in files) for status in ("supported", "missing", "unchecked")}
-    report = {
-        "schema": 1,
-        "files": [
-            {"path": file.path, "error": file.error, "names": [dataclasses.asdict(use) for use in file.uses]}
-            for file in files
-        ],
-        "counts": {"files": len(files), "unreadable": sum(file.error is not None for file in files), **counts},
-    }
-    return json.dumps(report, indent=1)
+    counts = {"files": len(files), "unreadable": sum(file.error is not None for file in files), **counts}
+    reports = [
+        {"path": file.path, "error": file.error, "names": list(map(dataclasses.asdict, file.uses))} for file in files
+    ]
+    return json.dumps({"schema": 1, "files": reports, "counts": counts}, indent=1)
 
 
 def _as_text(files: Sequence[File], everything: bool) -> str:
@@ -606,29 +569,23 @@ def _as_text(files: Sequence[File], everything: bool) -> str:
 
 def _tally(files: Iterable[File]) -> str:
     uses = [use for file in files for use in file.uses]
-    names = {status: len({use.name for use in uses if use.status == status}) for status in _ADVICE}
+    names = {status: len({use.name for use in uses if use.status == status}) for status in _STATUSES}
     return ", ".join(f"{count} {status}" for status, count in names.items() if count) or "no names of TensorFlow's"
 
 
-# What a row says beside a name of that status.
-_ADVICE: dict[str, Callable[[Use], str]] = {
-    "missing": lambda use: f"use {use.use}" if use.use else "there is nothing in its place",
-    "unchecked": lambda use: "",
-    "supported": lambda use: "",
-}
+_STATUSES = ("missing", "unchecked", "supported")
 _PLACES = 6
 
 
 def _rows(uses: Sequence[Use]) -> list[str]:
     """One line a name, by status: what it is, where it is used, what to use instead."""
     rows: dict[tuple[str, str, str], list[str]] = {}
-    for use in sorted(uses, key=lambda use: (list(_ADVICE).index(use.status), use)):
-        rows.setdefault((use.status, use.name, _ADVICE[use.status](use)), []).append(use.place)
+    for use in sorted(uses, key=lambda use: (_STATUSES.index(use.status), use)):
+        advice = f"use {use.use}" if use.use else "there is nothing in its place"
+        rows.setdefault((use.status, use.name, advice if use.status == "missing" else ""), []).append(use.place)
     name_width = max((len(name) for _, name, _ in rows), default=0)
-    places = [
-        ", ".join([*row[:_PLACES], *([f"and {len(row) - _PLACES} more"] if row[_PLACES:] else [])])
-        for row in rows.values()
-    ]
+    more = {key: [f"and {len(row) - _PLACES} more"] if row[_PLACES:] else [] for key, row in rows.items()}
+    places = [", ".join(row[:_PLACES] + more[key]) for key, row in rows.items()]
     width = min(max(map(len, places), default=0), 30)
     return [
         f"  {status:9}  {name:{name_width}}  {where:{width}}  {advice}".rstrip()

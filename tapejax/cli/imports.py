@@ -16,7 +16,7 @@ import os
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
             return _import(name, ("*",))
         return python_import_module(name, package)
 
-    with _replaced(builtins, __import__), _replaced(importlib, import_module):
+    with replaced(vars(builtins), __import__=__import__), replaced(vars(importlib), import_module=import_module):
         yield
 
 
@@ -138,11 +138,13 @@ def _require(module: Any, name: str, fullname: str) -> None:
 
 
 @contextlib.contextmanager
-def _replaced(module: types.ModuleType, function: Callable) -> Iterator[None]:
-    name = function.__name__
-    before = getattr(module, name)
-    setattr(module, name, function)
+def replaced(entries: MutableMapping[str, Any], **values: Any) -> Iterator[None]:
+    """While it lasts, a mapping (of a module's names, ``vars(sys)``, say, or ``os.environ``) has these entries."""
+    before = {name: entries[name] for name in values if name in entries}
+    entries.update(values)
     try:
         yield
     finally:
-        setattr(module, name, before)
+        entries.update(before)
+        for name in values.keys() - before.keys():
+            entries.pop(name, None)

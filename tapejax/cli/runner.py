@@ -10,6 +10,7 @@ import ast
 import builtins
 import contextlib
 import io
+import itertools
 import linecache
 import os
 import platform
@@ -67,12 +68,14 @@ def run(program: str | os.PathLike[str], arguments: Sequence[str] = (), *, full_
     vars(main).update(__builtins__=builtins, **({"display": _display} if is_notebook else {"__file__": str(path)}))
     report = _Reporter(path.parent, full_traceback)
     failed = []
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(imports.tensorflow_is_tapejax(path.parent))
-        stack.enter_context(_settings(full_traceback))
-        stack.enter_context(_main_program(main, path.parent, [os.fspath(program), *arguments]))
-        if is_notebook:
-            stack.enter_context(_as_in_jupyter(path.parent))
+    argv = [os.fspath(program), *arguments]
+    jupyter = _as_in_jupyter(path.parent) if is_notebook else contextlib.nullcontext()
+    with (
+        imports.tensorflow_is_tapejax(path.parent),
+        _settings(full_traceback),
+        _as_main(main, path.parent, argv),
+        jupyter,
+    ):
         for number, step in enumerate(steps, 1):
             try:
                 step(vars(main))
@@ -139,67 +142,43 @@ def _display(*values: object) -> None:
 
 @contextlib.contextmanager
 def _settings(full_traceback: bool) -> Iterator[None]:
-    before = {
-        "jax_enable_x64": jax.config.read("jax_enable_x64"),
-        "jax_traceback_filtering": jax.config.jax_traceback_filtering,  # type: ignore[attr-defined]
-    }
+    before = jax.config.read("jax_enable_x64"), jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
+    # If Keras is there on another backend, tapejax.keras raises an error about it.
+    backend = {} if "keras" in sys.modules else {"KERAS_BACKEND": "jax"}
     jax.config.update("jax_enable_x64", True)
     if full_traceback:
         jax.config.update("jax_traceback_filtering", "off")
-    with contextlib.ExitStack() as stack:
-        if "keras" not in sys.modules:  # else tapejax.keras raises an error about another backend
-            stack.enter_context(_environment(KERAS_BACKEND="jax"))
-        try:
+    try:
+        with imports.replaced(os.environ, **backend):
             yield
-        finally:
-            for name, value in before.items():
-                jax.config.update(name, value)
+    finally:
+        for name, value in zip(("jax_enable_x64", "jax_traceback_filtering"), before, strict=True):
+            jax.config.update(name, value)
 
 
 @contextlib.contextmanager
 def _as_in_jupyter(folder: Path) -> Iterator[None]:
     """A notebook runs in its folder, and its figures need no window."""
-    quiet = warnings.catch_warnings()
-    displayhook, sys.displayhook = sys.displayhook, _show
-    with contextlib.chdir(folder), quiet, _environment(MPLBACKEND=os.environ.get("MPLBACKEND", "agg")):
+    figures = imports.replaced(os.environ, MPLBACKEND=os.environ.get("MPLBACKEND", "agg"))
+    with contextlib.chdir(folder), warnings.catch_warnings(), figures, imports.replaced(vars(sys), displayhook=_show):
         warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
-        try:
-            yield
-        finally:
-            sys.displayhook = displayhook
+        yield
 
 
 def _show(value: object) -> None:
     # Python's own would also leave the value in builtins._
     if value is not None:
-        print(repr(value))
+        _display(value)
 
 
 @contextlib.contextmanager
-def _environment(**values: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-@contextlib.contextmanager
-def _main_program(main: types.ModuleType, folder: Path, argv: list[str]) -> Iterator[None]:
+def _as_main(main: types.ModuleType, folder: Path, argv: list[str]) -> Iterator[None]:
     """Make ``main`` what a program finds itself to be: ``__main__``, with its arguments and its folder."""
-    before = sys.modules["__main__"], sys.argv, sys.path
     # A script's folder comes first; `python -m tapejax` has put the current directory there.
     rest = sys.path[1:] if sys.path[:1] == [os.getcwd()] else sys.path
-    sys.modules["__main__"], sys.argv, sys.path = main, argv, [str(folder), *rest]
-    try:
+    path = [str(folder), *rest]
+    with imports.replaced(sys.modules, __main__=main), imports.replaced(vars(sys), argv=argv, path=path):
         yield
-    finally:
-        sys.modules["__main__"], sys.argv, sys.path = before
 
 
 # ---- tracebacks
@@ -232,13 +211,11 @@ class _Reporter:
         """Put one line in place of each run of frames that are not the program's."""
         own = [self._is_own(frame.filename) for frame in report.stack]
         if any(own):  # else there is nothing of the program's to show, and the rest is all that there is
-            folded = _Folded()
-            for frame, is_own in zip(report.stack, own, strict=True):
-                if is_own:
-                    folded.append(frame)
-                elif Path(frame.filename).resolve() not in _MACHINERY:
-                    folded.fold(frame)
-            report.stack = folded
+            shown = (x for x in zip(own, report.stack, strict=True) if Path(x[1].filename).resolve() not in _MACHINERY)
+            report.stack = _Folded()
+            for is_own, frames in itertools.groupby(shown, key=lambda x: x[0]):
+                found = [frame for _, frame in frames]
+                report.stack += found if is_own else [_Fold(found)]
         # JAX's remark on its own shortened tracebacks
         notes = getattr(report, "__notes__", None)
         if notes:
@@ -254,30 +231,20 @@ _MACHINERY = {Path(__file__).resolve(), Path(imports.__file__).resolve()}
 class _Folded(traceback.StackSummary):
     """Frames, some of which represent several."""
 
-    def fold(self, frame: traceback.FrameSummary) -> None:
-        last = self[-1] if self else None
-        if not isinstance(last, _Fold):
-            last = _Fold("", None, "", lookup_line=False)
-            self.append(last)
-        last.packages.append(_package(frame.filename))
-
     def format_frame_summary(self, frame_summary: traceback.FrameSummary, **how: Any) -> str:  # 3.13 says colorize=
         if isinstance(frame_summary, _Fold):
-            return frame_summary.text()
+            return frame_summary.text
         return super().format_frame_summary(frame_summary, **how)
 
 
 class _Fold(traceback.FrameSummary):
-    __slots__ = ("packages",)
+    __slots__ = ("text",)
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.packages: list[str] = []
-
-    def text(self) -> str:
-        names = list(dict.fromkeys(self.packages))
-        frames = "1 frame" if len(self.packages) == 1 else f"{len(self.packages)} frames"
-        return f"  ... {frames} in {', '.join(names)}; run --full-traceback shows more\n"
+    def __init__(self, frames: Sequence[traceback.FrameSummary]):
+        super().__init__("", None, "", lookup_line=False)
+        names = ", ".join(dict.fromkeys(_package(frame.filename) for frame in frames))
+        count = "1 frame" if len(frames) == 1 else f"{len(frames)} frames"
+        self.text = f"  ... {count} in {names}; run --full-traceback shows more\n"
 
 
 def _package(file: str) -> str:

@@ -24,31 +24,10 @@ from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, requested
 from ..values.errors import InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..values.tensor import Tensor, is_array_like, raw
+from . import pipeline
 from .function import function
-from .pipeline import (
-    Pass,
-    Rows,
-    Seed,
-    Steps,
-    by_column,
-    cut,
-    going,
-    grain,
-    interleaved,
-    map_leaves,
-    own_array,
-    padded,
-    repeated,
-    returned,
-    shuffled,
-    shuffled_rows,
-    stacked,
-    tensors,
-    tracing_here,
-    unique,
-    windows,
-)
-from .signatures import TensorSpec
+from .pipeline import Pass, Rows, Seed, Steps, going, grain, map_leaves, own_array, returned, tensors, tracing_here
+from .signatures import TensorSpec, accepting
 
 __all__ = [
     "AUTOTUNE",
@@ -97,6 +76,9 @@ class _Kind(type(grain.IterDataset)):  # type: ignore[misc]
         return _missing_method(name)
 
 
+Stage = Callable[[Pass], Any]
+
+
 class Dataset(grain.IterDataset, metaclass=_Kind):
     """A sequence of elements, each a tensor or a structure of tensors, made anew whenever it is iterated over.
 
@@ -114,16 +96,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     """
 
     # `stage` makes the stages of one pass; `spec` is the element's, or a function that finds it; `python` says whether
-    # functions of the user's run in it.
-    def __init__(
-        self,
-        stage: Callable[[Pass], Any],
-        spec: Any,
-        count: int,
-        kind: str,
-        rows: Rows | None = None,
-        python: bool = False,
-    ):
+    # functions of the user's run in it; `rows` is what it is where that is in memory.
+    def __init__(self, kind: str, stage: Stage, spec: Any, count: int, python: bool = False, rows: Rows | None = None):
         super().__init__()
         self.has_child = True  # so Grain does not wrap the iterator
         self._stage, self._spec, self._count, self._kind = stage, spec, count, kind
@@ -131,11 +105,11 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         self._options = Options()
 
     def _then(
-        self, kind: str, stage: Callable[[Pass], Any], count: Any = None, spec: Any = None, python: bool = False
+        self, kind: str, stage: Stage, count: Any = None, spec: Any = None, python: bool = False, rows: Any = None
     ) -> Dataset:
-        """A dataset of these elements, more or fewer or other ones (if so says `spec`), made by `stage`."""
-        spec = (lambda: self.element_spec) if spec is None else spec
-        made = Dataset(stage, spec, self._count if count is None else count, kind, python=python or self._python)
+        """A dataset of these elements, more or fewer or other ones (if so says `spec`, of a leaf's), made by `stage`."""
+        count, spec = self._count if count is None else count, spec or (lambda: self.element_spec)
+        made = Dataset(kind, stage, spec, count, python or self._python, rows)
         made._options = self._options
         return made
 
@@ -143,10 +117,17 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """`_then` with Python: ``steps(elements, run)``."""
         return self._then(kind, lambda run: Steps(lambda: steps(going(self._stage(run)), run)), **about)
 
-    def _reordered(self, kind: str, rows: Rows, count: int) -> Dataset:
-        made = Dataset(lambda run: Steps(lambda: rows.elements(run)), self._spec, count, kind, rows)
-        made._options = self._options
-        return made
+    def _reordered(self, kind: str, order: pipeline.Order, count: int, fixed: bool = True) -> Dataset:
+        """Other, fewer or more of the same elements: ``order(begin, run)`` of the iterators that `begin` makes, which are over
+        row numbers where these elements are rows of arrays in memory."""
+        rows = self._rows and self._rows.reordered(order, fixed)
+        if rows is not None:
+            return self._then(kind, lambda run: Steps(lambda: rows.elements(run)), count, rows=rows)
+        return self._then(kind, lambda run: Steps(lambda: order(lambda: going(self._stage(run)), run)), count)
+
+    def _leaves(self, leaf: Callable[[Any], Any]) -> Callable[[], Any]:
+        """The spec of elements whose tensors have the spec ``leaf(spec of these elements' tensor)``."""
+        return lambda: nest.map_structure(leaf, self.element_spec)
 
     # ---- making one ----
 
@@ -157,10 +138,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         Raises:
           ValueError: one is a scalar, they have different numbers of rows, or there are none.
         """
-        columns = map_leaves(own_array, tensors)
+        columns = _not_empty(tensors)
         flat = nest.flatten(columns)
-        if not flat:
-            raise ValueError("Invalid `tensors`: `tensors` should not be empty.")
         if not all(x.ndim for x in flat):
             raise ValueError("Unbatching a tensor is only supported for rank >= 1: from_tensor_slices got a scalar")
         counts = sorted({len(x) for x in flat})
@@ -173,10 +152,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """A dataset of one element, `tensors`: a tensor, array or list, or a tuple or dict of these."""
-        element = map_leaves(own_array, tensors)
-        if not nest.flatten(element):
-            raise ValueError("Invalid `tensors`: `tensors` should not be empty.")
-        return _in_memory("Tensor", nest.map_structure(lambda x: x[None], element))
+        return _in_memory("Tensor", nest.map_structure(lambda x: x[None], _not_empty(tensors)))
 
     @staticmethod
     def range(*args: Any, output_type: Any = None, name: str | None = None) -> Dataset:
@@ -193,13 +169,13 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return _in_memory("Range", np.arange(numbers.start, numbers.stop, numbers.step).astype(dtype))
 
     @staticmethod
+    @accepting("name")
     def from_generator(
         generator: Callable,
         output_types: Any = None,
         output_shapes: Any = None,
         args: Any = None,
         output_signature: Any = None,
-        name: str | None = None,
     ) -> Dataset:
         """What ``generator(*args)`` yields, called anew for each pass.
 
@@ -229,7 +205,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             flat = nest.flatten(kinds)
             shapes = [None] * len(flat) if output_shapes is None else _shapes_of(output_shapes)
             output_signature = nest.packed(kinds, map(TensorSpec, shapes, flat))
-        spec = returned(_require_spec, output_signature)
+        spec = returned(lambda x: _require(x, TensorSpec, "output_signature must contain TensorSpec"), output_signature)
         given = [] if args is None else [host(x) for x in args]
 
         def steps(run: Pass) -> Iteration[Any]:
@@ -238,7 +214,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
                     fitting = _fitting(element, spec)
                 yield fitting
 
-        return Dataset(lambda run: Steps(lambda: steps(run)), spec, UNKNOWN_CARDINALITY, "FlatMap", python=True)
+        return _stepping("FlatMap", steps, spec, UNKNOWN_CARDINALITY, python=True)
 
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Dataset:
@@ -251,15 +227,15 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             while True:
                 yield from generator.integers(stop, size=256, dtype=np.int64).astype(dtype)
 
-        return Dataset(lambda run: Steps(lambda: steps(run)), TensorSpec([], dtype), INFINITE_CARDINALITY, "Random")
+        return _stepping("Random", steps, TensorSpec([], dtype), INFINITE_CARDINALITY)
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = None, name: str | None = None) -> Dataset:
         """``start``, ``start + step``, ... without end."""
         kind = wide("int64") if dtype is None else requested(dtype)
         first, by = _integer(start, "start"), _integer(step, "step")
-        make = lambda run: Steps(lambda: map(kind.type, itertools.count(first, by)))  # noqa: E731
-        return Dataset(make, TensorSpec([], kind), INFINITE_CARDINALITY, "Counter")
+        steps = lambda run: map(kind.type, itertools.count(first, by))  # noqa: E731
+        return _stepping("Counter", steps, TensorSpec([], kind), INFINITE_CARDINALITY)
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
@@ -281,9 +257,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if args and datasets is not None:
             raise TypeError("Both `*args` and `datasets` cannot be set.")
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
-        parts: list[Any] = [structure] if isinstance(structure, list) else nest.flatten(structure)
-        for part in parts:
-            _require_dataset(part, "zip")
+        parts: list[Any] = _datasets([structure] if isinstance(structure, list) else nest.flatten(structure), "zip")
         if all(x._rows is not None and x._rows.plain for x in parts) and len({x._count for x in parts}) == 1:
             return _in_memory("Zip", map_leaves(lambda x: x._rows.columns, structure))
         finite = [x._count for x in parts if x._count != INFINITE_CARDINALITY]
@@ -292,22 +266,17 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             joined = grain.experimental.ZipIterDataset([x._stage(run) for x in parts], strict=False)
             return joined.map(lambda elements: nest.packed(structure, iter(elements)))
 
-        return Dataset(
-            stage,
-            lambda: map_leaves(lambda x: x.element_spec, structure),
-            UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in finite else min(finite, default=INFINITE_CARDINALITY),
-            "Zip",
-            python=any(x._python for x in parts),
-        )
+        spec = lambda: map_leaves(lambda x: x.element_spec, structure)  # noqa: E731
+        count = UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in finite else min(finite, default=INFINITE_CARDINALITY)
+        return Dataset("Zip", stage, spec, count, any(x._python for x in parts))
 
     @staticmethod
     def choose_from_datasets(
         datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True
     ) -> Dataset:
         """Elements of `datasets`, each from the one whose number comes next in `choice_dataset`."""
-        return _mixture(
-            datasets, stop_on_empty_dataset, lambda run: _chosen(map(int, going(choice_dataset._stage(run))))
-        )
+        order = lambda run: _chosen(map(int, going(choice_dataset._stage(run))))  # noqa: E731
+        return _mixture(datasets, stop_on_empty_dataset, order)
 
     @staticmethod
     def sample_from_datasets(
@@ -330,9 +299,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
     # ---- order and number ----
 
-    def shuffle(
-        self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = None, name: str | None = None
-    ) -> Dataset:
+    @accepting("name")
+    def shuffle(self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = None) -> Dataset:
         """The elements in random order: each is taken out of a buffer of the next `buffer_size`.
 
         Another order in each pass, unless `reshuffle_each_iteration` is False. The orders follow from `tf.random.set_seed` and
@@ -345,55 +313,35 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if size < 1 and size != UNKNOWN_CARDINALITY:
             raise InvalidArgumentError(f"buffer_size must be greater than zero or UNKNOWN_CARDINALITY, got {size}")
         start, size = Seed(seed, anew=reshuffle_each_iteration is not False), size if size > 0 else 1 << 62
-        rows = self._rows
-        if rows is None:
-            return self._stepping("Shuffle", lambda coming, run: shuffled(coming, size, run.generator(start)))
-        whole = 0 <= self._count <= size
-
-        def order(run: Pass) -> Iterable[np.ndarray]:
-            generator, before = run.generator(start), rows.order(run)
-            if not whole:
-                return shuffled_rows(before, size, generator)
-            return [generator.permutation(np.concatenate([np.zeros(0, np.int64), *before]))]
-
-        return self._reordered("Shuffle", rows.reordered(order, fixed=False), self._count)
+        order = lambda begin, run: pipeline.shuffled(begin(), size, run.generator(start))  # noqa: E731
+        return self._reordered("Shuffle", order, self._count, fixed=False)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
         """`count` passes over the elements, one after the other; without end where it is None or negative."""
-        times, rows = -1 if count is None else _integer(count, "count"), self._rows
+        times = -1 if count is None else _integer(count, "count")
         total = self._count * times if self._count > 0 else self._count
         if times < 0 and self._count:
             total = INFINITE_CARDINALITY
-        total = total if times else 0
-        if rows is not None:
-            order = rows.order
-            return self._reordered("Repeat", rows.reordered(lambda run: repeated(lambda: order(run), times)), total)
-        steps = lambda run: repeated(lambda: going(self._stage(run)), times)  # noqa: E731
-        return self._then("Repeat", lambda run: Steps(lambda: steps(run)), count=total)
+        return self._reordered("Repeat", lambda begin, run: pipeline.repeated(begin, times), total if times else 0)
 
     def take(self, count: Any, name: str | None = None) -> Dataset:
         """The first `count` elements; all where it is negative."""
-        number, rows = _integer(count, "count"), self._rows
+        number = _integer(count, "count")
         if number < 0:
             return self
-        total = number if self._count == INFINITE_CARDINALITY else min(self._count, number)
-        total = total if number else 0
-        if rows is not None:
-            return self._reordered("Take", rows.reordered(lambda run: cut(rows.order(run), 0, number)), total)
-        if not number:  # Grain takes at least one
-            return self._then("Take", lambda run: Steps(lambda: ()), count=0)
-        limit = grain.experimental.LimitIterDataset
-        return self._then("Take", lambda run: limit(self._stage(run), number), count=total)
+        total = min(number, self._count) if number and self._count != INFINITE_CARDINALITY else number
+        if self._rows is None and number:  # Grain takes at least one
+            limit = grain.experimental.LimitIterDataset
+            return self._then("Take", lambda run: limit(self._stage(run), number), total)
+        return self._reordered("Take", lambda begin, run: itertools.islice(begin(), number), total)
 
     def skip(self, count: Any, name: str | None = None) -> Dataset:
         """What follows the first `count` elements; nothing where it is negative."""
-        number, rows = _integer(count, "count"), self._rows
+        number = _integer(count, "count")
         if number < 0:
             return self.take(0)
         total = max(self._count - number, 0) if self._count >= 0 else self._count
-        if rows is not None:
-            return self._reordered("Skip", rows.reordered(lambda run: cut(rows.order(run), number, None)), total)
-        return self._stepping("Skip", lambda coming, run: itertools.islice(coming, number, None), count=total)
+        return self._reordered("Skip", lambda begin, run: itertools.islice(begin(), number, None), total)
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
         """Every `num_shards`-th element, from number `index` on.
@@ -405,7 +353,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if not 0 <= first < every:
             raise InvalidArgumentError(f"index must be between 0 and {every - 1}, got {first}")
         total = len(range(first, self._count, every)) if self._count >= 0 else self._count
-        return self._stepping("Shard", lambda coming, run: itertools.islice(coming, first, None, every), count=total)
+        return self._reordered("Shard", lambda begin, run: itertools.islice(begin(), first, None, every), total)
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """These elements, then those of `dataset`.
@@ -413,18 +361,15 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         Raises:
           TypeError: their elements differ in structure or dtype.
         """
-        _require_dataset(dataset, "concatenate")
+        _datasets([dataset], "concatenate")
         one, other = self.element_spec, dataset.element_spec
         if not _agree(one, other):
             raise TypeError(f"Incompatible dataset elements: {one} and {other}")
         counts = self._count, dataset._count
         total = sum(counts) if min(counts) >= 0 else max(x for x in counts if x < 0)
+        steps = lambda coming, run: itertools.chain(coming, going(dataset._stage(run)))  # noqa: E731
         return self._stepping(
-            "Concatenate",
-            lambda coming, run: itertools.chain(coming, (x for x in going(dataset._stage(run)))),
-            count=total,
-            spec=_wider(one, other),
-            python=dataset._python,
+            "Concatenate", steps, count=total, spec=lambda: _wider(one, other), python=dataset._python
         )
 
     def cache(self, filename: str = "", name: str | None = None) -> Dataset:
@@ -438,18 +383,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if self._rows is not None and self._rows.fixed:
             return self  # in memory already
         kept: list[list[Any]] = []
-
-        def steps(coming: Iteration[Any], run: Pass) -> Iteration[Any]:
-            if kept:
-                yield from kept[0]
-                return
-            seen = []
-            for element in coming:
-                seen.append(element)
-                yield element
-            kept[:] = [seen]
-
-        return self._stepping("Cache", steps)
+        return self._stepping("Cache", lambda coming, run: iter(kept[0]) if kept else pipeline.keeping(coming, kept))
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
         """Makes elements ahead of time, on a thread of Grain's, where functions of the user's take part in making them.
@@ -465,26 +399,17 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         ahead = _AHEAD if size == AUTOTUNE else size
 
         def stage(run: Pass) -> Any:
-            before = self._stage(run)
             if not ahead or not self._python or tracing_here():
-                return before
-            run.threaded = True
+                return self._stage(run)
+            before, run.threaded = self._stage(run), True
             return grain.experimental.ThreadPrefetchIterDataset(before, prefetch_buffer_size=ahead)
 
-        made = self._then("Prefetch", stage)
-        made._rows = self._rows
-        return made
+        return self._then("Prefetch", stage, rows=self._rows)
 
     # ---- batches ----
 
-    def batch(
-        self,
-        batch_size: Any,
-        drop_remainder: Any = False,
-        num_parallel_calls: Any = None,
-        deterministic: Any = None,
-        name: str | None = None,
-    ) -> Dataset:
+    @accepting("num_parallel_calls deterministic name")
+    def batch(self, batch_size: Any, drop_remainder: Any = False) -> Dataset:
         """`batch_size` elements at a time, stacked; the last batch may be smaller, or with `drop_remainder` is left out.
 
         Args:
@@ -496,26 +421,20 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         size, drop, rows = _size(batch_size, "batch_size"), bool(drop_remainder), self._rows
         first = size if drop else None
 
-        def spec() -> Any:
-            return nest.map_structure(lambda x: TensorSpec([first, *x.shape], x.dtype), self.element_spec)
-
         def stage(run: Pass) -> Any:
             if rows is not None:
                 return Steps(lambda: rows.elements(run, size, drop))
-            return self._stage(run).batch(size, drop_remainder=drop, batch_fn=stacked)
+            return self._stage(run).batch(size, drop_remainder=drop, batch_fn=pipeline.stacked)
 
-        return self._then("Batch", stage, count=self._batches(size, drop), spec=spec)
+        spec = self._leaves(lambda x: TensorSpec([first, *x.shape], x.dtype))
+        return self._then("Batch", stage, self._batches(size, drop), spec)
 
     def _batches(self, size: int, drop: bool) -> int:
         return self._count if self._count < 0 else self._count // size if drop else -(-self._count // size)
 
+    @accepting("name")
     def padded_batch(
-        self,
-        batch_size: Any,
-        padded_shapes: Any = None,
-        padding_values: Any = None,
-        drop_remainder: Any = False,
-        name: str | None = None,
+        self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: Any = False
     ) -> Dataset:
         """As `batch`, but elements are filled up to a common shape.
 
@@ -542,21 +461,21 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
         def fill(elements: Sequence[Any]) -> Any:
             about = iter(zip(shapes, values, strict=True))
-            return by_column(lambda column: padded(column, *next(about)), elements)
+            return pipeline.by_column(lambda column: pipeline.padded(column, *next(about)), elements)
 
         def spec() -> Any:
-            first = size if drop else None
-            ranks = [x.shape.rank for x in leaves]
-            full = [[None] * n if s is None and n is not None else s for n, s in zip(ranks, shapes, strict=True)]
-            flat = [TensorSpec(None if s is None else [first, *s], x.dtype) for x, s in zip(leaves, full, strict=True)]
-            return nest.packed(self.element_spec, iter(flat))
+            known = iter(shapes)
 
-        return self._then(
-            "PaddedBatch",
-            lambda run: self._stage(run).batch(size, drop_remainder=drop, batch_fn=fill),
-            count=self._batches(size, drop),
-            spec=spec,
-        )
+            def leaf(x: TensorSpec) -> TensorSpec:
+                shape = next(known)
+                if shape is None and x.shape.rank is not None:
+                    shape = [None] * x.shape.rank
+                return TensorSpec(None if shape is None else [size if drop else None, *shape], x.dtype)
+
+            return nest.map_structure(leaf, self.element_spec)
+
+        stage = lambda run: self._stage(run).batch(size, drop_remainder=drop, batch_fn=fill)  # noqa: E731
+        return self._then("PaddedBatch", stage, self._batches(size, drop), spec)
 
     def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of each element as elements of their own."""
@@ -567,24 +486,20 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
                 raise InvalidArgumentError(f"unbatch: an element of {[len(x) for x in flat]} rows in its parts")
             return (nest.packed(element, iter(row)) for row in zip(*flat, strict=True))
 
-        def spec() -> Any:
-            inner = lambda x: TensorSpec(None if x.shape.rank is None else x.shape[1:], x.dtype)  # noqa: E731
-            return nest.map_structure(inner, self.element_spec)
-
         first = {x.shape[0] if x.shape.rank else None for x in nest.flatten(self.element_spec)}
         size = first.pop() if len(first) == 1 else None
         total = self._count if self._count == INFINITE_CARDINALITY else UNKNOWN_CARDINALITY
         total = self._count * size if self._count >= 0 and size is not None else total
         flattened = itertools.chain.from_iterable
+        spec = self._leaves(lambda x: TensorSpec(None if x.shape.rank is None else x.shape[1:], x.dtype))
         return self._stepping("Unbatch", lambda coming, run: flattened(map(rows, coming)), count=total, spec=spec)
 
     def rebatch(self, batch_size: Any, drop_remainder: Any = False, name: str | None = None) -> Dataset:
         """Batches of another size."""
         return self.unbatch().batch(batch_size, drop_remainder)
 
-    def window(
-        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: str | None = None
-    ) -> Dataset:
+    @accepting("name")
+    def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False) -> Dataset:
         """Datasets of `size` elements each, of which one begins every `shift` elements and takes every `stride`-th.
 
         >>> import tapejax as tf
@@ -594,27 +509,18 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """
         number, by, drop = _size(size, "size"), _size(stride, "stride"), bool(drop_remainder)
         step, reach = number if shift is None else _size(shift, "shift"), (number - 1) * by + 1
-        total = self._count
-        if total >= 0:
-            total = max(0, (total - reach) // step + 1) if drop else -(-total // step)
-        return self._stepping(
-            "Window",
-            lambda coming, run: (by_column(_window, x) for x in windows(coming, number, step, by, drop)),
-            count=total,
-            spec=lambda: nest.map_structure(DatasetSpec, self.element_spec),
-        )
+        whole = max(0, (self._count - reach) // step + 1)
+        total = self._count if self._count < 0 else whole if drop else -(-self._count // step)
+        steps = lambda coming, run: pipeline.windows(coming, number, step, by, drop)  # noqa: E731
+        made = lambda coming, run: (pipeline.by_column(_window, x) for x in steps(coming, run))  # noqa: E731
+        return self._stepping("Window", made, count=total, spec=self._leaves(DatasetSpec))
 
     # ---- functions of the user's ----
 
-    def map(
-        self,
-        map_func: Callable,
-        num_parallel_calls: Any = None,
-        deterministic: Any = None,
-        synchronous: Any = None,
-        use_unbounded_threadpool: bool = False,
-        name: str | None = None,
-    ) -> Any:
+    @accepting(
+        "num_parallel_calls deterministic synchronous use_unbounded_threadpool name", use_unbounded_threadpool=False
+    )
+    def map(self, map_func: Callable) -> Any:
         """`map_func` of each element. The components of a tuple come as arguments.
 
         Args:
@@ -630,12 +536,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if isinstance(map_func, grain.transforms.Map):  # from code for which this is a Grain dataset
             return grain.IterDataset.map(self, map_func)
         call = _caller(map_func, "map_func")
-        return self._then(
-            "Map",
-            lambda run: self._stage(run).map(call(run)),
-            spec=lambda: self._spec_after(map_func, call),
-            python=True,
-        )
+        spec = lambda: self._spec_after(map_func, call)  # noqa: E731
+        return self._then("Map", lambda run: self._stage(run).map(call(run)), spec=spec, python=True)
 
     def _spec_after(self, fn: Callable, call: Callable[[Pass], Callable]) -> Any:
         """What `fn` makes of elements: found by tracing it at two values for each unknown size, else by one element."""
@@ -671,9 +573,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
           ValueError (when iterated over): it returns something else than a boolean scalar.
         """
         call = _caller(predicate, "predicate", _truth)
-        return self._then(
-            "Filter", lambda run: self._stage(run).filter(call(run)), count=UNKNOWN_CARDINALITY, python=True
-        )
+        stage = lambda run: self._stage(run).filter(call(run))  # noqa: E731
+        return self._then("Filter", stage, UNKNOWN_CARDINALITY, python=True)
 
     def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
         """The elements up to the first for which `predicate` is false."""
@@ -685,27 +586,21 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """The elements of the datasets that `map_func` makes of each element, one dataset after the other."""
         return self._interleaved("FlatMap", map_func, 1, 1)
 
-    def interleave(
-        self,
-        map_func: Callable,
-        cycle_length: Any = None,
-        block_length: Any = None,
-        num_parallel_calls: Any = None,
-        deterministic: Any = None,
-        name: str | None = None,
-    ) -> Dataset:
+    @accepting("num_parallel_calls deterministic name")
+    def interleave(self, map_func: Callable, cycle_length: Any = None, block_length: Any = None) -> Dataset:
         """As `flat_map`, but `cycle_length` of the datasets at a time, `block_length` elements of each in turn."""
         cycle = _CYCLE if cycle_length in (None, AUTOTUNE) else _size(cycle_length, "cycle_length")
-        return self._interleaved(
-            "Interleave", map_func, cycle, 1 if block_length is None else _size(block_length, "block_length")
-        )
+        block = 1 if block_length is None else _size(block_length, "block_length")
+        return self._interleaved("Interleave", map_func, cycle, block)
 
     def _interleaved(self, kind: str, map_func: Callable, cycle: int, block: int) -> Dataset:
-        call = _caller(map_func, "map_func", _require_made)
+        call = _caller(
+            map_func, "map_func", lambda x: _require(x, Dataset, "`map_func` must return a `Dataset` object")
+        )
 
         def steps(coming: Iteration[Any], run: Pass) -> Iteration[Any]:
             made = map(call(run), coming)
-            return interleaved((going(dataset._stage(run)) for dataset in made), cycle, block)
+            return pipeline.interleaved((going(dataset._stage(run)) for dataset in made), cycle, block)
 
         def spec() -> Any:
             return self._after(lambda coming, run: map(call(run), coming)).element_spec
@@ -757,15 +652,12 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
         """Pairs of a number, int64 (else int32), and an element."""
         first, kind = _integer(start, "start"), wide("int64")
-        return self._stepping(
-            "Enumerate",
-            lambda coming, run: zip(map(kind.type, itertools.count(first)), coming),  # noqa: B905
-            spec=lambda: (TensorSpec([], kind), self.element_spec),
-        )
+        steps = lambda coming, run: zip(map(kind.type, itertools.count(first)), coming)  # noqa: B905, E731
+        return self._stepping("Enumerate", steps, spec=lambda: (TensorSpec([], kind), self.element_spec))
 
     def unique(self, name: str | None = None) -> Dataset:
         """Each element once. They must be single tensors."""
-        return self._stepping("Unique", lambda coming, run: unique(coming), count=UNKNOWN_CARDINALITY)
+        return self._stepping("Unique", lambda coming, run: pipeline.unique(coming), count=UNKNOWN_CARDINALITY)
 
     # ---- iterating and describing ----
 
@@ -819,8 +711,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
         """The same dataset; options are stored, and have no effect: see `Options`."""
-        made = self._then("Options", self._stage)
-        made._rows, made._options = self._rows, options
+        made = self._then("Options", self._stage, rows=self._rows)
+        made._options = options
         return made
 
     def options(self) -> Options:
@@ -841,16 +733,23 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
 def _in_memory(kind: str, columns: Any) -> Dataset:
     count = len(nest.flatten(columns)[0])
-    rows = Rows(columns, lambda run: [np.arange(count)])
+    rows = Rows(columns, lambda run: iter(range(count)))
     spec = nest.map_structure(lambda x: TensorSpec(x.shape[1:], x.dtype), columns)
-    return Dataset(lambda run: Steps(lambda: rows.elements(run)), spec, count, kind, rows)
+    return Dataset(kind, lambda run: Steps(lambda: rows.elements(run)), spec, count, rows=rows)
+
+
+def _stepping(
+    kind: str, steps: Callable[[Pass], Iterable[Any]], spec: Any, count: int, python: bool = False
+) -> Dataset:
+    """A dataset that Python makes."""
+    return Dataset(kind, lambda run: Steps(lambda: steps(run)), spec, count, python)
 
 
 def _window(column: Sequence[Any]) -> Dataset:
     """A dataset of the elements in a window."""
     if len({np.shape(x) for x in column}) == 1:
         return _in_memory("Window", np.stack(column))
-    return Dataset(lambda run: Steps(lambda: column), TensorSpec(None, column[0].dtype), len(column), "Window")
+    return _stepping("Window", lambda run: column, TensorSpec(None, column[0].dtype), len(column))
 
 
 def _mixture(
@@ -870,16 +769,8 @@ def _mixture(
                 continue
             yield found
 
-    for dataset in datasets:
-        _require_dataset(dataset, "datasets")
-    python = any(x._python for x in datasets)
-    return Dataset(
-        lambda run: Steps(lambda: steps(run)),
-        lambda: datasets[0].element_spec,
-        UNKNOWN_CARDINALITY,
-        "DirectedInterleave",
-        python=python,
-    )
+    python = any(x._python for x in _datasets(datasets, "datasets"))
+    return _stepping("DirectedInterleave", steps, lambda: datasets[0].element_spec, UNKNOWN_CARDINALITY, python)
 
 
 def _chosen(numbers: Iteration[int]) -> Callable[[set[int]], int | None]:
@@ -930,12 +821,6 @@ def _require_tensor(x: Any) -> Any:
     return Tensor(raw(x))
 
 
-def _require_made(x: Any) -> Dataset:
-    if not isinstance(x, Dataset):
-        raise TypeError(f"`map_func` must return a `Dataset` object, got {type(x).__name__}")
-    return x
-
-
 def _truth(value: Any) -> bool:
     if not isinstance(value, np.ndarray) or value.dtype.kind != "b" or value.ndim:
         raise ValueError(f"`predicate` must return a tf.bool scalar tensor, but it returned {value!r}")
@@ -968,15 +853,23 @@ def _size(value: Any, argument: str) -> int:
     return found
 
 
-def _require_dataset(value: Any, name: str) -> None:
-    if not isinstance(value, Dataset):
-        raise TypeError(f"The argument to `{name}` must be a tf.data.Dataset or a structure of them, got {value!r}")
+def _require(value: Any, kind: type, rule: str) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{rule}, got {value!r}")
+    return value
 
 
-def _require_spec(spec: Any) -> TensorSpec:
-    if not isinstance(spec, TensorSpec):
-        raise TypeError(f"output_signature must contain TensorSpec, got {spec!r}")
-    return spec
+def _datasets(values: Sequence[Any], name: str) -> list[Dataset]:
+    rule = f"The argument to `{name}` must be a tf.data.Dataset or a structure of them"
+    return [_require(value, Dataset, rule) for value in values]
+
+
+def _not_empty(tensors: Any) -> Any:
+    """Arrays of our own in a structure of tensors, which has some."""
+    found = map_leaves(own_array, tensors)
+    if not nest.flatten(found):
+        raise ValueError("Invalid `tensors`: `tensors` should not be empty.")
+    return found
 
 
 def _agree(one: Any, other: Any) -> bool:
@@ -1045,8 +938,7 @@ def _fitting(element: Any, spec: Any) -> Any:
         return nest._like(spec, {key: _fitting(element[key], spec[key]) for key in spec})
     if len(element) != len(spec):
         raise InvalidArgumentError(f"`generator` yielded {len(element)} parts where {len(spec)} were expected: {spec}")
-    made = [_fitting(x, s) for x, s in zip(element, spec, strict=True)]
-    return type(spec)(*made) if hasattr(spec, "_fields") else tuple(made)
+    return nest.maker(spec)([_fitting(x, s) for x, s in zip(element, spec, strict=True)])
 
 
 # ---- iterators ------------------------------------------------------------------------------------------------------
@@ -1090,17 +982,13 @@ class Iterator(grain.DatasetIterator):
         Raises:
           OutOfRangeError: there is none.
         """
-        try:
-            return next(self)
-        except StopIteration:
-            raise OutOfRangeError("End of sequence") from None
+        for element in self:
+            return element
+        raise OutOfRangeError("End of sequence")
 
     def get_next_as_optional(self, name: str | None = None) -> Optional:
         """The next element, or that there is none."""
-        try:
-            return Optional(next(self))
-        except StopIteration:
-            return Optional()
+        return Optional(*itertools.islice(self, 1))
 
     @property
     def element_spec(self) -> Any:
@@ -1155,18 +1043,12 @@ class Optional:
         return self._element[0]
 
 
-class NumpyIterator:
+class NumpyIterator(Iterator):
     """Gives the elements of a `Dataset` as NumPy arrays."""
-
-    def __init__(self, dataset: Dataset):
-        self._iterator = iter(dataset)
-
-    def __iter__(self) -> NumpyIterator:
-        return self
 
     def __next__(self) -> Any:
         own = lambda x: NumpyIterator(x) if isinstance(x, Dataset) else np.array(x)[()]  # noqa: E731
-        return nest.map_structure(own, self._iterator._next())
+        return nest.map_structure(own, self._next())
 
 
 class DatasetSpec:
@@ -1198,10 +1080,8 @@ class Options(_Settings):
     """What TensorFlow's pipelines can be tuned with. It is kept and does nothing here: nothing is reordered or rewritten."""
 
     def __init__(self) -> None:
-        self.autotune = _Settings()
-        self.experimental_distribute = _Settings()
-        self.experimental_optimization = _Settings()
-        self.threading = _Settings()
+        for name in ("autotune", "experimental_distribute", "experimental_optimization", "threading"):
+            setattr(self, name, _Settings())
 
 
 class _Experimental:

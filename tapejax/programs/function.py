@@ -28,6 +28,7 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, is_array_like
 from .signatures import (
     TensorSpec,
+    accepting,
     alive,
     cast,
     check_signature,
@@ -70,19 +71,13 @@ def inside_function() -> bool:
     return reading.capturing.capture is not None
 
 
-def function(
-    func: Callable | None = None,
-    input_signature: Any = None,
-    autograph: bool = True,
-    jit_compile: bool | None = None,
-    reduce_retracing: bool = False,
-    experimental_implements: Any = None,
-    experimental_autograph_options: Any = None,
-    experimental_attributes: Any = None,
-    experimental_relax_shapes: Any = None,
-    experimental_compile: Any = None,
-    experimental_follow_type_hints: Any = None,
-) -> Any:
+@accepting(
+    "autograph jit_compile reduce_retracing experimental_implements experimental_autograph_options "
+    "experimental_attributes experimental_relax_shapes experimental_compile experimental_follow_type_hints",
+    autograph=True,
+    reduce_retracing=False,
+)
+def function(func: Callable | None = None, input_signature: Any = None) -> Any:
     """Compiles a Python function of tensors: it runs once for each kind of arguments, and from then on as one program.
 
     A decorator, with or without arguments. Tensors are inputs, by shape and dtype; Python numbers, strings and other objects
@@ -130,7 +125,7 @@ class Function:
             raise TypeError(f"tf.function decorates callables, got {python_function!r}")
         self.python_function = python_function
         self.input_signature = input_signature
-        self._binding = _Binding(python_function, input_signature)
+        self._binding = Binding(_signature(python_function), input_signature)
         self._programs: dict[Hashable, Program] = {}
         self._concrete: dict[Hashable, ConcreteFunction] = {}
         self._methods: dict[int, tuple[Any, Function]] = {}
@@ -149,7 +144,7 @@ class Function:
         try:
             reference: Any = weakref.ref(instance, lambda _: methods.pop(key, None))
         except TypeError:  # it cannot be referred to weakly, so it lives as long as this function
-            reference = functools.partial(_itself, instance)
+            reference = lambda: instance  # noqa: E731
         bound = Function(_Method(self.python_function, reference), self.input_signature)
         methods[key] = reference, bound
         return bound
@@ -160,19 +155,20 @@ class Function:
         return self._call(*self._binding.bind(args, kwargs))
 
     def _call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        arrays: list[Any] = []
-        key = self._key(args, kwargs, arrays)
+        key, arrays = self._key(args, kwargs)
         program = self._programs.get(key)
         if program is None:
             program = self._trace(key, args, kwargs, arrays)
         return program(arrays)
 
-    def _key(self, args: Sequence[Any], kwargs: dict[str, Any], arrays: list[Any]) -> Hashable:
+    def _key(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Hashable, list[Any]]:
+        """The key of a call, and its tensors."""
+        arrays: list[Any] = []
         key: list[Any] = [describe(x, arrays) for x in args]
         for name in kwargs:
             key.append((name, describe(kwargs[name], arrays)))
         key.append(trace_context())
-        return tuple(key)
+        return tuple(key), arrays
 
     def _trace(self, key: Hashable, args: Sequence[Any], kwargs: dict[str, Any], arrays: Sequence[Any]) -> Program:
         with tracing:
@@ -204,12 +200,12 @@ class Function:
         self._traces += 1
         return program
 
-    def _new_symbolic(self, args: Any, kwargs: Any, specs: Sequence[Any]) -> Program:
+    def _new_symbolic(self, args: Any, kwargs: Any, specs: Sequence[Any], ranks: Any = None) -> Program:
         """A program for all sizes that the specs leave open: JAX does not run such a one, but exports it.
 
         Raises what the last attempt raises, where JAX cannot trace the function without knowing the sizes.
         """
-        attempts = symbolic_inputs(specs)
+        attempts = symbolic_inputs(specs, ranks)
         for inputs in attempts[:-1]:
             with contextlib.suppress(Exception):
                 return self._new_program(args, kwargs, specs, inputs)
@@ -228,7 +224,7 @@ class Function:
         if not args and not kwargs and self.input_signature is not None:
             args = self.input_signature
         args, kwargs = self._binding.bind(args, kwargs)
-        key = self._key(args, kwargs, [])
+        key, _ = self._key(args, kwargs)
         if key not in self._concrete:
             self._concrete[key] = ConcreteFunction(self, args, kwargs)
         return self._concrete[key]
@@ -246,10 +242,6 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<tapejax.function {self.name}{self._binding.signature or ''}>"
-
-
-def _itself(x: Any) -> Any:
-    return x
 
 
 class _Method:
@@ -277,12 +269,7 @@ class Program:
     """One trace of a function: the pure program, what it was traced with, and how to pack its results."""
 
     def __init__(
-        self,
-        function: Function,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        inputs: Sequence[Any],
-        arrays: Sequence[Any] = (),
+        self, function: Function, args: Sequence[Any], kwargs: dict[str, Any], inputs: Sequence[Any], arrays: Any = ()
     ):
         def body(*tracers: Any) -> list[Any]:
             given = iter(tracers)
@@ -306,10 +293,9 @@ class Program:
 
     def __call__(self, arrays: Sequence[Any]) -> Any:
         if self.staged.incomplete:
-            capture = reading.capturing.capture
             if derivative_possible():
                 self.complete()
-            elif capture is not None:
+            elif (capture := reading.capturing.capture) is not None:
                 capture.mark_incomplete()
         return self.pack(iter(self.staged.run(arrays)))
 
@@ -339,11 +325,7 @@ def _zeros(spec: TensorSpec) -> np.ndarray:
 
 
 def _spec(x: Any) -> TensorSpec:
-    return TensorSpec([None if is_symbolic_dim(size) else size for size in x.shape], x.dtype)
-
-
-def is_symbolic_dim(size: Any) -> bool:
-    return not isinstance(size, int)
+    return TensorSpec([size if isinstance(size, int) else None for size in x.shape], x.dtype)  # None: a symbolic size
 
 
 def _unwrapped(structure: Any) -> Any:
@@ -371,20 +353,19 @@ def _not_allowed(name: str, error: Exception) -> OperatorNotAllowedInGraphError:
 
 # ---- binding --------------------------------------------------------------------------------------------------------
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_PARAMETER = inspect.Parameter
+_POSITIONAL = (_PARAMETER.POSITIONAL_ONLY, _PARAMETER.POSITIONAL_OR_KEYWORD)
+_EMPTY = _PARAMETER.empty
 
 
-class _Binding:
+class Binding:
     """Brings the arguments of a call into one form: by position where possible, defaults filled in, keywords sorted."""
 
-    def __init__(self, python_function: Callable, input_signature: tuple | None):
-        self.specs = input_signature
-        try:
-            self.signature: inspect.Signature | None = inspect.signature(python_function)
-        except (TypeError, ValueError):  # a builtin does not say
-            self.signature = None
+    def __init__(self, signature: inspect.Signature | None, input_signature: tuple | None = None):
+        self.signature, self.specs = signature, input_signature
+        if signature is None:
             return
-        parameters = list(self.signature.parameters.values())
+        parameters = list(signature.parameters.values())
         positional = [p for p in parameters if p.kind in _POSITIONAL]
         self._offset = 1 if positional and positional[0].name == "self" else 0  # specs leave it out
         self._defaults = [p.default for p in positional]
@@ -408,10 +389,7 @@ class _Binding:
             args, kwargs = self._canonical(tuple(args), kwargs)
             return args if self.specs is None else self._cast(args), kwargs
         except TypeError as error:
-            raise TypeError(
-                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for "
-                f"signature: {self.signature}."
-            ) from error
+            raise _unfit(error, args, kwargs, self.signature) from error
 
     def _canonical(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         if self.signature is None:
@@ -437,11 +415,8 @@ class _Binding:
 
     def names(self, count: int) -> list[str]:
         """Names for `count` arguments by position."""
-        names = (
-            []
-            if self.signature is None
-            else [p.name for p in self.signature.parameters.values() if p.kind in _POSITIONAL]
-        )
+        known = () if self.signature is None else self.signature.parameters.values()
+        names = [p.name for p in known if p.kind in _POSITIONAL]
         return names[:count] + [f"arg{i}" for i in range(len(names), count)]
 
     def in_words(self, program: Program) -> str:
@@ -456,7 +431,18 @@ class _Binding:
         )
 
 
-_EMPTY = inspect.Parameter.empty
+def _signature(fn: Callable) -> inspect.Signature | None:
+    try:
+        return inspect.signature(fn)
+    except (TypeError, ValueError):  # a builtin does not say
+        return None
+
+
+def _unfit(error: TypeError, args: Any, kwargs: Any, signature: Any) -> TypeError:
+    return (DTypeError if isinstance(error, DTypeError) else TypeError)(
+        f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for signature: "
+        f"{signature}."
+    )
 
 
 # ---- concrete functions ---------------------------------------------------------------------------------------------
@@ -469,12 +455,17 @@ class ConcreteFunction:
         self._function = function
         self._args = tuple(map(_spec_of, args))
         self._kwargs = {name: _spec_of(x) for name, x in kwargs.items()}
-        specs: list[Any] = []
-        key = function._key(args, kwargs, specs)
+        key, specs = function._key(args, kwargs)
         self.symbolic = any(x.shape.rank is None or None in x.shape for x in map(TensorSpec.from_tensor, specs))
         self._known: Program | None = None
         if not self.symbolic:
             self._known = function._programs.get(key) or function._trace(key, args, kwargs, specs)
+        names = function._binding.names(len(args))
+        self._names, every = names, dict(zip(names, self._args, strict=True)) | self._kwargs
+        # All may be left out as far as Python is concerned: those that are no tensors have a value.
+        kinds = [_PARAMETER.POSITIONAL_OR_KEYWORD] * len(names) + [_PARAMETER.KEYWORD_ONLY] * len(kwargs)
+        parameters = [_PARAMETER(name, kind, default=None) for name, kind in zip(every, kinds, strict=True)]
+        self._signature = inspect.Signature(parameters)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program.
@@ -488,45 +479,22 @@ class ConcreteFunction:
         args, kwargs = self._complete(args, kwargs)
         if self.symbolic:
             return self._function._call(args, kwargs)
-        arrays: list[Any] = []
-        self._function._key(args, kwargs, arrays)
-        return self._program(arrays)
+        return self._program(self._function._key(args, kwargs)[1])
 
     @property
     def _program(self) -> Program:
         if self._known is None:
-            specs: list[Any] = []
-            self._function._key(self._args, self._kwargs, specs)
+            _, specs = self._function._key(self._args, self._kwargs)
             self._known = self._function._new_symbolic(self._args, self._kwargs, specs)
         return self._known
 
     def _complete(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        names = self._function._binding.names(len(self._args))
         try:
-            if len(args) > len(self._args):
-                raise TypeError("too many positional arguments")
-            filled = []
-            for i, (name, spec) in enumerate(zip(names, self._args, strict=True)):
-                if i < len(args) and name in kwargs:
-                    raise TypeError(f"multiple values for argument {name!r}")
-                filled.append(self._given(name, spec, args[i] if i < len(args) else kwargs.pop(name, _EMPTY)))
-            named = {name: self._given(name, spec, kwargs.pop(name, _EMPTY)) for name, spec in self._kwargs.items()}
-            if kwargs:
-                raise TypeError(f"got an unexpected keyword argument {next(iter(kwargs))!r}")
-            return tuple(filled), named
+            given = self._signature.bind(*args, **kwargs).arguments
+            named = {name: _given(name, spec, given) for name, spec in self._kwargs.items()}
+            return tuple(_given(n, spec, given) for n, spec in zip(self._names, self._args, strict=True)), named
         except TypeError as error:
-            kind = DTypeError if isinstance(error, DTypeError) else TypeError
-            raise kind(
-                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for "
-                f"signature: {self.structured_input_signature}."
-            ) from error
-
-    def _given(self, name: str, spec: Any, value: Any) -> Any:
-        if value is not _EMPTY:
-            return cast(value, _spec_of(spec))
-        if is_given_by_value(spec):
-            return spec
-        raise TypeError(f"missing a required argument: {name!r}")
+            raise _unfit(error, args, kwargs, self.structured_input_signature) from error
 
     @property
     def name(self) -> str:
@@ -539,9 +507,8 @@ class ConcreteFunction:
     @property
     def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:
         """The arguments by position and by name, with a spec for each tensor."""
-        names = self._function._binding.names(len(self._args))
-        args = tuple(_with_name(x, name) for name, x in zip(names, map(_spec_of, self._args), strict=True))
-        return args, {name: _with_name(_spec_of(x), name) for name, x in self._kwargs.items()}
+        args = tuple(_with_name(x, name) for name, x in zip(self._names, self._args, strict=True))
+        return args, {name: _with_name(x, name) for name, x in self._kwargs.items()}
 
     @property
     def structured_outputs(self) -> Any:
@@ -568,9 +535,8 @@ class ConcreteFunction:
     @property
     def captured_inputs(self) -> list[Any]:
         """What the program takes beyond its arguments: its variables, and tensors that the function closed over."""
-        return [slot.holder for slot in self._program.staged.slots] + [
-            Tensor(x) for x in self._program.staged.constants
-        ]
+        staged = self._program.staged
+        return [slot.holder for slot in staged.slots] + [Tensor(x) for x in staged.constants]
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         return self.function_type
@@ -582,11 +548,15 @@ class ConcreteFunction:
         return f"ConcreteFunction {self.function_type}"
 
 
-def is_given_by_value(spec: Any) -> bool:
-    """Whether an argument of a signature holds no tensor."""
+def _given(name: str, spec: Any, given: dict[str, Any]) -> Any:
+    """The argument of that name; what holds no tensor may be left out."""
+    if name in given:
+        return cast(given[name], spec)
     arrays: list[Any] = []
     describe(spec, arrays)
-    return not arrays
+    if arrays:
+        raise TypeError(f"missing a required argument: {name!r}")
+    return spec
 
 
 def _spec_of(argument: Any) -> Any:

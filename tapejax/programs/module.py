@@ -15,7 +15,32 @@ from ..values.tensor import Variable
 _WORD = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")
 
 
-class Module:
+# Attributes of modules and loaded objects that are not their users'.
+OWN = ("_name", "_name_scope", "_waiting", "signatures")
+
+
+class Holder:
+    """An object that tells those in ``_waiting`` of its new attributes: restorations whose values are not all taken yet."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        self._tell(name, value)
+
+    def _tell(self, name: str, value: Any) -> None:
+        if waiting := vars(self).get("_waiting"):
+            vars(self)["_waiting"] = [restoration for restoration in waiting if restoration.attach(self, name, value)]
+
+
+class LoadedObject:
+    """An object of a loaded model: the attributes that were saved."""
+
+    signatures: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<loaded object with {', '.join(vars(self)) or 'no attributes'}>"
+
+
+class Module(Holder):
     """A named container of variables, other modules and whatever else its attributes hold.
 
     Variables and modules are found in attributes, and in lists, tuples and dicts there; those of a module first, in the order of
@@ -64,7 +89,7 @@ class Module:
     @property
     def variables(self) -> tuple[Variable, ...]:
         """All variables of the module and of those inside it."""
-        return tuple(self._flatten(predicate=_is_variable))
+        return tuple(self._flatten(predicate=lambda x: isinstance(x, Variable)))
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
@@ -77,7 +102,7 @@ class Module:
     @property
     def submodules(self) -> tuple[Module, ...]:
         """All modules inside this one: its own first, then theirs."""
-        return tuple(self._flatten(predicate=_is_module))
+        return tuple(self._flatten(predicate=lambda x: isinstance(x, Module)))
 
     def _flatten(
         self,
@@ -88,8 +113,23 @@ class Module:
         expand_composites: bool = False,
     ) -> Iterator[Any]:
         """What `predicate` accepts among the attributes, with its path if asked for."""
-        accepts = predicate or (lambda value: True)
-        yield from _walk(self, (), recursive, accepts, attribute_traversal_key, with_path, {id(self)})
+        accepts, seen = predicate or (lambda value: True), {id(self)}
+
+        def walk(module: Module, path: tuple) -> Iterator[Any]:
+            inner = []
+            for name in sorted(vars(module), key=attribute_traversal_key):
+                for place, leaf in _leaves(vars(module)[name], (*path, name), name):
+                    if id(leaf) in seen:
+                        continue
+                    seen.add(id(leaf))
+                    if accepts(leaf):
+                        yield (place, leaf) if with_path else leaf
+                    if recursive and isinstance(leaf, Module):
+                        inner.append((leaf, place))
+            for submodule, place in inner:
+                yield from walk(submodule, place)
+
+        yield from walk(self, ())
 
     @classmethod
     def with_name_scope(cls, method: Callable) -> Callable:
@@ -114,37 +154,6 @@ class Module:
                 return method(self, *args, **kwargs)
 
         return scoped
-
-
-def _is_variable(value: Any) -> bool:
-    return isinstance(value, Variable)
-
-
-def _is_module(value: Any) -> bool:
-    return isinstance(value, Module)
-
-
-def _walk(
-    module: Module,
-    path: tuple,
-    recursive: bool,
-    accepts: Callable[[Any], bool],
-    key: Callable | None,
-    with_path: bool,
-    seen: set[int],
-) -> Iterator[Any]:
-    inner = []
-    for name in sorted(vars(module), key=key):
-        for place, leaf in _leaves(vars(module)[name], (*path, name), name):
-            if id(leaf) in seen:
-                continue
-            seen.add(id(leaf))
-            if accepts(leaf):
-                yield (place, leaf) if with_path else leaf
-            if recursive and isinstance(leaf, Module):
-                inner.append((place, leaf))
-    for place, submodule in inner:
-        yield from _walk(submodule, place, recursive, accepts, key, with_path, seen)
 
 
 def _leaves(value: Any, path: tuple, attribute: str) -> Iterator[tuple[tuple, Any]]:

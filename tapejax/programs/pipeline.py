@@ -217,69 +217,43 @@ def going(stage: Any) -> Any:
 # ---- rows of arrays in memory ---------------------------------------------------------------------------------------
 
 
+Order = Callable[[Callable[[], Iterator[Any]], "Pass"], Iterator[Any]]
+
+
 class Rows:
-    """Arrays whose rows are the elements, and their order: a function that yields arrays of row numbers, for each pass anew.
+    """Arrays whose rows are the elements, and their order: a function that makes an iterator over row numbers, for each pass.
 
     `plain`: it is all rows, one after the other. `fixed`: it is the same in each pass.
     """
 
-    def __init__(
-        self, columns: Any, order: Callable[[Pass], Iterable[np.ndarray]], plain: bool = True, fixed: bool = True
-    ):
+    def __init__(self, columns: Any, order: Callable[[Pass], Iterator[int]], plain: bool = True, fixed: bool = True):
         self.columns, self.order, self.plain, self.fixed = columns, order, plain, fixed
 
-    def reordered(self, order: Callable[[Pass], Iterable[np.ndarray]], fixed: bool = True) -> Rows:
-        return Rows(self.columns, order, False, self.fixed and fixed)
+    def reordered(self, order: Order, fixed: bool) -> Rows:
+        """The same arrays, ``order(begin, run)`` of their order, which `begin` begins anew."""
+        return Rows(self.columns, lambda run: order(lambda: self.order(run), run), False, self.fixed and fixed)
 
     def elements(self, run: Pass, size: int | None = None, drop: bool = False) -> Iterator[Any]:
-        """The rows, or with `size` batches of so many."""
+        """The rows, or with `size` batches of so many; the last one may be smaller, or with `drop` is left out."""
         flat, order = nest.flatten(self.columns), self.order(run)
-        chosen: Iterable[Any] = regrouped(order, size, drop) if size else (i for some in order for i in some.tolist())
+        chosen: Iterable[Any] = batches(order, size, drop) if size else order
         if _is_flat(self.columns, flat):
             return (tuple([x[i] for x in flat]) for i in chosen)
         return (nest.packed(self.columns, (x[i] for x in flat)) for i in chosen)
 
 
-def regrouped(order: Iterable[np.ndarray], size: int, drop: bool = False) -> Iterator[np.ndarray]:
-    """The same numbers in arrays of `size`; the last one may be shorter, or with `drop` is left out.
+def batches(order: Iterator[int], size: int, drop: bool = False) -> Iterator[np.ndarray]:
+    """The numbers in arrays of `size`; the last one may be shorter, or with `drop` is left out.
 
-    >>> import numpy as np
-    >>> [x.tolist() for x in regrouped([np.arange(3), np.arange(3, 5)], 2)]
+    >>> [x.tolist() for x in batches(iter(range(5)), 2)]
     [[0, 1], [2, 3], [4]]
     """
-    waiting: list[np.ndarray] = []
-    count = 0
-    for numbers in order:
-        waiting.append(numbers)
-        count += len(numbers)
-        if count >= size:
-            joined, whole = np.concatenate(waiting), count // size * size
-            yield from (joined[start : start + size] for start in range(0, whole, size))
-            waiting, count = [joined[whole:]], count - whole
-    if count and not drop:
-        yield np.concatenate(waiting)
+    while len(found := np.fromiter(itertools.islice(order, size), np.int64)) > (size - 1 if drop else 0):
+        yield found
 
 
-def cut(order: Iterable[np.ndarray], start: int, stop: int | None) -> Iterator[np.ndarray]:
-    """The numbers from position `start` up to `stop`.
-
-    >>> import numpy as np
-    >>> [x.tolist() for x in cut([np.arange(3), np.arange(3, 9)], 1, 5)]
-    [[1, 2], [3, 4]]
-    """
-    passed = 0
-    for numbers in order:
-        part = numbers[max(start - passed, 0) : None if stop is None else max(stop - passed, 0)]
-        passed += len(numbers)
-        if len(part):
-            yield part
-        if stop is not None and passed >= stop:
-            return
-
-
-def shuffled(items: Iterable[Any], size: int, generator: np.random.Generator) -> Iterator[Any]:
-    """`items` through a buffer of that `size`: each new item replaces a random one, which is yielded."""
-    coming = iter(items)
+def shuffled(coming: Iterator[Any], size: int, generator: np.random.Generator) -> Iterator[Any]:
+    """The items through a buffer of that `size`: each new item replaces a random one, which is yielded."""
     buffer = list(itertools.islice(coming, size))
     picks: list[int] = []
     for item in coming:
@@ -289,13 +263,6 @@ def shuffled(items: Iterable[Any], size: int, generator: np.random.Generator) ->
         yield buffer[i]
         buffer[i] = item
     yield from (buffer[i] for i in generator.permutation(len(buffer)).tolist())
-
-
-def shuffled_rows(order: Iterable[np.ndarray], size: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """`shuffled` of row numbers."""
-    mixed = shuffled((i for some in order for i in some.tolist()), size, generator)
-    while len(found := np.fromiter(itertools.islice(mixed, 1024), np.int64)):
-        yield found
 
 
 def interleaved(datasets: Iterator[Iterator[Any]], cycle: int, block: int) -> Iterator[Any]:
@@ -322,12 +289,11 @@ def interleaved(datasets: Iterator[Iterator[Any]], cycle: int, block: int) -> It
 def repeated(once: Callable[[], Iterable[Any]], times: int) -> Iterator[Any]:
     """What `once` gives, called `times` times; without end where that is negative."""
     for _ in itertools.repeat(None) if times < 0 else range(times):
-        empty = True
-        for x in once():
-            empty = False
-            yield x
-        if empty:
+        coming = iter(once())
+        yield from (first := list(itertools.islice(coming, 1)))
+        if not first:
             return  # and it would be for ever
+        yield from coming
 
 
 def windows(coming: Iterator[Any], size: int, shift: int, stride: int, drop: bool) -> Iterator[list[Any]]:
@@ -346,6 +312,15 @@ def windows(coming: Iterator[Any], size: int, shift: int, stride: int, drop: boo
         for _ in itertools.islice(coming, max(shift - len(held), 0)):
             pass
         del held[:shift]
+
+
+def keeping(coming: Iterable[Any], kept: list[list[Any]]) -> Iterator[Any]:
+    """The items, which are added to `kept`, as one list, when all have come."""
+    seen = []
+    for item in coming:
+        seen.append(item)
+        yield item
+    kept[:] = [seen]
 
 
 def unique(coming: Iterable[Any]) -> Iterator[Any]:

@@ -2,7 +2,7 @@
 
 A saved model is a directory: ``saved_model.json`` describes the objects and what the functions take and return;
 ``variables-*.npz`` holds the arrays; ``functions/`` the programs, exported by `jax.export` (StableHLO). A program comes with its
-derivatives: its pullback, and the pullback of that, are programs too. Loading reads data only: nothing of a file is executed,
+derivatives, of the first and second order. Loading reads data only: nothing of a file is executed,
 but for programs, by XLA, when they are called.
 
 The other files are named after their content, and the description, which lists them, takes the place of the former one in one
@@ -22,7 +22,7 @@ import math
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +43,18 @@ from ..values.dtypes import TensorShape
 from ..values.staging import Compiled, Slot
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable
-from .function import ConcreteFunction, Function, Program
-from .module import Module
-from .signatures import RANKS, TensorSpec, cast, describe, in_words, symbolic_inputs
+from .description import Format, in_short
+from .function import Binding, ConcreteFunction, Function, Program
+from .module import OWN, LoadedObject, Module
+from .signatures import RANKS, TensorSpec, accepting, cast, describe, in_words
 
 __all__ = ["SaveOptions", "contains_saved_model", "load", "save"]
 
 logger = logging.getLogger("tapejax")
 
 MANIFEST = "saved_model.json"
-MANIFEST_BYTES = 1 << 28  # no description is longer
-FORMAT = "tapejax.saved_model"
-VERSION = 1
+# Version 1 had a file for each derivative of a program.
+FORMAT = Format("tapejax.saved_model", 2, "saved model in", OSError, "tapejax.saved_model.save", "", "Save it again")
 PLATFORMS = ("cpu", "cuda", "tpu")
 # Derivatives that are saved with a program: of the first and second order.
 ORDERS = 2
@@ -69,20 +69,14 @@ class SaveOptions:
       **others: TensorFlow's other options, which have no effect here.
     """
 
-    def __init__(
-        self,
-        namespace_whitelist: Any = None,
-        save_debug_info: bool = False,
-        function_aliases: Any = None,
-        experimental_debug_stripper: bool = False,
-        experimental_io_device: str | None = None,
-        experimental_variable_policy: Any = None,
-        experimental_custom_gradients: bool = True,
-        experimental_image_format: bool = False,
-        experimental_skip_saver: bool = False,
-        experimental_sharding_callback: Any = None,
-        extra_tags: Any = None,
-    ):
+    @accepting(
+        "namespace_whitelist save_debug_info function_aliases experimental_debug_stripper experimental_io_device "
+        "experimental_variable_policy experimental_custom_gradients experimental_image_format experimental_skip_saver "
+        "experimental_sharding_callback extra_tags",
+        **dict.fromkeys(["save_debug_info", "experimental_debug_stripper", "experimental_image_format"], False),
+        experimental_skip_saver=False,
+    )
+    def __init__(self, experimental_io_device: str | None = None, experimental_custom_gradients: bool = True):
         self.experimental_custom_gradients = bool(experimental_custom_gradients)
         self.experimental_io_device = experimental_io_device
 
@@ -133,32 +127,27 @@ class _Saver:
         self._nodes: list[dict[str, Any]] = []
         self._ids: dict[int, int] = {}  # by id of the object
         self._kept: list[Any] = []  # what the ids belong to
-        self._functions: list[tuple[dict[str, Any], str, Any]] = []  # exported when all variables are known
+        self._functions: list[tuple[int, str, Any]] = []  # exported when all variables are known
         self._arrays: dict[str, Any] = {}
         self._files: dict[str, bytes] = {}
 
     def save(self, obj: Any, folder: Path, signatures: Any) -> None:
         self._node(obj, "root")
-        called = _signatures(obj, signatures)
-        manifest_signatures = {}
-        for key, concrete in called.items():
-            manifest_signatures[key] = self._add({"kind": "function"}, None)
-            self._functions.append(
-                (self._nodes[manifest_signatures[key]], f"signature {key!r}", _as_signature(key, concrete))
-            )
-        for node, path, function in self._functions:
-            node.update(self._function(function, path))
+        called = {}
+        for key, concrete in _signatures(obj, signatures).items():
+            called[key] = self._add({"kind": "function"}, None)
+            self._functions.append((called[key], f"signature {key!r}", _as_signature(key, concrete)))
+        for number, path, function in self._functions:
+            self._nodes[number].update(self._function(function, path))
         self._file("variables-{}.npz", _npz(self._arrays))
         manifest = {
-            "format": FORMAT,
-            "version": VERSION,
             "jax": jax.__version__,
             "nodes": self._nodes,
-            "signatures": manifest_signatures,
+            "signatures": called,
             "dtypes": {name: np.dtype(x.dtype).name for name, x in self._arrays.items()},
             "files": {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in self._files.items()},
         }
-        _write(folder, self._files, json.dumps(manifest | {"sha256": _digest(manifest)}, indent=1).encode())
+        _write(folder, self._files, json.dumps(FORMAT.seal(manifest), indent=1).encode())
 
     def _file(self, pattern: str, data: bytes) -> str:
         """The name under which a file with this content is written: the pattern with a part of its digest."""
@@ -183,31 +172,19 @@ class _Saver:
             return self._variable(value)
         if isinstance(value, (Function, ConcreteFunction, LoadedFunction)):
             number = self._add({"kind": "function"}, value)
-            self._functions.append((self._nodes[number], path, value))
+            self._functions.append((number, path, value))
             return number
-        if isinstance(value, Mapping):
-            return self._container(
-                "dict", value, [(key, value[key]) for key in value if isinstance(key, (str, int))], path
-            )
-        if nest.is_nested(value) and not isinstance(value, range):
-            return self._container("tuple" if isinstance(value, tuple) else "list", value, enumerate(value), path)
-        if isinstance(value, (Module, LoadedObject)):
-            return self._container("object", value, _attributes(value), path)
-        if isinstance(value, Generator):
-            return self._container("object", value, [("state", value.state)], path)
-        if hasattr(value, "trainable_variables") and hasattr(value, "variables"):  # a layer of Keras
-            return self._container("object", value, [("variables", list(value.variables))], path)
-        return None
-
-    def _container(self, kind: str, value: Any, items: Any, path: str) -> int:
-        node: dict[str, Any] = {"kind": kind, "children": []}
-        number = self._add(node, value)
+        if (content := _content(value)) is None:
+            return None
+        kind, items = content
+        children: list[Any] = []
+        number = self._add({"kind": kind, "children": children}, value)
         for key, item in items:
             child = self._node(item, f"{path}.{key}")
+            if child is None and kind in ("list", "tuple"):  # the others keep their places
+                child = self._add({"kind": "nothing"}, None)
             if child is not None:
-                node["children"].append([key, child])
-            elif kind in ("list", "tuple"):  # the others keep their places
-                node["children"].append([key, self._add({"kind": "nothing"}, None)])
+                children.append([key, child])
         return number
 
     def _variable(self, variable: Any) -> int:
@@ -232,23 +209,22 @@ class _Saver:
             raise ValueError(
                 f"{path} was loaded from a saved model: its programs are there already, copy that directory."
             )
-        concrete = [function] if isinstance(function, ConcreteFunction) else None
-        owner = function._function if isinstance(function, ConcreteFunction) else function
-        if concrete is None and function.input_signature is not None:
-            concrete = [function.get_concrete_function()]
-        if concrete is None:
+        owner = function
+        if isinstance(function, Function) and function.input_signature is not None:
+            function = function.get_concrete_function()
+        if isinstance(function, ConcreteFunction):
+            owner, traced = function._function, [(function._args, function._kwargs)]
+        else:
             traced = [(p.args, p.kwargs) for p in function._programs.values()]
             traced += [(c._args, c._kwargs) for c in function._concrete.values() if c.symbolic]
-        else:
-            traced = [(c._args, c._kwargs) for c in concrete]
         programs = []
         for args, kwargs in traced:
             try:
-                signature = _encode(list(args)), _encode(kwargs)
+                signature = {"args": _encode(list(args)), "kwargs": _encode(kwargs)}
             except TypeError as error:
                 logger.warning("A trace of %s is not saved, since it was called with %s", path, error)
                 continue
-            programs.append(self._program(owner, args, kwargs, path) | {"args": signature[0], "kwargs": signature[1]})
+            programs.append(self._program(owner, args, kwargs, path) | signature)
         return {
             "name": owner.name,
             "parameters": _parameters(owner._binding.signature),
@@ -257,8 +233,7 @@ class _Saver:
         }
 
     def _program(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any], path: str) -> dict[str, Any]:
-        specs: list[Any] = []
-        function._key(args, kwargs, specs)
+        _, specs = function._key(args, kwargs)
         unknown = sum(spec.shape.rank is None for spec in specs)
         many = itertools.product(sorted(RANKS), repeat=unknown)
         ranks = list(many) if unknown <= 2 else [(rank,) * unknown for rank in sorted(RANKS)]
@@ -267,13 +242,13 @@ class _Saver:
         record: dict[str, Any] = {}
         for rank in ranks:
             try:
-                program, levels = self._export(function, args, kwargs, specs, rank)
+                program, exported = self._export(function, args, kwargs, specs, rank)
             except AssertionError:
                 raise
             except Exception as error:  # of this rank there is no program
                 failures.append(error)
                 continue
-            variants.append({"ranks": list(rank), **levels})
+            variants.append({"ranks": list(rank), **exported})
             record = record or self._interface(program, path)
         if not variants:
             raise ValueError(
@@ -283,11 +258,9 @@ class _Saver:
         return record | {"variants": variants}
 
     def _interface(self, program: Program, path: str) -> dict[str, Any]:
-        staged = program.staged
-        keys = []
-        for constant in staged.constants:
-            keys.append(f"c{len(self._arrays)}")
-            self._arrays[keys[-1]] = constant
+        staged, first = program.staged, len(self._arrays)
+        keys = [f"c{first + i}" for i in range(len(staged.constants))]
+        self._arrays.update(zip(keys, staged.constants, strict=True))
         results = program.pack(iter([_Result(i) for i in range(staged.outputs)]))
         return {
             "state": [self._slot(slot, path) for slot in staged.slots],
@@ -311,41 +284,41 @@ class _Saver:
             )
         return {"variable": number}
 
-    def _export(
-        self, function: Function, args: Any, kwargs: Any, specs: Any, ranks: Any
-    ) -> tuple[Program, dict[str, Any]]:
-        attempts = (
-            symbolic_inputs(specs, ranks)
-            if any(None in spec.shape or spec.shape.rank is None for spec in specs)
-            else [None]
-        )
-        for position, inputs in enumerate(attempts):
-            try:
-                if inputs is None:
-                    key = function._key(args, kwargs, [])
-                    program = function._programs.get(key) or function._trace(key, args, kwargs, specs)
-                else:
-                    program = function._new_program(args, kwargs, specs, inputs)
-                break
-            except Exception:
-                if position == len(attempts) - 1:
-                    raise
+    def _export(self, function: Function, args: Any, kwargs: Any, specs: Any, ranks: Any) -> tuple[Program, Any]:
+        if any(spec.shape.rank is None or None in spec.shape for spec in specs):
+            program = function._new_symbolic(args, kwargs, specs, ranks)
+        else:
+            key, _ = function._key(args, kwargs)
+            program = function._programs.get(key) or function._trace(key, args, kwargs, specs)
         custom = program.staged.incomplete or jaxprs.contains(program.staged.lifted, "custom_vjp_call")
-        orders = 0 if custom and not self._options.experimental_custom_gradients else ORDERS
-        if orders:
-            program.complete()
-        closed = program.staged.lifted
-        levels, reason = _exported(closed, program.staged.outputs, orders)
-        if orders == 0:
+        if custom and not self._options.experimental_custom_gradients:
+            data, _ = _exported(program.staged.lifted, 0)
             reason = "it has a custom gradient, and was saved without (SaveOptions(experimental_custom_gradients=True) keeps it)"
-        names = [self._file("functions/{}.stablehlo", data) for data in levels]
-        return program, {"files": names, "reason": reason}
+        else:
+            program.complete()
+            data, reason = _exported(program.staged.lifted, ORDERS)
+        return program, {"file": self._file("functions/{}.stablehlo", data), "reason": reason}
+
+
+def _content(value: Any) -> tuple[str, Iterable[tuple[Any, Any]]] | None:
+    """The kind of node for an object that holds others, and what it holds."""
+    if isinstance(value, Mapping):
+        return "dict", [(key, item) for key, item in value.items() if isinstance(key, (str, int))]
+    if nest.is_nested(value) and not isinstance(value, range):
+        return "tuple" if isinstance(value, tuple) else "list", enumerate(value)
+    if isinstance(value, (Module, LoadedObject)):
+        return "object", _attributes(value)
+    if isinstance(value, Generator):
+        return "object", [("state", value.state)]
+    if hasattr(value, "trainable_variables") and hasattr(value, "variables"):  # a layer of Keras
+        return "object", [("variables", list(value.variables))]
+    return None
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     """What an object holds, and the compiled functions among its methods."""
     for name in sorted(vars(value)):
-        if name not in ("_name", "_name_scope", "signatures"):
+        if name not in OWN:
             yield name, vars(value)[name]
     for name in dir(type(value)):
         if isinstance(inspect.getattr_static(type(value), name), Function) and name not in vars(value):
@@ -355,16 +328,14 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 def _signatures(obj: Any, signatures: Any) -> dict[str, ConcreteFunction]:
     if signatures is None:
         found = [x for _, x in _attributes(obj) if isinstance(x, Function) and x.input_signature is not None]
-        if len(found) != 1:
-            return {}
-        concrete = found[0].get_concrete_function()
+        concrete = found[0].get_concrete_function() if len(found) == 1 else None
         try:
-            if not concrete.symbolic or all(spec.shape.rank is not None for spec in concrete.inputs):
-                _named_results(concrete.structured_outputs)
-                return {"serving_default": concrete}
+            if concrete is None or any(spec.shape.rank is None for spec in concrete.inputs):
+                return {}
+            _named_results(concrete.structured_outputs)
+            return {"serving_default": concrete}
         except ValueError:  # what it returns has no names: there is no default signature
-            pass
-        return {}
+            return {}
     if not isinstance(signatures, Mapping):
         signatures = {"serving_default": signatures}
     out = {}
@@ -412,58 +383,25 @@ def _as_signature(key: str, concrete: ConcreteFunction) -> Function:
     return Function(signature, tuple(TensorSpec.from_spec(spec, name) for spec, name in zip(specs, names, strict=True)))
 
 
-def _exported(closed: Any, outputs: int, orders: int) -> tuple[list[bytes], str]:
-    """The program and its derivatives, serialized; and why there are no more derivatives, where that is so."""
+def _exported(closed: Any, orders: int) -> tuple[bytes, str]:
+    """The program with its derivatives, up to that order, serialized; and why there are no more derivatives."""
     from jax import export
 
     def plain(*flat: Any) -> list[Any]:
         return eval_jaxpr(jaxprs.open_jaxpr(closed), closed.consts, *flat)
 
     inputs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in jaxprs.open_jaxpr(closed).invars]
-    fn: Callable = plain
-    levels: list[bytes] = []
-    for order in range(orders + 1):
-        try:
-            levels.append(_serialized(export, fn, inputs))
-        except Exception as error:
-            if order == 0:
-                raise
-            return levels, str(error).split("\n")[0]
-        if order < orders:
-            results = jax.eval_shape(fn, *inputs)
-            fn, inputs = _pullback(fn, inputs, results, outputs if order == 0 else len(results))
-    return levels, f"derivatives beyond order {orders} are not saved"
-
-
-def _serialized(export: Any, fn: Callable, inputs: Sequence[Any]) -> bytes:
-    try:
-        exported = export.export(jax.jit(fn), platforms=PLATFORMS)(*inputs)
-    except Exception:  # an operation that is not known on all of them
-        exported = export.export(jax.jit(fn))(*inputs)
-    return bytes(exported.serialize())
-
-
-def _pullback(fn: Callable, inputs: Sequence[Any], results: Sequence[Any], count: int) -> tuple[Callable, list[Any]]:
-    """The function (inputs, cotangents of the first `count` results) -> cotangents of the inputs, floats only."""
-    floats, ends = _inexact(inputs), _inexact(results[:count])
-
-    def pull(*flat: Any) -> list[Any]:
-        given, cotangents = flat[: len(inputs)], flat[len(inputs) :]
-
-        def at(*xs: Any) -> list[Any]:
-            full = list(given)
-            for i, x in zip(floats, xs, strict=True):
-                full[i] = x
-            outputs = fn(*full)
-            return [outputs[j] for j in ends]
-
-        return list(jax.vjp(at, *[given[i] for i in floats])[1](list(cotangents)))
-
-    return pull, [*inputs, *[jax.ShapeDtypeStruct(results[j].shape, results[j].dtype) for j in ends]]
-
-
-def _inexact(xs: Sequence[Any]) -> list[int]:
-    return [i for i, x in enumerate(xs) if jnp.issubdtype(x.dtype, jnp.inexact)]
+    reason = f"derivatives beyond order {orders} are not saved"
+    while True:
+        for platforms in (PLATFORMS, None):  # an operation may not be known on all of them
+            try:
+                exported = export.export(jax.jit(plain), platforms=platforms)(*inputs)
+                return bytes(exported.serialize(vjp_order=orders)), reason
+            except Exception as error:
+                failure = error
+        if not orders:
+            raise failure
+        orders, reason = orders - 1, str(failure).split("\n")[0]
 
 
 # ---- loading --------------------------------------------------------------------------------------------------------
@@ -491,15 +429,6 @@ def load(export_dir: str | os.PathLike, tags: Any = None, options: Any = None) -
     return _Loader(Path(export_dir)).load()
 
 
-class LoadedObject:
-    """An object of a loaded model: the attributes that were saved."""
-
-    signatures: dict[str, Any]
-
-    def __repr__(self) -> str:
-        return f"<loaded object with {', '.join(vars(self)) or 'no attributes'}>"
-
-
 class CallableObject(LoadedObject):
     """A loaded object whose ``__call__`` was saved."""
 
@@ -510,77 +439,66 @@ class CallableObject(LoadedObject):
 class _Loader:
     def __init__(self, folder: Path):
         self._folder = folder
-        self._manifest = _read_manifest(folder)
+        self._manifest = _manifest(folder)
         self._made: dict[int, Any] = {}
 
     def load(self) -> Any:
         try:
             self._data = {name: self._file(name, *check) for name, check in self._manifest["files"].items()}
             (variables,) = [name for name in self._data if name.startswith("variables")]
-            self._arrays = _arrays(self._data[variables], self._manifest["dtypes"], variables)
+            self.arrays = _arrays(self._data[variables], self._manifest["dtypes"], variables)
             root = self._node(0)
             root.signatures = {key: self._node(i) for key, i in self._manifest["signatures"].items()}
             return root
         except OSError:
             raise
         except Exception as error:  # whatever a wrong number, name or nesting leads to
-            raise _damaged(self._folder, f"its content does not make sense ({_short(error)})") from error
+            raise FORMAT.damaged(self._folder, f"its content does not make sense ({in_short(error)})") from error
 
     def _file(self, name: str, size: int, digest: str) -> bytes:
         path = self._folder / name
         if not re.fullmatch(r"variables(-[0-9a-f]{16})?\.npz|functions/[0-9a-f]+\.stablehlo", name):
-            raise _damaged(self._folder, f"{MANIFEST} names a file {name!r}")
+            raise FORMAT.damaged(self._folder, f"{MANIFEST} names a file {name!r}")
         if not path.is_file():  # a pipe, or a device, has no end
-            raise _damaged(self._folder, f"{name} is missing")
+            raise FORMAT.damaged(self._folder, f"{name} is missing")
         if (found := path.stat().st_size) != size:
-            raise _damaged(self._folder, f"{name} has {found} bytes, where {size} were written")
+            raise FORMAT.damaged(self._folder, f"{name} has {found} bytes, where {size} were written")
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:
-            raise _damaged(self._folder, f"{name} is not what was written")
+            raise FORMAT.damaged(self._folder, f"{name} is not what was written")
         return data
 
     def _node(self, number: int) -> Any:
-        if number not in self._made:
-            node = self._manifest["nodes"][number]
-            getattr(self, f"_make_{node['kind']}")(number, node)
-        return self._made[number]
-
-    def _make_object(self, number: int, node: dict[str, Any]) -> None:
-        callable_ = any(key == "__call__" for key, _ in node["children"])
-        self._made[number] = made = CallableObject() if callable_ else LoadedObject()
-        for key, child in node["children"]:
-            vars(made)[key] = self._node(child)
-
-    def _make_list(self, number: int, node: dict[str, Any]) -> None:
-        made: list[Any] = []
+        if number in self._made:
+            return self._made[number]
+        node = self._manifest["nodes"][number]
+        made: Any
+        children = ((key, self._node(child)) for key, child in node.get("children", ()))
+        match node["kind"]:
+            case "object":
+                callable_ = any(key == "__call__" for key, _ in node["children"])
+                made = self._made[number] = CallableObject() if callable_ else LoadedObject()
+                vars(made).update(children)
+            case "dict":
+                made = self._made[number] = {}
+                made.update(children)
+            case "list":
+                made = self._made[number] = []
+                made.extend(child for _, child in children)
+            case "tuple":
+                made = tuple(child for _, child in children)
+            case "nothing":
+                made = None
+            case "variable":
+                shape, name = TensorShape(None) if node["any_shape"] else node["shape"], node["name"]
+                made = Variable(self.arrays[node["array"]], node["trainable"], shape is None, name=name, shape=shape)
+            case "function":
+                programs = [_LoadedProgram(node["name"], program, self) for program in node["programs"]]
+                made = LoadedFunction(node["name"], _signature(node["parameters"]), programs, node["one_signature"])
+            case kind:
+                raise KeyError(kind)
         self._made[number] = made
-        made.extend(self._node(child) for _, child in node["children"])
-
-    def _make_tuple(self, number: int, node: dict[str, Any]) -> None:
-        self._made[number] = tuple(self._node(child) for _, child in node["children"])
-
-    def _make_dict(self, number: int, node: dict[str, Any]) -> None:
-        made: dict[Any, Any] = {}
-        self._made[number] = made
-        made.update((key, self._node(child)) for key, child in node["children"])
-
-    def _make_nothing(self, number: int, node: dict[str, Any]) -> None:
-        self._made[number] = None
-
-    def _make_variable(self, number: int, node: dict[str, Any]) -> None:
-        shape = TensorShape(None) if node["any_shape"] else node["shape"]
-        self._made[number] = Variable(
-            self._arrays[node["array"]],
-            trainable=node["trainable"],
-            name=node["name"],
-            shape=shape,
-            validate_shape=shape is None,
-        )
-
-    def _make_function(self, number: int, node: dict[str, Any]) -> None:
-        programs = [_LoadedProgram(node["name"], program, self) for program in node["programs"]]
-        signature = _signature(node["parameters"])
-        self._made[number] = LoadedFunction(node["name"], signature, programs, node["one_signature"])
+        return made
 
     def slot(self, reference: dict[str, Any]) -> Slot:
         if "variable" in reference:
@@ -589,32 +507,29 @@ class _Loader:
             return Slot(random.state.apart(reference["seed"]), "count", None, None)
         return Slot(random.state, {"seed": "seed", "count": "count"}[reference["random"]], None, None)
 
-    def array(self, name: str) -> Any:
-        return jnp.asarray(self._arrays[name])
-
-    def exported(self, names: Sequence[str]) -> list[Any]:
+    def exported(self, name: str) -> Any:
         from jax import export
 
-        out = []
-        for name in names:
-            try:
-                exported = export.deserialize(bytearray(self._data[name]))
-                asks = _CALLBACK.search(exported.mlir_module())
-            except Exception as error:
-                written = self._manifest.get("jax")
-                raise OSError(
-                    f"JAX {jax.__version__} cannot read {name} of the saved model in {self._folder}, which JAX {written} wrote: "
-                    f"{str(error).splitlines()[0]}. A JAX reads what the same or an older version wrote."
-                ) from error
-            if asks:
-                raise _damaged(self._folder, f"{name} calls {asks[0]}, which `save` never writes")
-            if jax.default_backend() not in [_PLATFORM_NAMES.get(p, p) for p in exported.platforms]:
-                raise OSError(
-                    f"The saved model in {self._folder} was exported for {', '.join(exported.platforms)}; this is a "
-                    f"{jax.default_backend()}: save it again from here"
-                )
-            out.append(exported)
-        return out
+        try:
+            exported = export.deserialize(bytearray(self._data[name]))
+            levels = [exported]
+            while levels[-1].has_vjp():
+                levels.append(levels[-1].vjp())
+            asks = [_CALLBACK.search(level.mlir_module()) for level in levels]
+        except Exception as error:
+            written = self._manifest.get("jax")
+            raise OSError(
+                f"JAX {jax.__version__} cannot read {name} of the saved model in {self._folder}, which JAX {written} wrote: "
+                f"{str(error).splitlines()[0]}. A JAX reads what the same or an older version wrote."
+            ) from error
+        for callback in filter(None, asks):
+            raise FORMAT.damaged(self._folder, f"{name} calls {callback[0]}, which `save` never writes")
+        if jax.default_backend() not in [_PLATFORM_NAMES.get(p, p) for p in exported.platforms]:
+            raise OSError(
+                f"The saved model in {self._folder} was exported for {', '.join(exported.platforms)}; this is a "
+                f"{jax.default_backend()}: save it again from here"
+            )
+        return exported
 
 
 _PLATFORM_NAMES = {"cuda": "gpu", "rocm": "gpu"}
@@ -630,7 +545,7 @@ class LoadedFunction:
     ):
         self.name = self.__name__ = name
         self._one_signature = one
-        self._signature = signature
+        self._signature, self._binding = signature, Binding(signature)
         self._programs = programs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -644,7 +559,7 @@ class LoadedFunction:
             raise ValueError(
                 f"Found zero restored functions for caller function: {self.name} had never been traced when saved."
             )
-        given = self._bind(args, kwargs)
+        given = self._binding.bind(args, kwargs)
         for program in self._programs:
             arrays = program.match(*given)
             if arrays is not None:
@@ -655,28 +570,14 @@ class LoadedFunction:
             f"{given[0]} and {given[1]}. Expected one of:\n{options}"
         )
 
-    def _bind(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        if self._signature is None:
-            return args, dict(sorted(kwargs.items()))
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(
-                f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for "
-                f"signature: {self._signature}."
-            ) from error
-        bound.apply_defaults()
-        return bound.args, dict(sorted(bound.kwargs.items()))
-
     def experimental_get_tracing_count(self) -> int:
         return len(self._programs)
 
     @property
     def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:
         """The arguments of the first program; a signature takes them by name."""
-        return (), dict(
-            zip(self._signature.parameters if self._signature else (), self._programs[0].args, strict=False)
-        )
+        names = self._signature.parameters if self._signature else ()
+        return (), dict(zip(names, self._programs[0].args, strict=False))
 
     @property
     def structured_outputs(self) -> Any:
@@ -692,18 +593,18 @@ class _LoadedProgram:
     def __init__(self, name: str, record: dict[str, Any], loader: _Loader):
         self.args = tuple(_decode(record["args"]))
         self.kwargs = _decode(record["kwargs"])
-        self._specs = _specs((self.args, self.kwargs))
+        self._specs = _tensors((self.args, self.kwargs))
         self._results = record["results"]
         self._unknown = [i for i, spec in enumerate(self._specs) if spec.shape.rank is None]
         common: dict[str, Any] = {
             "slots": [loader.slot(reference) for reference in record["state"]],
             "changed": record["changed"],
-            "constants": [loader.array(name) for name in record["constants"]],
+            "constants": [jnp.asarray(loader.arrays[name]) for name in record["constants"]],
             "outputs": record["outputs"],
         }
         self._variants = {}
         for variant in record["variants"]:
-            exported = loader.exported(variant["files"])
+            exported = loader.exported(variant["file"])
             self._variants[tuple(variant["ranks"])] = _LoadedCompiled(name, exported, variant["reason"], **common)
 
     def match(self, args: tuple, kwargs: dict[str, Any]) -> list[Any] | None:
@@ -712,9 +613,7 @@ class _LoadedProgram:
             given = cast(list(args), list(self.args)), cast(kwargs, self.kwargs)
         except (TypeError, ValueError):
             return None
-        arrays: list[Any] = []
-        describe(given[0], arrays)
-        describe(given[1], arrays)
+        arrays = _tensors(given)
         return arrays if self._ranks(arrays) in self._variants else None
 
     def _ranks(self, arrays: Sequence[Any]) -> tuple[int, ...]:
@@ -735,10 +634,10 @@ class _LoadedProgram:
 
 
 class _LoadedCompiled(Compiled):
-    def __init__(self, name: str, exported: Sequence[Any], reason: str, **common: Any):
+    def __init__(self, name: str, exported: Any, reason: str, **common: Any):
         vars(self).update(common)
-        self.results = exported[0].out_avals[: self.outputs]
-        call = _differentiable(name, exported, self.outputs, reason)
+        self.results = exported.out_avals[: self.outputs]
+        call = _differentiable(name, exported, reason)
 
         def program(*flat: Any) -> list[Any]:
             return list(call(*flat))
@@ -747,31 +646,24 @@ class _LoadedCompiled(Compiled):
             return list(call(*flat))[: self.outputs]
 
         program.__name__ = name
-        self.op = Op(name, program)
-        self.noted = Op(name, noted)
+        self.op, self.noted = Op(name, program), Op(name, noted)
         joint.add(noted)
 
 
-def _differentiable(name: str, levels: Sequence[Any], count: int, reason: str) -> Callable:
-    """The first of `levels`, whose pullback is the next one."""
-    forward = jax.custom_batching.sequential_vmap(lambda *flat: tuple(levels[0].call(*flat)))
+def _differentiable(name: str, exported: Any, reason: str) -> Callable:
+    """An exported program, which JAX can also put under ``vmap``, and whose pullback is the one that was saved with it."""
+    forward = jax.custom_batching.sequential_vmap(lambda *flat: tuple(exported.call(*flat)))
 
     @jax.custom_vjp
     def call(*flat: Any) -> tuple[Any, ...]:
         return forward(*flat)
 
-    def fwd(*flat: Any) -> tuple[Any, Any]:
-        return call(*flat), flat
-
     def bwd(flat: Any, cotangents: Any) -> tuple[Any, ...]:
-        if len(levels) == 1:
+        if not exported.has_vjp():
             raise LookupError(f"gradient registry has no entry for: {name}, a function of a saved model: {reason}.")
-        ends = [x for x in cotangents[:count] if jnp.issubdtype(x.dtype, jnp.inexact)]
-        pull = _differentiable(f"{name}_pullback", levels[1:], len(levels[1].out_avals), reason)
-        found = iter(pull(*flat, *ends))
-        return tuple(next(found) if jnp.issubdtype(x.dtype, jnp.inexact) else None for x in flat)
+        return _differentiable(f"{name}_pullback", exported.vjp(), reason)(*flat, *cotangents)
 
-    call.defvjp(fwd, bwd)
+    call.defvjp(lambda *flat: (call(*flat), flat), bwd)
     return call
 
 
@@ -806,63 +698,52 @@ def _encode(x: Any) -> Any:
     raise TypeError(f"an object that is no plain value: {x!r}")
 
 
+_DECODE: dict[str, Callable[[Any, Callable, Sequence[Any]], Any]] = {
+    "spec": lambda content, inner, results: TensorSpec(*content),
+    "tensor": lambda content, inner, results: Tensor(results[content]),
+    "array": lambda content, inner, results: results[content],
+    "dict": lambda content, inner, results: {key: inner(item) for key, item in content},
+    "namedtuple": lambda content, inner, results: collections.namedtuple(*content[:2])(*map(inner, content[2])),
+    "list": lambda content, inner, results: list(map(inner, content)),
+    "tuple": lambda content, inner, results: tuple(map(inner, content)),
+    "value": lambda content, inner, results: content,
+}
+
+
 def _decode(x: dict[str, Any], results: Sequence[Any] = ()) -> Any:
     ((kind, content),) = x.items()
-    match kind:
-        case "spec":
-            shape, dtype, name = content
-            return TensorSpec(shape, dtype, name)
-        case "tensor":
-            return Tensor(results[content])
-        case "array":
-            return results[content]
-        case "dict":
-            return {key: _decode(item, results) for key, item in content}
-        case "namedtuple":
-            name, fields, items = content
-            return collections.namedtuple(name, fields)(*[_decode(item, results) for item in items])
-        case "list":
-            return [_decode(item, results) for item in content]
-        case "tuple":
-            return tuple(_decode(item, results) for item in content)
-        case "value":
-            return content
-    raise KeyError(kind)
+    return _DECODE[kind](content, lambda item: _decode(item, results), results)
 
 
 def _shape(shape: Any) -> list[int | None] | None:
     return None if shape.rank is None else shape.as_list()
 
 
-def _specs(structure: Any) -> list[TensorSpec]:
-    specs: list[Any] = []
-    describe(structure, specs)
-    return specs
+def _tensors(structure: Any) -> list[Any]:
+    """The tensors in a structure, or their specs."""
+    found: list[Any] = []
+    describe(structure, found)
+    return found
 
 
 def _parameters(signature: inspect.Signature | None) -> list[Any] | None:
-    if signature is None:
+    return None if signature is None else [[p.name, p.kind.name, _default(p)] for p in signature.parameters.values()]
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    try:
+        return None if parameter.default is parameter.empty else _encode(parameter.default)
+    except TypeError:  # an object: the caller has to give it
         return None
-    out = []
-    for p in signature.parameters.values():
-        default: Any = None
-        if p.default is not p.empty:
-            try:
-                default = _encode(p.default)
-            except TypeError:  # an object: the caller has to give it
-                default = None
-        out.append([p.name, p.kind.name, default])
-    return out
 
 
 def _signature(parameters: list[Any] | None) -> inspect.Signature | None:
     if parameters is None:
         return None
-    out = []
-    for name, kind, default in parameters:
-        value = inspect.Parameter.empty if default is None else _decode(default)
-        out.append(inspect.Parameter(name, inspect._ParameterKind[kind], default=value))
-    return inspect.Signature(out)
+    kinds, empty = inspect._ParameterKind, inspect.Parameter.empty
+    values = [empty if default is None else _decode(default) for _, _, default in parameters]
+    made = [inspect.Parameter(p[0], kinds[p[1]], default=value) for p, value in zip(parameters, values, strict=True)]
+    return inspect.Signature(made)
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
@@ -913,11 +794,7 @@ def _write(folder: Path, files: dict[str, bytes], manifest: bytes) -> None:
                 old.unlink()
 
 
-def _digest(manifest: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         if (folder / "saved_model.pb").exists() or (folder / "saved_model.pbtxt").exists():
@@ -926,31 +803,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
                 "rebuild the model from its variables."
             )
         raise FileNotFoundError(f"SavedModel file does not exist at: {path}")
-    if (size := path.stat().st_size) > MANIFEST_BYTES:
-        raise _damaged(folder, f"{MANIFEST} has {size} bytes")
-    try:
-        manifest = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise _damaged(folder, f"{MANIFEST} is no JSON ({_short(error)})") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise OSError(f"{path} was not written by tapejax.saved_model.save")
-    if manifest.get("version") != VERSION:
-        raise OSError(
-            f"{path} has version {manifest.get('version')!r} of the format; this tapejax reads version {VERSION}"
-        )
-    if missing := {"nodes", "signatures", "dtypes", "files"} - set(manifest):
-        raise _damaged(folder, f"{MANIFEST} lacks {', '.join(sorted(missing))}")
-    if manifest.pop("sha256", None) not in (None, _digest(manifest)):
-        raise _damaged(folder, f"{MANIFEST} is not what was written")
-    return manifest
-
-
-def _short(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error)[:300]}"
-
-
-def _damaged(folder: Path, what: str) -> OSError:
-    return OSError(f"The saved model in {folder} is damaged: {what}. Save it again, or copy the whole directory.")
+    return FORMAT.read(path, folder)
 
 
 def _require_flatbuffers() -> None:

@@ -7,6 +7,8 @@ or string, and the identity of variables and other objects. Two calls with one k
 from __future__ import annotations
 
 import collections.abc
+import functools
+import inspect
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -24,6 +26,31 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable, VariableSlice, VariableValue, is_array_like, raw
 
 
+def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:
+    """Decorator: the function has these parameters, too, in this order; those that are not its own are not looked at.
+
+    >>> import inspect
+    >>> inspect.signature(accepting("deep name", deep=False)(lambda x: x))
+    <Signature (x, deep=False, name=None)>
+    """
+
+    def decorate(fn: Callable) -> Callable[..., Any]:
+        own, kind = inspect.signature(fn), inspect.Parameter.POSITIONAL_OR_KEYWORD
+        order = [name for name in own.parameters if name not in names.split()] + names.split()
+        others = {name: inspect.Parameter(name, kind, default=defaults.get(name)) for name in order}
+        public = own.replace(parameters=[own.parameters.get(name, others[name]) for name in order])
+
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = public.bind(*args, **kwargs).arguments
+            return fn(**{name: x for name, x in given.items() if name in own.parameters})
+
+        call.__signature__ = public  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
 class TensorSpec:
     """What is known of a tensor before there is one: shape and dtype.
 
@@ -39,12 +66,12 @@ class TensorSpec:
     True
     """
 
-    __slots__ = ("_shape", "_dtype", "_name")
+    __slots__ = ("shape", "dtype", "name")
 
     def __init__(self, shape: Any, dtype: Any = "float32", name: str | None = None):
-        self._shape = as_shape(shape)
-        self._dtype = as_dtype(dtype)
-        self._name = name
+        self.shape: TensorShape = as_shape(shape)
+        self.dtype: DType = as_dtype(dtype)
+        self.name = name
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
@@ -55,23 +82,11 @@ class TensorSpec:
     def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
         return cls(spec.shape, spec.dtype, name or spec.name)
 
-    @property
-    def shape(self) -> TensorShape:
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
-
-    @property
-    def name(self) -> str | None:
-        return self._name
-
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor (or all that a spec describes) may be given where this spec is asked for."""
         if not isinstance(spec_or_tensor, TensorSpec) and not is_array_like(spec_or_tensor):
             return False
-        return self._dtype == spec_or_tensor.dtype and self._shape.is_compatible_with(spec_or_tensor.shape)
+        return self.dtype == spec_or_tensor.dtype and self.shape.is_compatible_with(spec_or_tensor.shape)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and self._fields() == other._fields()
@@ -80,13 +95,13 @@ class TensorSpec:
         return hash(self._fields())
 
     def _fields(self) -> tuple:
-        return repr(self._shape), self._dtype, self._name
+        return repr(self.shape), self.dtype, self.name
 
     def __reduce__(self):
-        return TensorSpec, (self._shape, self._dtype, self._name)
+        return TensorSpec, (self.shape, self.dtype, self.name)
 
     def __repr__(self) -> str:
-        return f"TensorSpec(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
 
 
 # ---- arguments ------------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ where a program was stopped between them, the former one is found under the name
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import hashlib
 import json
 import logging
 import math
@@ -24,7 +24,7 @@ import sys
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,8 +38,9 @@ from ..values import nest, reading, structures
 from ..values.dtypes import narrowed
 from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError
 from ..values.tensor import Variable, convert_to_tensor
+from .description import Format, in_short
 from .function import ConcreteFunction, Function, init_scope, inside_function
-from .module import Module
+from .module import OWN, Holder, LoadedObject, Module
 
 __all__ = [
     "Checkpoint",
@@ -56,9 +57,7 @@ __getattr__ = missing("tf.train")
 
 logger = logging.getLogger("tapejax")
 
-FORMAT = "tapejax.checkpoint"
-VERSION = 1
-OBJECTS_BYTES = 1 << 28  # no description of objects is longer
+FORMAT = Format("tapejax.checkpoint", 1, "checkpoint", DataLossError, "tapejax.train", "nodes", "Use another one")
 
 
 class CheckpointOptions:
@@ -76,28 +75,37 @@ def is_variable(value: Any) -> bool:
     return structures.is_variable(value) and hasattr(value, "assign")
 
 
+def is_trackable(value: Any) -> bool:
+    """Whether `value` has state that a checkpoint can save: variables, or objects, lists and dicts that may hold some."""
+    if isinstance(value, Mapping):
+        return any(map(is_trackable, value.values()))
+    if nest.is_nested(value):
+        return any(map(is_trackable, value))
+    return _attributes(value) is not None
+
+
 def _children(value: Any) -> list[tuple[str, Any]]:
     """What `value` holds that has state, with the names by which it holds it."""
-    return [(name, child) for name, child in _attributes(value) if is_trackable(child)]
+    return [(name, child) for name, child in _attributes(value) or () if is_trackable(child)]
 
 
-def _attributes(value: Any) -> list[tuple[str, Any]]:
-    if is_variable(value):
+def _attributes(value: Any) -> list[tuple[str, Any]] | None:
+    """What `value` holds, by name; None for what has no state."""
+    if value is None or isinstance(value, (str, bytes, int, float, np.ndarray, jax.Array)):
+        return None
+    if is_variable(value) or isinstance(value, (Function, ConcreteFunction)):
         return []
     if isinstance(value, Checkpoint):
         return value._attached()
-    if isinstance(value, Module) or _is_loaded(value):
-        return [(name, child) for name, child in vars(value).items() if name not in _OF_MODULES]
+    if isinstance(value, (Module, LoadedObject)):
+        return [(name, child) for name, child in vars(value).items() if name not in OWN]
     if isinstance(value, Generator):
         return [("_state_var", value.state)]
     if isinstance(value, Mapping):
         return _entries(value)
     if nest.is_nested(value):
-        return [(str(i), child) for i, child in enumerate(value)]
-    return _of_keras(value)
-
-
-_OF_MODULES = ("_name", "_name_scope", "_deferred", "signatures")
+        return _numbered("", value)
+    return [] if _is_iterator(value) else _of_keras(value)
 
 
 def _entries(mapping: Mapping) -> list[tuple[str, Any]]:
@@ -110,63 +118,51 @@ def _entries(mapping: Mapping) -> list[tuple[str, Any]]:
     return [(key, child) for key, child in mapping.items() if isinstance(key, str)]
 
 
-def is_trackable(value: Any) -> bool:
-    """Whether `value` has state that a checkpoint can save: variables, or objects, lists and dicts that may hold some."""
-    if isinstance(value, (str, bytes, int, float, np.ndarray, jax.Array)) or value is None:
-        return False
-    if is_variable(value) or isinstance(value, (Checkpoint, Module, Generator, Function, ConcreteFunction)):
-        return True
-    if isinstance(value, Mapping):
-        return any(map(is_trackable, value.values()))
-    if nest.is_nested(value):
-        return any(map(is_trackable, value))
-    return _is_loaded(value) or _is_of_keras(value) or _is_iterator(value)
-
-
-def _is_loaded(value: Any) -> bool:
-    module = sys.modules.get("tapejax.saved_model")
-    return module is not None and isinstance(value, module.LoadedObject)
-
-
 def _is_iterator(value: Any) -> bool:
     """Whether `value` is an iterator, of `tf.data` or Grain, that can say where it is."""
     return not isinstance(value, type) and all(hasattr(value, name) for name in ("__next__", "get_state", "set_state"))
 
 
-def _is_of_keras(value: Any) -> bool:
-    keras: Any = sys.modules.get("keras")
-    if keras is None or not hasattr(keras, "optimizers"):
-        return False
-    return isinstance(value, (keras.Layer, keras.optimizers.Optimizer, keras.Metric, keras.random.SeedGenerator))
-
-
-def _of_keras(value: Any) -> list[tuple[str, Any]]:
+def _of_keras(value: Any) -> list[tuple[str, Any]] | None:
     """What a Keras object holds, by its place in Keras's own lists, which know all; and by its attributes, as a program does."""
-    if not _is_of_keras(value):
-        return []
-    keras: Any = sys.modules["keras"]
+    keras: Any = sys.modules.get("keras")
+    if not hasattr(keras, "optimizers"):
+        return None
     if isinstance(value, keras.random.SeedGenerator):
         return [("state", value.state)]
-    if not isinstance(value, keras.Layer):  # optimizers and metrics: all they have, in the order of creation
-        return _numbered("variables", value.variables)
-    layers = value.layers if isinstance(value, keras.Model) else value._layers
+    if isinstance(value, (keras.optimizers.Optimizer, keras.Metric)):  # all they have, in the order of creation
+        return _numbered("variables_", value.variables)
+    if not isinstance(value, keras.Layer):
+        return None
     lists = {
-        "trainable_variables": value._trainable_variables,
-        "non_trainable_variables": value._non_trainable_variables,
-        "seed_generators": value._seed_generators,
-        "layers": layers,
-        "metrics": value._metrics,
+        "trainable_variables_": value._trainable_variables,
+        "non_trainable_variables_": value._non_trainable_variables,
+        "seed_generators_": value._seed_generators,
+        "layers_": value.layers if isinstance(value, keras.Model) else value._layers,
+        "metrics_": value._metrics,
     }
     found = [pair for name, items in lists.items() for pair in _numbered(name, items)]
     if (optimizer := getattr(value, "optimizer", None)) is not None:
         found.append(("optimizer", optimizer))
-    named = [(name, x) for name, x in vars(value).items() if isinstance(x, (keras.Layer, Module)) and name[0] != "_"]
+    found += [(name, x) for name, x in vars(value).items() if isinstance(x, (keras.Layer, Module)) and name[0] != "_"]
     # A layer of Keras has its weights as ``_kernel``, and a property ``kernel``.
-    return found + named + [(name.lstrip("_"), x) for name, x in vars(value).items() if is_variable(x)]
+    return found + [(name.lstrip("_"), x) for name, x in vars(value).items() if is_variable(x)]
 
 
-def _numbered(name: str, items: Sequence[Any]) -> list[tuple[str, Any]]:
-    return [(f"{name}_{i}", item) for i, item in enumerate(items)]
+def _numbered(name: str, items: Iterable[Any]) -> list[tuple[str, Any]]:
+    return [(f"{name}{i}", item) for i, item in enumerate(items)]
+
+
+def _walk(root: Any) -> Iterator[tuple[Any, str, dict[str, Any]]]:
+    """Each object from `root` on, once: it, the shortest way to it, and what it holds by name."""
+    queue, seen = [(root, "")], {id(root)}
+    for value, path in queue:  # which grows on the way
+        children = dict(sorted(_children(value), key=lambda pair: pair[0]))
+        for name, child in children.items():
+            if id(child) not in seen:
+                seen.add(id(child))
+                queue.append((child, f"{path}{name.replace('.', '..').replace('/', '.S')}/"))
+        yield value, path, children
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------
@@ -188,20 +184,12 @@ def _array(variable: Any) -> Any:
 
 def _graph(root: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The objects below `root` as data, each named by the shortest way to it; and the arrays of the variables."""
-    objects, paths = [root], [""]
-    numbers = {id(root): 0}
+    found = list(_walk(root))
+    numbers = {id(value): number for number, (value, _, _) in enumerate(found)}
     nodes: list[dict[str, Any]] = []
     arrays: dict[str, Any] = {}
-    for value in objects:  # which grows on the way
-        path = paths[len(nodes)]
-        children = {}
-        for name, child in sorted(_children(value), key=lambda pair: pair[0]):
-            if id(child) not in numbers:
-                numbers[id(child)] = len(objects)
-                objects.append(child)
-                paths.append(f"{path}{name.replace('.', '..').replace('/', '.S')}/")
-            children[name] = numbers[id(child)]
-        node: dict[str, Any] = {"children": children}
+    for value, path, children in found:
+        node: dict[str, Any] = {"children": {name: numbers[id(child)] for name, child in children.items()}}
         if is_variable(value):
             array = _array(value)
             node["variable"] = {
@@ -217,7 +205,10 @@ def _graph(root: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
                 arrays[node["variable"]["array"]] = np.asarray(array) if own else array
         elif _is_iterator(value):
             node["state"] = value.get_state()
-            _require_json(node["state"], value)
+            try:
+                json.dumps(node["state"])
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"the state of {value!r} cannot be saved: {error}") from error
         nodes.append(node)
     return nodes, arrays
 
@@ -226,13 +217,6 @@ def _checksum(array: Any) -> int | None:
     if not getattr(array, "is_fully_addressable", True):  # other processes have parts of it
         return None
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-
-
-def _require_json(state: Any, iterator: Any) -> None:
-    try:
-        json.dumps(state)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"the state of {iterator!r} cannot be saved: {error}") from error
 
 
 def _require_outside() -> None:
@@ -244,9 +228,7 @@ def _write(root: Any, prefix: str) -> None:
     _require_outside()
     ocp = _orbax()
     nodes, arrays = _graph(root)
-    items = {
-        "objects": ocp.args.JsonSave({"format": FORMAT, "version": VERSION, "nodes": nodes, "sha256": _digest(nodes)})
-    }
+    items = {"objects": ocp.args.JsonSave(FORMAT.seal({"nodes": nodes}))}
     if arrays:
         items["values"] = ocp.args.PyTreeSave(arrays)
     path = Path(os.path.abspath(prefix))
@@ -267,10 +249,6 @@ def _write(root: Any, prefix: str) -> None:
 
 def _former(path: Path) -> Path:
     return path.with_name(f".{path.name}.old")
-
-
-def _digest(nodes: list[dict[str, Any]]) -> str:
-    return hashlib.sha256(json.dumps(nodes, sort_keys=True).encode()).hexdigest()
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
@@ -300,46 +278,20 @@ def _read(prefix: str, values: bool = True) -> tuple[list[dict[str, Any]], dict[
             "is correct. You may be missing the checkpoint suffix (e.g. the '-1' in 'path/to/ckpt-1')."
         )
     if not _is_checkpoint(path):
-        inside = path.is_dir() and (path / _STATE_FILE).exists()
-        hint = (
-            "it is a directory of checkpoints: use tf.train.latest_checkpoint(directory)"
-            if inside
-            else "it is something else"
-        )
+        hint = "it is something else"
+        if path.is_dir() and (path / _STATE_FILE).exists():
+            hint = "it is a directory of checkpoints: use tf.train.latest_checkpoint(directory)"
         raise DataLossError(f"{prefix} is no checkpoint that tapejax.train wrote: {hint}")
     for folder, _, files in os.walk(path):  # a pipe, or a device, has no end
         if odd := [name for name in files if not os.path.isfile(os.path.join(folder, name))]:
-            raise _damaged(path, f"{odd[0]} is no file")
-    nodes = _read_objects(path, prefix)
-    saved = {node["variable"]["array"]: node["variable"] for node in nodes if "array" in node.get("variable", ())}
-    arrays = _read_arrays(path, saved) if values and saved else {}
-    for name, array in arrays.items():
-        if saved[name]["crc32"] not in (None, _checksum(array)):
-            raise _damaged(path, f"{saved[name]['key']} is not what was written: its checksum differs")
-    return nodes, arrays
-
-
-def _read_objects(path: Path, prefix: str) -> list[dict[str, Any]]:
-    file = path / "objects" / "metadata"
-    if (size := file.stat().st_size) > OBJECTS_BYTES:
-        raise _damaged(path, f"its objects have {size} bytes")
-    try:
-        found = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"its objects are no JSON ({_short(error)})") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise DataLossError(f"{prefix} was written by Orbax, but not by tapejax.train: use orbax.checkpoint to read it")
-    if found.get("version") != VERSION:
-        raise DataLossError(
-            f"{prefix} has version {found.get('version')!r} of the format; this tapejax reads {VERSION}"
-        )
+            raise FORMAT.damaged(path, f"{odd[0]} is no file")
+    found = FORMAT.read(path / "objects" / "metadata", path)
     try:
         nodes = _checked(found["nodes"])
     except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise _damaged(path, f"its objects do not make sense ({_short(error)})") from error
-    if found.get("sha256", None) not in (None, _digest(nodes)):
-        raise _damaged(path, "its objects are not what was written")
-    return nodes
+        raise FORMAT.damaged(path, f"its objects do not make sense ({in_short(error)})") from error
+    saved = {node["variable"]["array"]: node["variable"] for node in nodes if "array" in node.get("variable", ())}
+    return nodes, _read_arrays(path, saved) if values and saved else {}
 
 
 def _read_arrays(path: Path, saved: dict[str, dict[str, Any]]) -> dict[str, np.ndarray]:
@@ -350,23 +302,21 @@ def _read_arrays(path: Path, saved: dict[str, dict[str, Any]]) -> dict[str, np.n
         claimed = ocp.PyTreeCheckpointHandler().metadata(path / "values").tree
         for name, variable in saved.items():
             if name not in claimed or list(claimed[name].shape) != variable["shape"]:
-                raise _damaged(path, f"{variable['key']} is missing, or not what was written")
+                raise FORMAT.damaged(path, f"{variable['key']} is missing, or not what was written")
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             values = ocp.args.PyTreeRestore(restore_args=as_numpy)
             arrays = checkpointer.restore(path, args=ocp.args.Composite(values=values))["values"]
     except DataLossError:
         raise
     except Exception as error:  # whatever Orbax and TensorStore say of files that are missing or cut off
-        raise _damaged(path, f"Orbax cannot read it ({_short(error)})") from error
+        raise FORMAT.damaged(path, f"Orbax cannot read it ({in_short(error)})") from error
     for name, variable in saved.items():
         array = arrays.get(name)
         if array is None or list(array.shape) != variable["shape"] or array.dtype.name != variable["dtype"]:
-            raise _damaged(path, f"{variable['key']} is missing, or not what was written")
+            raise FORMAT.damaged(path, f"{variable['key']} is missing, or not what was written")
+        if variable["crc32"] not in (None, _checksum(array)):
+            raise FORMAT.damaged(path, f"{variable['key']} is not what was written: its checksum differs")
     return arrays
-
-
-def _short(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).split(chr(10))[0][:300]}"
 
 
 def _checked(nodes: Any) -> list[dict[str, Any]]:
@@ -391,12 +341,6 @@ def _dtype(name: str) -> np.dtype:
     return jax.numpy.dtype(name)
 
 
-def _damaged(path: Path, what: str) -> DataLossError:
-    return DataLossError(
-        f"The checkpoint {path} is damaged: {what}. Use another one, or copy the whole directory again."
-    )
-
-
 # ---- restoring ------------------------------------------------------------------------------------------------------
 
 
@@ -407,9 +351,7 @@ class _Restoration:
         self._prefix = prefix
         self._checkpoint = weakref.ref(checkpoint)
         self._nodes, self._arrays = _read(prefix)
-        self._numbers: dict[int, int] = {}  # by id of an object: its node
-        self._kept: list[Any] = []  # the objects that the ids belong to
-        self._matched: set[int] = set()
+        self._known: dict[int, tuple[Any, int]] = {}  # by the id of an object, which is kept alive: its node
         self.partial = False
 
     def match(self, value: Any, number: int) -> None:
@@ -421,41 +363,33 @@ class _Restoration:
         """
         queue, seen, given = [(value, number)], {id(value)}, []
         for value, number in queue:  # which grows on the way
-            node = self._nodes[number]
-            if id(value) not in self._numbers:
+            node, content = self._nodes[number], None
+            if id(value) not in self._known:
                 if getattr(value, "_value", value) is None:  # Keras has not given it its initial value yet, and will
                     _after("_deferred_initialize", value, self, number)
                     continue
                 if is_variable(value) and "variable" in node:
-                    given.append((value, number, self._fitting(value, node["variable"])))
-                elif "state" in node and _is_iterator(value):
-                    given.append((value, number, node["state"]))
-                else:
-                    self._know(value, number)
-            self._await(value, number)
+                    content = self._fitting(value, node["variable"])
+            given.append((value, number, content))
             for name, child in _children(value):
                 if name in node["children"] and id(child) not in seen:
                     seen.add(id(child))
                     queue.append((child, node["children"][name]))
         for value, number, content in given:
-            self._know(value, number)
-            if "state" in self._nodes[number]:
-                value.set_state(content)
-            else:
+            if content is not None:
                 _give(value, content)
-
-    def _know(self, value: Any, number: int) -> None:
-        self._numbers[id(value)] = number
-        self._kept.append(value)
-        self._matched.add(number)
+            elif id(value) not in self._known and "state" in self._nodes[number] and _is_iterator(value):
+                value.set_state(self._nodes[number]["state"])
+            self._known.setdefault(id(value), (value, number))
+        for value, number, _ in given:
+            self._await(value, number)
 
     def _fitting(self, variable: Any, saved: dict[str, Any]) -> np.ndarray:
         array = _array(variable)
         name = getattr(variable, "name", "")
         declared = getattr(variable, "_declared", None)
-        if list(array.shape) != saved["shape"] and (
-            declared is None or not declared.is_compatible_with(saved["shape"])
-        ):
+        other = list(array.shape) != saved["shape"]
+        if other and (declared is None or not declared.is_compatible_with(saved["shape"])):
             raise ValueError(
                 f"Received incompatible tensor with shape {tuple(saved['shape'])} when attempting to restore variable with shape "
                 f"{tuple(array.shape)} and name {name}. (It was saved as {saved['key']} in {self._prefix}.)"
@@ -473,20 +407,25 @@ class _Restoration:
     # ---- what comes later ----
 
     def _await(self, value: Any, number: int) -> None:
-        if isinstance(value, Module) and self.unresolved():
-            object.__setattr__(value, "_deferred", self)  # which keeps this alive as long as there is what it waits for
-            _pending.add(self)
-            Module.__setattr__ = _set_attribute  # type: ignore[method-assign, assignment]
-        elif _is_of_keras(value) and not getattr(value, "built", True):
+        if isinstance(value, Holder):
+            others = [x for x in vars(value).get("_waiting", ()) if not self._supersedes(x)]
+            if (waiting := [*others, self] if self.unresolved() else others) or "_waiting" in vars(value):
+                vars(value)["_waiting"] = waiting
+        elif not getattr(value, "built", True) and hasattr(value, "build"):  # of Keras
             _after("build", value, self, number)
 
-    def attach(self, holder: Any, name: str, value: Any) -> None:
-        """`value` has become the attribute `name` of `holder`."""
-        number = self._numbers.get(id(holder))
-        if number is not None and any(holder is kept for kept in self._kept):
-            child = self._nodes[number]["children"].get(name)
+    def _supersedes(self, earlier: _Restoration) -> bool:
+        """Whether this has a value for all that another restoration of the same checkpoint waits for."""
+        saved = {node["variable"]["key"] for node in self._nodes if "variable" in node}
+        return earlier._checkpoint() in (None, self._checkpoint()) and saved.issuperset(earlier._left())
+
+    def attach(self, holder: Any, name: str, value: Any) -> bool:
+        """`value` has become the attribute `name` of `holder`. Whether this waits for others still."""
+        if id(holder) in self._known:
+            child = self._nodes[self._known[id(holder)][1]]["children"].get(name)
             if child is not None and is_trackable(value):
                 self.match(value, child)
+        return bool(self.unresolved())
 
     def retry(self) -> None:
         """Looks again for objects that have come into being: in lists and dicts, that tell nobody."""
@@ -498,30 +437,22 @@ class _Restoration:
 
     def unresolved(self) -> list[str]:
         """The saved variables that no object of the program has taken."""
-        return [
-            node["variable"]["key"].removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
-            for number, node in enumerate(self._nodes)
-            if "variable" in node and number not in self._matched
-        ]
+        return [key.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE") for key in self._left()]
+
+    def _left(self) -> list[str]:
+        taken = {number for _, number in self._known.values()}
+        return [x["variable"]["key"] for i, x in enumerate(self._nodes) if "variable" in x and i not in taken]
 
     def unmatched(self) -> list[str]:
         """The program's variables for which the checkpoint has no value."""
-        checkpoint = self._checkpoint()
-        if checkpoint is None:
+        if (checkpoint := self._checkpoint()) is None:
             return []
-        queue, seen, found = [(checkpoint, "")], {id(checkpoint)}, []
-        for value, path in queue:
-            if is_variable(value) and id(value) not in self._numbers and value is not checkpoint._save_counter:
-                found.append(path)
-            for name, child in _children(value):
-                if id(child) not in seen:
-                    seen.add(id(child))
-                    queue.append((child, f"{path}/{name}" if path else name))
-        return found
+        known = {*self._known, id(checkpoint._save_counter)}
+        return [path[:-1] for value, path, _ in _walk(checkpoint) if is_variable(value) and id(value) not in known]
 
-    @property
     def trivial(self) -> bool:
-        return not any(number for number in self._matched)
+        """Whether nothing but the checkpoint itself has found its place."""
+        return not any(number for _, number in self._known.values())
 
     def __del__(self) -> None:
         if not sys.is_finalizing() and not getattr(self, "partial", True) and (left := self.unresolved()):
@@ -533,28 +464,13 @@ class _Restoration:
             )
 
 
-_pending: weakref.WeakSet[_Restoration] = weakref.WeakSet()
-
-
-def _set_attribute(module: Module, name: str, value: Any) -> None:
-    """`Module.__setattr__` while a restoration waits for objects."""
-    object.__setattr__(module, name, value)
-    waiting = [restoration for restoration in _pending if restoration.unresolved()]
-    if not waiting:
-        _pending.clear()
-        del Module.__setattr__
-    for restoration in waiting:
-        restoration.attach(module, name, value)
-
-
 def _give(variable: Any, array: np.ndarray) -> None:
     """Assigns `array` to `variable`, spread over devices as its value was."""
     capture = reading.capturing.capture
     while capture is not None:
         if (slot := capture.created.get((id(variable), "_array"))) is not None:
-            with (
-                recorder.outside()
-            ):  # it has just been made, in a function that is being traced: this is its initial value
+            # It has just been made, in a function that is being traced: this is its initial value.
+            with recorder.outside():
                 variable._array = slot.before = jax.numpy.copy(array)
             return
         capture = capture.parent
@@ -595,26 +511,22 @@ class CheckpointLoadStatus:
 
     def assert_consumed(self) -> CheckpointLoadStatus:
         """Raises AssertionError unless every saved value and every variable of the program found the other."""
-        self._restoration.retry()
-        if left := self._restoration.unresolved():
-            raise AssertionError(f"Unresolved object in checkpoint: no object of the program has taken {_listed(left)}")
+        self._none("Unresolved object in checkpoint: no object of the program has taken ", _Restoration.unresolved)
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
         """Raises AssertionError unless every variable that the program has by now was restored."""
-        self._restoration.retry()
-        if left := self._restoration.unmatched():
-            raise AssertionError(
-                f"Found {len(left)} Python objects that were not bound to checkpointed values, likely due to changes in the "
-                f"Python program: {_listed(left)}"
-            )
-        return self
+        text = "Found Python objects that were not bound to checkpointed values, likely due to changes in the program: "
+        return self._none(text, _Restoration.unmatched)
 
     def assert_nontrivial_match(self) -> CheckpointLoadStatus:
         """Raises AssertionError if nothing was restored."""
+        return self._none("Nothing except the root object matched a checkpointed value.", _Restoration.trivial)
+
+    def _none(self, text: str, found: Callable[[_Restoration], Any]) -> CheckpointLoadStatus:
         self._restoration.retry()
-        if self._restoration.trivial:
-            raise AssertionError("Nothing except the root object matched a checkpointed value.")
+        if names := found(self._restoration):
+            raise AssertionError(f"{text}{_listed(names) if isinstance(names, list) else ''}")
         return self
 
     def expect_partial(self) -> CheckpointLoadStatus:
@@ -632,24 +544,20 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
-class InitializationOnlyStatus:
+class InitializationOnlyStatus(CheckpointLoadStatus):
     """What ``restore(None)`` returns: there was no checkpoint."""
 
-    def _nothing(self) -> Any:
+    def __init__(self) -> None:
+        """There is no restoration."""
+
+    def _none(self, text: str, found: Any) -> CheckpointLoadStatus:
         raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
 
-    assert_consumed = assert_existing_objects_matched = assert_nontrivial_match = _nothing
-
-    def expect_partial(self) -> InitializationOnlyStatus:
+    def expect_partial(self) -> CheckpointLoadStatus:
         return self
 
-    def initialize_or_restore(self, session: Any = None) -> None:
-        """TensorFlow 1's."""
 
-    run_restore_ops = initialize_or_restore
-
-
-class Checkpoint:
+class Checkpoint(Holder):
     """The objects of a program whose state is saved and restored together.
 
     Saved are variables, ours and Keras's; those that modules, Keras models, optimizers and metrics, generators of random
@@ -676,11 +584,10 @@ class Checkpoint:
 
     _root: Any
     _save_counter: Variable | None
-    _restorations: list[_Restoration]
 
     def __init__(self, root: Any = None, **kwargs: Any):
         own: dict[str, Any] = vars(self)
-        own.update(_root=root, _save_counter=None, _restorations=[])
+        own.update(_root=root, _save_counter=None)
         for name, value in kwargs.items() if root is None else [("root", root), *kwargs.items()]:
             if not (is_trackable(value) or isinstance(value, (list, tuple, dict))):
                 raise ValueError(
@@ -693,13 +600,8 @@ class Checkpoint:
                 raise ValueError(f"root has another object as {name} already: {held[name]!r}, not {value!r}")
             own[name] = value
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        vars(self)[name] = value
-        for restoration in self._restorations:
-            restoration.attach(self, name, value)
-
     def _attached(self) -> list[tuple[str, Any]]:
-        held = dict(_attributes(self._root)) if self._root is not None else {}
+        held = dict(_attributes(self._root) or ())
         held |= {name: value for name, value in vars(self).items() if not name.startswith("_")}
         if self._save_counter is not None:
             held["save_counter"] = self._save_counter
@@ -713,8 +615,7 @@ class Checkpoint:
             with init_scope():
                 counter = Variable(np.zeros((), narrowed(np.dtype("int64"))), trainable=False, name="save_counter")
             vars(self)["_save_counter"] = counter
-            for restoration in self._restorations:
-                restoration.attach(self, "save_counter", counter)
+            self._tell("save_counter", counter)
         return counter
 
     def save(self, file_prefix: str | os.PathLike, options: Any = None) -> str:
@@ -750,7 +651,7 @@ class Checkpoint:
     def write(self, file_prefix: str | os.PathLike, options: Any = None) -> str:
         """Writes a checkpoint to exactly `file_prefix` and returns it: `save` without counting and noting it as the latest."""
         prefix = os.fspath(file_prefix)
-        for restoration in self._restorations:
+        for restoration in vars(self).get("_waiting", ()):
             restoration.retry()
         _write(self, prefix)
         return prefix
@@ -788,7 +689,6 @@ class Checkpoint:
         except BaseException:
             restoration.partial = True  # nothing of it will be asked for
             raise
-        vars(self)["_restorations"] = [restoration]
         return CheckpointLoadStatus(restoration)
 
     def sync(self) -> None:
@@ -875,6 +775,7 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike, latest_filename: str | 
     return None
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class CheckpointManager:
     """Keeps the latest few checkpoints in a directory, numbered, also from one run of a program to the next.
 
@@ -903,52 +804,31 @@ class CheckpointManager:
     ['/ckpt-2', '/ckpt-3']
     """
 
-    def __init__(
-        self,
-        checkpoint: Checkpoint,
-        directory: str | os.PathLike,
-        max_to_keep: int | None,
-        keep_checkpoint_every_n_hours: float | None = None,
-        checkpoint_name: str = "ckpt",
-        step_counter: Any = None,
-        checkpoint_interval: int | None = None,
-        init_fn: Callable[[], Any] | None = None,
-        last_checkpoint_step: int | None = None,
-    ):
-        if max_to_keep is not None and max_to_keep <= 0:
-            raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}.")
-        if checkpoint_interval is not None and step_counter is None:
+    checkpoint: Checkpoint
+    directory: str | os.PathLike[str]
+    max_to_keep: int | None
+    keep_checkpoint_every_n_hours: float | None = None
+    checkpoint_name: str = "ckpt"
+    step_counter: Any = None
+    checkpoint_interval: int | None = None
+    init_fn: Callable[[], Any] | None = None
+    last_checkpoint_step: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_to_keep is not None and self.max_to_keep <= 0:
+            raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {self.max_to_keep}.")
+        if self.checkpoint_interval is not None and self.step_counter is None:
             raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None.")
-        self._checkpoint = checkpoint
-        self._directory = os.fspath(directory)
-        self._prefix = os.path.join(self._directory, checkpoint_name)
-        self._max_to_keep = max_to_keep
-        self._hours = keep_checkpoint_every_n_hours
-        self._step_counter = step_counter
-        self._interval = checkpoint_interval
-        self._init_fn = init_fn
-        self._last_step = last_checkpoint_step
+        self.directory = os.fspath(self.directory)
         self._latest: str | None = None
         self._kept: dict[str, float] = {}  # when each was saved
         self._preserved = time.time()
-        if (state := get_checkpoint_state(self._directory)) is not None:
+        if (state := get_checkpoint_state(self.directory)) is not None:
             self._latest = state.model_checkpoint_path
             stamps = zip(state.all_model_checkpoint_paths, state.all_model_checkpoint_timestamps, strict=False)
             self._kept = {path: float(stamp) for path, stamp in stamps}
             if state.last_preserved_timestamp is not None:
                 self._preserved = float(state.last_preserved_timestamp)
-
-    @property
-    def checkpoint(self) -> Checkpoint:
-        return self._checkpoint
-
-    @property
-    def directory(self) -> str:
-        return self._directory
-
-    @property
-    def checkpoint_interval(self) -> int | None:
-        return self._interval
 
     @property
     def checkpoints(self) -> list[str]:
@@ -968,28 +848,29 @@ class CheckpointManager:
           check_interval: whether `checkpoint_interval` counts. Where it has not passed yet, nothing is saved: None.
           options: taken for TensorFlow's sake.
         """
-        if self._interval is not None:
-            step = int(self._step_counter)
-            if check_interval and self._last_step is not None and step < self._last_step + self._interval:
+        if self.checkpoint_interval is not None:
+            step, last = int(self.step_counter), self.last_checkpoint_step
+            if check_interval and last is not None and step < last + self.checkpoint_interval:
                 return None
-            self._last_step = step
-        path = self._checkpoint._save_numbered(self._prefix, checkpoint_number)
+            self.last_checkpoint_step = step
+        path = self.checkpoint._save_numbered(os.path.join(self.directory, self.checkpoint_name), checkpoint_number)
         self._kept.pop(path, None)
         self._kept[path] = time.time()
         self._latest = path
         too_many = list(self._too_many())
         # The file first: should the program be stopped in between, it names no checkpoint that is gone.
-        _write_state(self._directory, path, list(self._kept), list(self._kept.values()), self._preserved)
+        _write_state(os.fspath(self.directory), path, list(self._kept), list(self._kept.values()), self._preserved)
         for old in too_many:
             if _is_checkpoint(old) and not jax.process_index():
                 shutil.rmtree(old)
         return path
 
     def _too_many(self) -> Iterator[str]:
-        while self._max_to_keep is not None and len(self._kept) > self._max_to_keep:
+        while self.max_to_keep is not None and len(self._kept) > self.max_to_keep:
             path, stamp = next(iter(self._kept.items()))
             del self._kept[path]
-            if self._hours is not None and stamp - self._preserved >= self._hours * 3600:
+            hours = self.keep_checkpoint_every_n_hours
+            if hours is not None and stamp - self._preserved >= hours * 3600:
                 self._preserved = stamp
             else:
                 yield path
@@ -997,13 +878,12 @@ class CheckpointManager:
     def restore_or_initialize(self) -> str | None:
         """Restores the latest checkpoint and returns its path; where there is none, calls `init_fn` and returns None."""
         if self._latest is not None:
-            self._checkpoint.restore(self._latest)
-            if self._interval is not None:
-                self._last_step = int(self._step_counter)
-            return self._latest
-        if self._init_fn is not None:
-            self._init_fn()
-        return None
+            self.checkpoint.restore(self._latest)
+            if self.checkpoint_interval is not None:
+                self.last_checkpoint_step = int(self.step_counter)
+        elif self.init_fn is not None:
+            self.init_fn()
+        return self._latest
 
     def sync(self) -> None:
         """Waits for checkpoints that are being written: none is, `save` returns when it is done."""

@@ -163,6 +163,50 @@ def test_third_derivatives_are_not_there(saved):
         third.gradient(dd, x)
 
 
+def test_what_jax_cannot_export_a_derivative_of(tmp_path):
+    """The program is saved all the same, and asking for its gradient says why there is none."""
+    module = tf.Module()
+    module.v = tf.Variable(2.0)
+    spec = [tf.TensorSpec([])]
+    module.loop = tf.function(lambda x: tf.while_loop(lambda x: x < 9.0, lambda x: [x * module.v], [x])[0], spec)
+    tf.saved_model.save(module, tmp_path)
+    loaded, x = tf.saved_model.load(tmp_path), tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = loaded.loop(x)
+    assert y.numpy() == 12.0
+    with pytest.raises(LookupError, match="Reverse-mode"):
+        tape.gradient(y, x)
+
+
+def test_integers_beside_floats(tmp_path):
+    """Arguments, results and variables that are integers have no gradient, and leave those of the others alone."""
+    module = tf.Module()
+    module.v, module.n = tf.Variable(2.0), tf.Variable(3)
+
+    @tf.function(input_signature=[tf.TensorSpec([None]), tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.bool)])
+    def mixed(x, k, flag):
+        sign = tf.where(flag, 1.0, -1.0)
+        return k + module.n, sign * module.v * x**3 * tf.cast(k * module.n, tf.float32), tf.floor(x)
+
+    module.mixed = mixed
+    tf.saved_model.save(module, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    answers = []
+    for model in (module, loaded):
+        x, k = tf.constant([1.0, 2.0]), tf.constant(2)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch([x, k])
+                found = model.mixed(x, k, tf.constant(False))
+            first = tape.gradient(found[1], [x, model.v])
+        assert tape.gradient(found[1], [k, model.n]) == [None, None]
+        answers.append([*found, *first, outer.gradient(first, x)])
+    for one, other in zip(*answers):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_the_files_are_data(saved):
     _, folder = saved
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
@@ -263,6 +307,7 @@ DAMAGE = {
     "another format": (_edit(format="other"), "not written by"),
     "a list": (lambda folder: (folder / "saved_model.json").write_text("[]"), "not written by"),
     "a later version": (_edit(version=99), "version 99"),
+    "an earlier version": (_edit(version=1), "version 1 of the format; this tapejax reads version 2"),
     "no nodes": (_edit(nodes=[]), "does not make sense"),
     "odd nodes": (_edit(nodes=[{"kind": "exec"}]), "does not make sense"),
     "a file outside": (_edit(files={"../../etc/passwd": [1, ""]}), "names a file"),

@@ -1,0 +1,61 @@
+"""The JSON file that says what a saved model or a checkpoint holds: of which format and version, and not changed since."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BYTES = 1 << 28  # no description is longer
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A kind of description, and the errors that its readers raise."""
+
+    name: str
+    version: int
+    kind: str  # what it describes, in words
+    error: Callable[[str], Exception]
+    writer: str  # the function that writes it
+    sealed: str  # what has a digest: the name of a part, or nothing for all of it
+    remedy: str
+
+    def seal(self, content: dict[str, Any]) -> dict[str, Any]:
+        """The description with this content."""
+        found = {"format": self.name, "version": self.version, **content}
+        return found | {"sha256": self._digest(found)}
+
+    def _digest(self, found: dict[str, Any]) -> str:
+        part = found[self.sealed] if self.sealed else {name: x for name, x in found.items() if name != "sha256"}
+        return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
+
+    def read(self, file: Path, folder: Path) -> dict[str, Any]:
+        """The description in `file`, which belongs to what is in `folder`. Raises `error`."""
+        if (size := file.stat().st_size) > BYTES:
+            raise self.damaged(folder, f"{file.name} has {size} bytes")
+        try:
+            found = json.loads(file.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise self.damaged(folder, f"{file.name} is no JSON ({in_short(error)})") from error
+        if not isinstance(found, dict) or found.get("format") != self.name:
+            raise self.error(f"{file} was not written by {self.writer}")
+        if found.get("version") != self.version:
+            raise self.error(
+                f"{file} has version {found.get('version')!r} of the format; this tapejax reads version {self.version}"
+            )
+        if "sha256" in found and (self.sealed not in {"", *found} or found["sha256"] != self._digest(found)):
+            raise self.damaged(folder, f"{file.name} is not what was written")
+        return found
+
+    def damaged(self, folder: Path, what: str) -> Exception:
+        """The error for files that are not what was written."""
+        return self.error(f"The {self.kind} {folder} is damaged: {what}. {self.remedy}, or copy the whole directory.")
+
+
+def in_short(error: Exception) -> str:
+    """What an error says, in a line."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
