@@ -1168,7 +1168,7 @@ def unique_with_counts(x: TensorLike, out_idx: Any = "int32", name: str | None =
     return UniqueWithCounts(*_uniques(x, out_idx))
 
 
-@operation("x")
+@operation("x", INTEGER)
 def invert_permutation(x):
     """The permutation that undoes `x`."""
     return jnp.zeros_like(x).at[x].set(jnp.arange(x.shape[0], dtype=x.dtype))

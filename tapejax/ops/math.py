@@ -17,7 +17,7 @@ from jax import lax
 
 from ..core import recorder
 from ..values.dtypes import requested
-from ..values.errors import InvalidArgumentError
+from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.tensor import Tensor, op, op_on_arrays, operands, raw
 from .table import (
     ANY,
@@ -111,8 +111,11 @@ def _stops_zero(fn, orders=2, like=None):
     return stopping
 
 
-def _inverse(fn, of):
-    """`fn`, the inverse of `of`, with the slope that goes with its value: where `of` has several, JAX may take another."""
+def _inverse(fn, of, rounding=0):
+    """`fn`, the inverse of `of`, with the slope that goes with its value: where `of` has several, JAX may take another.
+
+    A slope of `of` up to `rounding` times the unit in the last place is zero: that of sin is not exactly at asin(1).
+    """
 
     @jax.custom_jvp
     @functools.wraps(fn)
@@ -122,13 +125,14 @@ def _inverse(fn, of):
     @inverse.defjvp
     def derivative(primals, tangents):
         y = inverse(*primals)
-        return y, tangents[0] / jax.jvp(of, (y,), (jnp.ones_like(y),))[1]
+        slope = jax.jvp(of, (y,), (jnp.ones_like(y),))[1]
+        return y, tangents[0] / jnp.where(jnp.abs(slope) <= rounding * jnp.finfo(y.dtype).eps, 0, slope)
 
     return inverse
 
 
 def _arc(fn, of):
-    inverse = _inverse(fn, of)
+    inverse = _inverse(fn, of, 1)
     return renamed(fn.__name__, lambda x: (inverse if jnp.iscomplexobj(x) else fn)(x))
 
 
@@ -192,6 +196,18 @@ def _softplus(x):
     return jax.nn.softplus(x)
 
 
+@jax.custom_jvp
+def _spence(x):
+    return special.spence(x)
+
+
+@_spence.defjvp
+def _spence_jvp(primals, tangents):
+    # The integrand, by definition: JAX's derivative of its approximation is zero at 0 and 1.
+    (x,), (dx,) = primals, tangents
+    return _spence(x), dx * jnp.where(x == 1, -1, jnp.log(x) / jnp.where(x == 1, 1, 1 - x))
+
+
 shown(
     _abs,
     _expm1,
@@ -205,6 +221,7 @@ shown(
     _log_sigmoid,
     _erfcinv,
     _softplus,
+    _spence,
 )
 
 _SIGNED = "ifc"
@@ -244,7 +261,7 @@ UNARY: dict[str, Any] = {
     "reciprocal": (_reciprocal, FIELD, "1 / x."),
     "reciprocal_no_nan": (_reciprocal_no_nan, FIELD, "1 / x, and 0 where x is 0."),
     "rint": (renamed("rint", lambda x: jnp.round(x)), FLOAT, "The nearest integer, half to even."),
-    "round": (_round, NUMBER, "The nearest integer, half to even."),
+    "round": (_round, NUMBER, "The nearest integer, half to even.", "x", INTEGER),
     "rsqrt": (_rsqrt, FIELD, "1 / sqrt(x)."),
     "sigmoid": (jax.nn.sigmoid, FIELD, "1 / (1 + exp(-x))."),
     "sign": (_sign, _SIGNED, "-1, 0 or 1. Its gradient is zero, not None."),
@@ -257,13 +274,13 @@ UNARY: dict[str, Any] = {
 }
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})
 expint = unary("expint", special.expi, FLOAT, "The exponential integral Ei.")
-spence = unary("spence", special.spence, FLOAT, "Spence's function, the dilogarithm of 1 - x.")
+spence = unary("spence", _spence, FLOAT, "Spence's function, the dilogarithm of 1 - x.")
 softplus = unary("softplus", _softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
-real = unary("real", jnp.real, NUMBER, "The real part.", "input")
+real = unary("real", jnp.real, NUMBER, "The real part.", "input", REAL)
 imag = unary("imag", _imag, ANY, "The imaginary part.", "input")
 angle = unary("angle", _angle, "fc", "The argument of a complex number.", "input")
-conj = unary("conj", jnp.conj, NUMBER, "The complex conjugate.")
+conj = unary("conj", jnp.conj, NUMBER, "The complex conjugate.", "x", REAL)
 invert = unary("invert", jnp.invert, INTEGER, "Every bit flipped.")
 
 # ---- Two tensors, element by element -----------------------------------------------------------------------
@@ -305,8 +322,14 @@ def _with_slopes(fn, by_x, by_y):
     return lambda x, y: sloped(*_alike(x, y))
 
 
+def _field_power(x, y):
+    power = lax.pow(x, y)
+    # XLA's complex logarithm of 0 would make it NaN.
+    return jnp.where((x == 0) & (jnp.real(y) > 0), 0, power) if jnp.iscomplexobj(x) else power
+
+
 def _power_by_base(x, y, dx):
-    return jax.jvp(lambda x: lax.pow(x, y), (x,), (dx,))[1]
+    return jax.jvp(lambda x: _field_power(x, y), (x,), (dx,))[1]
 
 
 def _power_by_exponent(x, y, dy):
@@ -315,11 +338,22 @@ def _power_by_exponent(x, y, dy):
     return dy * (_power(x, y) * jnp.where(counts, jnp.log(jnp.where(counts, x, 1)), 0))
 
 
-_power = _with_slopes(lax.pow, _power_by_base, _power_by_exponent)
+_power = _with_slopes(_field_power, _power_by_base, _power_by_exponent)
+
+
+def _integer_power(x, y):
+    """By squaring, to the last bit of the exponent: JAX takes six bits only, so that 0**64 is 1."""
+
+    def step(state):
+        x, y, out = state
+        return x * x, y >> 1, jnp.where(y & 1 == 1, out * x, out)
+
+    x, y = _alike(x, y)
+    return lax.while_loop(lambda state: jnp.any(state[1] > 0), step, (x, y, jnp.ones_like(x)))[2]
 
 
 def _pow(x, y):
-    return _power(x, y) if kind_of(jnp.result_type(x, y)) in FIELD else jnp.power(x, y)
+    return (_power if kind_of(jnp.result_type(x, y)) in FIELD else _integer_power)(x, y)
 
 
 def _floordiv(x, y):
@@ -352,14 +386,17 @@ _multiply_no_nan = _with_slopes(_no_nan, lambda x, y, dx: jnp.where(y == 0, 0, d
 
 
 def _xlogy(x, y):
+    x, y = _alike(x, y)
     return jnp.where(x == 0, _flat(x, y), x * jnp.log(jnp.where(x == 0, 1, y)))
 
 
 def _xlog1py(x, y):
+    x, y = _alike(x, y)
     return jnp.where(x == 0, _flat(x, y), x * jnp.log1p(jnp.where(x == 0, 1, y)))
 
 
 def _xdivy(x, y):
+    x, y = _alike(x, y)
     return jnp.where(x == 0, _flat(x, y), x / jnp.where(x == 0, 1, y))
 
 
@@ -432,12 +469,19 @@ _nextafter = renamed(
 
 
 def _polygamma(a, x):
-    order = lax.stop_gradient(a)
-    return special.polygamma(order.astype(jnp.int32), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
+    order, x = _alike(lax.stop_gradient(a), x)
+    return special.polygamma(order.astype(wide("int64")), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
+
+
+_hurwitz_zeta = _with_slopes(
+    lambda x, q: special.zeta(x, q),
+    lambda x, q, dx: dx * jnp.nan,  # never asked for: TensorFlow has none, and JAX neither
+    lambda x, q, dq: dq * -x * _hurwitz_zeta(x + 1, q),
+)
 
 
 def _zeta(x, q):
-    return special.zeta(lax.stop_gradient(x), q)
+    return _hurwitz_zeta(lax.stop_gradient(x), q)
 
 
 shown(_polygamma, _zeta)
@@ -449,10 +493,6 @@ zeta = binary("zeta", _zeta, "F", "The Hurwitz zeta function.", ("x", "q"))
 polygamma = binary("polygamma", _polygamma, "F", "The a-th derivative of digamma.", ("a", "x"))
 
 
-def _is_integer(value: Any) -> bool:
-    return type(value) is int or (hasattr(value, "dtype") and kind_of(value.dtype) in INTEGER)
-
-
 def _integer_division(name: str, fn: Any, kinds: str, doc: str) -> Any:
     """A division that raises InvalidArgumentError for an integer divisor of zero, where that can be seen."""
     divided = binary(name, renamed(name, fn), kinds, doc)
@@ -460,7 +500,8 @@ def _integer_division(name: str, fn: Any, kinds: str, doc: str) -> Any:
     @functools.wraps(divided)
     def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         a, b = operands(x, y)
-        if _is_integer(b) and (values := known(b)) is not None and not values.all():
+        integral = all(kind_of(value.dtype) in INTEGER for value in (a, b) if hasattr(value, "dtype"))
+        if integral and (values := known(b)) is not None and not values.all():
             raise InvalidArgumentError(f"{public.__name__}: Integer division by zero")
         return divided(Tensor(a) if isinstance(a, jax.Array) else a, b)
 
@@ -574,8 +615,11 @@ def _prod(x, axis, keepdims):
 def _mean(x, axis, keepdims):
     if kind_of(x.dtype) in FIELD:
         return jnp.mean(x, axis, keepdims=keepdims)
-    count = np.prod([x.shape[one] for one in axis], dtype=x.dtype)
-    return lax.div(*jnp.broadcast_arrays(_sum(x, axis, keepdims), count))  # integers stay integers, rounded towards 0
+    # Integers stay integers, rounded towards 0; neither their sum nor their number need fit their dtype.
+    total = jnp.sum(x, axis, dtype=wide("int64" if kind_of(x.dtype) == "i" else "uint64"), keepdims=keepdims)
+    # Of nothing it is 0. XLA ends the process where it finds a constant divided by zero.
+    count = np.maximum(np.prod([x.shape[one] for one in axis], dtype=total.dtype), 1)
+    return lax.div(*jnp.broadcast_arrays(total, count)).astype(x.dtype)
 
 
 def _max(x, axis, keepdims):
@@ -632,28 +676,10 @@ REDUCTIONS = {
     "reduce_euclidean_norm": (_euclidean_norm, NUMBER, "The root of the sum of squares" + _AXES),
     "reduce_all": (_all, BOOL, "Whether all are true" + _AXES),
     "reduce_any": (_any, BOOL, "Whether any is true" + _AXES),
-    "_reduce_variance": (_variance, FIELD, "The (biased) variance" + _AXES),
-    "_reduce_std": (_std, FIELD, "The (biased) standard deviation" + _AXES),
+    "reduce_variance": (_variance, FIELD, "The (biased) variance" + _AXES),
+    "reduce_std": (_std, FIELD, "The (biased) standard deviation" + _AXES),
 }
-globals().update({name: reduction(name.strip("_"), *row) for name, row in REDUCTIONS.items()})
-
-
-def _refusing_integers(fn: Any) -> Any:
-    # These two raise TypeError where the others raise InvalidArgumentError.
-    @functools.wraps(fn)
-    def public(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-        array = raw(input_tensor)
-        if kind_of(array.dtype) not in FIELD:
-            raise TypeError(
-                f"{fn.__name__}: input_tensor must be real or complex, got {array.dtype}: use tf.cast first"
-            )
-        return fn(array, axis, keepdims)
-
-    return public
-
-
-reduce_variance = _refusing_integers(globals()["_reduce_variance"])
-reduce_std = _refusing_integers(globals()["_reduce_std"])
+globals().update({name: reduction(name, *row) for name, row in REDUCTIONS.items()})
 
 
 def count_nonzero(
@@ -687,6 +713,7 @@ def _arg(name: str, fn: Any, doc: str) -> Any:
 
     def public(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
         array = raw(input)
+        require_kind(public.__name__, array, "biuf")
         if array.ndim == 0:
             raise InvalidArgumentError(f"{public.__name__}: input must have at least one axis, got a scalar")
         number = axis_of(0 if axis is None else axis, array.ndim)
@@ -778,6 +805,7 @@ def top_k(
       InvalidArgumentError: the last axis is shorter than k.
     """
     array = raw(input)
+    require_kind("top_k", array, REAL)
     k = int(static(k, "k"))
     if array.ndim == 0 or array.shape[-1] < k:
         raise InvalidArgumentError(f"top_k: input must have at least k={k} columns, got shape {array.shape}")
@@ -794,7 +822,7 @@ renamed("top_k", _top_k)
 
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | None = None) -> Tensor:
     """Whether ``predictions[i, targets[i]]`` is among the k largest of its row."""
-    return op(_in_top_k, raw(targets), raw(predictions), k=int(static(k, "k")))
+    return op(_in_top_k, integers("in_top_k", targets), raw(predictions, "float32"), k=int(static(k, "k")))
 
 
 def _in_top_k(targets, predictions, k):
@@ -809,7 +837,7 @@ def _segment(how: str, num_segments_known: bool) -> Any:
     def kernel(data, ids, num_segments):
         if how == "prod":  # by a mask for each segment: JAX cannot differentiate its scattered product
             chosen = (ids == jnp.arange(num_segments)[:, None]).reshape(-1, ids.size, *[1] * (data.ndim - 1))
-            return jnp.prod(jnp.where(chosen, data, 1), 1)
+            return jnp.prod(jnp.where(chosen, data, 1), 1, dtype=data.dtype)
         if how in ("sum", "max", "min"):
             # A segment without elements: 0 where the ids are sorted, else the lowest (highest) number there is.
             out = getattr(jax.ops, f"segment_{how}")(data, ids, num_segments)
@@ -818,8 +846,11 @@ def _segment(how: str, num_segments_known: bool) -> Any:
                 empty = 0 if not num_segments_known else _extreme(data.dtype, -1 if how == "max" else 1)
                 out = jnp.where(count == 0, jnp.asarray(empty, data.dtype), out)
             return out
+        total = jax.ops.segment_sum(data, ids, num_segments)
         count = jnp.maximum(_counts(data, ids, num_segments), 1).astype(data.dtype)
-        return jax.ops.segment_sum(data, ids, num_segments) / (jnp.sqrt(count) if how == "sqrt_n" else count)
+        if not num_segments_known and kind_of(data.dtype) in INTEGER:
+            return lax.div(*jnp.broadcast_arrays(total, count))  # stays an integer where the ids are sorted only
+        return _truediv(total, jnp.sqrt(count) if how == "sqrt_n" else count)
 
     return renamed(("" if not num_segments_known else "unsorted_") + f"segment_{how}", kernel)
 
@@ -835,6 +866,9 @@ def _counts(data, ids, num_segments):
     return count.reshape(count.shape + (1,) * (data.ndim - 1))
 
 
+_SEGMENT_KINDS = {"max": REAL, "min": REAL, "sum": NUMBER, "prod": NUMBER, "mean": NUMBER, "sqrt_n": FLOAT}
+
+
 def _sorted_segment(how: str) -> Any:
     kernel = _segment(how, False)
 
@@ -842,6 +876,7 @@ def _sorted_segment(how: str) -> Any:
         places = integers(public.__name__, segment_ids)
         ids = host(places, "segment_ids")
         array = raw(data)
+        require_kind(public.__name__, array, _SEGMENT_KINDS[how])
         if ids.ndim != 1 or array.ndim == 0 or ids.shape[0] != array.shape[0]:
             raise InvalidArgumentError(f"segment_ids must have shape ({np.shape(array)[:1]}), got {ids.shape}")
         if (np.diff(ids) < 0).any():
@@ -863,9 +898,13 @@ def _unsorted_segment(how: str) -> Any:
 
     def public(data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None) -> Tensor:
         array, ids = raw(data), integers(public.__name__, segment_ids)
+        require_kind(public.__name__, array, REAL if how == "mean" else _SEGMENT_KINDS[how])
         if array.shape[: ids.ndim] != ids.shape:
             raise InvalidArgumentError(f"data's shape {array.shape} must begin with segment_ids' shape {ids.shape}")
-        return op(flat, array, ids, num_segments=int(static(num_segments, "num_segments")))
+        count = static(num_segments, "num_segments")
+        if type(count) is not int or count < 0:
+            raise DTypeError(f"{public.__name__}: num_segments must be an integer from 0 on, got {num_segments!r}")
+        return op(flat, array, ids, num_segments=count)
 
     public.__name__ = public.__qualname__ = f"unsorted_segment_{how}"
     public.__doc__ = f"The {how} of the parts of `data` that share a segment id; negative ids are left out."
@@ -1072,8 +1111,7 @@ def clip_by_value(
 
 
 def _clip_by_value(t, low, high):
-    clipped = jnp.where(t > high, high, t)
-    return jnp.where(clipped < low, low, clipped)
+    return _maximum(_minimum(t, high), low)
 
 
 renamed("clip_by_value", _clip_by_value)

@@ -230,13 +230,20 @@ def _as_array(x: TensorLike, kinds: str) -> Any:
     return raw(x, "bool") if kinds == BOOL and not is_array_like(x) else raw(x)
 
 
-def unary(name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: str = "x") -> Callable[..., Tensor]:
-    """A public function of one tensor, elementwise. `fn` must be a stable object: a ``jnp`` function for one."""
+def unary(
+    name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: str = "x", unchanged: str = ""
+) -> Callable[..., Tensor]:
+    """A public function of one tensor, elementwise. `fn` must be a stable object: a ``jnp`` function for one.
+
+    A tensor of the kinds in `unchanged` is the result itself, as in TensorFlow: an integer's gradient passes, too.
+    """
 
     def public(x: TensorLike, name: str | None = None) -> Tensor:
         array = x._array if type(x) is Tensor else _as_array(x, kinds)
         if kinds != ANY and not is_of(array.dtype, kinds):
             require_kind(public.__name__, array, kinds)
+        if unchanged and kind_of(array.dtype) in unchanged:
+            return Tensor(array)
         return op_on_arrays(fn, array)
 
     return _named(public, name, doc + _takes(kinds), {"x": argument})
@@ -324,10 +331,9 @@ def shown(*fns: Callable, prefix: str = "") -> None:
 
 
 def _named(public: Any, name: str, doc: str, arguments: dict[str, str] | None = None) -> Any:
+    renamed(name, public).__doc__ = doc
     if arguments and any(old != new for old, new in arguments.items()):
-        public = with_arguments(public, arguments)
-    public.__name__ = public.__qualname__ = name
-    public.__doc__ = doc
+        return with_arguments(public, arguments)
     return public
 
 

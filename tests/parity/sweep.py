@@ -187,13 +187,12 @@ ARRAYS_BESIDE = ["float64", "int64"]
 
 
 def values_of(role: str, dtype: str) -> np.ndarray:
-    values = np.asarray(ROLES[role].values(KIND_OF[dtype]))
-    return values.astype(numpy_dtype(dtype))
+    return np.asarray(ROLES[role].values(KIND_OF[dtype]), numpy_dtype(dtype))
 
 
 def crossed(roles: Iterable[str], dtype: str) -> list[np.ndarray]:
     """The edges of each operand, in all combinations."""
-    found = [np.asarray(ROLES[role].edges(dtype)).astype(numpy_dtype(dtype)) for role in roles]  # type: ignore[misc]
+    found = [np.asarray(ROLES[role].edges(dtype), numpy_dtype(dtype)) for role in roles]  # type: ignore[misc]
     return [found[0]] if len(found) == 1 else [grid.reshape(-1) for grid in np.meshgrid(*found, indexing="ij")]
 
 
@@ -237,6 +236,8 @@ def forms(row: Row, dtype: str) -> Iterator[Form]:
     beside = lambda i, spec: tuple(spec if i == j else "t" for j in range(n))  # noqa: E731
     elementwise = all(ROLES[role].elementwise for role in row.roles)
     numbers = (NUMBERS if n <= 2 else NUMBERS[:3]) if elementwise else []
+    if "count" in row.roles:  # so many segments have no room
+        numbers = numbers[:-1]
     yield everything("t")
     if all(ROLES[role].edges for role in row.roles):
         yield everything("e")
