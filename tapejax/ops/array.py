@@ -755,6 +755,8 @@ def _plan_slice(item: slice, length: int, axis: int) -> tuple[tuple, list]:
 
 
 def _bound(bound: Any) -> int:
+    if type(bound) is int:  # of any size
+        return bound
     value = host(bound, "a slice bound")
     require_kind("a slice bound", value, INTEGER)
     return int(value)

@@ -473,7 +473,7 @@ def _polygamma(a, x):
     return special.polygamma(order.astype(wide("int64")), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
 
 
-_hurwitz_zeta = _with_slopes(
+_hurwitz_zeta: Any = _with_slopes(
     lambda x, q: special.zeta(x, q),
     lambda x, q, dx: dx * jnp.nan,  # never asked for: TensorFlow has none, and JAX neither
     lambda x, q, dq: dq * -x * _hurwitz_zeta(x + 1, q),

@@ -327,14 +327,13 @@ def weighted_moments(
     """Mean and variance over `axes`, each element counted as often as its weight says."""
     array = raw(x)
     require_kind("weighted_moments", array, FIELD)
-    weights = _array.cast(raw(frequency_weights), array.dtype)
+    weights = _array.cast(raw(frequency_weights), "float32" if array.dtype.itemsize < 4 else array.dtype)
     return op(_weighted_moments, array, weights, axes=axes_of(axes, array.ndim), keepdims=bool(keepdims))
 
 
 def _weighted_moments(x, weights, axes, keepdims):
     dtype = x.dtype
-    x, weights = (array.astype(jnp.float32) if dtype.itemsize < 4 else array for array in (x, weights))
-    weights = jnp.broadcast_to(weights, x.shape)
+    x, weights = x.astype(weights.dtype), jnp.broadcast_to(weights, x.shape)
     total = jnp.sum(weights, axes, keepdims=True)
 
     def average(values):
@@ -418,7 +417,8 @@ def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | No
     rows, lengths = host(labels, "labels"), host(seq_length, "seq_length")
     if rows.ndim != 2:
         raise InvalidArgumentError(f"labels must have shape (batch, length), got {rows.shape}")
-    kept = [row[:n][np.diff(row[:n], prepend=row[0] - 1) != 0] for row, n in zip(rows, lengths, strict=True)]
+    parts = [row[:n] for row, n in zip(rows, lengths, strict=True)]
+    kept = [np.concatenate([part[:1], part[1:][part[1:] != part[:-1]]]) for part in parts]
     width = max(map(len, kept), default=0)
     padded = np.stack([np.pad(row, (0, width - len(row))) for row in kept])
     counts = np.asarray([len(row) for row in kept], lengths.dtype)

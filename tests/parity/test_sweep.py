@@ -65,8 +65,7 @@ def test_every_function_has_a_row():
 
 
 def test_the_file_of_tensorflows_outcomes_has_every_case():
-    for case in sweep.cases():
-        assert case.expected is not None
+    assert all(case.expected is not None for case in sweep.asked())
 
 
 @pytest.mark.tensorflow
@@ -79,6 +78,6 @@ def test_the_kept_outcomes_are_tensorflows():
         sweep.write()
     if tensorflow.__version__ != sweep.kept()["tensorflow"]:
         pytest.skip("another version of TensorFlow was asked")
-    for case in filter(is_in_sample, sweep.cases()):
+    for case in filter(is_in_sample, sweep.asked()):
         got, error = sweep.outcome(tensorflow, *case[:3])
         assert sweep.agrees(case.expected, got, error, False), f"{case}: kept {case.expected}, now {sweep.rounded(got)}"
