@@ -36,6 +36,7 @@ from .table import (
     kind_of,
     known,
     later,
+    named,
     operation,
     reduction,
     renamed,
@@ -208,22 +209,6 @@ def _spence_jvp(primals, tangents):
     return _spence(x), dx * jnp.where(x == 1, -1, jnp.log(x) / jnp.where(x == 1, 1, 1 - x))
 
 
-shown(
-    _abs,
-    _expm1,
-    _bessel_i0,
-    _bessel_i1,
-    _sign,
-    _round,
-    _reciprocal_no_nan,
-    _angle,
-    _imag,
-    _log_sigmoid,
-    _erfcinv,
-    _softplus,
-    _spence,
-)
-
 _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
 UNARY: dict[str, Any] = {
@@ -260,7 +245,7 @@ UNARY: dict[str, Any] = {
     "negative": (jnp.negative, _SIGNED, "-x."),
     "reciprocal": (_reciprocal, FIELD, "1 / x."),
     "reciprocal_no_nan": (_reciprocal_no_nan, FIELD, "1 / x, and 0 where x is 0."),
-    "rint": (renamed("rint", lambda x: jnp.round(x)), FLOAT, "The nearest integer, half to even."),
+    "rint": (lambda x: jnp.round(x), FLOAT, "The nearest integer, half to even."),
     "round": (_round, NUMBER, "The nearest integer, half to even.", "x", INTEGER),
     "rsqrt": (_rsqrt, FIELD, "1 / sqrt(x)."),
     "sigmoid": (jax.nn.sigmoid, FIELD, "1 / (1 + exp(-x))."),
@@ -356,6 +341,9 @@ def _pow(x, y):
     return (_power if kind_of(jnp.result_type(x, y)) in FIELD else _integer_power)(x, y)
 
 
+shown(_pow)
+
+
 def _floordiv(x, y):
     return jnp.floor_divide(x, y) if kind_of(jnp.result_type(x, y)) in INTEGER else jnp.floor(x / y)
 
@@ -414,22 +402,6 @@ def _truediv(x, y):
     return jnp.asarray(x, dtype) / jnp.asarray(y, dtype)
 
 
-shown(
-    _maximum,
-    _minimum,
-    _pow,
-    _floordiv,
-    _truncatediv,
-    _truncatemod,
-    _divide_no_nan,
-    _multiply_no_nan,
-    _xlogy,
-    _xlog1py,
-    _xdivy,
-    _squared_difference,
-    _truediv,
-)
-
 BINARY: dict[str, Any] = {
     "add": (jnp.add, NUMBER, "x + y."),
     "subtract": (jnp.subtract, NUMBER, "x - y."),
@@ -484,7 +456,6 @@ def _zeta(x, q):
     return _hurwitz_zeta(lax.stop_gradient(x), q)
 
 
-shown(_polygamma, _zeta)
 nextafter = binary("nextafter", _nextafter, "F", "The next number after x1 towards x2.", ("x1", "x2"))
 atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
 igamma = binary("igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x"))
@@ -495,7 +466,7 @@ polygamma = binary("polygamma", _polygamma, "F", "The a-th derivative of digamma
 
 def _integer_division(name: str, fn: Any, kinds: str, doc: str) -> Any:
     """A division that raises InvalidArgumentError for an integer divisor of zero, where that can be seen."""
-    divided = binary(name, renamed(name, fn), kinds, doc)
+    divided = binary(name, fn, kinds, doc)
 
     @functools.wraps(divided)
     def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
@@ -663,8 +634,6 @@ def _any(x, axis, keepdims):
     return jnp.any(x, axis, keepdims=keepdims)
 
 
-shown(_sum, _prod, _mean, _max, _min, _variance, _std, _logsumexp, _euclidean_norm, _all, _any, prefix="reduce_")
-
 _AXES = " over `axis` (a number, a list, or None for all axes)."
 REDUCTIONS = {
     "reduce_sum": (_sum, NUMBER, "The sum" + _AXES),
@@ -726,9 +695,7 @@ def _arg(name: str, fn: Any, doc: str) -> Any:
             dtype=wide("int64") if str(output_type) == "int64" else requested(output_type),
         )
 
-    public.__name__ = public.__qualname__ = name
-    public.__doc__ = doc + " The first axis by default; int64 (int32 while ``jax_enable_x64`` is off)."
-    return public
+    return named(public, name, doc + " The first axis by default; int64 (int32 while ``jax_enable_x64`` is off).")
 
 
 argmax = _arg(
@@ -769,9 +736,7 @@ def _scan(name: str, scan: Any, start: float, kinds: str, doc: str) -> Any:
         axis = axis_of(axis, array.ndim)
         return op(kernel, array, axis=axis, exclusive=bool(exclusive), reverse=bool(reverse))
 
-    public.__name__ = public.__qualname__ = name
-    public.__doc__ = doc + " `exclusive` leaves an element itself out, `reverse` runs from the end."
-    return public
+    return named(public, name, doc + " `exclusive` leaves an element itself out, `reverse` runs from the end.")
 
 
 cumsum = _scan("cumsum", lambda x, axis: jnp.cumsum(x, axis, dtype=x.dtype), 0, NUMBER, "The running sum along `axis`.")
@@ -883,9 +848,8 @@ def _sorted_segment(how: str) -> Any:
             raise InvalidArgumentError("segment_ids are not increasing: use tf.math.unsorted_" + public.__name__)
         return op(kernel, array, places, num_segments=int(ids[-1]) + 1 if ids.size else 0)
 
-    public.__name__ = public.__qualname__ = f"segment_{how}"
-    public.__doc__ = f"The {how} of the rows of `data` that share a segment id; the ids must be sorted."
-    return public
+    doc = f"The {how} of the rows of `data` that share a segment id; the ids must be sorted."
+    return named(public, f"segment_{how}", doc)
 
 
 def _unsorted_segment(how: str) -> Any:
@@ -906,9 +870,8 @@ def _unsorted_segment(how: str) -> Any:
             raise DTypeError(f"{public.__name__}: num_segments must be an integer from 0 on, got {num_segments!r}")
         return op(flat, array, ids, num_segments=count)
 
-    public.__name__ = public.__qualname__ = f"unsorted_segment_{how}"
-    public.__doc__ = f"The {how} of the parts of `data` that share a segment id; negative ids are left out."
-    return public
+    doc = f"The {how} of the parts of `data` that share a segment id; negative ids are left out."
+    return named(public, f"unsorted_segment_{how}", doc)
 
 
 segment_sum, segment_mean, segment_prod, segment_max, segment_min = map(

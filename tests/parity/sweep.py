@@ -579,7 +579,10 @@ class Case(NamedTuple):
     @property
     def asked(self) -> Case:
         """The case that TensorFlow is asked."""
-        return self if self.x64 else Case(self.row, *narrow(self.dtype, self.form))
+        if self.x64:
+            return self
+        row = " ".join(NARROW.get(word, word) for word in self.row.split())  # cast to int64
+        return Case(row, *narrow(self.dtype, self.form))
 
     @property
     def expected(self) -> Any:
@@ -626,6 +629,7 @@ def compare(case: Case) -> Compared:
     with jax.enable_x64(case.x64), warnings.catch_warnings():
         warnings.simplefilter("ignore", tapejax.errors.NarrowingWarning)
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, where it divides by itself
+        warnings.simplefilter("ignore", DeprecationWarning)  # JAX's, of complex numbers that are cast to floats
         return Compared(case, case.expected, *outcome(tapejax, *case[:3]))
 
 

