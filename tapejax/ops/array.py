@@ -755,6 +755,8 @@ def _plan_slice(item: slice, length: int, axis: int) -> tuple[tuple, list]:
 
 
 def _bound(bound: Any) -> int:
+    if type(bound) is int:  # of any size
+        return bound
     value = host(bound, "a slice bound")
     require_kind("a slice bound", value, INTEGER)
     return int(value)
@@ -1168,7 +1170,7 @@ def unique_with_counts(x: TensorLike, out_idx: Any = "int32", name: str | None =
     return UniqueWithCounts(*_uniques(x, out_idx))
 
 
-@operation("x")
+@operation("x", INTEGER)
 def invert_permutation(x):
     """The permutation that undoes `x`."""
     return jnp.zeros_like(x).at[x].set(jnp.arange(x.shape[0], dtype=x.dtype))

@@ -17,7 +17,7 @@ from jax import lax
 
 from ..core.rules import zero_gradient
 from ..values.dtypes import requested
-from ..values.errors import InvalidArgumentError
+from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.tensor import Tensor, op, op_on_arrays, operands, raw
 from .table import (
     ANY,
@@ -36,6 +36,7 @@ from .table import (
     kind_of,
     known,
     later,
+    named,
     operation,
     reduction,
     renamed,
@@ -111,8 +112,11 @@ def _stops_zero(fn, orders=2, like=None):
     return stopping
 
 
-def _inverse(fn, of):
-    """`fn`, the inverse of `of`, with the slope that goes with its value: where `of` has several, JAX may take another."""
+def _inverse(fn, of, rounding=0):
+    """`fn`, the inverse of `of`, with the slope that goes with its value: where `of` has several, JAX may take another.
+
+    A slope of `of` up to `rounding` times the unit in the last place is zero: that of sin is not exactly at asin(1).
+    """
 
     @jax.custom_jvp
     @functools.wraps(fn)
@@ -122,13 +126,14 @@ def _inverse(fn, of):
     @inverse.defjvp
     def derivative(primals, tangents):
         y = inverse(*primals)
-        return y, tangents[0] / jax.jvp(of, (y,), (jnp.ones_like(y),))[1]
+        slope = jax.jvp(of, (y,), (jnp.ones_like(y),))[1]
+        return y, tangents[0] / jnp.where(jnp.abs(slope) <= rounding * jnp.finfo(y.dtype).eps, 0, slope)
 
     return inverse
 
 
 def _arc(fn, of):
-    inverse = _inverse(fn, of)
+    inverse = _inverse(fn, of, 1)
     return renamed(fn.__name__, lambda x: (inverse if jnp.iscomplexobj(x) else fn)(x))
 
 
@@ -192,20 +197,17 @@ def _softplus(x):
     return jax.nn.softplus(x)
 
 
-shown(
-    _abs,
-    _expm1,
-    _bessel_i0,
-    _bessel_i1,
-    _sign,
-    _round,
-    _reciprocal_no_nan,
-    _angle,
-    _imag,
-    _log_sigmoid,
-    _erfcinv,
-    _softplus,
-)
+@jax.custom_jvp
+def _spence(x):
+    return special.spence(x)
+
+
+@_spence.defjvp
+def _spence_jvp(primals, tangents):
+    # The integrand, by definition: JAX's derivative of its approximation is zero at 0 and 1.
+    (x,), (dx,) = primals, tangents
+    return _spence(x), dx * jnp.where(x == 1, -1, jnp.log(x) / jnp.where(x == 1, 1, 1 - x))
+
 
 _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
@@ -243,8 +245,8 @@ UNARY: dict[str, Any] = {
     "negative": (jnp.negative, _SIGNED, "-x."),
     "reciprocal": (_reciprocal, FIELD, "1 / x."),
     "reciprocal_no_nan": (_reciprocal_no_nan, FIELD, "1 / x, and 0 where x is 0."),
-    "rint": (renamed("rint", lambda x: jnp.round(x)), FLOAT, "The nearest integer, half to even."),
-    "round": (_round, NUMBER, "The nearest integer, half to even."),
+    "rint": (lambda x: jnp.round(x), FLOAT, "The nearest integer, half to even."),
+    "round": (_round, NUMBER, "The nearest integer, half to even.", "x", INTEGER),
     "rsqrt": (_rsqrt, FIELD, "1 / sqrt(x)."),
     "sigmoid": (jax.nn.sigmoid, FIELD, "1 / (1 + exp(-x))."),
     "sign": (_sign, _SIGNED, "-1, 0 or 1. Its gradient is zero, not None."),
@@ -257,13 +259,13 @@ UNARY: dict[str, Any] = {
 }
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})
 expint = unary("expint", special.expi, FLOAT, "The exponential integral Ei.")
-spence = unary("spence", special.spence, FLOAT, "Spence's function, the dilogarithm of 1 - x.")
+spence = unary("spence", _spence, FLOAT, "Spence's function, the dilogarithm of 1 - x.")
 softplus = unary("softplus", _softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
-real = unary("real", jnp.real, NUMBER, "The real part.", "input")
+real = unary("real", jnp.real, NUMBER, "The real part.", "input", REAL)
 imag = unary("imag", _imag, ANY, "The imaginary part.", "input")
 angle = unary("angle", _angle, "fc", "The argument of a complex number.", "input")
-conj = unary("conj", jnp.conj, NUMBER, "The complex conjugate.")
+conj = unary("conj", jnp.conj, NUMBER, "The complex conjugate.", "x", REAL)
 invert = unary("invert", jnp.invert, INTEGER, "Every bit flipped.")
 
 # ---- Two tensors, element by element -----------------------------------------------------------------------
@@ -305,8 +307,14 @@ def _with_slopes(fn, by_x, by_y):
     return lambda x, y: sloped(*_alike(x, y))
 
 
+def _field_power(x, y):
+    power = lax.pow(x, y)
+    # XLA's complex logarithm of 0 would make it NaN.
+    return jnp.where((x == 0) & (jnp.real(y) > 0), 0, power) if jnp.iscomplexobj(x) else power
+
+
 def _power_by_base(x, y, dx):
-    return jax.jvp(lambda x: lax.pow(x, y), (x,), (dx,))[1]
+    return jax.jvp(lambda x: _field_power(x, y), (x,), (dx,))[1]
 
 
 def _power_by_exponent(x, y, dy):
@@ -315,11 +323,25 @@ def _power_by_exponent(x, y, dy):
     return dy * (_power(x, y) * jnp.where(counts, jnp.log(jnp.where(counts, x, 1)), 0))
 
 
-_power = _with_slopes(lax.pow, _power_by_base, _power_by_exponent)
+_power = _with_slopes(_field_power, _power_by_base, _power_by_exponent)
+
+
+def _integer_power(x, y):
+    """By squaring, to the last bit of the exponent: JAX takes six bits only, so that 0**64 is 1."""
+
+    def step(state):
+        x, y, out = state
+        return x * x, y >> 1, jnp.where(y & 1 == 1, out * x, out)
+
+    x, y = _alike(x, y)
+    return lax.while_loop(lambda state: jnp.any(state[1] > 0), step, (x, y, jnp.ones_like(x)))[2]
 
 
 def _pow(x, y):
-    return _power(x, y) if kind_of(jnp.result_type(x, y)) in FIELD else jnp.power(x, y)
+    return (_power if kind_of(jnp.result_type(x, y)) in FIELD else _integer_power)(x, y)
+
+
+shown(_pow)
 
 
 def _floordiv(x, y):
@@ -352,14 +374,17 @@ _multiply_no_nan = _with_slopes(_no_nan, lambda x, y, dx: jnp.where(y == 0, 0, d
 
 
 def _xlogy(x, y):
+    x, y = _alike(x, y)
     return jnp.where(x == 0, _flat(x, y), x * jnp.log(jnp.where(x == 0, 1, y)))
 
 
 def _xlog1py(x, y):
+    x, y = _alike(x, y)
     return jnp.where(x == 0, _flat(x, y), x * jnp.log1p(jnp.where(x == 0, 1, y)))
 
 
 def _xdivy(x, y):
+    x, y = _alike(x, y)
     return jnp.where(x == 0, _flat(x, y), x / jnp.where(x == 0, 1, y))
 
 
@@ -376,22 +401,6 @@ def _truediv(x, y):
     dtype = wide("float64") if dtype.itemsize > 2 else np.dtype("float32")
     return jnp.asarray(x, dtype) / jnp.asarray(y, dtype)
 
-
-shown(
-    _maximum,
-    _minimum,
-    _pow,
-    _floordiv,
-    _truncatediv,
-    _truncatemod,
-    _divide_no_nan,
-    _multiply_no_nan,
-    _xlogy,
-    _xlog1py,
-    _xdivy,
-    _squared_difference,
-    _truediv,
-)
 
 BINARY: dict[str, Any] = {
     "add": (jnp.add, NUMBER, "x + y."),
@@ -432,15 +441,21 @@ _nextafter = renamed(
 
 
 def _polygamma(a, x):
-    order = lax.stop_gradient(a)
-    return special.polygamma(order.astype(jnp.int32), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
+    order, x = _alike(lax.stop_gradient(a), x)
+    return special.polygamma(order.astype(wide("int64")), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
+
+
+_hurwitz_zeta: Any = _with_slopes(
+    lambda x, q: special.zeta(x, q),
+    lambda x, q, dx: dx * jnp.nan,  # never asked for: TensorFlow has none, and JAX neither
+    lambda x, q, dq: dq * -x * _hurwitz_zeta(x + 1, q),
+)
 
 
 def _zeta(x, q):
-    return special.zeta(lax.stop_gradient(x), q)
+    return _hurwitz_zeta(lax.stop_gradient(x), q)
 
 
-shown(_polygamma, _zeta)
 nextafter = binary("nextafter", _nextafter, "F", "The next number after x1 towards x2.", ("x1", "x2"))
 atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
 igamma = binary("igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x"))
@@ -449,18 +464,15 @@ zeta = binary("zeta", _zeta, "F", "The Hurwitz zeta function.", ("x", "q"))
 polygamma = binary("polygamma", _polygamma, "F", "The a-th derivative of digamma.", ("a", "x"))
 
 
-def _is_integer(value: Any) -> bool:
-    return type(value) is int or (hasattr(value, "dtype") and kind_of(value.dtype) in INTEGER)
-
-
 def _integer_division(name: str, fn: Any, kinds: str, doc: str) -> Any:
     """A division that raises InvalidArgumentError for an integer divisor of zero, where that can be seen."""
-    divided = binary(name, renamed(name, fn), kinds, doc)
+    divided = binary(name, fn, kinds, doc)
 
     @functools.wraps(divided)
     def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         a, b = operands(x, y)
-        if _is_integer(b) and (values := known(b)) is not None and not values.all():
+        integral = all(kind_of(value.dtype) in INTEGER for value in (a, b) if hasattr(value, "dtype"))
+        if integral and (values := known(b)) is not None and not values.all():
             raise InvalidArgumentError(f"{public.__name__}: Integer division by zero")
         return divided(Tensor(a) if isinstance(a, jax.Array) else a, b)
 
@@ -574,8 +586,11 @@ def _prod(x, axis, keepdims):
 def _mean(x, axis, keepdims):
     if kind_of(x.dtype) in FIELD:
         return jnp.mean(x, axis, keepdims=keepdims)
-    count = np.prod([x.shape[one] for one in axis], dtype=x.dtype)
-    return lax.div(*jnp.broadcast_arrays(_sum(x, axis, keepdims), count))  # integers stay integers, rounded towards 0
+    # Integers stay integers, rounded towards 0; neither their sum nor their number need fit their dtype.
+    total = jnp.sum(x, axis, dtype=wide("int64" if kind_of(x.dtype) == "i" else "uint64"), keepdims=keepdims)
+    # Of nothing it is 0. XLA ends the process where it finds a constant divided by zero.
+    count = np.maximum(np.prod([x.shape[one] for one in axis], dtype=total.dtype), 1)
+    return lax.div(*jnp.broadcast_arrays(total, count)).astype(x.dtype)
 
 
 def _max(x, axis, keepdims):
@@ -619,8 +634,6 @@ def _any(x, axis, keepdims):
     return jnp.any(x, axis, keepdims=keepdims)
 
 
-shown(_sum, _prod, _mean, _max, _min, _variance, _std, _logsumexp, _euclidean_norm, _all, _any, prefix="reduce_")
-
 _AXES = " over `axis` (a number, a list, or None for all axes)."
 REDUCTIONS = {
     "reduce_sum": (_sum, NUMBER, "The sum" + _AXES),
@@ -632,28 +645,10 @@ REDUCTIONS = {
     "reduce_euclidean_norm": (_euclidean_norm, NUMBER, "The root of the sum of squares" + _AXES),
     "reduce_all": (_all, BOOL, "Whether all are true" + _AXES),
     "reduce_any": (_any, BOOL, "Whether any is true" + _AXES),
-    "_reduce_variance": (_variance, FIELD, "The (biased) variance" + _AXES),
-    "_reduce_std": (_std, FIELD, "The (biased) standard deviation" + _AXES),
+    "reduce_variance": (_variance, FIELD, "The (biased) variance" + _AXES),
+    "reduce_std": (_std, FIELD, "The (biased) standard deviation" + _AXES),
 }
-globals().update({name: reduction(name.strip("_"), *row) for name, row in REDUCTIONS.items()})
-
-
-def _refusing_integers(fn: Any) -> Any:
-    # These two raise TypeError where the others raise InvalidArgumentError.
-    @functools.wraps(fn)
-    def public(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
-        array = raw(input_tensor)
-        if kind_of(array.dtype) not in FIELD:
-            raise TypeError(
-                f"{fn.__name__}: input_tensor must be real or complex, got {array.dtype}: use tf.cast first"
-            )
-        return fn(array, axis, keepdims)
-
-    return public
-
-
-reduce_variance = _refusing_integers(globals()["_reduce_variance"])
-reduce_std = _refusing_integers(globals()["_reduce_std"])
+globals().update({name: reduction(name, *row) for name, row in REDUCTIONS.items()})
 
 
 def count_nonzero(
@@ -687,6 +682,7 @@ def _arg(name: str, fn: Any, doc: str) -> Any:
 
     def public(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
         array = raw(input)
+        require_kind(public.__name__, array, "biuf")
         if array.ndim == 0:
             raise InvalidArgumentError(f"{public.__name__}: input must have at least one axis, got a scalar")
         number = axis_of(0 if axis is None else axis, array.ndim)
@@ -699,9 +695,7 @@ def _arg(name: str, fn: Any, doc: str) -> Any:
             dtype=wide("int64") if str(output_type) == "int64" else requested(output_type),
         )
 
-    public.__name__ = public.__qualname__ = name
-    public.__doc__ = doc + " The first axis by default; int64 (int32 while ``jax_enable_x64`` is off)."
-    return public
+    return named(public, name, doc + " The first axis by default; int64 (int32 while ``jax_enable_x64`` is off).")
 
 
 argmax = _arg(
@@ -742,9 +736,7 @@ def _scan(name: str, scan: Any, start: float, kinds: str, doc: str) -> Any:
         axis = axis_of(axis, array.ndim)
         return op(kernel, array, axis=axis, exclusive=bool(exclusive), reverse=bool(reverse))
 
-    public.__name__ = public.__qualname__ = name
-    public.__doc__ = doc + " `exclusive` leaves an element itself out, `reverse` runs from the end."
-    return public
+    return named(public, name, doc + " `exclusive` leaves an element itself out, `reverse` runs from the end.")
 
 
 cumsum = _scan("cumsum", lambda x, axis: jnp.cumsum(x, axis, dtype=x.dtype), 0, NUMBER, "The running sum along `axis`.")
@@ -778,6 +770,7 @@ def top_k(
       InvalidArgumentError: the last axis is shorter than k.
     """
     array = raw(input)
+    require_kind("top_k", array, REAL)
     k = int(static(k, "k"))
     if array.ndim == 0 or array.shape[-1] < k:
         raise InvalidArgumentError(f"top_k: input must have at least k={k} columns, got shape {array.shape}")
@@ -794,7 +787,7 @@ renamed("top_k", _top_k)
 
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | None = None) -> Tensor:
     """Whether ``predictions[i, targets[i]]`` is among the k largest of its row."""
-    return op(_in_top_k, raw(targets), raw(predictions), k=int(static(k, "k")))
+    return op(_in_top_k, integers("in_top_k", targets), raw(predictions, "float32"), k=int(static(k, "k")))
 
 
 def _in_top_k(targets, predictions, k):
@@ -809,7 +802,7 @@ def _segment(how: str, num_segments_known: bool) -> Any:
     def kernel(data, ids, num_segments):
         if how == "prod":  # by a mask for each segment: JAX cannot differentiate its scattered product
             chosen = (ids == jnp.arange(num_segments)[:, None]).reshape(-1, ids.size, *[1] * (data.ndim - 1))
-            return jnp.prod(jnp.where(chosen, data, 1), 1)
+            return jnp.prod(jnp.where(chosen, data, 1), 1, dtype=data.dtype)
         if how in ("sum", "max", "min"):
             # A segment without elements: 0 where the ids are sorted, else the lowest (highest) number there is.
             out = getattr(jax.ops, f"segment_{how}")(data, ids, num_segments)
@@ -818,8 +811,11 @@ def _segment(how: str, num_segments_known: bool) -> Any:
                 empty = 0 if not num_segments_known else _extreme(data.dtype, -1 if how == "max" else 1)
                 out = jnp.where(count == 0, jnp.asarray(empty, data.dtype), out)
             return out
+        total = jax.ops.segment_sum(data, ids, num_segments)
         count = jnp.maximum(_counts(data, ids, num_segments), 1).astype(data.dtype)
-        return jax.ops.segment_sum(data, ids, num_segments) / (jnp.sqrt(count) if how == "sqrt_n" else count)
+        if not num_segments_known and kind_of(data.dtype) in INTEGER:
+            return lax.div(*jnp.broadcast_arrays(total, count))  # stays an integer where the ids are sorted only
+        return _truediv(total, jnp.sqrt(count) if how == "sqrt_n" else count)
 
     return renamed(("" if not num_segments_known else "unsorted_") + f"segment_{how}", kernel)
 
@@ -835,6 +831,9 @@ def _counts(data, ids, num_segments):
     return count.reshape(count.shape + (1,) * (data.ndim - 1))
 
 
+_SEGMENT_KINDS = {"max": REAL, "min": REAL, "sum": NUMBER, "prod": NUMBER, "mean": NUMBER, "sqrt_n": FLOAT}
+
+
 def _sorted_segment(how: str) -> Any:
     kernel = _segment(how, False)
 
@@ -842,15 +841,15 @@ def _sorted_segment(how: str) -> Any:
         places = integers(public.__name__, segment_ids)
         ids = host(places, "segment_ids")
         array = raw(data)
+        require_kind(public.__name__, array, _SEGMENT_KINDS[how])
         if ids.ndim != 1 or array.ndim == 0 or ids.shape[0] != array.shape[0]:
             raise InvalidArgumentError(f"segment_ids must have shape ({np.shape(array)[:1]}), got {ids.shape}")
         if (np.diff(ids) < 0).any():
             raise InvalidArgumentError("segment_ids are not increasing: use tf.math.unsorted_" + public.__name__)
         return op(kernel, array, places, num_segments=int(ids[-1]) + 1 if ids.size else 0)
 
-    public.__name__ = public.__qualname__ = f"segment_{how}"
-    public.__doc__ = f"The {how} of the rows of `data` that share a segment id; the ids must be sorted."
-    return public
+    doc = f"The {how} of the rows of `data` that share a segment id; the ids must be sorted."
+    return named(public, f"segment_{how}", doc)
 
 
 def _unsorted_segment(how: str) -> Any:
@@ -863,13 +862,16 @@ def _unsorted_segment(how: str) -> Any:
 
     def public(data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None) -> Tensor:
         array, ids = raw(data), integers(public.__name__, segment_ids)
+        require_kind(public.__name__, array, REAL if how == "mean" else _SEGMENT_KINDS[how])
         if array.shape[: ids.ndim] != ids.shape:
             raise InvalidArgumentError(f"data's shape {array.shape} must begin with segment_ids' shape {ids.shape}")
-        return op(flat, array, ids, num_segments=int(static(num_segments, "num_segments")))
+        count = static(num_segments, "num_segments")
+        if type(count) is not int or count < 0:
+            raise DTypeError(f"{public.__name__}: num_segments must be an integer from 0 on, got {num_segments!r}")
+        return op(flat, array, ids, num_segments=count)
 
-    public.__name__ = public.__qualname__ = f"unsorted_segment_{how}"
-    public.__doc__ = f"The {how} of the parts of `data` that share a segment id; negative ids are left out."
-    return public
+    doc = f"The {how} of the parts of `data` that share a segment id; negative ids are left out."
+    return named(public, f"unsorted_segment_{how}", doc)
 
 
 segment_sum, segment_mean, segment_prod, segment_max, segment_min = map(
@@ -1072,8 +1074,7 @@ def clip_by_value(
 
 
 def _clip_by_value(t, low, high):
-    clipped = jnp.where(t > high, high, t)
-    return jnp.where(clipped < low, low, clipped)
+    return _maximum(_minimum(t, high), low)
 
 
 renamed("clip_by_value", _clip_by_value)

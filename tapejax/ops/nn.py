@@ -131,7 +131,8 @@ renamed("crelu", _crelu)
 
 def _softmax_like(name: str, fn: Any, doc: str) -> Any:
     def kernel(x, axis):
-        return fn(x, axis)
+        wide = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
+        return fn(wide, axis).astype(x.dtype)
 
     renamed(name, kernel)
 
@@ -404,9 +405,9 @@ renamed("bias_add", _bias_add)
 
 
 def embedding_lookup(params: TensorLike, ids: TensorLike, max_norm: Any = None, name: str | None = None) -> Tensor:
-    """The rows of `params` at `ids`, clipped to `max_norm` where it is given."""
-    if isinstance(params, (list, tuple)) and len(params) == 1:
-        params = params[0]
+    """The rows of `params` at `ids`, clipped to `max_norm` where it is given; a list of tensors holds parts of the rows."""
+    if isinstance(params, (list, tuple)):
+        params = _array.concat(params, 0)
     found = _array.gather(params, ids)
     if max_norm is None:
         return found

@@ -230,22 +230,31 @@ def _as_array(x: TensorLike, kinds: str) -> Any:
     return raw(x, "bool") if kinds == BOOL and not is_array_like(x) else raw(x)
 
 
-def unary(name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: str = "x") -> Callable[..., Tensor]:
-    """A public function of one tensor, elementwise. `fn` must be a stable object: a ``jnp`` function for one."""
+def unary(
+    name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: str = "x", unchanged: str = ""
+) -> Callable[..., Tensor]:
+    """A public function of one tensor, elementwise. `fn` must be a stable object: a ``jnp`` function for one.
+
+    A tensor of the kinds in `unchanged` is the result itself, as in TensorFlow: an integer's gradient passes, too.
+    """
+    _show(name, fn)
 
     def public(x: TensorLike, name: str | None = None) -> Tensor:
         array = x._array if type(x) is Tensor else _as_array(x, kinds)
         if kinds != ANY and not is_of(array.dtype, kinds):
             require_kind(public.__name__, array, kinds)
+        if unchanged and kind_of(array.dtype) in unchanged:
+            return Tensor(array)
         return op_on_arrays(fn, array)
 
-    return _named(public, name, doc + _takes(kinds), {"x": argument})
+    return named(public, name, doc + _takes(kinds), {"x": argument})
 
 
 def binary(
     name: str, fn: Callable, kinds: str = NUMBER, doc: str = "", arguments: tuple[str, str] = ("x", "y")
 ) -> Callable[..., Tensor]:
     """A public function of two tensors of one dtype, which broadcast."""
+    _show(name, fn)
 
     def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         a, b = operands(x, y)
@@ -255,18 +264,19 @@ def binary(
                 require_kind(public.__name__, strong, kinds)
         return op_on_arrays(fn, a, b)
 
-    return _named(public, name, doc + _takes(kinds), dict(zip("xy", arguments, strict=True)))
+    return named(public, name, doc + _takes(kinds), dict(zip("xy", arguments, strict=True)))
 
 
 def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Callable[..., Tensor]:
     """A public function that reduces axes; ``fn(x, axis, keepdims)`` gets a tuple of axes."""
+    _show(name, fn)
 
     def public(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
         array = input_tensor._array if type(input_tensor) is Tensor else _as_array(input_tensor, kinds)
         require_kind(public.__name__, array, kinds)
         return op(fn, array, axis=axes_of(axis, array.ndim), keepdims=bool(keepdims))
 
-    return _named(public, name, doc + _takes(kinds))
+    return named(public, name, doc + _takes(kinds))
 
 
 class later:  # noqa: N801
@@ -317,17 +327,22 @@ def renamed(name: str, fn: Callable) -> Callable:
     return fn
 
 
-def shown(*fns: Callable, prefix: str = "") -> None:
+def shown(*fns: Callable) -> None:
     """The tape shows these functions by their names without the underscore."""
     for fn in fns:
-        renamed(prefix + fn.__name__.strip("_"), fn)
+        renamed(fn.__name__.strip("_"), fn)
 
 
-def _named(public: Any, name: str, doc: str, arguments: dict[str, str] | None = None) -> Any:
+def _show(name: str, fn: Callable) -> None:
+    """The tape shows a function of this library's by the name of its first row; a ``jnp`` function keeps its own."""
+    if fn.__name__.startswith(("_", "<")):
+        renamed(name, fn)
+
+
+def named(public: Any, name: str, doc: str, arguments: dict[str, str] | None = None) -> Any:
+    renamed(name, public).__doc__ = doc
     if arguments and any(old != new for old, new in arguments.items()):
-        public = with_arguments(public, arguments)
-    public.__name__ = public.__qualname__ = name
-    public.__doc__ = doc
+        return with_arguments(public, arguments)
     return public
 
 

@@ -115,7 +115,8 @@ def dilation2d(
     """The largest sum of each window's elements and the filter's: grey-scale dilation. Filters are (height, width, channels)."""
     if data_format != "NHWC":
         raise ValueError(f"data_format must be 'NHWC', got {data_format!r}")
-    x, weights = (raw(array) for array in operands(_images(input), filters))
+    image, weights = (raw(array) for array in operands(input, filters))
+    x = _images(image)
     require_kind("dilation2d", x, REAL)
     return op(
         _dilation2d,
@@ -324,19 +325,23 @@ def weighted_moments(
     x: TensorLike, axes: Any, frequency_weights: TensorLike, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Mean and variance over `axes`, each element counted as often as its weight says."""
-    array, weights = (raw(value) for value in operands(x, frequency_weights))
+    array = raw(x)
     require_kind("weighted_moments", array, FIELD)
+    weights = _array.cast(raw(frequency_weights), "float32" if array.dtype.itemsize < 4 else array.dtype)
     return op(_weighted_moments, array, weights, axes=axes_of(axes, array.ndim), keepdims=bool(keepdims))
 
 
 def _weighted_moments(x, weights, axes, keepdims):
-    weights = jnp.broadcast_to(weights, x.shape)
+    dtype = x.dtype
+    x, weights = x.astype(weights.dtype), jnp.broadcast_to(weights, x.shape)
     total = jnp.sum(weights, axes, keepdims=True)
-    mean = jnp.sum(weights * x, axes, keepdims=True) / total
-    variance = jnp.sum(weights * jnp.square(x - mean), axes, keepdims=keepdims) / total.reshape(
-        jnp.sum(weights, axes, keepdims=keepdims).shape
-    )
-    return (mean if keepdims else jnp.squeeze(mean, axes)), variance
+
+    def average(values):
+        return _math._divide_no_nan(jnp.sum(weights * values, axes, keepdims=True), total)
+
+    mean = average(x)
+    found = mean, average(_math._squared_difference(x, mean))
+    return tuple((value if keepdims else jnp.squeeze(value, axes)).astype(dtype) for value in found)
 
 
 def sufficient_statistics(
@@ -412,7 +417,8 @@ def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | No
     rows, lengths = host(labels, "labels"), host(seq_length, "seq_length")
     if rows.ndim != 2:
         raise InvalidArgumentError(f"labels must have shape (batch, length), got {rows.shape}")
-    kept = [row[:n][np.diff(row[:n], prepend=row[0] - 1) != 0] for row, n in zip(rows, lengths, strict=True)]
+    parts = [row[:n] for row, n in zip(rows, lengths, strict=True)]
+    kept = [np.concatenate([part[:1], part[1:][part[1:] != part[:-1]]]) for part in parts]
     width = max(map(len, kept), default=0)
     padded = np.stack([np.pad(row, (0, width - len(row))) for row in kept])
     counts = np.asarray([len(row) for row in kept], lengths.dtype)

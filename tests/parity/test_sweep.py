@@ -1,6 +1,6 @@
 """Functions of ``tf.math`` and ``tf.nn`` and operators by dtypes and kinds of operands, beside TensorFlow: see `sweep`.
 
-By default one case in thirty runs, and float32 tensors of every row; `slow` runs all.
+By default one case in 150 runs, and float32 tensors of every row; `slow` runs all.
 """
 
 import inspect
@@ -10,19 +10,16 @@ import kept
 import pytest
 import sweep
 
-# Not yet in the default selection: about one row in ten still differs, and each has to be fixed, or made a deliberate difference.
-pytestmark = pytest.mark.slow
-
 MODES = pytest.mark.parametrize("x64", [True, False], ids=["64-bit types on", "64-bit types off"])
 ROWS = pytest.mark.parametrize("row", list(sweep.ROWS))
 
 
 def is_quick(case):
-    return (case.dtype == "float32" and set(case.form) == {"t"}) or is_in_sample(case)
+    return (case.dtype == "float32" and set(case.form) == {"t"} and case.x64) or is_in_sample(case)
 
 
 def is_in_sample(case):
-    return zlib.crc32(str(case).encode()) % 30 == 0
+    return zlib.crc32(str(case).encode()) % 150 == 0
 
 
 def check(row, x64, chosen):
@@ -65,8 +62,7 @@ def test_every_function_has_a_row():
 
 
 def test_the_file_of_tensorflows_outcomes_has_every_case():
-    for case in sweep.cases():
-        assert case.expected is not None
+    assert all(case.expected is not None for case in sweep.asked())
 
 
 @pytest.mark.tensorflow
@@ -79,6 +75,6 @@ def test_the_kept_outcomes_are_tensorflows():
         sweep.write()
     if tensorflow.__version__ != sweep.kept()["tensorflow"]:
         pytest.skip("another version of TensorFlow was asked")
-    for case in filter(is_in_sample, sweep.cases()):
+    for case in filter(is_in_sample, sweep.asked()):
         got, error = sweep.outcome(tensorflow, *case[:3])
         assert sweep.agrees(case.expected, got, error, False), f"{case}: kept {case.expected}, now {sweep.rounded(got)}"
