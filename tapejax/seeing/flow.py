@@ -45,6 +45,9 @@ class Assignment(NamedTuple):
         """Whether it may be only the shape of something that enters."""
         return bool(_SHAPE.search(self.line.text))
 
+    def holds(self, line: Line) -> bool:
+        return line.file == self.line.file and self.line.number <= line.number <= self.end
+
 
 class Span(NamedTuple):
     """The lines of a ``with`` block's body."""
