@@ -26,8 +26,8 @@ from ..values import nest
 from ..values.shown import GREEN, RED, bold, faint, number_text, page
 from ..values.structures import Leaf, Structure, _is_container, is_variable
 from .graph_evidence import Graph, given_at
-from .listing import Names
-from .reasons import At, Reason, at, name_of, reason
+from .listing import Names, name_of
+from .reasons import At, Reason, at, reason
 from .steps import Backward
 from .text_evidence import Reading, Texts
 

@@ -17,8 +17,8 @@ from ..tape import _accessed, _source_arrays
 from ..values import staging
 from ..values.structures import Leaf, is_variable
 from ..values.tensor import Variable
-from .listing import Names, ancestors, carrying_positions
-from .reasons import At, Reason, as_code, at, name_of, reason
+from .listing import Names, ancestors, carrying_positions, name_of
+from .reasons import At, Reason, as_code, at, reason
 
 # Where several paths break, so many are told.
 BREAKS = 4

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..core.recorder import Entry
 from ..core.where import Line, line_of
+from .listing import name_of
 
 # How wide text is printed.
 WIDTH = 96
@@ -39,10 +40,6 @@ class At(NamedTuple):
 def at(entry: Entry | None) -> At:
     """Where an entry ran."""
     return At() if entry is None else At(name_of(entry), line_of(entry.where))
-
-
-def name_of(entry: Entry) -> str:
-    return entry.op.name.strip("_")
 
 
 def reason(case: str, at: At = At(), **values: Any) -> Reason:  # noqa: B008
