@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
@@ -365,17 +366,13 @@ def _place(layers: Sequence[Sequence[Node]]) -> None:
 
 
 def _spread(wishes: Sequence[float], steps: Sequence[float], pulls: Sequence[float]) -> list[float]:
-    """The places nearest to `wishes`, in least squares weighted by `pulls`, that are `steps` apart (pool adjacent violators)."""
-    offsets = list(itertools.accumulate(steps, initial=0.0))[: len(wishes)]
-    pools: list[tuple[float, float, int]] = []  # the weighted sum of the wishes, the weight, how many
-    for wish, offset, pull in zip(wishes, offsets, pulls, strict=True):
-        total, weight, count = (wish - offset) * pull, pull, 1
-        while pools and pools[-1][0] / pools[-1][1] > total / weight:
-            more, heavier, n = pools.pop()
-            total, weight, count = total + more, weight + heavier, count + n
-        pools.append((total, weight, count))
-    flat = [total / weight for total, weight, count in pools for _ in range(count)]
-    return [x + offset for x, offset in zip(flat, offsets, strict=True)]
+    """The places nearest to `wishes`, in least squares weighted by `pulls`, that are `steps` apart."""
+    from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]  # JAX needs SciPy, too
+
+    if len(wishes) < 2:
+        return list(wishes)
+    offsets = np.cumsum([0.0, *steps])
+    return list(isotonic_regression(wishes - offsets, weights=pulls).x + offsets)
 
 
 # ---- the paint ------------------------------------------------------------------------------------------------------
@@ -391,7 +388,8 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Any:
     length, breadth = depths[-1][1] + margin, high - low + 2 * margin
     width, height = (length + margin, breadth + legend) if across else (breadth, length + margin + legend)
     narrow, width = width, max(width, 5.2)  # the legend needs room
-    figure = Figure(figsize=(width, height), dpi=100, layout="none")  # whatever the user's rcParams say
+    layout: Any = "none"  # whatever the user's rcParams say
+    figure = Figure(figsize=(width, height), dpi=100, layout=layout)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
@@ -444,21 +442,19 @@ def _paint_edge(
     points, codes = curve, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
     if tail.kind == "turn":  # straight through the layer that it passes
         points, codes = [spot(tail, -out), *curve], [Path.MOVETO, Path.LINETO, *codes[1:]]
-    line = (
-        {"color": BLUE, "linewidth": 1.5, "zorder": 2}
-        if edge.carries
-        else {"color": EDGE, "linewidth": 1.0, "zorder": 1}
-    )
+    colour, width, order = (BLUE, 1.5, 2) if edge.carries else (EDGE, 1.0, 1)
     style = "-|>,head_length=4,head_width=2" if head.kind != "turn" else "-"
-    axes.add_patch(FancyArrowPatch(path=Path(points, codes), arrowstyle=style, shrinkA=0, shrinkB=0, **line))
+    arrow = FancyArrowPatch(path=Path(points, codes), arrowstyle=style, shrinkA=0, shrinkB=0)
+    arrow.set(color=colour, linewidth=width, zorder=order)
+    axes.add_patch(arrow)
     if edge.label and (id(tail), edge.label) not in labelled:
         labelled.add((id(tail), edge.label))
         t = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
         weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3]
         x, y = (sum(w * p[i] for w, p in zip(weights, curve, strict=True)) for i in (0, 1))
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
-        colour = BLUE if edge.carries else GREY
-        axes.text(x, y, edge.label, fontsize=7.5, color=colour, bbox=box, zorder=4, **CENTRED)
+        ink = BLUE if edge.carries else GREY
+        axes.text(x, y, edge.label, fontsize=7.5, color=ink, bbox=box, zorder=4, **CENTRED)
 
 
 def _paint_node(axes: Any, node: Node, x: float, y: float) -> None:

@@ -72,7 +72,7 @@ class SourceReport(NamedTuple):
                 lines.append(f"  {bullet}" + str(reason).replace("\n", "\n  " + " " * len(bullet)))
             return "\n".join(lines)
         lines = [f"{self.name}: connected" + ("" if self.path else ": it is the target itself")]
-        width, wide = (max((len(step[i]) for step in self.path), default=0) for i in (0, 1))
+        width, wide = (max((len(str(step[i])) for step in self.path), default=0) for i in (0, 1))
         for step in self.folded():
             if isinstance(step, str):
                 lines.append(f"     {step}: .path has them")
@@ -252,7 +252,7 @@ class _Case:
         if not own:
             return []
         walk = Backward(self.tape, [leaf.value for leaf in self.ends], [source.value], None, self.spaces)
-        passed = []  # only running these tells
+        passed: list[Any] = []  # only running these tells
         try:
             passed += walk
         except (LookupError, TypeError) as error:

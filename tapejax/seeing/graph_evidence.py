@@ -172,7 +172,7 @@ class Graph:
         return self.cuts(target, [x])
 
     def _cut(self, entry: Entry, came: Any, made: Any) -> Reason:
-        called, line = at(entry)
+        called, line = name_of(entry), entry.line
         value, out = self.names.of(came), self.names.of(made)
         if value[:1].isdigit():  # a number without a name
             value = "its argument"
