@@ -38,15 +38,18 @@ DEPTH, OBJECTS = 4, 5000
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 
-def places() -> list[Any]:
-    """Where the user's running code is, in the form of `recorder.caller`: the innermost frame first."""
-    found = []
+def _user_frames() -> Iterator[Any]:
+    """The frames of the user's running code, the innermost first."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if not serves(frame.f_code.co_filename):
-            found.append((frame.f_code, frame.f_lasti))
+            yield frame
         frame = frame.f_back
-    return found
+
+
+def places() -> list[Any]:
+    """Where the user's running code is, in the form of `where.caller`: the innermost frame first."""
+    return [(frame.f_code, frame.f_lasti) for frame in _user_frames()]
 
 
 class Space(dict[str, Any]):
@@ -57,15 +60,12 @@ class Space(dict[str, Any]):
 
 def namespaces() -> list[dict[str, Any]]:
     """The variables in scope of the user's running code: of the innermost frame first, of ``__main__`` if there is none."""
-    frame: Any = sys._getframe(1)
     found: list[dict[str, Any]] = []
-    while frame is not None:
-        if not serves(frame.f_code.co_filename):
-            found.append(space := Space(frame.f_locals))
-            space.passing = _bound_by_loops(frame.f_code)
-            if len(found) == 1 and frame.f_globals is not frame.f_locals:
-                found.append(frame.f_globals)
-        frame = frame.f_back
+    for frame in _user_frames():
+        found.append(space := Space(frame.f_locals))
+        space.passing = _bound_by_loops(frame.f_code)
+        if len(found) == 1 and frame.f_globals is not frame.f_locals:
+            found.append(frame.f_globals)
     return found or [vars(sys.modules["__main__"])]
 
 

@@ -90,20 +90,17 @@ class TapeFunction:
 class _Scope:
     """Names that are taken, and how to get new ones."""
 
-    def __init__(self, taken: set[str] = frozenset()):  # type: ignore[assignment]
-        self._taken = set(taken) | _RESERVED
+    def __init__(self) -> None:
+        self._taken = set(_RESERVED)
 
     def new(self, wish: str) -> str:
         """`wish` as an identifier of its own."""
         base = re.sub(r"\W+", "_", wish).strip("_") or "x"
         base = f"x{base}" if base[0].isdigit() else base
-        name = base
-        for i in itertools.count(2):
-            if name not in self._taken:
-                self._taken.add(name)
-                return name
-            name = f"{base}_{i}"
-        raise AssertionError
+        names = itertools.chain([base], (f"{base}_{i}" for i in itertools.count(2)))
+        name = next(name for name in names if name not in self._taken)
+        self._taken.add(name)
+        return name
 
     def letters(self) -> Iterator[str]:
         """a, b, ... z, aa, ab, ..., but for names that mean something, and the l that looks like a 1."""
@@ -128,14 +125,11 @@ class _FunctionPrinter:
     def print(self) -> tuple[str, dict[str, Any]]:
         given = self._unpack()
         for step in self.program.steps:
-            args = [
-                self.env[slot] if i in step.wanted else self._constant(self.values[slot])
-                for i, slot in enumerate(step.ins)
-            ]
             inputs = [self.values[slot] for slot in step.ins]
-            outs = [
-                self._new(slot, f"t{len(self.lines)}") if j in step.present else "_" for j, slot in enumerate(step.outs)
-            ]
+            pairs = enumerate(zip(step.ins, inputs, strict=True))
+            args = [self.env[slot] if i in step.wanted else self._constant(x) for i, (slot, x) in pairs]
+            default = f"t{len(self.lines)}"
+            outs = [self._new(slot, default) if j in step.present else "_" for j, slot in enumerate(step.outs)]
             self.lines += self.code.operation(step.op, inputs, args, outs, step.wanted)
             for j in step.present:
                 slot, name = step.outs[j], outs[j]
@@ -145,12 +139,9 @@ class _FunctionPrinter:
                     self.lines.append(f"{moved} = {name} + ({given[slot]} - {held})")
                     name = moved
                 self.env[slot] = name
-        ends = [
-            self._constant(leaf.array) if slot is None else self.env.get(slot) or self._constant(leaf.array)
-            for slot, leaf in zip(self.program.targets, self.ends.leaves, strict=True)
-        ]
-        returned = _packed(self.target, iter(ends))
-        return self._assemble(returned), self.code.large
+        returned = zip(self.program.targets, self.ends.leaves, strict=True)
+        ends = iter([self.env.get(slot) or self._constant(leaf.array) for slot, leaf in returned])
+        return self._assemble(_packed(self.target, ends)), self.code.large
 
     def _assemble(self, returned: str) -> str:
         notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.code.large.items()]
@@ -182,9 +173,8 @@ class _FunctionPrinter:
             flat = isinstance(self.sources, (list, tuple)) and all(p == f"sources[{i}]" for i, p in enumerate(paths))
             if flat and len(used) == len(leaves):
                 line = f"{', '.join(names)}{',' if len(names) == 1 else ''} = sources"
-                self.lines += (
-                    [line] if len(line) <= WIDTH else ["(", *(f"    {name}," for name in names), ") = sources"]
-                )
+                broken = ["(", *(f"    {name}," for name in names), ") = sources"]
+                self.lines += [line] if len(line) <= WIDTH else broken
             else:
                 self.lines += [f"{names[i]} = {paths[i]}" for i in sorted(used)]
         given: dict[int, str] = {}
@@ -300,12 +290,10 @@ class Code:
         key = op, types, general
         if key not in self._operations:
             closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
-            static = static_arguments(op)
-            free = not getattr(closed, "consts", ())
-            self._operations[key] = (
-                closed,
-                spelling_of(op.name, closed, types, general, static=static) if free else None,
-            )
+            spelled = None
+            if not getattr(closed, "consts", ()):
+                spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
+            self._operations[key] = closed, spelled
         closed, spelled = self._operations[key]
         if spelled is not None:
             return [_assign(outs, re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled))]
@@ -320,11 +308,8 @@ class Code:
                 return [_assign(outs, self.equation(eqn, [self._atom(v, names) for v in eqn.invars]))]
         if not jaxpr.eqns:
             names = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
-            return [
-                f"{out} = jnp.copy({self._atom(v, names)})"
-                for out, v in zip(outs, jaxpr.outvars, strict=True)
-                if out != "_"
-            ]
+            copies = zip(outs, jaxpr.outvars, strict=True)
+            return [f"{out} = jnp.copy({self._atom(v, names)})" for out, v in copies if out != "_"]
         return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
 
     def helper(self, closed: Any, wish: str) -> str:
@@ -332,8 +317,7 @@ class Code:
         key = canonical.key(closed), wish
         if key not in self._helper_of:
             name = self.scope.new(wish)
-            parameters, body, results = self._body(closed)
-            self.helpers.append(_definition(name, parameters, [*body, f"return {_one_or_tuple(results)}"]))
+            self.helpers.append(self._function(closed, name))
             self._helper_of[key] = name
         return self._helper_of[key]
 
@@ -341,13 +325,14 @@ class Code:
         """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
         key = canonical.key(closed), *map(canonical.key, rule)
         if key not in self._helper_of:
-            self._helper_of[key] = name = self.scope.new(
-                wish
-            )  # before its rule is written, which may call the function
-            parameters, body, results = self._body(closed)
-            own = _definition(name, parameters, [*body, f"return {_one_or_tuple(results)}"])
-            self.helpers.append(write(name, own))
+            # before its rule is written, which may call the function
+            self._helper_of[key] = name = self.scope.new(wish)
+            self.helpers.append(write(name, self._function(closed, name)))
         return self._helper_of[key]
+
+    def _function(self, closed: Any, name: str) -> str:
+        parameters, body, results = self._body(closed)
+        return _definition(name, parameters, [*body, f"return {_one_or_tuple(results)}"])
 
     def _body(self, closed: Any) -> tuple[list[str], list[str], list[str]]:
         """The parameters, lines and results of a function that does what a jaxpr does."""
