@@ -189,6 +189,7 @@ _TABLE = {
     "select_n": ["jnp.where({0}, {2}, {1})"],
     "concat concatenate": ["jnp.concatenate([{all}], {dimension})"],
     "stack concat concatenate": ["jnp.stack([{all}], {dimension})"],
+    "top_k": ["jax.lax.top_k({0}, {last})"],
     "split": ["jnp.split({0}, {parts})"],
     "rev flip": ["jnp.flip({0}, {dimensions})"],
     "iota arange": ["jnp.arange({rows}, dtype={dtype})", "jax.lax.broadcasted_iota({dtype}, {shape}, {dimension})"],
@@ -364,11 +365,13 @@ def _facts(closed: Any, holes: Sequence[str], static: tuple) -> dict[str, list[s
     facts |= {"abcd"[i]: [f"({hole})" if hole.startswith("-") else hole] for i, hole in enumerate(holes[:4])}
     facts |= {"all": [", ".join(holes)], "rest": [", ".join(holes[1:])], "rest2": [", ".join(holes[2:])]}
     facts["arrays"] = [", ".join(hole for hole in holes if hole.startswith("{"))]
-    shape = tuple(getattr(jaxpr.outvars[0].aval, "shape", ())) if jaxpr.outvars else ()
-    if jaxpr.outvars and hasattr(jaxpr.outvars[0].aval, "dtype"):
-        facts |= {"shape": [str(shape)], "dtype": [dtype_text(jaxpr.outvars[0].aval.dtype)]}
-    if shape:
-        facts |= {"rows": [str(shape[0])], "last": [str(shape[-1])]}
+    for out in jaxpr.outvars[:1]:
+        shape, dtype = tuple(getattr(out.aval, "shape", ())), getattr(out.aval, "dtype", None)
+        facts["shape"] = [str(shape)]
+        if dtype is not None and not jnp.issubdtype(dtype, jax.dtypes.extended):
+            facts["dtype"] = [dtype_text(dtype)]
+        if shape:
+            facts |= {"rows": [str(shape[0])], "last": [str(shape[-1])]}
     axes = [eqn.params.get(key) for eqn in equations for key in ("axes", "axis", "dimension", "dimensions")]
     known = dict.fromkeys(tuple(map(int, x)) if isinstance(x, tuple) else x for x in axes if x is not None)
     facts["axis"] = [str(y) for x in known for y in ((x[0], x) if isinstance(x, tuple) and len(x) == 1 else (x,))]
