@@ -7,20 +7,21 @@ neighbours as the room allows. Matplotlib is imported here and nowhere else, whe
 from __future__ import annotations
 
 import io
-from collections import defaultdict
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
 from ..core.query import Query
 from ..core.recording import Recording
-from ..core.where import Line, line_of
+from ..core.where import Line
 from ..values.shown import number_text
-from .listing import Names, ancestors, options, shortened
+from .listing import Names, ancestors, cut, name_of, options, shortened
 
 # More operations than this are folded into groups,
 OPERATIONS = 60
@@ -38,6 +39,8 @@ PNG_DPI = 144
 NEAR = 3
 
 BLUE, PALE, GREY, SILVER, AMBER, GREEN = "#1d4ed8", "#dbeafe", "#6b7280", "#f3f4f6", "#fde68a", "#bbf7d0"
+OUTLINE, EDGE = "#9ca3af", "#b6bcc6"
+CENTRED = {"ha": "center", "va": "center"}
 
 
 @dataclass(eq=False)
@@ -63,13 +66,21 @@ class Node:
         return max(0.5, 0.24 + max(size * len(self.label), 0.068 * len(self.note)))
 
     @property
+    def from_outside(self) -> bool:
+        return self.kind in ("source", "constant")
+
+    @property
     def pull(self) -> float:
         """Its weight in the mean place of its neighbours, and how hard it is to move itself."""
-        return 1.0 if self.kind in ("source", "constant") else PULL if self.carries else PULL / 4
+        return 1.0 if self.from_outside else PULL if self.carries else PULL / 4
 
     @property
     def height(self) -> float:
         return 0.05 if self.kind == "turn" else 0.46 if self.note else 0.34
+
+    def size(self, across: bool) -> float:
+        """From left to right, or down the page."""
+        return self.width if across else self.height
 
 
 @dataclass(eq=False)
@@ -153,13 +164,12 @@ def graph(names: Names, query: Query) -> list[Node]:
     maker: dict[int, Node] = {}
     joined: set[tuple[int, int, int]] = set()
 
-    def leaf(x: Any) -> Node:
-        if id(x) not in maker:
-            kind = "source" if id(x) in source_ids else "constant"
-            maker[id(x)] = node = Node(
-                shortened(names.of(x), 26), kind=kind, carries=kind == "source", target=id(x) in target_ids
-            )
-            nodes.append(node)
+    def maker_of(x: Any) -> Node:
+        if id(x) not in maker:  # it came from outside
+            source, label = id(x) in source_ids, shortened(names.of(x), 26)
+            kind = "source" if source else "constant"
+            maker[id(x)] = Node(label, kind=kind, carries=source, target=id(x) in target_ids)
+            nodes.append(maker[id(x)])
         return maker[id(x)]
 
     for group in _groups(recording, shown):
@@ -169,7 +179,7 @@ def graph(names: Names, query: Query) -> list[Node]:
             for i, x in enumerate(entries[position].inputs):
                 if not isinstance(x, jax.Array) or id(x) in inside or _is_number(x, names):
                     continue
-                tail, carries = leaf(x), i in active.get(position, ())
+                tail, carries = maker_of(x), i in active.get(position, ())
                 if (id(tail), id(node), id(x)) not in joined:
                     joined.add((id(tail), id(node), id(x)))
                     edge = Edge(tail, node, _shape(x), carries)
@@ -181,8 +191,7 @@ def graph(names: Names, query: Query) -> list[Node]:
                 node.target = node.target or id(x) in target_ids
         nodes.append(node)
     for x in (*sources, *targets):  # also those that nothing leads from or to
-        if id(x) not in maker:
-            leaf(x)
+        maker_of(x)
     return nodes
 
 
@@ -192,14 +201,9 @@ def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
         return [[i] for i in shown]
     groups: list[list[int]] = []
     lines: list[Any] = []
-    for i in shown:
-        where = recording.entries[i].where
-        line = (where[0], line_of(where).number) if where else None  # type: ignore[union-attr]
-        if groups and line == lines[-1]:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-            lines.append(line)
+    for line, run in itertools.groupby(shown, lambda i: recording.entries[i].line):
+        groups.append(list(run))
+        lines.append(line)
     if len(groups) < 4:  # all on a few lines: by number
         groups, lines = [[i] for i in shown], [recording.entries[i].op for i in shown]
     start, period = _loop(lines)
@@ -219,24 +223,20 @@ def _loop(lines: Sequence[Any]) -> tuple[int, int]:
 
 
 def _operation(recording: Recording, names: Names, group: Sequence[int], carries: bool) -> Node:
-    entry = recording.entries[group[0]]
-    name = entry.op.name.strip("_")
+    entry, last = recording.entries[group[0]], recording.entries[group[-1]]
+    name, line = name_of(entry), entry.line
     if len(group) > 1:
-        line = line_of(entry.where)
-        lines = {found for i in group if (found := line_of(recording.entries[i].where)) is not None}
-        label, where = f"{name} … {recording.entries[group[-1]].op.name.strip('_')}", str(line)
+        lines = {found for i in group if (found := recording.entries[i].line) is not None}
+        label, where = f"{name} … {name_of(last)}", str(line)
         if len(lines) == 1 and line is not None and line.text:
-            label = line.text if len(line.text) <= 34 else f"{line.text[:33]}…"
+            label = cut(line.text, 34)
         elif len({x.file for x in lines}) == 1 and line is not None:
             where = f"{Line(line.file, min(x.number for x in lines), '', '')}–{max(x.number for x in lines)}"
         return Node(label, f"{len(group)} operations, {where}", carries=carries)
     numbers = [number_text(x) for x in entry.inputs if not isinstance(x, jax.Array) or _is_number(x, names)]
     said = [names.name(x) or names.stored(x) for x in entry.outputs]
-    return Node(
-        " ".join([name if len(name) <= 30 else f"{name[:29]}…", *[*numbers, *options(entry)][:2]]),
-        ", ".join(n for n in said if n)[:28],
-        carries=carries,
-    )
+    label = " ".join([cut(name, 30), *[*numbers, *options(entry)][:2]])
+    return Node(label, ", ".join(n for n in said if n)[:28], carries=carries)
 
 
 def _is_number(x: Any, names: Names) -> bool:
@@ -260,9 +260,7 @@ def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
     for node in reversed(nodes):  # constants are computed when they are needed, as far as the picture goes
         if not node.carries and node.kind == "operation" and node.outs:
             node.layer = min(edge.head.layer for edge in node.outs) - 1
-    nodes = [
-        near for node in nodes for near in (_by_their_uses(node) if node.kind in ("source", "constant") else [node])
-    ]
+    nodes = [near for node in nodes for near in (_by_their_uses(node) if node.from_outside else [node])]
     first = min((node.layer for node in nodes), default=0)
     layers: list[list[Node]] = [[] for _ in range(max((n.layer for n in nodes), default=0) - first + 1)]
     for node in nodes:
@@ -314,7 +312,8 @@ def _order(layers: list[list[Node]]) -> None:
         down = sweep % 2 == 0
         for layer in layers if down else reversed(layers):
             place = {id(n): i for row in layers for i, n in enumerate(row)}
-            layer.sort(key=lambda n: _mean(_neighbours(n, down), place, place[id(n)]))
+            near = {id(n): [place[id(m)] for m in _neighbours(n, down)] or [place[id(n)]] for n in layer}
+            layer.sort(key=lambda n, near=near: sum(near[id(n)]) / len(near[id(n)]))  # type: ignore[misc]
         if (found := _crossings(layers)) < fewest:
             best, fewest = [list(layer) for layer in layers], found
     layers[:] = best
@@ -324,17 +323,13 @@ def _neighbours(node: Node, up: bool) -> list[Node]:
     return [edge.tail for edge in node.ins] if up else [edge.head for edge in node.outs]
 
 
-def _mean(nodes: Sequence[Node], place: dict[int, Any], default: float) -> float:
-    return sum(place[id(n)] for n in nodes) / len(nodes) if nodes else default
-
-
 def _crossings(layers: Sequence[Sequence[Node]]) -> int:
     total = 0
     for layer, below in zip(layers, layers[1:], strict=False):
         place = {id(n): i for i, n in enumerate(below)}
-        ends = [sorted(place[id(e.head)] for e in node.outs) for node in layer]
         seen: list[int] = []
-        for row in ends:
+        for node in layer:
+            row = [place[id(edge.head)] for edge in node.outs]
             total += sum(1 for end in row for other in seen if other > end)
             seen += row
     return total
@@ -351,34 +346,24 @@ def _place(layers: Sequence[Sequence[Node]]) -> None:
     for layer in layers:
         for i, node in enumerate(layer):
             node.at = float(i)
+    gap = 0.3 if across else 0.35
     for sweep in range(60):
         for layer in layers if sweep % 2 == 0 else list(layers)[::-1]:
-            around = [[*_neighbours(n, True), *_neighbours(n, False)] for n in layer]
-            wishes = [
-                sum(m.at * m.pull for m in near) / sum(m.pull for m in near) if near else n.at
-                for n, near in zip(layer, around, strict=True)
-            ]
-            sizes = [n.height if across else n.width for n in layer]
-            gap = 0.3 if across else 0.35
-            steps = [(a + b) / 2 + gap for a, b in zip(sizes, sizes[1:], strict=False)]
+            around = [[*_neighbours(n, True), *_neighbours(n, False)] or [n] for n in layer]
+            wishes = [sum(m.at * m.pull for m in near) / sum(m.pull for m in near) for near in around]
+            steps = [(a.size(not across) + b.size(not across)) / 2 + gap for a, b in itertools.pairwise(layer)]
             for node, at in zip(layer, _spread(wishes, steps, [n.pull for n in layer]), strict=True):
                 node.at = at
 
 
 def _spread(wishes: Sequence[float], steps: Sequence[float], pulls: Sequence[float]) -> list[float]:
-    """The places nearest to `wishes`, in least squares weighted by `pulls`, that are `steps` apart (pool adjacent violators)."""
-    offsets = [0.0][: len(wishes)]
-    for step in steps:
-        offsets.append(offsets[-1] + step)
-    pools: list[tuple[float, float, int]] = []  # the weighted sum of the wishes, the weight, how many
-    for wish, offset, pull in zip(wishes, offsets, pulls, strict=True):
-        total, weight, count = (wish - offset) * pull, pull, 1
-        while pools and pools[-1][0] / pools[-1][1] > total / weight:
-            more, heavier, n = pools.pop()
-            total, weight, count = total + more, weight + heavier, count + n
-        pools.append((total, weight, count))
-    flat = [total / weight for total, weight, count in pools for _ in range(count)]
-    return [x + offset for x, offset in zip(flat, offsets, strict=True)]
+    """The places nearest to `wishes`, in least squares weighted by `pulls`, that are `steps` apart."""
+    from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]  # JAX needs SciPy, too
+
+    if len(wishes) < 2:
+        return list(wishes)
+    offsets = np.cumsum([0.0, *steps])
+    return list(isotonic_regression(wishes - offsets, weights=pulls).x + offsets)
 
 
 # ---- the paint ------------------------------------------------------------------------------------------------------
@@ -406,15 +391,15 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Any:
         x, y = (depth, side) if across else (side, depth)
         return x + (width - narrow) / 2, y
 
-    size = [max((n.width if across else n.height for n in layer), default=0.5) for layer in layers]
-    labelled: dict[int, set[str]] = defaultdict(set)
-    for node in (n for layer in layers for n in layer):
-        for edge in node.outs:
-            _paint_edge(axes, edge, spot, across, size, _gap(layers, across), labelled)
-    for node in (n for layer in layers for n in layer):
+    nodes = [node for layer in layers for node in layer]
+    sizes = [max((node.size(across) for node in layer), default=0.5) for layer in layers]
+    labelled: set[tuple[int, str]] = set()
+    for edge in (edge for node in nodes for edge in node.outs):
+        _paint_edge(axes, edge, spot, across, sizes, _gap(layers, across), labelled)
+    for node in nodes:
         if node.kind != "turn":
             _paint_node(axes, node, *spot(node))
-    _paint_legend(axes, height, [n for layer in layers for n in layer])
+    _paint_legend(axes, height, nodes)
     return figure
 
 
@@ -422,10 +407,10 @@ def _depths(layers: Sequence[Sequence[Node]], across: bool) -> tuple[list[tuple[
     """The middle and the end of each layer along the flow, and how far the nodes reach across it."""
     found, at = [], 0.0
     for layer in layers:
-        size = max((n.width if across else n.height for n in layer), default=0.5)
+        size = max((n.size(across) for n in layer), default=0.5)
         found.append((at + size / 2, at + size))
         at += size + _gap(layers, across)
-    sides = [(n.at, (n.height if across else n.width) / 2) for layer in layers for n in layer] or [(0.0, 0.0)]
+    sides = [(n.at, n.size(not across) / 2) for layer in layers for n in layer] or [(0.0, 0.0)]
     return found, min(at - half for at, half in sides), max(at + half for at, half in sides)
 
 
@@ -434,84 +419,50 @@ def _gap(layers: Sequence[Any], across: bool) -> float:
 
 
 def _paint_edge(
-    axes: Any, edge: Edge, spot: Any, across: bool, size: Sequence[float], gap: float, labelled: Any
+    axes: Any, edge: Edge, spot: Any, across: bool, size: Sequence[float], gap: float, labelled: set
 ) -> None:
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
     tail, head = edge.tail, edge.head
-    out = (size[tail.layer] if tail.kind == "turn" else tail.width if across else tail.height) / 2
-    into = (size[head.layer] if head.kind == "turn" else head.width if across else head.height) / 2
+    out, into = ((size[n.layer] if n.kind == "turn" else n.size(across)) / 2 for n in (tail, head))
     start, end = spot(tail, out), spot(head, -into)
-    middle = size[tail.layer] / 2 + gap / 2
-    if across:
-        turn = spot(tail, middle)[0]
-        control = [(turn, start[1]), (turn, end[1])]
-    else:
-        turn = spot(tail, middle)[1]
-        control = [(start[0], turn), (end[0], turn)]
-    points, codes = [start, *control, end], [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
+    turn = spot(tail, size[tail.layer] / 2 + gap / 2)
+    bends = [(turn[0], start[1]), (turn[0], end[1])] if across else [(start[0], turn[1]), (end[0], turn[1])]
+    curve = [start, *bends, end]
+    points, codes = curve, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
     if tail.kind == "turn":  # straight through the layer that it passes
-        points, codes = [spot(tail, -out), *points], [Path.MOVETO, Path.LINETO, *codes[1:]]
-    colour = BLUE if edge.carries else "#b6bcc6"
+        points, codes = [spot(tail, -out), *curve], [Path.MOVETO, Path.LINETO, *codes[1:]]
+    colour, width, order = (BLUE, 1.5, 2) if edge.carries else (EDGE, 1.0, 1)
     style = "-|>,head_length=4,head_width=2" if head.kind != "turn" else "-"
-    axes.add_patch(
-        FancyArrowPatch(
-            path=Path(points, codes),
-            arrowstyle=style,
-            color=colour,
-            linewidth=1.5 if edge.carries else 1.0,
-            shrinkA=0,
-            shrinkB=0,
-            zorder=2 if edge.carries else 1,
-        )
-    )
-    if edge.label and edge.label not in labelled[id(tail)]:
-        labelled[id(tail)].add(edge.label)
+    arrow = FancyArrowPatch(path=Path(points, codes), arrowstyle=style, shrinkA=0, shrinkB=0)
+    arrow.set(color=colour, linewidth=width, zorder=order)
+    axes.add_patch(arrow)
+    if edge.label and (id(tail), edge.label) not in labelled:
+        labelled.add((id(tail), edge.label))
         t = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
         weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3]
-        x, y = (sum(w * p[i] for w, p in zip(weights, [start, *control, end], strict=True)) for i in (0, 1))
+        x, y = (sum(w * p[i] for w, p in zip(weights, curve, strict=True)) for i in (0, 1))
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
-        axes.text(
-            x,
-            y,
-            edge.label,
-            fontsize=7.5,
-            color=colour if edge.carries else GREY,
-            ha="center",
-            va="center",
-            bbox=box,
-            zorder=4,
-        )
-
-
-_FILLS = {"source": AMBER, "constant": "white"}
+        ink = BLUE if edge.carries else GREY
+        axes.text(x, y, edge.label, fontsize=7.5, color=ink, bbox=box, zorder=4, **CENTRED)
 
 
 def _paint_node(axes: Any, node: Node, x: float, y: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    fill = _FILLS.get(node.kind) or (PALE if node.carries else SILVER)
-    fill = GREEN if node.target else fill
-    edge = BLUE if node.carries else "#9ca3af"
-    rounding = node.height / 2 if node.kind != "operation" else 0.06
-    box = FancyBboxPatch(
-        (x - node.width / 2, y - node.height / 2),
-        node.width,
-        node.height,
-        boxstyle=f"round,pad=0,rounding_size={rounding}",
-        facecolor=fill,
-        edgecolor=edge,
-        zorder=5,
-        linewidth=2.2 if node.target else 1.2,
-        linestyle="--" if node.kind == "constant" else "-",
-    )
+    constant, operation = node.kind == "constant", node.kind == "operation"
+    plain = (PALE if node.carries else SILVER) if operation else "white" if constant else AMBER
+    corner = (x - node.width / 2, y - node.height / 2)
+    shape = f"round,pad=0,rounding_size={0.06 if operation else node.height / 2}"
+    box = FancyBboxPatch(corner, node.width, node.height, boxstyle=shape, zorder=5)
+    box.set(facecolor=GREEN if node.target else plain, edgecolor=BLUE if node.carries else OUTLINE)
+    box.set(linewidth=2.2 if node.target else 1.2, linestyle="--" if constant else "-")
     axes.add_patch(box)
-    shift = 0.085 if node.note else 0
-    weight = "bold" if node.kind != "constant" else "normal"
-    axes.text(x, y - shift, node.label, fontsize=9, ha="center", va="center", zorder=6, weight=weight, color="#111827")
+    weight, shift = "normal" if constant else "bold", 0.085 if node.note else 0
+    axes.text(x, y - shift, node.label, fontsize=9, zorder=6, weight=weight, color="#111827", **CENTRED)
     if node.note:
-        axes.text(x, y + 0.11, node.note, fontsize=7.5, ha="center", va="center", zorder=6, color=GREY)
+        axes.text(x, y + 0.11, node.note, fontsize=7.5, zorder=6, color=GREY, **CENTRED)
 
 
 def _paint_legend(axes: Any, height: float, nodes: Sequence[Node]) -> None:
@@ -522,8 +473,8 @@ def _paint_legend(axes: Any, height: float, nodes: Sequence[Node]) -> None:
     items = [
         ("source", AMBER, BLUE, any(node.kind == "source" for node in nodes)),
         ("carries gradient", PALE, BLUE, any(node.carries for node in plain)),
-        ("does not", SILVER, "#9ca3af", any(not node.carries for node in plain)),
-        ("constant", "white", "#9ca3af", any(node.kind == "constant" for node in nodes)),
+        ("does not", SILVER, OUTLINE, any(not node.carries for node in plain)),
+        ("constant", "white", OUTLINE, any(node.kind == "constant" for node in nodes)),
         ("target", GREEN, BLUE, any(node.target for node in nodes)),
     ]
     for text, fill, edge, shown in items:

@@ -21,6 +21,9 @@ _SHAPE = re.compile(r"_like\(|\bshape\b|\.ndim\b|\blen\(|\brank\(|\bsize\b|\.dty
 _PYTHON = re.compile(r"\bnp\.|\bnumpy\b|\bmath\.|\bfloat\(|\bint\(|\.numpy\(|\.item\(|\.tolist\(|\bscipy\.")
 
 
+_BINDING = (ast.Name, ast.Tuple, ast.List)  # what an assignment binds anew; of anything else it changes what that holds
+
+
 class Assignment(NamedTuple):
     """A statement that binds (or changes) `names`, computed from `uses`."""
 
@@ -44,6 +47,9 @@ class Assignment(NamedTuple):
     def shape(self) -> bool:
         """Whether it may be only the shape of something that enters."""
         return bool(_SHAPE.search(self.line.text))
+
+    def holds(self, line: Line) -> bool:
+        return line.file == self.line.file and self.line.number <= line.number <= self.end
 
 
 class Span(NamedTuple):
@@ -86,10 +92,12 @@ class Text:
     def span_at(self, number: int) -> Span | None:
         """The body of the ``with`` statement whose head is at that line."""
         for node in ast.walk(self._scope):
-            if isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno <= number < node.body[0].lineno:
-                return Span(node.body[0].lineno, node.body[-1].end_lineno or number)
-            if isinstance(node, (ast.With, ast.AsyncWith)) and node.lineno == number == node.body[0].lineno:
-                return Span(number, number)
+            if isinstance(node, (ast.With, ast.AsyncWith)):
+                first = node.body[0].lineno
+                if node.lineno <= number < first:
+                    return Span(first, node.body[-1].end_lineno or number)
+                if node.lineno == number == first:
+                    return Span(number, number)
         return None
 
     def of(self, name: str, line: int | None = None) -> list[Assignment]:
@@ -101,13 +109,9 @@ class Text:
 
     def threads(self, span: Span | None) -> Assignment | None:
         """A statement in `span` that has something run by another thread."""
-        number = next((i for i in self._numbers(span) if _THREADS.search(self._lines[i - 1])), None)
-        if number is None:
-            return None
-        return Assignment(frozenset(), frozenset(), self._line(number), False, number)
-
-    def _numbers(self, span: Span | None) -> Sequence[int]:
-        return range(span.first, span.last + 1) if span is not None and self.readable else ()
+        numbers = range(span.first, span.last + 1) if span is not None and self.readable else ()
+        found = (number for number in numbers if _THREADS.search(self._lines[number - 1]))
+        return next((Assignment(frozenset(), frozenset(), self._line(n), False, n) for n in found), None)
 
     def _line(self, number: int) -> Line:
         text = self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
@@ -119,21 +123,12 @@ class Text:
 
     def _assignments(self, node: ast.AST, function: str | None) -> Iterator[Assignment]:
         for targets, value in _bindings(node):
-            names = frozenset().union(*map(_dotted, targets)) if targets else frozenset()
-            if names:
-                changes = isinstance(node, (ast.Call, ast.AugAssign)) or not isinstance(
-                    targets[0], (ast.Name, ast.Tuple, ast.List)
-                )
-                first = node.lineno  # type: ignore[attr-defined]
-                yield Assignment(
-                    names,
-                    _used(value),
-                    self._line(first),
-                    changes,
-                    getattr(node, "end_lineno", None) or first,
-                    function,
-                    isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)),
-                )
+            if names := frozenset().union(*map(_dotted, targets)):
+                changes = isinstance(node, (ast.Call, ast.AugAssign)) or not isinstance(targets[0], _BINDING)
+                first: int = node.lineno  # type: ignore[attr-defined]
+                end = getattr(node, "end_lineno", None) or first
+                defines = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                yield Assignment(names, _used(value), self._line(first), changes, end, function, defines)
 
 
 def _scope(tree: ast.Module, code: Any) -> ast.AST | None:
@@ -159,17 +154,15 @@ def _bindings(node: ast.AST) -> Iterator[tuple[list[ast.AST], list[ast.AST]]]:
     """(what is bound, what it is computed from) for each binding that a node makes."""
     match node:
         case ast.Assign(targets=targets, value=value):
-            yield (
-                list(targets),
-                [value, *(t for t in targets if not isinstance(t, (ast.Name, ast.Tuple, ast.List)))],
-            )
+            yield list(targets), [value, *(t for t in targets if not isinstance(t, _BINDING))]
         case ast.AugAssign(target=target, value=value):
             yield [target], [value, target]
-        case ast.AnnAssign(target=target, value=value) if value is not None:
-            yield [target], [value]
-        case ast.NamedExpr(target=target, value=value):
-            yield [target], [value]
-        case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
+        case (
+            ast.AnnAssign(target=target, value=ast.expr() as value)
+            | ast.NamedExpr(target=target, value=value)
+            | ast.For(target=target, iter=value)
+            | ast.AsyncFor(target=target, iter=value)
+        ):
             yield [target], [value]
         case ast.With(items=items) | ast.AsyncWith(items=items):
             for item in items:

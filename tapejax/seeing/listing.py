@@ -38,15 +38,18 @@ DEPTH, OBJECTS = 4, 5000
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 
-def places() -> list[Any]:
-    """Where the user's running code is, in the form of `recorder.caller`: the innermost frame first."""
-    found = []
+def _user_frames() -> Iterator[Any]:
+    """The frames of the user's running code, the innermost first."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         if not serves(frame.f_code.co_filename):
-            found.append((frame.f_code, frame.f_lasti))
+            yield frame
         frame = frame.f_back
-    return found
+
+
+def places() -> list[Any]:
+    """Where the user's running code is, in the form of `where.caller`: the innermost frame first."""
+    return [(frame.f_code, frame.f_lasti) for frame in _user_frames()]
 
 
 class Space(dict[str, Any]):
@@ -57,15 +60,12 @@ class Space(dict[str, Any]):
 
 def namespaces() -> list[dict[str, Any]]:
     """The variables in scope of the user's running code: of the innermost frame first, of ``__main__`` if there is none."""
-    frame: Any = sys._getframe(1)
     found: list[dict[str, Any]] = []
-    while frame is not None:
-        if not serves(frame.f_code.co_filename):
-            found.append(space := Space(frame.f_locals))
-            space.passing = _bound_by_loops(frame.f_code)
-            if len(found) == 1 and frame.f_globals is not frame.f_locals:
-                found.append(frame.f_globals)
-        frame = frame.f_back
+    for frame in _user_frames():
+        found.append(space := Space(frame.f_locals))
+        space.passing = _bound_by_loops(frame.f_code)
+        if len(found) == 1 and frame.f_globals is not frame.f_locals:
+            found.append(frame.f_globals)
     return found or [vars(sys.modules["__main__"])]
 
 
@@ -87,19 +87,15 @@ class Names:
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
         with recorder.outside():
-            for space in spaces:
-                passing = getattr(space, "passing", ())
-                for name, value in list(space.items()):
-                    if (
-                        not name.startswith("_")
-                        and leaf_of_quietly(value) is not None
-                        and not (name in passing and is_variable(value))
-                    ):
-                        self._add(name, value, 0)
-            for space in spaces:
-                for name, value in sorted(space.items(), key=lambda item: item[0] in getattr(space, "passing", ())):
-                    if not name.startswith("_"):
-                        self._add(name, value, 0)
+            named = [
+                (name in getattr(space, "passing", ()), name, value)
+                for space in spaces
+                for name, value in sorted(space.items(), key=lambda item: item[0] in getattr(space, "passing", ()))
+                if not name.startswith("_")
+            ]
+            plain = [item for item in named if leaf_of_quietly(item[2]) and not (item[0] and is_variable(item[2]))]
+            for _, name, value in (*plain, *named):
+                self._add(name, value, 0)
             for variable, arrays in recording.variables.values():
                 leaf = leaf_of_quietly(variable)
                 held = () if leaf is None else (leaf.array,)
@@ -169,10 +165,8 @@ class Names:
 
     def typed(self, x: Any) -> str:
         """Its name with its dtype and shape: ``w: float32[3,4]``."""
-        name = shortened(self.of(x))
-        return (
-            f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
-        )  # a number is written as it is
+        name = shortened(self.of(x))  # a number is written as it is
+        return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
 
 
 def _stored(entries: Sequence[Entry]) -> dict[int, str]:
@@ -195,17 +189,14 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
     last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
     found = {}
     for start, stop in runs:
-        name = _stored_after(*entries[stop - 1].where)
+        code, instruction = entries[stop - 1].where
+        name = _stores(code).get(instruction)
         if name is None or len(entries[stop - 1].outputs) != 1:
             continue
         used = {i for i in range(start, stop) for x in entries[i].outputs if last_use.get(id(x), -1) >= stop}
         if used <= {stop - 1}:
             found[stop - 1] = name
     return found
-
-
-def _stored_after(code: Any, instruction: int) -> str | None:
-    return _stores(code).get(instruction)
 
 
 @functools.lru_cache(256)
@@ -259,35 +250,26 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".{field}", getattr(value, field)) for field in value._fields)
     elif isinstance(value, (list, tuple)):
         yield from ((f"[{i}]", inner) for i, inner in enumerate(value[:200]))
-    elif not callable(value) or not hasattr(
-        value, "__name__"
-    ):  # an object that may be a model, not a function or module
+    elif not callable(value) or not hasattr(value, "__name__"):  # it may be a model: no function or module
         if type(value).__module__.split(".")[0] in _NOT_MODELS:
             return
         if any(base.__module__.startswith("keras.") for base in type(value).__mro__):  # its variables have names
             yield from ((f"={getattr(v, 'path', i)}", v) for i, v in enumerate(getattr(value, "variables", None) or ()))
             return
-        yield from (
-            (f".{name}", inner) for name, inner in list(getattr(value, "__dict__", {}).items()) if name[:1] != "_"
-        )
+        held = list(getattr(value, "__dict__", {}).items())
+        yield from ((f".{name}", inner) for name, inner in held if name[:1] != "_")
 
 
-_NOT_MODELS = {
-    "builtins",
-    "jax",
-    "jaxlib",
-    "numpy",
-    "tapejax",
-    "IPython",
-    "ipykernel",
-    "matplotlib",
-    "_pytest",
-    "argparse",
-}
+_NOT_MODELS = set("builtins jax jaxlib numpy tapejax IPython ipykernel matplotlib _pytest argparse".split())
 
 
 # The arguments that say what an operation does, where its inputs and its result do not.
 _TELLING = ("axis", "axes", "perm", "permutation", "dimension", "keepdims", "equation", "y", "exponent")
+
+
+def name_of(entry: Entry) -> str:
+    """What an operation is called when it is shown."""
+    return entry.op.name.strip("_")
 
 
 def options(entry: Entry) -> list[str]:
@@ -363,7 +345,7 @@ class Table:
             position,
             position in self._carrying,
             ", ".join(outputs),
-            entry.op.name.strip("_"),
+            name_of(entry),
             ", ".join([*inputs, *options(entry)]),
             line_of(entry.where),
         )
@@ -391,23 +373,20 @@ def heading(tape: Any, recording: Recording | None, names: Names | None = None) 
     """A summary of a tape in one line."""
     kind = "persistent GradientTape" if tape._persistent else "GradientTape"
     if recording is None:
-        line = line_of(tape._used)
-        used = (
-            "nothing recorded yet" if tape._used is None else f"used up by the gradient taken at {line or 'some line'}"
-        )
-        return f"{kind}, {used}"
+        used = f"used up by the gradient taken at {line_of(tape._used) or 'some line'}"
+        return f"{kind}, {'nothing recorded yet' if tape._used is None else used}"
     count = len(recording.entries)
     text = f"{kind}{', recording' if tape._active is not None else ''}: {count} operation{'' if count == 1 else 's'}"
     if names is not None:
         watched = list(dict.fromkeys(names.of(source.array) for source in watching(recording, names)))
         if watched:
-            text += f"; watching {', '.join(watched[:8])}" + (
-                f" and {len(watched) - 8} more" if len(watched) > 8 else ""
-            )
+            more = f" and {len(watched) - 8} more" if len(watched) > 8 else ""
+            text += f"; watching {', '.join(watched[:8])}{more}"
     return text
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
+    """A text by its beginning."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -435,16 +414,8 @@ def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
             continue
         row = table[position]
         line = f"{row.line}  {row.line.text}" if row.line else ""
-        cells.append(
-            (
-                str(row.number),
-                "∂" if row.carries else "",
-                _cut(row.value, 44),
-                row.operation,
-                _cut(row.inputs, 60),
-                _cut(line, 64),
-            )
-        )
+        texts = (cut(row.value, 44), row.operation, cut(row.inputs, 60), cut(line, 64))
+        cells.append((str(row.number), "∂" if row.carries else "", *texts))
     widths = [max(len(cell[i]) for cell in cells) for i in range(5)]
     lines = [heading(tape, recording, names)]
     terminal = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # a row is a row there
@@ -453,7 +424,7 @@ def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
         columns = [number.rjust(widths[0]), mark.ljust(widths[1])]
         columns += [text.ljust(width) for text, width in zip(rest[:3], widths[2:], strict=True)]
         line = "  ".join((" ".join(columns[:2]), *columns[2:], rest[3])).rstrip()
-        lines.append(_cut(line, terminal) if terminal else line)
+        lines.append(cut(line, terminal) if terminal else line)
     if any(cell[1] for cell in cells):
         lines.append("∂: carries gradient to what the tape watches")
     return "\n".join(lines)
@@ -492,7 +463,7 @@ def _html_rows(table: Table, positions: Sequence[int], head: bool = False) -> st
         mark = bold("∂" if row.carries else "", ORANGE)
         values = map(_typed_html, (row.value, row.inputs))
         cells = (faint(row.number), mark, next(values), bold(row.operation), next(values), faint(where))
-        rows.append((*cells, html.escape(_cut(text, 80))))
+        rows.append((*cells, html.escape(cut(text, 80))))
     return table_html(rows, ("#", "", "value", "operation", "inputs", "line", "") if head else ())
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import html
 import itertools
 import keyword
 import re
@@ -20,12 +21,11 @@ import numpy as np
 
 from ..core import canonical, jaxprs, recorder
 from ..core._jax import ClosedJaxpr, Literal, Tracer, jaxpr_as_fun
-from ..core.program import Program
 from ..core.recording import type_of
 from ..ops import table
 from ..values import nest
 from ..values.shown import page
-from ..values.structures import Structure, is_variable, leaf_of
+from ..values.structures import is_variable, leaf_of
 from .spelling import (
     SCOPE,
     WIDTH,
@@ -38,6 +38,7 @@ from .spelling import (
     nearly,
     number,
     spelling_of,
+    spelling_of_equation,
     static_arguments,
 )
 
@@ -54,21 +55,10 @@ class TapeFunction:
     the user's own; ``constants`` holds them: ``exec(f.code, {**globals(), **f.constants})`` always runs.
     """
 
-    def __init__(
-        self,
-        function: Callable,
-        program: Program,
-        values: Sequence[Any],
-        arrays: Sequence[Any],
-        owner: Sequence[int],
-        starts: tuple[Any, Structure],
-        ends: tuple[Any, Structure],
-        names: dict[int, str],
-    ):
-        self._function = function
+    def __init__(self, function: Callable, *parts: Any):
+        """`parts` are what `_FunctionPrinter` takes."""
+        self._function, self._parts = function, parts
         self._printed: tuple[str, dict[str, Any]] | None = None
-        self._parts = (program, values, arrays, owner, starts, ends)
-        self._names = names
         self.__name__ = self.__qualname__ = "f"
 
     def __call__(self, sources: Any) -> Any:
@@ -77,7 +67,7 @@ class TapeFunction:
     def _print(self) -> tuple[str, dict[str, Any]]:
         if self._printed is None:
             with recorder.outside():
-                self._printed = _FunctionPrinter(*self._parts, self._names).print()
+                self._printed = _FunctionPrinter(*self._parts).print()
         return self._printed
 
     @property
@@ -94,28 +84,23 @@ class TapeFunction:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        import html
-
         return page(f"<pre>{html.escape(self.code)}</pre>")
 
 
 class _Scope:
     """Names that are taken, and how to get new ones."""
 
-    def __init__(self, taken: set[str] = frozenset()):  # type: ignore[assignment]
-        self._taken = set(taken) | _RESERVED
+    def __init__(self) -> None:
+        self._taken = set(_RESERVED)
 
     def new(self, wish: str) -> str:
         """`wish` as an identifier of its own."""
         base = re.sub(r"\W+", "_", wish).strip("_") or "x"
         base = f"x{base}" if base[0].isdigit() else base
-        name = base
-        for i in itertools.count(2):
-            if name not in self._taken:
-                self._taken.add(name)
-                return name
-            name = f"{base}_{i}"
-        raise AssertionError
+        names = itertools.chain([base], (f"{base}_{i}" for i in itertools.count(2)))
+        name = next(name for name in names if name not in self._taken)
+        self._taken.add(name)
+        return name
 
     def letters(self) -> Iterator[str]:
         """a, b, ... z, aa, ab, ..., but for names that mean something, and the l that looks like a 1."""
@@ -140,15 +125,11 @@ class _FunctionPrinter:
     def print(self) -> tuple[str, dict[str, Any]]:
         given = self._unpack()
         for step in self.program.steps:
-            args = [
-                self.env[slot] if i in step.active_ins else self._constant(self.values[slot])
-                for i, slot in enumerate(step.ins)
-            ]
             inputs = [self.values[slot] for slot in step.ins]
-            outs = [
-                self._new(slot, f"t{len(self.lines)}") if j in step.active_outs else "_"
-                for j, slot in enumerate(step.outs)
-            ]
+            pairs = enumerate(zip(step.ins, inputs, strict=True))
+            args = [self.env[slot] if i in step.active_ins else self._constant(x) for i, (slot, x) in pairs]
+            default = f"t{len(self.lines)}"
+            outs = [self._new(slot, default) if j in step.active_outs else "_" for j, slot in enumerate(step.outs)]
             self.lines += self.code.operation(step.op, inputs, args, outs, step.active_ins)
             for j in step.active_outs:
                 slot, name = step.outs[j], outs[j]
@@ -158,12 +139,9 @@ class _FunctionPrinter:
                     self.lines.append(f"{moved} = {name} + ({given[slot]} - {held})")
                     name = moved
                 self.env[slot] = name
-        ends = [
-            self._constant(leaf.array) if slot is None else self.env.get(slot) or self._constant(leaf.array)
-            for slot, leaf in zip(self.program.targets, self.ends.leaves, strict=True)
-        ]
-        returned = _packed(self.target, iter(ends), self.ends)
-        return self._assemble(returned), self.code.large
+        returned = zip(self.program.targets, self.ends.leaves, strict=True)
+        ends = iter([self.env.get(slot) or self._constant(leaf.array) for slot, leaf in returned])
+        return self._assemble(_packed(self.target, ends)), self.code.large
 
     def _assemble(self, returned: str) -> str:
         notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.code.large.items()]
@@ -183,7 +161,7 @@ class _FunctionPrinter:
         """Names the sources; returns those of the connected ones by slot."""
         leaves = self.starts.leaves
         single = leaf_of(self.sources) is not None
-        paths = ["sources"] if single else list(_paths(self.sources, self.starts, "sources"))
+        paths = ["sources"] if single else list(_paths(self.sources, "sources"))
         names: list[str] = []
         for leaf, path in zip(leaves, paths, strict=True):
             keyed = re.findall(r"\['(\w+)'\]$", path)
@@ -195,9 +173,8 @@ class _FunctionPrinter:
             flat = isinstance(self.sources, (list, tuple)) and all(p == f"sources[{i}]" for i, p in enumerate(paths))
             if flat and len(used) == len(leaves):
                 line = f"{', '.join(names)}{',' if len(names) == 1 else ''} = sources"
-                self.lines += (
-                    [line] if len(line) <= WIDTH else ["(", *(f"    {name}," for name in names), ") = sources"]
-                )
+                broken = ["(", *(f"    {name}," for name in names), ") = sources"]
+                self.lines += [line] if len(line) <= WIDTH else broken
             else:
                 self.lines += [f"{names[i]} = {paths[i]}" for i in sorted(used)]
         given: dict[int, str] = {}
@@ -217,7 +194,7 @@ class _FunctionPrinter:
         return given
 
 
-def _paths(structure: Any, taken: Structure, path: str) -> Iterator[str]:
+def _paths(structure: Any, path: str) -> Iterator[str]:
     """Python expressions for the leaves of what the user passes, in the order in which `Structure` takes it apart."""
     if leaf_of(structure) is not None:
         yield path
@@ -225,21 +202,21 @@ def _paths(structure: Any, taken: Structure, path: str) -> Iterator[str]:
         keys = sorted(structure) if isinstance(structure, Mapping) else range(len(list(structure)))
         children = [structure[k] for k in keys] if isinstance(structure, Mapping) else list(structure)
         for key, child in zip(keys, children, strict=True):
-            yield from _paths(child, taken, f"{path}[{key!r}]")
+            yield from _paths(child, f"{path}[{key!r}]")
     else:
         for i, part in enumerate(jax.tree.leaves(structure, is_leaf=is_variable)):
             if leaf_of(part) is not None:
                 yield f"jax.tree.leaves({path})[{i}]"
 
 
-def _packed(structure: Any, ends: Iterator[str], taken: Structure) -> str:
+def _packed(structure: Any, ends: Iterator[str]) -> str:
     if leaf_of(structure) is not None:
         return next(ends)
     if isinstance(structure, Mapping):
-        found = {key: _packed(structure[key], ends, taken) for key in sorted(structure)}
+        found = {key: _packed(structure[key], ends) for key in sorted(structure)}
         return "{" + ", ".join(f"{key!r}: {found[key]}" for key in structure) + "}"
     if nest.is_nested(structure):
-        parts = [_packed(child, ends, taken) for child in structure]
+        parts = [_packed(child, ends) for child in structure]
         if isinstance(structure, tuple):
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         return f"[{', '.join(parts)}]"
@@ -275,9 +252,8 @@ class Code:
         self.constants: list[str] = []
         self.large: dict[str, Any] = {}
         self._helper_of: dict[Any, str] = {}
-        self._operations: dict[
-            Any, tuple[Any, str | None]
-        ] = {}  # a loop that was unrolled does the same again and again
+        # a loop that was unrolled does the same again and again
+        self._operations: dict[Any, tuple[Any, str | None]] = {}
         self._known: dict[Any, tuple[Any, str]] = {}
         self._prelude: set[str] = set()
 
@@ -290,23 +266,17 @@ class Code:
         plain = not isinstance(x, Tracer) and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
         if x.ndim == 0 and plain and (text := array_text(x)) is not None:
             return text
-        if id(x) in self._known:
-            return self._known[id(x)][1]
-        name = self.scope.new(wish or "c")
-        self._known[id(x)] = (x, name)
-        text = None if isinstance(x, Tracer) else array_text(x)
-        if text is None:
-            self.large[name] = x
-        else:
-            self.constants.append(f"{name} = {text}")
-        return name
+        return self._named(x, wish or "c", None if isinstance(x, Tracer) else array_text(x))
 
-    def _object(self, x: Any, wish: str) -> str:
-        """A name for something that cannot be written down at all."""
+    def _named(self, x: Any, wish: str, text: str | None = None) -> str:
+        """A name for `x`, defined above by `text`; without one it is a parameter of the code."""
         if id(x) not in self._known:
             name = self.scope.new(wish)
             self._known[id(x)] = (x, name)
-            self.large[name] = x
+            if text is None:
+                self.large[name] = x
+            else:
+                self.constants.append(f"{name} = {text}")
         return self._known[id(x)][1]
 
     # -- operations --
@@ -320,11 +290,9 @@ class Code:
         key = op, types, general
         if key not in self._operations:
             closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
-            spelled = (
-                None
-                if getattr(closed, "consts", ())
-                else spelling_of(op.name, closed, types, general, static=static_arguments(op))
-            )
+            spelled = None
+            if not getattr(closed, "consts", ()):
+                spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
             self._operations[key] = closed, spelled
         closed, spelled = self._operations[key]
         if spelled is not None:
@@ -340,11 +308,8 @@ class Code:
                 return [_assign(outs, self.equation(eqn, [self._atom(v, names) for v in eqn.invars]))]
         if not jaxpr.eqns:
             names = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
-            return [
-                f"{out} = jnp.copy({self._atom(v, names)})"
-                for out, v in zip(outs, jaxpr.outvars, strict=True)
-                if out != "_"
-            ]
+            copies = zip(outs, jaxpr.outvars, strict=True)
+            return [f"{out} = jnp.copy({self._atom(v, names)})" for out, v in copies if out != "_"]
         return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
 
     def helper(self, closed: Any, wish: str) -> str:
@@ -352,13 +317,25 @@ class Code:
         key = canonical.key(closed), wish
         if key not in self._helper_of:
             name = self.scope.new(wish)
-            parameters, body = self._body(closed)
-            self.helpers.append(_definition(name, parameters, body))
+            self.helpers.append(self._function(closed, name))
             self._helper_of[key] = name
         return self._helper_of[key]
 
-    def _body(self, closed: Any) -> tuple[list[str], list[str]]:
-        """The parameters and lines of a function that does what a jaxpr does."""
+    def with_rule(self, closed: Any, rule: Sequence[Any], wish: str, write: Callable[[str, str], str]) -> str:
+        """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
+        key = canonical.key(closed), *map(canonical.key, rule)
+        if key not in self._helper_of:
+            # before its rule is written, which may call the function
+            self._helper_of[key] = name = self.scope.new(wish)
+            self.helpers.append(write(name, self._function(closed, name)))
+        return self._helper_of[key]
+
+    def _function(self, closed: Any, name: str) -> str:
+        parameters, body, results = self._body(closed)
+        return _definition(name, parameters, [*body, f"return {_one_or_tuple(results)}"])
+
+    def _body(self, closed: Any) -> tuple[list[str], list[str], list[str]]:
+        """The parameters, lines and results of a function that does what a jaxpr does."""
         jaxpr = jaxprs.open_jaxpr(closed)
         letters = self.scope.letters()
         names: dict[Any, str] = dict(zip(jaxpr.constvars, map(self.constant, jaxprs.consts_of(closed)), strict=True))
@@ -372,9 +349,7 @@ class Code:
             outs = ["_" if v not in read else next(letters) for v in eqn.outvars]
             names.update(zip(eqn.outvars, outs, strict=True))
             lines.append(_assign(outs, text))
-        results = [self._atom(v, names, result=True) for v in jaxpr.outvars]
-        lines.append(f"return {results[0]}" if len(results) == 1 else f"return ({', '.join(results)})")
-        return parameters, lines
+        return parameters, lines, [self._atom(v, names, result=True) for v in jaxpr.outvars]
 
     def _atom(self, v: Any, names: dict[Any, str], result: bool = False) -> str:
         if not isinstance(v, Literal):
@@ -391,7 +366,7 @@ class Code:
         name = eqn.primitive.name
         if name in jaxprs.JIT:
             inner = eqn.params["jaxpr"]
-            called = spelling_of(eqn.params["name"], closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
+            called = spelling_of_equation(eqn.params["name"], eqn, args)
             return called or f"{self.helper(inner, eqn.params['name'])}({_arrays(args)})"
         if rule := _STRUCTURED.get(name):
             try:
@@ -399,13 +374,11 @@ class Code:
                     return text
             except Unspellable:
                 pass
-        called = spelling_of(name, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
-        if called is not None:
+        if (called := spelling_of_equation(name, eqn, args)) is not None:
             return called
         fn = jaxpr_as_fun(closed_equation(eqn))
         free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, Literal)}
-        call = f"{self._object(fn, name)}({_arrays(list(free.values()))})"
-        return f"{call}[0]" if len(eqn.outvars) == 1 else call
+        return _first_of(eqn, f"{self._named(fn, name)}({_arrays(list(free.values()))})")
 
     def needs(self, name: str) -> str:
         """One of the functions of the prelude."""
@@ -443,16 +416,19 @@ def _assign(outs: Sequence[str], text: str) -> str:
 # ---- functions whose derivative is their own, and control flow ------------------------------------------------------
 
 
+def _first_of(eqn: Any, text: str) -> str:
+    """The result of an equation that has one, where `text` is a list of them."""
+    return f"{text}[0]" if len(eqn.outvars) == 1 else text
+
+
 def _scan(code: Code, eqn: Any, args: Sequence[str]) -> str:
     p = eqn.params
     consts, carry = jaxprs.scan_counts(p)
     body = code.helper(p["jaxpr"], "body")
     groups = (args[:consts], args[consts : consts + carry], args[consts + carry :])
     lists = ", ".join(f"[{', '.join(group)}]" for group in groups)
-    text = (
-        f"{code.needs('scan')}({body}, {lists}, length={p['length']}, reverse={p['reverse']}, unroll={p['unroll']!r})"
-    )
-    return f"{text}[0]" if len(eqn.outvars) == 1 else text
+    options = ", ".join(f"{key}={p[key]!r}" for key in ("length", "reverse", "unroll"))
+    return _first_of(eqn, f"{code.needs('scan')}({body}, {lists}, {options})")
 
 
 def _while(code: Code, eqn: Any, args: Sequence[str]) -> str:
@@ -460,8 +436,7 @@ def _while(code: Code, eqn: Any, args: Sequence[str]) -> str:
     test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
     a, b = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     lists = ", ".join(f"[{', '.join(group)}]" for group in (args[:a], args[a:b], args[b:]))
-    text = f"{code.needs('while_loop')}({test}, {body}, {lists})"
-    return f"{text}[0]" if len(eqn.outvars) == 1 else text
+    return _first_of(eqn, f"{code.needs('while_loop')}({test}, {body}, {lists})")
 
 
 def _cond(code: Code, eqn: Any, args: Sequence[str]) -> str:
@@ -478,7 +453,6 @@ def _linear_solve(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
         consts.append(args[at : at + length])
         at += length
     right = args[at:]
-    count = len(right)
     matvec, vecmat, solve, transpose_solve = (
         None if jaxpr is None else f"{code.helper(jaxpr, wish)}({', '.join([*known, '*b'])})"
         for jaxpr, wish, known in zip(solvers, ("matvec", "vecmat", "solve", "transpose_solve"), consts, strict=True)
@@ -489,16 +463,16 @@ def _linear_solve(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
         texts.append(f"lambda _, b: {flat}({transpose_solve})")
     if solvers[0] is solvers[1] or canonical.key(solvers[0]) == canonical.key(solvers[1]):
         texts.append("symmetric=True")
-    text = f"jax.lax.custom_linear_solve({', '.join(texts)})"
-    return f"{text}[0]" if count == 1 else text
+    return _first_of(eqn, f"jax.lax.custom_linear_solve({', '.join(texts)})")
 
 
 def _checkpoint(code: Code, eqn: Any, args: Sequence[str]) -> str:
-    policy = eqn.params["policy"]
-    known = [name for name, value in vars(jax.checkpoint_policies).items() if value is policy]
-    options = "" if policy is None else f", policy={code._object(policy, 'policy')}"
-    if known:
-        options = f", policy=jax.checkpoint_policies.{known[0]}"
+    policy, options = eqn.params["policy"], ""
+    if policy is not None:
+        known = [
+            f"jax.checkpoint_policies.{k}" for k, value in vars(jax.checkpoint_policies).items() if value is policy
+        ]
+        options = f", policy={known[0] if known else code._named(policy, 'policy')}"
     return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')}{options})({', '.join(args)})"
 
 
@@ -517,53 +491,40 @@ def _inlined(param: str) -> Callable:
 
 
 def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
-    p = eqn.params
+    call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
     if is_straight(eqn):
-        return f"{code.helper(p['call_jaxpr'], _name_of(p['call_jaxpr']) or 'function')}({_arrays(args)})"
-    wish = _name_of(p["call_jaxpr"]) or "function"
-    if (text := spelling_of(wish, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)) is not None:
+        return f"{code.helper(call, wish)}({_arrays(args)})"
+    if (text := spelling_of_equation(wish, eqn, args)) is not None:
         return text
-    count = len(p["call_jaxpr"].in_avals)
-    if p["num_consts"]:
+    if eqn.params["num_consts"]:
         raise Unspellable
-    jaxpr, consts, zeros = p["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
-    closed = ClosedJaxpr(jaxpr, consts)
-    key = canonical.key(p["call_jaxpr"]), canonical.key(closed)
-    if key not in code._helper_of:
-        name = code.scope.new(wish)
-        code._helper_of[key] = name  # before its rule is written: the rule may call the function
-        parameters, body = code._body(p["call_jaxpr"])
-        rule, rule_body = code._body(closed)
-        *rule_body, returned = rule_body
-        results = _results(returned)
+    count = len(call.in_avals)
+    jaxpr, consts, zeros = eqn.params["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
+    rule = ClosedJaxpr(jaxpr, consts)
+
+    def write(name: str, own: str) -> str:
+        given, body, results = code._body(rule)
         outs, found = results[: len(zeros)], iter(results[len(zeros) :])
-        outs_avals = p["call_jaxpr"].out_avals
-        tangents = [_zero(aval) if zero else next(found) for zero, aval in zip(zeros, outs_avals, strict=True)]
-        one = len(zeros) == 1
-        pair = f"return {outs[0]}, {tangents[0]}" if one else f"return ({', '.join(outs)}), ({', '.join(tangents)})"
-        unpack = f"({', '.join(rule[:count])},), ({', '.join(rule[count:])},) = primals, tangents"
-        code.helpers.append(
-            f"@jax.custom_jvp\n{_definition(name, parameters, body)}\n\n\n"
-            f"@{name}.defjvp\n{_definition(f'{name}_jvp', ['primals', 'tangents'], [unpack, *rule_body, pair])}"
-        )
-    return f"{code._helper_of[key]}({_arrays(args)})"
+        tangents = [_zero(aval) if zero else next(found) for zero, aval in zip(zeros, call.out_avals, strict=True)]
+        pair = f"{_one_or_tuple(outs)}, {_one_or_tuple(tangents)}"
+        unpack = f"{_unpacked(given[:count])}, {_unpacked(given[count:])} = primals, tangents"
+        defined = _definition(f"{name}_jvp", ["primals", "tangents"], [unpack, *body, f"return {pair}"])
+        return f"@jax.custom_jvp\n{own}\n\n\n@{name}.defjvp\n{defined}"
+
+    return f"{code.with_rule(call, (rule,), wish, write)}({_arrays(args)})"
 
 
 def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
-    p = eqn.params
-    wish = _name_of(p["call_jaxpr"]) or "function"
-    if (text := spelling_of(wish, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)) is not None:
+    p, call, wish = eqn.params, eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
+    if (text := spelling_of_equation(wish, eqn, args)) is not None:
         return text
-    avals = p["call_jaxpr"].in_avals
-    if p["num_consts"]:
-        raise Unspellable
+    avals, outs = call.in_avals, len(call.out_avals)
     forward, consts = p["fwd_jaxpr_thunk"].call_wrapped(*[True] * len(avals))
     trees = p["out_trees"]()
-    if len(trees) != 3:
+    if p["num_consts"] or len(trees) != 3:
         raise Unspellable
     passed_on = trees[2]  # for each residual the argument that it is, or None where the forward function computes it
     closed = ClosedJaxpr(forward, consts)
-    outs = len(p["call_jaxpr"].out_avals)
     computed = iter(closed.out_avals)
     residuals = [avals[i] if i is not None else next(computed) for i in passed_on]
 
@@ -574,60 +535,39 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
         found = p["bwd"].call_wrapped(*xs) if hasattr(p["bwd"], "call_wrapped") else p["bwd"](*xs)
         if isinstance(found, tuple) and found and isinstance(found[0], list):  # from JAX 0.11 on, with its tree
             found = found[0]
-        return [
-            x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in zip(found, avals, strict=True)
-        ]
+        pairs = zip(found, avals, strict=True)
+        return [x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in pairs]
 
-    specs = [jaxprs.spec_of(aval) for aval in (*residuals, *p["call_jaxpr"].out_avals)]
-    pulled = jax.make_jaxpr(backward)(*specs)
-    key = canonical.key(p["call_jaxpr"]), canonical.key(closed), canonical.key(pulled)
-    if key not in code._helper_of:
-        name = code.scope.new(wish)
-        code._helper_of[key] = name
-        parameters, body = code._body(p["call_jaxpr"])
-        forward_parameters, forward_body = code._body(closed)
-        *forward_body, returned = forward_body
-        results = _results(returned)
+    pulled = jax.make_jaxpr(backward)(*map(jaxprs.spec_of, (*residuals, *call.out_avals)))
+
+    def write(name: str, own: str) -> str:
+        given, body, results = code._body(closed)
         count = len(results) - outs
         found = iter(results[:count])
-        kept = [forward_parameters[i] if i is not None else next(found) for i in passed_on]
-        out = results[count] if outs == 1 else f"({', '.join(results[count:])})"
-        pull_parameters, pull_body = code._body(pulled)
-        *pull_body, returned = pull_body
-        unpack = []
-        if kept:
-            unpack.append(f"({', '.join(pull_parameters[: len(kept)])},) = residuals")
-        unpack.append(f"({', '.join(pull_parameters[len(kept) :])},) = flat(cotangents)")
-        code.needs("flat")
-        back = f"return ({', '.join(_results(returned))},)"
-        code.helpers.append(
-            f"@jax.custom_vjp\n{_definition(name, parameters, body)}\n\n\n"
-            + _definition(
-                f"{name}_fwd",
-                forward_parameters,
-                [*forward_body, f"return {out}, ({', '.join(kept)}{',' * bool(kept)})"],
-            )
-            + "\n\n\n"
-            + _definition(f"{name}_bwd", ["residuals", "cotangents"], [*unpack, *pull_body, back])
-            + f"\n\n\n{name}.defvjp({name}_fwd, {name}_bwd)"
+        kept = [given[i] if i is not None else next(found) for i in passed_on]
+        pair = f"return {_one_or_tuple(results[count:])}, ({', '.join(kept)}{',' * bool(kept)})"
+        pull_given, pull_body, pull_results = code._body(pulled)
+        unpack = [f"{_unpacked(pull_given[: len(kept)])} = residuals"] if kept else []
+        unpack.append(f"{_unpacked(pull_given[len(kept) :])} = {code.needs('flat')}(cotangents)")
+        back = [*unpack, *pull_body, f"return ({', '.join(pull_results)},)"]
+        return "\n\n\n".join(
+            [
+                f"@jax.custom_vjp\n{own}",
+                _definition(f"{name}_fwd", given, [*body, pair]),
+                _definition(f"{name}_bwd", ["residuals", "cotangents"], back),
+                f"{name}.defvjp({name}_fwd, {name}_bwd)",
+            ]
         )
-    return f"{code._helper_of[key]}({_arrays(args)})"
+
+    return f"{code.with_rule(call, (closed, pulled), wish, write)}({_arrays(args)})"
 
 
-def _results(returned: str) -> list[str]:
-    """What a line ``return ...`` written by `Code._body` returns."""
-    text = returned.removeprefix("return ")
-    if text.startswith("(") and text.endswith(")"):
-        text = text[1:-1]
-    parts, depth = [""], 0
-    for letter in text:
-        depth += letter in "([{"
-        depth -= letter in ")]}"
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts if part.strip()]
+def _unpacked(names: Sequence[str]) -> str:
+    return f"({', '.join(names)},)"
+
+
+def _one_or_tuple(results: Sequence[str]) -> str:
+    return results[0] if len(results) == 1 else f"({', '.join(results)})"
 
 
 def _zero(aval: Any) -> str:
@@ -636,10 +576,10 @@ def _zero(aval: Any) -> str:
     return f"np.zeros({tuple(aval.shape)}, jax.dtypes.float0)"
 
 
-def _name_of(closed: Any) -> str | None:
+def _name_of(closed: Any) -> str:
     info = getattr(jaxprs.open_jaxpr(closed), "debug_info", None)
     name = getattr(info, "func_name", None)
-    return None if name is None or "<" in name else name.split(".")[-1]
+    return "function" if name is None or "<" in name else name.split(".")[-1]
 
 
 _STRUCTURED: dict[str, Callable[[Code, Any, Sequence[str]], str | None]] = {
@@ -652,9 +592,8 @@ _STRUCTURED: dict[str, Callable[[Code, Any, Sequence[str]], str | None]] = {
     "remat2": _checkpoint,
     "custom_jvp_call": _custom_jvp,
     "custom_vjp_call": _custom_vjp,
-    "device_put": _called(
-        "jax.device_put"
-    ),  # to where its argument is: code that is pasted elsewhere has other devices
+    # to where its argument is: code that is pasted elsewhere has other devices
+    "device_put": _called("jax.device_put"),
     "random_unwrap": _called("jax.random.key_data"),
     "closed_call": _inlined("call_jaxpr"),
     "core_call": _inlined("call_jaxpr"),

@@ -78,15 +78,20 @@ def spelling_of(
     # The same canonical form may be `x[0]` of one shape and `x[:, 0]` of another.
     shapes = tuple((aval.shape, aval.dtype) for aval in kinds)
     try:
-        wanted = canonical(closed, inputs)
+        active_ins = canonical(closed, inputs)
         told = canonical_form.exact(static)
     except UncacheableError:
         return None
     primitive = None if eqn is None else eqn.primitive.name
     # what a text such as `jnp.sum(x)` is traced to is a matter of JAX's settings
-    key = (name, primitive, wanted, tuple(holes), same, told, shapes, trace_context())
-    (found,) = _spellings.get(key, _find_spelling, name, closed, wanted, avals, holes, same, eqn, static)
+    key = (name, primitive, active_ins, tuple(holes), same, told, shapes, trace_context())
+    (found,) = _spellings.get(key, _find_spelling, name, closed, active_ins, avals, holes, same, eqn, static)
     return None if found is None else fill(found, args)
+
+
+def spelling_of_equation(name: str, eqn: Any, args: Sequence[str]) -> str | None:
+    """`spelling_of` a single equation."""
+    return spelling_of(name, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
 
 
 def closed_equation(eqn: Any) -> Any:
@@ -109,7 +114,7 @@ def fill(template: str, args: Sequence[str]) -> str:
     return re.sub(r"\{(\d+)\}", lambda m: args[int(m[1])], template)
 
 
-def _find_spelling(name, closed, wanted, avals, holes, same, eqn, static) -> tuple[str | None]:
+def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) -> tuple[str | None]:
     # what is written as a number stays a number while the spelling is tried
     free = [i for i in range(len(holes)) if same[i] == i and holes[i].startswith("{")]
     specs = []
@@ -119,7 +124,7 @@ def _find_spelling(name, closed, wanted, avals, holes, same, eqn, static) -> tup
             return (None,)
         specs.append(jaxprs.spec_of(aval))
     tried = set()
-    for template in itertools.islice(_candidates(name, closed, avals, holes, eqn, wanted, static), 400):
+    for template in _candidates(name, closed, avals, holes, eqn, active_ins, static):
         if template in tried:
             continue
         tried.add(template)
@@ -130,7 +135,7 @@ def _find_spelling(name, closed, wanted, avals, holes, same, eqn, static) -> tup
                 return eval(code, {**SCOPE, **{f"a{i}": x for i, x in zip(free, xs, strict=True)}})
 
             traced, result = jax.make_jaxpr(call, return_shape=True)(*specs)
-            if canonical(traced) == wanted:
+            if canonical(traced) == active_ins:
                 alone = isinstance(result, (list, tuple)) and len(traced.jaxpr.outvars) == 1
                 return (f"{template}[0]" if alone else template,)
         except Exception:  # it does not fit: the next one
@@ -138,90 +143,92 @@ def _find_spelling(name, closed, wanted, avals, holes, same, eqn, static) -> tup
     return (None,)
 
 
-_INFIX = {
-    "add": "{} + {}",
-    "add_any": "{} + {}",
-    "sub": "{} - {}",
-    "subtract": "{} - {}",
-    "mul": "{} * {}",
-    "multiply": "{} * {}",
-    "div": "{} / {}",
-    "divide": "{} / {}",
-    "true_divide": "{} / {}",
-    "truediv": "{} / {}",
-    "floordiv": "{} // {}",
-    "floor_divide": "{} // {}",
-    "remainder": "{} % {}",
-    "power": "{} ** {}",
-    "pow": "{} ** {}",
-    "float_power": "{} ** {}",
-    "matmul": "{} @ {}",
-    "dot_general": "{} @ {}",
-    "less": "{} < {}",
-    "lt": "{} < {}",
-    "less_equal": "{} <= {}",
-    "le": "{} <= {}",
-    "greater": "{} > {}",
-    "gt": "{} > {}",
-    "greater_equal": "{} >= {}",
-    "ge": "{} >= {}",
-    "equal": "{} == {}",
-    "eq": "{} == {}",
-    "not_equal": "{} != {}",
-    "ne": "{} != {}",
-    "bitwise_and": "{} & {}",
-    "and": "{} & {}",
-    "bitwise_or": "{} | {}",
-    "or": "{} | {}",
-}
-_PREFIX = {
-    "neg": "-{}",
-    "negative": "-{}",
-    "not": "~{}",
-    "invert": "~{}",
-    "abs": "jnp.abs({})",
-    "copy": "jnp.copy({})",
-}
-# TensorFlow's and JAX's internal names for functions that have another public name.
-_ALIASES = {
-    "max": ["maximum"],
-    "min": ["minimum"],
-    "rem": ["fmod"],
-    "log_sum_exp": ["logsumexp"],
-    "reduce_logsumexp": ["logsumexp"],
-    "logistic": ["sigmoid"],
-    "select_n": ["where"],
-    "rev": ["flip"],
-    "acos": ["arccos"],
-    "asin": ["arcsin"],
-    "atan": ["arctan"],
-    "atan2": ["arctan2"],
-    "acosh": ["arccosh"],
-    "asinh": ["arcsinh"],
-    "atanh": ["arctanh"],
-    "pow": ["power"],
-    "lgamma": ["gammaln"],
-    "erf_inv": ["erfinv"],
-    "is_finite": ["isfinite"],
-    "broadcast_in_dim": ["broadcast_to", "expand_dims"],
-    "concat": ["concatenate"],
-    "l2_normalize": [],
-    "reduce_and": ["all"],
-    "reduce_or": ["any"],
-}
-
-
-# Functions of TensorFlow's that are more than one of `jnp`'s.
-_COMPOSED = {
-    "matmul": ["{0} @ {1}.T", "{0}.T @ {1}", "{0}.T @ {1}.T", "{0} @ {1}.mT", "{0}.mT @ {1}", "{0}.mT @ {1}.mT"],
-    "bias_add": ["{0} + {1}"],
-    "add_n": ["{0} + {1}", "{0} + {1} + {2}", "{0} + {1} + {2} + {3}"],
-    "accumulate_n": ["{0} + {1}", "{0} + {1} + {2}"],
-    "squared_difference": ["({0} - {1}) ** 2", "jnp.square({0} - {1})"],
-    "l2_loss": ["jnp.sum({0} ** 2) / 2", "jnp.sum(jnp.square({0})) / 2", "0.5 * jnp.sum({0} ** 2)"],
+# How an operation is written, by the name of TensorFlow's operation, of `jnp`'s function or of JAX's primitive, the nicest
+# first. ``{0}``, ``{1}`` are its operands, ``{a}``, ``{b}`` ... the same in brackets where they are negative numbers; the other
+# fields are `_facts`. A row that has a field which the operation lacks is not for it.
+_TABLE = {
+    "add add_any bias_add add_n accumulate_n": ["{a} + {b}"],
+    "add_n accumulate_n": ["{a} + {b} + {c}", "{a} + {b} + {c} + {d}"],
+    "sub subtract": ["{a} - {b}"],
+    "mul multiply": ["{a} * {b}"],
+    "div divide true_divide truediv": ["{a} / {b}"],
+    "floordiv floor_divide": ["{a} // {b}"],
+    "remainder": ["{a} % {b}"],
+    "power pow float_power": ["{a} ** {b}"],
+    "matmul dot_general": ["{a} @ {b}"],
+    "matmul": ["{a} @ {b}.T", "{a}.T @ {b}", "{a}.T @ {b}.T", "{a} @ {b}.mT", "{a}.mT @ {b}", "{a}.mT @ {b}.mT"],
+    "less lt": ["{a} < {b}"],
+    "less_equal le": ["{a} <= {b}"],
+    "greater gt": ["{a} > {b}"],
+    "greater_equal ge": ["{a} >= {b}"],
+    "equal eq": ["{a} == {b}"],
+    "not_equal ne": ["{a} != {b}"],
+    "bitwise_and and": ["{a} & {b}"],
+    "bitwise_or or": ["{a} | {b}"],
+    "neg negative": ["-{a}"],
+    "not invert": ["~{a}"],
+    "integer_pow pow": ["{a} ** {y}"],
+    "squared_difference": ["({a} - {b}) ** 2"],
+    "l2_loss": ["jnp.sum({a} ** 2) / 2"],
     "rsqrt": ["1 / jnp.sqrt({0})", "jax.lax.rsqrt({0})"],
     "complex": ["jax.lax.complex({0}, {1})"],
+    "reshape ravel": ["{a}.ravel()", "{a}.reshape{shape}", "{a}.reshape({shape})"],
+    "transpose matrix_transpose swapaxes moveaxis permute_dims": ["{a}.T", "jnp.transpose({0}, {permutation})"],
+    "convert_element_type astype cast": ["{a}.astype({dtype})", "jnp.asarray({0}, {dtype})"],
+    "broadcast_to broadcast_in_dim broadcast_arrays fill tile expand_dims": [
+        "jnp.broadcast_to({0}, {shape})",
+        "jnp.full({shape}, {0})",
+        "jax.lax.broadcast_in_dim({0}, {shape}, {broadcast_dimensions})",
+    ],
+    "squeeze": ["jnp.squeeze({0}, {axis})"],
+    "take gather embedding_lookup": [
+        "jnp.take({0}, {1}, axis={indexed})",
+        "jnp.take({0}, {1}, axis={indexed}, mode='clip')",
+        "jnp.take({0}, {1}, axis={indexed}, mode='fill')",
+        "jnp.take({0}, {1}, axis={indexed}, mode='fill', fill_value=0)",
+    ],
+    "select_n": ["jnp.where({0}, {2}, {1})"],
+    "concat concatenate": ["jnp.concatenate([{all}], {dimension})"],
+    "stack concat concatenate": ["jnp.stack([{all}], {dimension})"],
+    "top_k": ["jax.lax.top_k({0}, {last})"],
+    "split": ["jnp.split({0}, {parts})"],
+    "rev flip": ["jnp.flip({0}, {dimensions})"],
+    "iota arange": ["jnp.arange({rows}, dtype={dtype})", "jax.lax.broadcasted_iota({dtype}, {shape}, {dimension})"],
+    "one_hot": ["jax.nn.one_hot({0}, {last})", "jax.nn.one_hot({0}, {last}, dtype={dtype})"],
+    "dynamic_slice": ["jax.lax.dynamic_slice({0}, [{rest}], {slice_sizes})"],
+    "dynamic_update_slice": ["jax.lax.dynamic_update_slice({0}, {1}, [{rest2}])"],
+    "clip clamp": ["jnp.clip({0}, {1}, {2})", "jnp.clip({1}, {0}, {2})", "jax.lax.clamp({all})"],
 }
+_ROWS: dict[str, list[str]] = {}
+for _names, _templates in _TABLE.items():
+    for _name in _names.split():
+        _ROWS.setdefault(_name, []).extend(_templates)
+# The functions of JAX that have another name than TensorFlow's operation or JAX's primitive.
+_ALIASES = dict(
+    pair.split("=")
+    for pair in """
+        max=maximum min=minimum rem=fmod log_sum_exp=logsumexp reduce_logsumexp=logsumexp logistic=sigmoid rev=flip
+        acos=arccos asin=arcsin atan=arctan atan2=arctan2 acosh=arccosh asinh=arcsinh atanh=arctanh pow=power
+        lgamma=gammaln erf_inv=erfinv is_finite=isfinite concat=concatenate reduce_and=all reduce_or=any select_n=where
+    """.split()
+)
+# How a function of one of `_MODULES` may be called.
+_CALLS = (
+    "({all})",
+    "({all}, axis={axis})",
+    "({all}, axis={axis}, keepdims=True)",
+    "({all}, keepdims=True)",
+    "({all}, num_segments={rows})",
+    "({all}, {static})",
+    "({arrays})",
+    "({arrays}, axis={axis})",
+    "({arrays}, axis={axis}, keepdims=True)",
+    "([{all}])",
+    "([{all}], axis={axis})",
+    "({1}, {0})",
+    "({0}, axis={axis}, initial={1})",
+    "({0}, axis={axis}, keepdims=True, initial={1})",
+)
 
 
 # Functions of TensorFlow's that differ from `jnp`'s at some points only, as `sqrt` does in its slope at 0, or that are
@@ -262,7 +269,7 @@ _NEARLY = {
 }
 
 
-def nearly(op: Op, inputs: Sequence[Any], args: Sequence[str], wanted: Sequence[int]) -> str | None:
+def nearly(op: Op, inputs: Sequence[Any], args: Sequence[str], active_ins: Sequence[int]) -> str | None:
     """The spelling in `_NEARLY`, if it does the same at the recorded values."""
     template = _NEARLY.get(op.name.strip("_"))
     if template is None or any(isinstance(x, Tracer) for x in inputs):
@@ -279,7 +286,7 @@ def nearly(op: Op, inputs: Sequence[Any], args: Sequence[str], wanted: Sequence[
             known = {f"a{i}": eval(args[i], dict(SCOPE)) if i in numbers else x for i, x in enumerate(xs)}
             return jax.tree.leaves(eval(code, {**SCOPE, **known}))
 
-        if _same_at(lambda *xs: jax.tree.leaves(op.fn(*xs)), spelled, inputs, wanted):
+        if _same_at(lambda *xs: jax.tree.leaves(op.fn(*xs)), spelled, inputs, active_ins):
             return fill(text, [f"({arg})" if arg.startswith("-") else arg for arg in args])
     except Exception:  # it does not fit, or cannot be written
         pass
@@ -290,9 +297,9 @@ def _one(value: Any) -> Any:
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
-def _same_at(fn: Callable, other: Callable, inputs: Sequence[Any], wanted: Sequence[int]) -> bool:
-    """Whether two functions have the same value there, and the same derivative with respect to the `wanted` inputs."""
-    moving = [i for i in wanted if jnp.issubdtype(inputs[i].dtype, jnp.inexact)]
+def _same_at(fn: Callable, other: Callable, inputs: Sequence[Any], active_ins: Sequence[int]) -> bool:
+    """Whether two functions have the same value there, and the same derivative with respect to the `active_ins` inputs."""
+    moving = [i for i in active_ins if jnp.issubdtype(inputs[i].dtype, jnp.inexact)]
 
     def pulled(f: Callable) -> list[np.ndarray]:
         def of_moving(*xs: Any) -> Any:
@@ -312,13 +319,6 @@ def _same_at(fn: Callable, other: Callable, inputs: Sequence[Any], wanted: Seque
     )
 
 
-def _names(name: str) -> Iterator[str]:
-    plain = name.strip("_")
-    yield from (plain, name, plain.removeprefix("reduce_"), *_ALIASES.get(plain, ()))
-    if "_" in plain:
-        yield plain.replace("_", "")
-
-
 def static_arguments(op: Op) -> tuple[Any, ...]:
     """The static arguments of an operation with TensorFlow's name."""
     what, given = op.bound or (None, {})
@@ -326,49 +326,69 @@ def static_arguments(op: Op) -> tuple[Any, ...]:
 
 
 def _candidates(
-    name: str, closed: Any, avals: Sequence[Any], holes: Sequence[str], eqn: Any, wanted: Any, static: tuple
+    name: str, closed: Any, avals: Sequence[Any], holes: Sequence[str], eqn: Any, active_ins: Any, static: tuple
 ) -> Iterator[str]:
-    """Guesses at how an operation of this name might be spelled, the nicest first."""
+    """How an operation of this name is spelled, the nicest first."""
     plain = name.strip("_")
-    safe = [f"({hole})" if hole.startswith("-") else hole for hole in holes]
-    flat = ", ".join(holes)
-    options = [*_options(closed), *_from_static(static)]
-    outs = [v.aval for v in jaxprs.open_jaxpr(closed).outvars]
-    if len(holes) == 2:
-        if plain in _INFIX:
-            yield _INFIX[plain].format(*safe)
-        yield from (template.format(*safe) for n in _names(name) if (template := _INFIX.get(n)))
-    if len(holes) == 1 and plain in _PREFIX:
-        yield _PREFIX[plain].format(safe[0])
-    yield from _cuts(wanted, avals)
-    yield from (text.format(*safe) for text in _COMPOSED.get(plain, ()) if text.count("{") == len(safe))
-    if len(outs) == 1:
-        yield from _special(plain, closed, holes, safe, outs[0], eqn)
-    if plain == "split" and len(static) == 2 and isinstance(static[0], tuple) and len(set(static[0])) == 1:
-        yield f"jnp.split({safe[0]}, {len(static[0])}, {static[1]})"
-    alone = ", ".join(hole for hole in holes if hole.startswith("{"))
+    facts = _facts(closed, holes, static)
+    yield from _cuts(active_ins, avals)
+    yield from _filled(_ROWS.get(plain, ()), holes, facts)
+    if eqn is not None and plain == "dot_general":
+        yield from _einsums(eqn, holes)
+    names = dict.fromkeys(
+        (plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", ""))
+    )
     for module, namespace in _MODULES.items():
-        for found in dict.fromkeys(_names(name)):
-            if not callable(getattr(namespace, found, None)):
-                continue
-            for given in dict.fromkeys((flat, alone)):
-                yield f"{module}.{found}({given})"
-                yield from (f"{module}.{found}({given}, {option})" for option in options)
-            if len(holes) > 1:
-                yield f"{module}.{found}([{flat}])"
-                yield from (f"{module}.{found}([{flat}], {option})" for option in options)
-            if len(holes) == 2:
-                yield f"{module}.{found}({holes[1]}, {holes[0]})"
-                yield from (f"{module}.{found}({holes[0]}, {option}, initial={holes[1]})" for option in options)
+        for found in names:
+            if callable(getattr(namespace, found, None)):
+                yield from _filled([f"{module}.{found}{call}" for call in _CALLS], holes, facts)
     if eqn is not None and eqn.primitive.name not in jaxprs.JIT:
         yield from _lax_calls(eqn, holes)
+
+
+def _filled(templates: Sequence[str], holes: Sequence[str], facts: dict[str, list[str]]) -> Iterator[str]:
+    """The templates of which all fields are known, with these filled in; every operand must turn up."""
+    for template in templates:
+        fields = re.findall(r"\{(\w+)\}", template)
+        for values in itertools.product(*(facts.get(field, ()) for field in fields)):
+            texts = iter(values)
+            text = re.sub(r"\{\w+\}", lambda _, texts=texts: next(texts), template)  # type: ignore[misc]
+            if all(hole in text for hole in holes if hole.startswith("{")):
+                yield text
+
+
+def _facts(closed: Any, holes: Sequence[str], static: tuple) -> dict[str, list[str]]:
+    """What a template may mention, each as the texts that it may stand for."""
+    jaxpr = jaxprs.open_jaxpr(closed)
+    equations = list(_all_equations(jaxpr))
+    facts = {key: [text] for eqn in reversed(equations) for key, text in _parameters(eqn).items() if text}
+    facts |= {str(i): [hole] for i, hole in enumerate(holes)}
+    facts |= {"abcd"[i]: [f"({hole})" if hole.startswith("-") else hole] for i, hole in enumerate(holes[:4])}
+    facts |= {"all": [", ".join(holes)], "rest": [", ".join(holes[1:])], "rest2": [", ".join(holes[2:])]}
+    facts["arrays"] = [", ".join(hole for hole in holes if hole.startswith("{"))]
+    for out in jaxpr.outvars[:1]:
+        shape, dtype = tuple(getattr(out.aval, "shape", ())), getattr(out.aval, "dtype", None)
+        facts["shape"] = [str(shape)]
+        if dtype is not None and not jnp.issubdtype(dtype, jax.dtypes.extended):
+            facts["dtype"] = [dtype_text(dtype)]
+        if shape:
+            facts |= {"rows": [str(shape[0])], "last": [str(shape[-1])]}
+    axes = [eqn.params.get(key) for eqn in equations for key in ("axes", "axis", "dimension", "dimensions")]
+    known = dict.fromkeys(tuple(map(int, x)) if isinstance(x, tuple) else x for x in axes if x is not None)
+    facts["axis"] = [str(y) for x in known for y in ((x[0], x) if isinstance(x, tuple) and len(x) == 1 else (x,))]
+    indexed = [eqn.params["dimension_numbers"] for eqn in equations if eqn.primitive.name == "gather"]
+    facts["indexed"] = [str(x.start_index_map[0]) for x in indexed if x.start_index_map]
+    if len(static) == 2 and isinstance(static[0], tuple) and len(set(static[0])) == 1:
+        facts["parts"] = [f"{len(static[0])}, {static[1]}"]  # of a split
+    facts["static"] = list(_from_static(static))
+    return facts
 
 
 def _from_static(static: tuple) -> Iterator[str]:
     """Static arguments as they would follow the arrays."""
     try:
         texts = [literal(value) for value in static]
-        short = [literal(v[0] if isinstance(v, tuple) and len(v) == 1 else v) for v in static]
+        short = [literal(_one(value)) for value in static]
     except Unspellable:
         return
     for some in (short, texts):
@@ -376,9 +396,9 @@ def _from_static(static: tuple) -> Iterator[str]:
             yield ", ".join(some[:count])
 
 
-def _cuts(wanted: Any, avals: Sequence[Any]) -> Iterator[str]:
+def _cuts(active_ins: Any, avals: Sequence[Any]) -> Iterator[str]:
     """``x[0]``, ``x[:, 1:3]``, ``x[..., None]``: cuts and regroupings written as an index."""
-    rows, results, _ = wanted
+    rows, results, _ = active_ins
     kinds = [row[0] for row in rows]
     if (
         kinds not in (["slice"], ["slice", "regroup"], ["regroup"])
@@ -406,30 +426,6 @@ def _cuts(wanted: Any, avals: Sequence[Any]) -> Iterator[str]:
     yield f"{{0}}[{', '.join(parts)}]"
 
 
-def _options(closed: Any) -> Iterator[str]:
-    """Keyword arguments that could have led to the parameters that occur in a jaxpr."""
-    seen: dict[str, None] = {}
-    axes: list[Any] = []
-    for eqn in _all_equations(jaxprs.open_jaxpr(closed)):
-        for name in ("axes", "axis", "dimension", "dimensions", "permutation"):
-            value = eqn.params.get(name)
-            value = tuple(map(int, value)) if isinstance(value, tuple) and value else value
-            if value is not None and value not in axes:
-                axes.append(value)
-    for value in axes:
-        if isinstance(value, tuple) and len(value) == 1:
-            seen[f"axis={value[0]}"] = None
-            seen[f"axis={value[0]}, keepdims=True"] = None
-        seen[f"axis={value}"] = None
-        seen[f"axis={value}, keepdims=True"] = None
-    seen["keepdims=True"] = None
-    out = jaxprs.open_jaxpr(closed).outvars[0].aval if jaxprs.open_jaxpr(closed).outvars else None
-    if out is not None and getattr(out, "shape", None):
-        seen[f"{out.shape[-1]}"] = None
-        seen[f"num_segments={out.shape[0]}"] = None
-    yield from seen
-
-
 def _all_equations(jaxpr: Any) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
         yield eqn
@@ -437,74 +433,9 @@ def _all_equations(jaxpr: Any) -> Iterator[Any]:
             yield from _all_equations(jaxprs.open_jaxpr(inner))
 
 
-def _special(plain: str, closed: Any, holes: Sequence[str], safe: Sequence[str], out: Any, eqn: Any) -> Iterator[str]:
-    """Spellings that need shapes or parameters."""
-    x = safe[0] if safe else ""
-    shape, dtype = tuple(getattr(out, "shape", ())), getattr(out, "dtype", None)
-    params: dict[str, Any] = {}
-    for inner in _all_equations(jaxprs.open_jaxpr(closed)):
-        params = {**inner.params, **params}
-    name = plain.removeprefix("reduce_")
-    if name in ("reshape", "ravel"):
-        yield f"{x}.ravel()" if len(shape) == 1 else f"{x}.reshape{shape}"
-        yield f"{x}.reshape({shape})"
-    if name in ("transpose", "matrix_transpose", "swapaxes", "moveaxis", "permute_dims"):
-        yield f"{x}.T"
-        yield f"jnp.transpose({x}, {params.get('permutation')})"
-    if name in ("convert_element_type", "astype", "cast"):
-        yield f"{x}.astype({dtype_text(dtype)})"
-        yield f"jnp.asarray({x}, {dtype_text(dtype)})"
-    if name in ("broadcast_to", "broadcast_in_dim", "broadcast_arrays", "fill", "tile", "expand_dims"):
-        dims = params.get("broadcast_dimensions", ())
-        new = tuple(i for i in range(len(shape)) if i not in dims)
-        if math.prod(shape[i] for i in new) == 1 and new:
-            yield f"{x}[{', '.join('None' if i in new else ':' for i in range(max(new) + 1))}]"
-            yield f"jnp.expand_dims({x}, {new})"
-        yield f"jnp.broadcast_to({x}, {shape})"
-        yield f"jnp.full({shape}, {x})"
-        yield f"jax.lax.broadcast_in_dim({x}, {shape}, {literal(tuple(dims))})"
-    if name in ("squeeze",):
-        dims = tuple(params.get("dimensions", ()))
-        yield f"jnp.squeeze({x}, {dims[0] if len(dims) == 1 else dims})"
-        yield f"jax.lax.squeeze({x}, {dims})"
-    if name in ("take", "gather", "embedding_lookup") and len(holes) == 2:
-        dims = params.get("dimension_numbers")
-        axis = getattr(dims, "start_index_map", (0,))[:1]
-        for mode in ("", ', mode="clip"', ', mode="fill"', ", mode='fill', fill_value=0"):
-            yield f"jnp.take({holes[0]}, {holes[1]}{f', axis={axis[0]}' if axis else ''}{mode})"
-    if name in ("integer_pow", "pow") and "y" in params:
-        yield f"{x} ** {params.get('y')}"
-    if name == "square":
-        yield f"jnp.square({x})"
-    if name == "select_n" and len(holes) == 3:
-        yield f"jnp.where({holes[0]}, {holes[2]}, {holes[1]})"
-    if name in ("concatenate", "concat", "stack", "hstack", "vstack"):
-        axis = params.get("dimension", 0)
-        yield f"jnp.{'concatenate' if name == 'concat' else name}([{', '.join(holes)}], {axis})"
-        yield f"jnp.stack([{', '.join(holes)}], {axis})"
-    if name in ("rev", "flip"):
-        yield f"jnp.flip({x}, {tuple(params.get('dimensions', ()))})"
-    if name in ("iota", "arange"):
-        yield f"jnp.arange({shape[0] if shape else 0}, dtype={dtype_text(dtype)})"
-        yield f"jax.lax.broadcasted_iota({dtype_text(dtype)}, {shape}, {params.get('dimension')})"
-    if name == "one_hot" and shape:
-        yield f"jax.nn.one_hot({holes[0]}, {shape[-1]})"
-        yield f"jax.nn.one_hot({holes[0]}, {shape[-1]}, dtype={dtype_text(dtype)})"
-    if name in ("dynamic_slice",):
-        yield f"jax.lax.dynamic_slice({holes[0]}, [{', '.join(holes[1:])}], {params.get('slice_sizes')})"
-    if name in ("dynamic_update_slice",):
-        yield f"jax.lax.dynamic_update_slice({holes[0]}, {holes[1]}, [{', '.join(holes[2:])}])"
-    if name in ("clip", "clamp") and len(holes) == 3:
-        yield f"jnp.clip({holes[0]}, {holes[1]}, {holes[2]})"
-        yield f"jnp.clip({holes[1]}, {holes[0]}, {holes[2]})"
-        yield f"jax.lax.clamp({', '.join(holes)})"
-    if name in ("einsum", "dot_general", "tensordot", "dot") and len(holes) == 2:
-        if (dims := params.get("dimension_numbers")) is not None and eqn is not None:
-            yield from _einsums(dims, [len(v.aval.shape) for v in eqn.invars], holes)
-
-
-def _einsums(dims: Any, ranks: Sequence[int], holes: Sequence[str]) -> Iterator[str]:
-    (left, right), (batch_left, batch_right) = dims
+def _einsums(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
+    ranks = [len(v.aval.shape) for v in eqn.invars]
+    (left, right), (batch_left, batch_right) = eqn.params["dimension_numbers"]
     letters = iter("ijklmnopqrstuvw")
     a = [next(letters) for _ in range(ranks[0])]
     b = [""] * ranks[1]
@@ -522,26 +453,28 @@ def _einsums(dims: Any, ranks: Sequence[int], holes: Sequence[str]) -> Iterator[
     yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(left)})"
 
 
-def _lax_calls(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
-    """The function of `jax.lax` with the primitive's name and parameters; then the primitive itself."""
-    name = eqn.primitive.name.replace("-", "_")
-    parameters = {}
+def _parameters(eqn: Any) -> dict[str, str]:
+    """The parameters of an equation as code; of one that cannot be written, nothing."""
+    texts = {}
     for key, value in eqn.params.items():
         try:
-            parameters[key] = literal(value)
+            texts[key] = literal(value)
         except Unspellable:
-            parameters[key] = ""
+            texts[key] = ""
+    return texts
+
+
+def _lax_calls(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
+    """The function of `jax.lax` with the primitive's name and parameters; then the primitive itself."""
+    name, parameters = eqn.primitive.name.replace("-", "_"), _parameters(eqn)
+    flat = ", ".join(holes)
     for found in (name, name.replace("_", ""), f"linalg.{name}"):
         function = getattr(jax.lax.linalg if "." in found else jax.lax, found.split(".")[-1], None)
         if callable(function):
             accepted = inspect.signature(function).parameters
             known = [f"{k}={v}" for k, v in parameters.items() if k in accepted and v]
             some = [text for text in known if not text.endswith("=None")]
-            for lists in (
-                ", ".join(holes),
-                f"{holes[0]}, [{', '.join(holes[1:])}]" if holes else "",
-                f"[{', '.join(holes)}]",
-            ):
+            for lists in (flat, f"[{flat}]"):
                 yield f"jax.lax.{found}({', '.join([lists, *some])})"
                 yield f"jax.lax.{found}({', '.join([lists, *known])})"
     if has_public_primitive(name) and all(parameters.values()):

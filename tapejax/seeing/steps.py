@@ -20,7 +20,7 @@ from ..core import sweep as derivatives
 from ..core._jax import Tracer
 from ..core.query import Query
 from ..core.recording import Entry, type_of
-from ..core.where import Line, line_of
+from ..core.where import Line
 from ..tape import GradientTape, cotangents_of
 from ..values.errors import NonFiniteError
 from ..values.shown import bold, faint, page, small_html, table_html, value_text
@@ -46,11 +46,11 @@ class BackwardStep(NamedTuple):
 
     @property
     def operation(self) -> str:
-        return self.entry.op.name.strip("_")
+        return listing.name_of(self.entry)
 
     @property
     def line(self) -> Line | None:
-        return line_of(self.entry.where)
+        return self.entry.line
 
     def __str__(self) -> str:
         where = f"   {self.line}  {self.line.text}" if self.line else ""
@@ -78,7 +78,8 @@ class Backward:
         ends = [leaf.array for leaf in targets]
         query = Query(recording, ends, [leaf.source(recording) for leaf in self._structure.leaves])
         self._owner = query.owners
-        self._entries = [(position, recording.entries[position]) for position, _, _ in query.relevant()[0]]
+        found, _ = query.relevant()
+        self._entries = [(position, recording.entries[position]) for position, _, _ in found]
         self._program, self._values = query.program()
         with recorder.outside():
             self._seeds = [conjugate(x) for x in cotangents_of(targets, target, output_gradients)]
@@ -151,16 +152,11 @@ class Backward:
 
 
 def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
-    rows = [
-        (
-            faint(step.number),
-            bold(step.operation),
-            _cotangents_html(step.of, step.incoming),
-            _cotangents_html(step.of, step.outgoing),
-            f"{faint(step.line)} {html.escape(step.line.text)}" if step.line else "",
-        )
-        for step in steps
-    ]
+    rows = []
+    for step in steps:
+        line = f"{faint(step.line)} {html.escape(step.line.text)}" if step.line else ""
+        cotangents = (_cotangents_html(step.of, side) for side in (step.incoming, step.outgoing))
+        rows.append((faint(step.number), bold(step.operation), *cotangents, line))
     titles = ("#", "operation", "cotangent that comes in", "cotangents that go out", "line")
     return table_html(rows, titles if head else ())
 
@@ -209,27 +205,24 @@ def _what(x: Any) -> str:
     return f"{kind} in {int(bad.sum())} of {found.size} elements, the first at {first}"
 
 
-def _where(entry: Entry) -> str:
-    line = line_of(entry.where)
-    return f" ({line}: `{line.text}`)" if line else ""
+def _place(number: int, entry: Entry) -> str:
+    line = f" ({entry.line}: `{entry.line.text}`)" if entry.line else ""
+    return f"operation {number}, {listing.name_of(entry)}{line}"
 
 
 def _forward_message(position: int, entry: Entry, x: Any, names: Names) -> str:
-    name = entry.op.name.strip("_")
-    culprits = [names.of(i) for i in entry.inputs if not _finite(i)]
-    said = "its inputs are finite"
-    if culprits:
-        said = f"its input {', '.join(culprits)} came in that way: the tape did not compute it"
+    culprits = ", ".join(names.of(i) for i in entry.inputs if not _finite(i))
+    said = (
+        f"its input {culprits} came in that way: the tape did not compute it" if culprits else "its inputs are finite"
+    )
     inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
-    at = f"forward: operation {position}, {name}{_where(entry)}"
-    return f"{at}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
+    return f"forward: {_place(position, entry)}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
 
 
 def _backward_message(step: BackwardStep, name: str, x: Any) -> str:
-    came_in = any(x is y for _, y in step.incoming)
     coming = "; ".join(f"∂{step.of}/∂{n} = {value_text(y)}" for n, y in step.incoming)
-    at = f"operation {step.number}, {step.operation}{_where(step.entry)}"
-    if came_in:
+    at = _place(step.number, step.entry)
+    if any(x is y for _, y in step.incoming):
         return f"backward: the cotangent of {name}, which comes to {at}, is {_what(x)}"
     return (
         f"backward: {at}, makes ∂{step.of}/∂{name} {_what(x)}; what "

@@ -270,6 +270,25 @@ def test_an_operation_without_derivative():
     assert_says(tape.explain(y, x)[0], test_an_operation_without_derivative, "no derivative", operation="floor")
 
 
+def test_operations_that_cannot_be_differentiated():
+    """`gradient` raises an error there: it is not connected, and the operation is named, also behind one that can."""
+    x, image = jnp.array(3.5), tf.Variable(tf.ones([2, 2, 3]))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        contrast = tf.image.adjust_contrast(image, 2.0)  # here: contrast
+        loop = jax.lax.while_loop(lambda v: v < 100.0, lambda v: v * 2.0, x)  # here: loop
+        y = jnp.sin(loop)
+    for target, source, operation, mark in ((contrast, image, "AdjustContrastv2", "contrast"), (y, x, "while", "loop")):
+        with pytest.raises(LookupError, match=operation):
+            tape.gradient(target, source)
+        (report,) = tape.explain(target, source)
+        function = test_operations_that_cannot_be_differentiated
+        assert_says(report, function, "not differentiable", operation=operation, mark=mark)
+        assert "gradient() raises LookupError" in report.reasons[0].message and "gradient" in report.reasons[0].remedy
+        assert f"{report.name}: an error" in str(report) and "an error" in tape.explain(target, source)._repr_html_()
+    assert tape.explain([y, x * 2.0], x)[0].kinds == ("not differentiable",)
+
+
 def test_numpy():
     x = tf.Variable([1.0, 2.0])
     with tf.GradientTape() as tape:

@@ -356,30 +356,20 @@ def test_frames_are_not_kept_alive():
     assert len(tape) == 1
 
 
-def test_capturing_the_line_costs_little():
-    """A microsecond or two for an operation: measured alone, where a busy machine disturbs least."""
+def test_the_line_is_that_of_the_innermost_frame():
+    """What noting it costs is measured by `python -m benchmarks`."""
 
     def deep(n):
         return recorder.caller() if n == 0 else deep(n - 1)
 
-    def best(f):
-        found = []
-        for _ in range(30):
-            start = time.perf_counter()
-            for _ in range(500):
-                f()
-            found.append((time.perf_counter() - start) / 500)
-        return min(found)
-
-    assert best(lambda: recorder.caller()) < 5e-6
-    assert deep(3)[0].co_filename == __file__
+    assert deep(3)[0].co_filename == __file__ and deep(3)[0].co_name == "deep"
 
 
 def test_nothing_is_imported_before_it_is_asked_for():
     code = (
         "import sys, tapejax as tf\nx = tf.Variable(2.0)\nwith tf.GradientTape() as tape:\n    y = x * x\n"
         "tape.gradient(y, x)\n"
-        "ours = [m for m in 'listing source spelling explain flow steps drawing demo'.split() if 'tapejax.' + m in sys.modules]\n"
+        "ours = [m for m in sys.modules if m.startswith(('tapejax.seeing', 'tapejax.cli.demo'))]\n"
         "print(ours, 'matplotlib' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

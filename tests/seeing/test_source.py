@@ -30,8 +30,6 @@ def pasted(function):
 # 0.11 on) a root finder.
 OBJECTS = {
     "custom_root",
-    "checkpoint_policy",
-    "checkpoint_nothing",
     "checkpoint_names",
     "pure_callback_beside_the_gradient",
 }

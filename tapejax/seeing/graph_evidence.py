@@ -1,0 +1,329 @@
+"""Why there is no gradient, as far as the recording tells: what depends on what, and what happened to the tape."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..core import jaxprs, recorder
+from ..core._jax import Literal
+from ..core.program import equation_links, is_inexact
+from ..core.query import Query, Source
+from ..core.recording import Entry, Mark, Recording, type_of
+from ..core.where import Line, line_of, serves
+from ..values import staging
+from ..values.structures import Leaf, is_variable
+from ..values.tensor import Variable
+from .listing import Names, ancestors, carrying_positions, name_of
+from .reasons import At, Reason, as_code, at, reason
+
+# Where several paths break, so many are told.
+BREAKS = 4
+# Operations that look at nothing but the shape and dtype of their argument.
+_OF_SHAPES = {"ones_like", "zeros_like", "full_like", "empty_like", "shape", "size", "rank"}
+
+
+class Graph:
+    """A recording as one source sees it: `arrays` are what it held, `dependents` the ids of all that was computed from it."""
+
+    def __init__(self, recording: Recording, names: Names, source: Leaf, name: str):
+        self.recording, self.names, self.source, self.name = recording, names, source, name
+        self.entries, self.marks, self.watched = recording.entries, recording.marks, recording.watched
+        self.made = {id(x): entry for entry in self.entries for x in entry.outputs}
+        self.positions = {id(x): position for position, entry in enumerate(self.entries) for x in entry.outputs}
+        self.sought = source.source(recording)
+        self.arrays = Query(recording, (), [self.sought]).arrays
+        self.dependents = self._dependents(self.arrays)
+
+    def _dependents(self, arrays: Sequence[Any]) -> set[int]:
+        """All that was computed from `arrays`, gradient or not, by id."""
+        found = {id(x) for x in arrays}
+        for entry in self.entries:
+            if any(id(x) in found for x in entry.inputs):
+                found.update(id(x) for x in entry.outputs)
+        return found
+
+    def marked(self, kind: str) -> list[Mark]:
+        return [mark for mark in self.marks if mark.kind == kind]
+
+    def last_line(self, kind: str) -> Line | None:
+        """The line of the last mark of a kind."""
+        return next((line_of(mark.where) for mark in self.marked(kind)[::-1] if mark.where), None)
+
+    def first_use(self, *arrays: Any) -> Entry | None:
+        """The entry that first used the first of `arrays` that any used."""
+        uses = (entry for x in arrays for entry in self.entries if any(i is x for i in entry.inputs))
+        return next(uses, None)
+
+    def leaves(self, target: Any) -> Collection[tuple[Any, int]]:
+        """What the target was computed from that no entry made, each with the position of its last use."""
+        return ancestors(self.entries, [target])[1].values()
+
+    def conversions(self) -> list[Mark]:
+        """Where values that depend on the source were given to NumPy or Python, as far as that is on record."""
+        marks = [mark for mark in self.marked("python") if mark.where and mark.about[1]]
+        return [mark for mark in marks if (x := mark.about[1]()) is not None and id(x) in self.dependents]
+
+    # ---- the source: is it watched? ----
+
+    def unwatched(self, target: Any) -> list[Reason] | None:
+        """What is wrong with the watch; None if the tape does not know the source."""
+        array, value, code = self.source.array, self.source.value, as_code(self.name)
+        used = at(self.first_use(*self.arrays))
+        if not is_inexact(array):
+            return [reason("integer: source", used, name=self.name, type=type_of(array))]
+        if any(id(x) in self.watched for x in self.arrays) or self.sought.watched:
+            return self.watched_late([target])
+        if self._forgotten(array):
+            return [reason("reset: source", At("reset", self.last_line("reset")), name=self.name)]
+        if is_variable(value):
+            used = at(self.first_use(array, *self.arrays))
+            if not getattr(value, "trainable", True):
+                return [reason("not trainable", used, name=self.name, code=code)]
+            if not self.recording.watch_accessed:
+                return [reason("not watching", used, name=self.name, code=code)]
+            return []  # it was not read: that is told as "unrelated", or where the path broke
+        carrying = [self.entries[position] for position in carrying_positions(self.recording, self.names)]
+        return [] if any(x is array for entry in carrying for x in entry.outputs) else None
+
+    def never_watched(self) -> Reason:
+        array = self.source.array
+        outside = next((mark for mark in self.marked("watch outside") if mark.about is array), None)
+        if outside is not None:
+            return reason("never watched: outside the block", At("watch", line_of(outside.where)), name=self.name)
+        if (made := self.made.get(id(array))) is not None:
+            return reason("never watched: computed", at(made), name=self.name)
+        used = at(self.first_use(array))
+        after = "" if used.operation is None else f"; {used.operation} used it as a constant"
+        return reason("never watched", used, name=self.name, after=after, code=as_code(self.name))
+
+    def watched_late(self, targets: Sequence[Any], connected: bool = False) -> list[Reason]:
+        """The first use on the way to a target from before the watch began."""
+        ids = {id(x) for x in self.arrays}
+        begin = min((self.watched[x][1] for x in ids if x in self.watched), default=0)
+        for position in ancestors(self.entries, targets)[0]:
+            entry = self.entries[position]
+            if position < begin and any(id(x) in ids for x in entry.inputs):
+                watch = next((mark for mark in self.marked("watch") if id(mark.about) in ids), None)
+                where = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
+                uncounted = "this use is not counted: " if connected else ""
+                return [reason("watched late", at(entry), name=self.name, where=where, uncounted=uncounted)]
+        return []
+
+    # ---- operations: where does the path break? ----
+
+    def integer_target(self, target: Any) -> Reason:
+        entry = self.made.get(id(target))
+        made_by = "" if entry is None else f", as {name_of(entry)} made it"
+        called = self.names.of(target)
+        return reason("integer: target", at(entry), target=called, type=type_of(target), made_by=made_by)
+
+    def cuts(self, target: Any, starts: Sequence[Any] | None = None) -> list[Reason]:
+        """The operations that depend on the source and let no gradient through, on the way to the target."""
+        starts = self._starts() if starts is None else starts
+        query = Query(self.recording, [target], [Source(x, watched=True) for x in starts])
+        live = {id(x) for x in starts}
+        for link in query.active():
+            live.update(id(self.entries[link.position].outputs[j]) for j in link.linked)
+        made = self.made.get(id(target))
+        came_live = made is not None and any(id(x) in live for x in made.inputs)
+        if id(target) in live or came_live and not is_inexact(target):
+            return []
+        reasons: list[Reason] = []
+        for position in ancestors(self.entries, [target])[0]:
+            entry = self.entries[position]
+            reached = [x for x in entry.inputs if id(x) in live]
+            cut = [x for x in entry.outputs if id(x) not in live]
+            if reached and cut and len(reasons) < BREAKS:
+                reasons.append(self._cut(entry, reached[0], cut[0]))
+        return [r for r in reasons if r.kind != "shape"] or reasons
+
+    def _starts(self) -> list[Any]:
+        """What could carry gradient: the source's arrays, of integers the first floating-point values computed from them."""
+        if is_inexact(self.source.array):
+            return self.arrays
+        whole, found = {id(x) for x in self.arrays}, list[Any]()
+        for entry in self.entries:
+            if any(id(x) in whole for x in entry.inputs):
+                found += filter(is_inexact, entry.outputs)
+                whole.update(id(x) for x in entry.outputs if not is_inexact(x))
+        return found
+
+    def cuts_before(self, given: Sequence[Any]) -> list[Reason]:
+        """What is broken between the source and values that depend on it."""
+        cuts = []
+        for x in given:
+            if x is None or id(x) not in self.dependents:
+                continue
+            if is_inexact(x):
+                cuts.append(self.cuts(x))
+            elif (entry := self.made.get(id(x))) is not None:
+                came = [i for i in entry.inputs if id(i) in self.dependents][:1]
+                cuts.append([*self.cuts_before(came), *(self._cut(entry, i, x) for i in came if is_inexact(i))])
+        return cuts[0] if cuts and all(cuts) else []
+
+    def cuts_behind(self, x: Any, target: Any) -> list[Reason]:
+        """What else is broken between a value and the target."""
+        if x is None or x is target or not is_inexact(x) or id(target) not in self._dependents([x]):
+            return []
+        return self.cuts(target, [x])
+
+    def _cut(self, entry: Entry, came: Any, made: Any) -> Reason:
+        called, line = name_of(entry), entry.line
+        value, out = self.names.of(came), self.names.of(made)
+        if value[:1].isdigit():  # a number without a name
+            value = "its argument"
+        inside = _inside(entry, came, made)  # of a function of the user's: what matters is in it
+        name, integer = inside or (called, not is_inexact(made))
+        said, where = (f"{name}, inside {called},", ": inside") if inside else (name, "")
+        values = {"name": name, "called": called, "said": said, "value": value, "out": out}
+        if "stop_gradient" in name or not inside and not integer and _contains(entry, "stop_gradient"):
+            case = f"stop_gradient{where}"
+        elif integer:
+            case = f"integer{where}"
+            values |= {"type": type_of(came), "out_type": type_of(made)}
+        elif name in _OF_SHAPES:
+            case = "shape"
+            values |= {"binds": name, "name": value}
+        elif name.endswith("_pullback"):  # a tape over a tape
+            case = "no derivative: linear"
+            values["first"] = name.removesuffix("_pullback")
+        else:
+            case = "no derivative"
+        return reason(case, At(name, line), **values)
+
+    # ---- the tape: assigned, reset, stopped, not read ----
+
+    def state(self, target: Any) -> Mark | None:
+        """Where a variable was assigned something computed from the source that was read again on the way to the target."""
+        wanted = {id(x) for x, _ in self.leaves(target)}
+        for mark in self.marked("state"):
+            into, *given = given_at(mark)
+            if (
+                into is not None
+                and id(into) in wanted
+                and any(id(x) in self.dependents for x in given if x is not None)
+            ):
+                return mark
+        return None
+
+    def state_reason(self, mark: Mark) -> Reason:
+        into = given_at(mark)[0]
+        holder = "a Variable" if into is None else self.names.of(into)
+        return reason("state", At("assign", line_of(mark.where)), holder=holder)
+
+    def before_reset(self, target: Any) -> Reason | None:
+        if self._forgotten(target):
+            return reason("reset: target", At("reset", self.last_line("reset")), target=self.names.of(target))
+        for x, position in self.leaves(target):
+            if self._forgotten(x):
+                return reason("reset: part", at(self.entries[position]), part=self.names.of(x))
+        return None
+
+    def _forgotten(self, x: Any) -> bool:
+        reference = self.recording.forgotten.get(id(x)) if self.recording.forgotten else None
+        return reference is not None and reference() is x
+
+    def by_marks(self, target: Any) -> Reason | None:
+        """Without the text: what happened between the last of the source's values and the target's first constant."""
+        for mark in self.conversions():
+            return reason("python", At(None, line_of(mark.where)), binds="a value computed from " + self.name)
+        constants = [position for x, position in self.leaves(target) if id(x) not in self.watched]
+        stops = self.marked("stop")
+        if stops and any(position >= stops[0].position for position in constants):
+            stopped_at = At(None, line_of(stops[0].where))
+            return reason("stopped", stopped_at, binds="a constant that the target was computed from")
+        return None
+
+    def unexplained(self, target: Any) -> bool:
+        """Whether the target was computed from a constant that came from nowhere: no operation made it, nobody has it."""
+        leaves = [x for x, _ in self.leaves(target) if x.ndim or not self.names.is_result(x)]
+        return any(id(x) not in self.watched and self.names.name(x) is None for x in leaves if is_inexact(x))
+
+    def unrelated(self, target: Any) -> Reason:
+        made, called = at(self.made.get(id(target))), self.names.of(target)
+        if isinstance(self.source.value, Variable) and id(self.source.value) not in self.recording.variables:
+            return reason("unrelated: not read", made, name=self.name, target=called)
+        if (changed := self._changed_in_library(target)) is not None:
+            return changed
+        ends = ", ".join([self.names.of(x) for x, _ in self.leaves(target)][:6])
+        ends = f"; it was computed from {ends}" if ends else ""
+        if self.unexplained(target):
+            ends += (
+                " (c0 and the like are constants that no operation on the tape made: from NumPy, Python or elsewhere)"
+            )
+        return reason("unrelated", made, name=self.name, target=called, ends=ends)
+
+    def _changed_in_library(self, target: Any) -> Reason | None:
+        """A variable of another library, which is known by the array in it, after it was given another."""
+        source = self.source
+        if not is_variable(source.value) or id(source.value) in self.recording.variables:
+            return None
+        for x, position in self.leaves(target):
+            same = x.shape == source.array.shape and x.dtype == source.array.dtype and self.names.name(x) is None
+            if same and id(x) not in self.made and id(x) not in self.watched and position < len(self.entries):
+                values = {"name": self.name, "code": as_code(self.name), "seen": self.names.of(x)}
+                return reason("replaced: in a library", at(self.entries[position]), **values)
+        return None
+
+
+def given_at(mark: Mark) -> list[Any]:
+    """What a mark is about, as far as it is alive."""
+    return [None if reference is None else reference() for reference in mark.about]
+
+
+# ---- inside an operation --------------------------------------------------------------------------------------------
+
+
+def _inside(entry: Entry, came: Any, made: Any) -> tuple[str, bool] | None:
+    """In a function of the user's: the operation in it where the derivative of `made` with respect to `came` ends, and
+    whether that is because it makes integers. None for a library's function, and where it is not to be found."""
+    try:
+        with recorder.outside():
+            closed = jax.make_jaxpr(entry.op.fn)(*entry.inputs)
+        output = next(j for j, x in enumerate(entry.outputs) if x is made)
+        return _ends_in(closed, {i for i, x in enumerate(entry.inputs) if x is came}, output, False)
+    except Exception:  # it looks at values: not to be traced
+        return None
+
+
+def _ends_in(closed: Any, inputs: set[int], output: int, users: bool) -> tuple[str, bool] | None:
+    jaxpr = jaxprs.open_jaxpr(closed)
+    users = users or _is_users(jaxpr)
+    needed = {jaxpr.outvars[output]} if not isinstance(jaxpr.outvars[output], Literal) else set()
+    for eqn in reversed(jaxpr.eqns):
+        if needed.intersection(eqn.outvars):
+            needed.update(v for v in eqn.invars if not isinstance(v, Literal))
+    live = {v for i, v in enumerate(jaxpr.invars) if i in inputs}
+    for eqn in jaxpr.eqns:
+        reached = {i for i, v in enumerate(eqn.invars) if not isinstance(v, Literal) and v in live}
+        if not reached:
+            continue
+        linked = equation_links(eqn)
+        ends = [j for j, v in enumerate(eqn.outvars) if v in needed and linked[j].isdisjoint(reached)]
+        if ends:
+            for inner in jaxprs.jaxprs_in(eqn.params):
+                body = jaxprs.open_jaxpr(inner)
+                if len(body.invars) == len(eqn.invars) and len(body.outvars) == len(eqn.outvars):
+                    if (found := _ends_in(inner, reached, ends[0], users)) is not None:
+                        return found
+            name = (eqn.params.get("name") or eqn.primitive.name).strip("_")
+            return (name, not jax.numpy.issubdtype(eqn.outvars[ends[0]].aval.dtype, np.inexact)) if users else None
+        live.update(v for j, v in enumerate(eqn.outvars) if not linked[j].isdisjoint(reached))
+    return None
+
+
+def _is_users(jaxpr: Any) -> bool:
+    file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
+    # `staging` traces the user's functions
+    return file is not None and (not serves(file) or file == staging.__file__)
+
+
+def _contains(entry: Entry, primitive: str) -> bool:
+    try:
+        return jaxprs.contains(jax.make_jaxpr(entry.op.fn)(*entry.inputs), primitive)
+    except Exception:  # it looks at values: not to be traced
+        return False

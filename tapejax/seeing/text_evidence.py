@@ -1,0 +1,244 @@
+"""Why there is no gradient, as far as the text of the program tells: asked where the recording is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..core.program import is_inexact
+from ..core.recording import Entry, Recording
+from ..core.where import Line, line_of
+from ..values.shown import number_text
+from .flow import Assignment, Text, root
+from .graph_evidence import Graph
+from .reasons import At, Reason, reason
+
+# What Python and NumPy make, and no tape sees.
+_PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
+
+
+class Texts:
+    """The text around the tape's block and around the code that asks."""
+
+    def __init__(self, recording: Recording, places: Sequence[Any]):
+        entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
+        self.block = Text(entered[0] if entered else None)
+        # the code that asks: where it is the block's own, we know which lines have run
+        self._places = [(Text(place).scope, line_of(place)) for place in places]
+        self.here = Text(places[0] if places else None)
+
+    def asked(self, text: Text) -> int | None:
+        """The line of `text` that asks, or None if that is another text's."""
+        return next((line.number for scope, line in self._places if line is not None and scope == text.scope), None)
+
+
+class Reading:
+    """What the texts tell of one source; `values` are what the user's names hold now."""
+
+    def __init__(self, graph: Graph, values: dict[str, Any], texts: Texts):
+        self.graph, self.values, self.texts = graph, values, texts
+        self.both = (texts.block, texts.here)
+
+    # ---- one name ----
+
+    def replaced(self) -> Reason | None:
+        """A name that was a Variable's until a tensor was bound to it."""
+        name = self.graph.name
+        for text in self.both:
+            bound = text.of(root(name))
+            was = [a for a in bound if "Variable(" in a.line.text]
+            new = [a for a in bound if "Variable(" not in a.line.text and root(name) in a.uses]
+            if was and new:
+                statement = new[0].line
+                former = [a for a in was if a.line.number < statement.number]
+                return reason("replaced", At(None, statement), name=name, former=(former or was)[0].line)
+        return None
+
+    def number(self, role: str, value: Any) -> Reason:
+        """Of a number that is no tensor: where it was made."""
+        python = not isinstance(value, (np.ndarray, np.generic))
+        made_by = f"Python {type(value).__name__}" if python else f"NumPy {value.dtype}"
+        name = next((name for name, x in self.values.items() if x is value), "")
+        texts = [text for text in self.both[::-1] if text.readable and name]
+        lines: list[Line | None] = [statement.line for text in texts for statement in text.of(name)]
+        lines += [line_of(mark.where) for mark in self.graph.conversions()[::-1]]
+        called = name or number_text(value)
+        return reason("python: number", At(None, next(iter(lines), None)), role=role, name=called, made_by=made_by)
+
+    def outside(self, target: Any) -> Reason:
+        """Why the target is nothing that the tape recorded, where it is not seen how it comes from the source."""
+        name = self.graph.names.of(target)
+        for text in self.both:
+            if text.readable and (bound := text.of(root(name), self.texts.asked(text))):
+                return self._statement(text, bound[0], name)
+        line = self.graph.last_line("stop")
+        if line is not None and self.graph.first_use(target) is not None:
+            return reason("stopped", At(None, line), binds=name)
+        return reason(
+            "outside", At(None, line), target=name, stopped=", or while recording was stopped" if line else ""
+        )
+
+    # ---- back from the target ----
+
+    def breaks(self, target: Any) -> tuple[list[Reason] | None, bool]:
+        """What is broken on the way, if the statement is found in which the path leaves the tape; and whether the text could
+        be followed back from the target's name."""
+        graph = self.graph
+        followed, text, statement, binds = self._follow(target)
+        if text is None or statement is None:
+            return None, followed
+        came = self._frontier(statement)
+        if came and not any(map(is_inexact, came)):  # an index, a count: the path broke when it was made
+            return graph.cuts_before(came), followed
+        found = self._statement(text, statement, binds, came, graph.name)
+        # the target itself may stand outside as well
+        known = id(target) in graph.made or id(target) in graph.watched
+        late = [] if known else [self.outside(target)]
+        late = [r for r in late if r.kind in ("before", "after", "stopped") and r.kind != found.kind]
+        behind = graph.cuts_behind(self._constant(binds, target), target)
+        return [found, *graph.cuts_before(came), *behind, *late], followed
+
+    def _follow(self, target: Any) -> tuple[bool, Text | None, Assignment | None, str]:
+        """Whether the text could be followed back from the target's name; which text, the statement in it where the path
+        leaves the tape, one that says how if there is one, and the name that it binds."""
+        names = self.graph.names
+        source = root(self.graph.name)
+        for text in self.both:
+            # in the block's function the target may have another name than where it is asked about
+            called = (names.name(target), names.stored(target) if text is self.texts.block else None)
+            start = next((n for n in called if n is not None and text.readable and text.of(root(n))), None)
+            if start is None:
+                continue
+            found = list(self._leaving(text, root(start), set(), self.texts.asked(text)))
+            if found:
+                return True, text, *next((pair for pair in found if self._says_how(text, *pair)), found[0])
+            return source in {n for a in text.assignments for n in (*a.names, *a.uses)}, None, None, ""
+        return False, None, None, ""
+
+    def _leaving(
+        self, text: Text, wanted: str, seen: set[tuple[str, int]], line: int | None
+    ) -> Iterator[tuple[Assignment, str]]:
+        """The statements, on the way back from a name as it is used at `line`, that get what depends on the source and make
+        what does not."""
+        source = root(self.graph.name)
+        for statement in text.of(wanted, line):
+            if (wanted, statement.line.number) in seen:
+                continue
+            seen.add((wanted, statement.line.number))
+            if self._makes(text, statement, wanted):
+                continue
+            before = statement.line.number - (not statement.changes)
+            for used in sorted(statement.uses, key=lambda n: n != source):
+                made = text.of(used, before)
+                reads = any(s.defines and source in s.uses for s in made)
+                if used == source or reads or any(self._makes(text, s, used) for s in made):
+                    if not statement.defines:
+                        yield statement, wanted
+                    break
+            for used in sorted(statement.uses):
+                yield from self._leaving(text, used, seen, before)
+
+    def _makes(self, text: Text, statement: Assignment, name: str) -> bool:
+        """Whether what a statement binds to `name` depends on the source, as far as the tape knows."""
+        if text.of(name, self.texts.asked(text))[:1] == [statement] and name in self.values:
+            return self._depends(self._array_of(name))
+        if statement.python or statement.threaded:
+            return False
+        return any(self._depends(x) for entry in self._at(statement) for x in entry.outputs)
+
+    def _depends(self, x: Any) -> bool:
+        return x is not None and id(x) in self.graph.dependents
+
+    def _array_of(self, name: str) -> Any:
+        value = self.values.get(name)
+        value = getattr(value, "_array", value)
+        return value if isinstance(value, jax.Array) else None
+
+    def _at(self, statement: Assignment) -> list[Entry]:
+        """The entries that ran on the lines of a statement."""
+        lines = [(entry, line_of(entry.where)) for entry in self.graph.entries]
+        return [entry for entry, line in lines if line is not None and statement.holds(line)]
+
+    def _frontier(self, statement: Assignment) -> list[Any]:
+        """The values depending on the source that a statement uses: the last that it computed itself, or what it names."""
+        used = {id(x) for entry in self.graph.entries for x in entry.inputs}
+        made = [x for entry in self._at(statement) for x in entry.outputs if self._depends(x) and id(x) not in used]
+        return made or list(filter(self._depends, map(self._array_of, sorted(statement.uses))))
+
+    def _constant(self, binds: str, target: Any) -> Any:
+        """The value under the name `binds` from which the target was computed; where the name means another now, the one
+        constant that it was computed from."""
+        x, names = self._array_of(binds), self.graph.names
+        leaves = [y for y, _ in self.graph.leaves(target) if is_inexact(y) and y is not target]
+        leaves = [y for y in leaves if y.ndim or names.name(y) or id(y) not in self.graph.watched]
+        return leaves[0] if len(leaves) == 1 and (x is None or x is target) else x
+
+    # ---- one statement ----
+
+    def _stops(self, text: Text, line: Line) -> bool:
+        """Whether recording was stopped at a line."""
+        stops = [line_of(mark.where) for mark in self.graph.marked("stop")]
+        spans = [text.span_at(stop.number) for stop in stops if stop is not None and text.readable]
+        return any(span is not None and span.holds(line.number) for span in spans)
+
+    def _says_how(self, text: Text, statement: Assignment, binds: str) -> bool:
+        """Whether it is seen how a path leaves the tape at a statement."""
+        return (
+            statement.python
+            or statement.threaded
+            or statement.shape
+            or statement.function is not None
+            or isinstance(self.values.get(binds), _PYTHON_VALUES)
+            or text.block is None
+            or not text.block.holds(statement.line.number)
+            or self._stops(text, statement.line)
+            or not self._at(statement)
+        )
+
+    def _statement(
+        self, text: Text, statement: Assignment, binds: str, came: Sequence[Any] = (), name: str = "its argument"
+    ) -> Reason:
+        """How the path leaves the tape at a statement, which uses the values `came` of the source `name`."""
+        line, value = statement.line, self.values.get(binds)
+        for mark in self.graph.marked("state"):
+            if line_of(mark.where) == line and mark.about[0] is not None:
+                return self.graph.state_reason(mark)
+        if self._stops(text, line):
+            return reason("stopped", At(None, line), binds=binds)
+        if (started := text.started(statement.function)) is not None:
+            return reason("thread", At(None, started.line), binds=binds)
+        inside = text.block is not None and text.block.holds(line.number)
+        thread = text.threads(text.block) if inside and (statement.threaded or not statement.python) else None
+        numpy = statement.python or isinstance(value, _PYTHON_VALUES)
+        if thread is not None and (not numpy or statement.threaded or isinstance(value, list)):
+            return reason("thread", At(None, line if statement.threaded else thread.line), binds=binds)
+        if inside:
+            mark = self._converted(text, statement, came)
+            if mark is None and not numpy and statement.shape:
+                return reason("shape", At(None, line), binds=binds, name=name)
+            return reason("python", At(None, line if mark is None else line_of(mark.where)), binds=binds)
+        if numpy:
+            return reason("python", At(None, line), binds=binds)
+        block = self.texts.block.block
+        if block is None or text.scope != self.texts.block.scope:
+            found = reason("outside: elsewhere", At(None, line), binds=binds)
+        elif line.number < block.first:
+            found = reason("before", At(None, line), binds=binds, line=block.first)
+        else:
+            found = reason("after", At(None, line), binds=binds, line=block.last)
+        return found
+
+    def _converted(self, text: Text, statement: Assignment, came: Sequence[Any]) -> Any:
+        """Where a function that a statement calls converted a value to NumPy or Python, if that is on record."""
+        made = self.graph.positions
+        begin = max([made[id(x)] + 1 for x in came if id(x) in made], default=0)
+        ran = [made[id(entry.outputs[0])] for entry in self._at(statement) if entry.outputs]
+        end = min([position for position in ran if position >= begin], default=len(self.graph.entries))
+        found = [mark for mark in self.graph.conversions() if begin <= mark.position <= end]
+        lines = [line_of(mark.where) for mark in found]
+        if any(line is not None and statement.holds(line) for line in lines):
+            return None
+        return next((mark for mark in found if Text(mark.where).scope != text.scope), None)
