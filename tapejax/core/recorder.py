@@ -689,8 +689,11 @@ def _static_key(fn: Callable, static: dict[str, Any]) -> Any:
 
 
 def _make_op(fn: Callable, static: dict[str, Any]) -> Op:
-    bound = functools.partial(fn, **static) if static else fn
     name = getattr(fn, "__name__", repr(fn)).strip("_")
+    bound: Any = fn
+    if static:
+        bound = functools.partial(fn, **static)
+        bound.__name__ = name  # as JAX's programs show it
     return Op(name, bound, jax.jit(bound), _static_key(fn, static), bound=(fn, static))
 
 
