@@ -18,7 +18,8 @@ from ..values.tensor import Tensor, convert_to_tensor, op, operands, raw
 from . import array as _array
 from . import random as _random
 from .math import _abs
-from .table import FLOAT, TensorLike, host, kind_of, renamed, require_kind, shape_of, shown, static
+from .opaque import adjust_contrast
+from .table import FLOAT, TensorLike, host, kind_of, renamed, require_kind, shape_of, static
 
 # ---- Types -------------------------------------------------------------------------------------------------
 
@@ -203,9 +204,6 @@ def _areas(old, new):
     return (np.clip(overlap, 0, None) * (new / old)).astype(np.float32)
 
 
-shown(_resize)
-
-
 def crop_to_bounding_box(
     image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
 ) -> Tensor:
@@ -302,19 +300,16 @@ def extract_patches(
         if len(four) != 4 or four[0] != 1 or four[3] != 1:
             raise InvalidArgumentError(f"{argument} must be [1, rows, columns, 1], got {value!r}")
         middle[argument] = four[1:3]
-    return op(_patches, array, padding=str(padding).upper(), **middle)
+    return op(_extract_patches, array, padding=str(padding).upper(), **middle)
 
 
-def _patches(x, sizes, strides, rates, padding):
+def _extract_patches(x, sizes, strides, rates, padding):
     found = lax.conv_general_dilated_patches(
         x, sizes, strides, padding, rhs_dilation=rates, dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
     # JAX counts the channels before the window's places, TensorFlow after them.
     found = found.reshape(*found.shape[:3], x.shape[3], *sizes)
     return jnp.moveaxis(found, 3, -1).reshape(*found.shape[:3], -1)
-
-
-renamed("extract_patches", _patches)
 
 
 def crop_and_resize(
@@ -338,15 +333,8 @@ def crop_and_resize(
     if method not in ("bilinear", "nearest"):
         raise InvalidArgumentError(f"method must be 'bilinear' or 'nearest', got {method!r}")
     array = _array.cast(_image(image, 4, 4), "float32")
-    return op(
-        _crop_and_resize,
-        array,
-        raw(boxes),
-        raw(box_indices),
-        float(extrapolation_value),
-        size=shape_of(crop_size, "crop_size"),
-        nearest=method == "nearest",
-    )
+    size, outside = shape_of(crop_size, "crop_size"), float(extrapolation_value)
+    return op(_crop_and_resize, array, boxes, box_indices, outside, size=size, nearest=method == "nearest")
 
 
 def _crop_and_resize(images, boxes, which, outside, size, nearest):
@@ -373,8 +361,6 @@ def _between(places, length):
     return jnp.clip(1 - jnp.abs(places[:, None] - jnp.arange(length)), 0, 1)
 
 
-shown(_crop_and_resize)
-
 # ---- Turning -----------------------------------------------------------------------------------------------
 
 
@@ -390,23 +376,13 @@ def flip_up_down(image: TensorLike) -> Tensor:
 
 def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
     """The images turned `k` times by 90 degrees, counter-clockwise."""
-    return op(_rot90, _image(image, 3, 4), k=int(static(k, "k")) % 4)
-
-
-def _rot90(x, k):
-    return jnp.rot90(x, k, (-3, -2))
+    return op(jnp.rot90, _image(image, 3, 4), k=int(static(k, "k")) % 4, axes=(-3, -2))
 
 
 def transpose(image: TensorLike, name: str | None = None) -> Tensor:
     """Height and width exchanged."""
-    return op(_transpose, _image(image, 3, 4))
+    return op(jnp.swapaxes, _image(image, 3, 4), axis1=-3, axis2=-2)
 
-
-def _transpose(x):
-    return jnp.swapaxes(x, -3, -2)
-
-
-shown(_rot90, _transpose)
 
 # ---- Colours -----------------------------------------------------------------------------------------------
 
@@ -421,14 +397,11 @@ def _channels(images: TensorLike, count: int) -> Any:
 def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """How bright each pixel is: one channel, in the images' dtype."""
     array = raw(images)
-    return convert_image_dtype(op(_grey, _as_float(array)), array.dtype)
+    return convert_image_dtype(op(_rgb_to_grayscale, _as_float(array)), array.dtype)
 
 
-def _grey(x):
+def _rgb_to_grayscale(x):
     return jnp.sum(x * jnp.asarray([0.2989, 0.5870, 0.1140], x.dtype), -1, keepdims=True)
-
-
-renamed("rgb_to_grayscale", _grey)
 
 
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
@@ -457,25 +430,25 @@ def _hsv_to_rgb(hsv):
     return ((1 - saturation) + saturation * pure) * value
 
 
-shown(_rgb_to_hsv, _hsv_to_rgb)
+def _of_pixels(name: str, kernel: Callable, doc: str) -> Callable[..., Tensor]:
+    """A public function of the three channels of each pixel."""
+    renamed(name, kernel)
+
+    def public(images: TensorLike, name: str | None = None) -> Tensor:
+        array = _channels(images, 3)
+        require_kind(kernel.__name__, array, FLOAT)
+        return op(kernel, array)
+
+    public.__doc__ = f"{doc} Takes floats."
+    return renamed(name, public)
 
 
-def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
-    """Hue, saturation and value of each pixel, from 0 to 1. Takes floats."""
-    array = _channels(images, 3)
-    require_kind("rgb_to_hsv", array, FLOAT)
-    return op(_rgb_to_hsv, array)
-
-
-def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """Red, green and blue of pixels given by hue, saturation and value. Takes floats."""
-    array = _channels(images, 3)
-    require_kind("hsv_to_rgb", array, FLOAT)
-    return op(_hsv_to_rgb, array)
+rgb_to_hsv = _of_pixels("rgb_to_hsv", _rgb_to_hsv, "Hue, saturation and value of each pixel, from 0 to 1.")
+hsv_to_rgb = _of_pixels("hsv_to_rgb", _hsv_to_rgb, "Red, green and blue of pixels given by hue, saturation and value.")
 
 
 # The weight of each channel in each of the new ones. The standard's matrix for YIQ and its inverse are rounded, each by itself.
-_SPACES = {
+_SPACES: dict[str, list[list[float]]] = {
     "rgb_to_yiq": [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]],
     "yiq_to_rgb": [[1, 1, 1], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]],
     "rgb_to_yuv": [
@@ -487,61 +460,44 @@ _SPACES = {
 }
 
 
-def _linear(name: str, matrix: np.ndarray) -> Callable[..., Tensor]:
+def _linear(name: str, matrix: list[list[float]]) -> Callable[..., Tensor]:
     def kernel(x):
         return jnp.einsum("...c,cd->...d", x, jnp.asarray(matrix, x.dtype), precision="highest")
 
-    renamed(name, kernel)
-
-    def public(images: TensorLike) -> Tensor:
-        array = _channels(images, 3)
-        require_kind(name, array, FLOAT)
-        return op(kernel, array)
-
-    public.__doc__ = f"Each pixel's colour changed as the name says: {name.replace('_', ' ')}. Takes floats."
-    return renamed(name, public)
+    return _of_pixels(name, kernel, f"Each pixel's colour changed as the name says: {name.replace('_', ' ')}.")
 
 
-rgb_to_yiq, yiq_to_rgb, rgb_to_yuv, yuv_to_rgb = (_linear(name, np.array(m)) for name, m in _SPACES.items())
+rgb_to_yiq, yiq_to_rgb, rgb_to_yuv, yuv_to_rgb = (_linear(name, matrix) for name, matrix in _SPACES.items())
 
 
-def _brighter(x, delta):
+def _adjust_brightness(x, delta):
     return x + delta
 
 
-def _gamma(x, gamma, gain):
+def _adjust_gamma(x, gamma, gain):
     return gain * x**gamma
 
 
-def _hued(x, delta):
+def _adjust_hue(x, delta):
     hue, saturation, value = jnp.moveaxis(_rgb_to_hsv(x), -1, 0)
     return _hsv_to_rgb(jnp.stack([(hue + delta) % 1, saturation, value], -1))
 
 
-def _saturated(x, factor):
+def _adjust_saturation(x, factor):
     hue, saturation, value = jnp.moveaxis(_rgb_to_hsv(x), -1, 0)
     return _hsv_to_rgb(jnp.stack([hue, jnp.clip(saturation * factor, 0, 1), value], -1))
 
 
-for _fn, _name in (
-    (_brighter, "brightness"),
-    (_gamma, "gamma"),
-    (_hued, "hue"),
-    (_saturated, "saturation"),
-):
-    renamed(f"adjust_{_name}", _fn)
-
-
 def adjust_brightness(image: TensorLike, delta: Any) -> Tensor:
     """`delta`, a part of the range from 0 to 1, added to each pixel."""
-    return _adjusted(image, _brighter, delta)
+    return _adjusted(image, _adjust_brightness, delta)
 
 
 def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain * image ** gamma. Raises ValueError for a negative `gamma`."""
     if isinstance(gamma, (int, float)):
         _require(gamma >= 0, f"Gamma should be a non-negative real number, got {gamma}")
-    return _adjusted(image, _gamma, gamma, gain)
+    return _adjusted(image, _adjust_gamma, gamma, gain)
 
 
 def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor:
@@ -549,13 +505,13 @@ def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor
     _channels(image, 3)
     if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
         raise ValueError(f"delta must be in the interval [-1, 1], got {delta}")
-    return _adjusted(image, _hued, delta)
+    return _adjusted(image, _adjust_hue, delta)
 
 
 def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
     """The saturation of RGB images multiplied by a factor."""
     _channels(image, 3)
-    return _adjusted(image, _saturated, saturation_factor)
+    return _adjusted(image, _adjust_saturation, saturation_factor)
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:
@@ -563,18 +519,16 @@ def per_image_standardization(image: TensorLike) -> Tensor:
     array = _image(image)
     if array.dtype != np.float16:
         array = _array.cast(array, "float32")._array
-    return op(_standardized, array)
+    return op(_per_image_standardization, array)
 
 
-def _standardized(x):
+def _per_image_standardization(x):
     axes = (-3, -2, -1)
     deviation = x - jnp.mean(x, axes, keepdims=True)
     count = np.prod(x.shape[-3:])
     variance = jnp.mean(jnp.square(deviation), axes, keepdims=True)
     return deviation / jnp.maximum(jnp.sqrt(variance), (1 / np.sqrt(count)).astype(x.dtype))
 
-
-renamed("per_image_standardization", _standardized)
 
 # ---- Random -------------------------------------------------------------------------------------------------
 
@@ -607,59 +561,47 @@ def _stateless(function: Callable, seed: Any = inspect.Parameter.empty) -> Calla
     return twin
 
 
-def _bounds(name: str, lower: Any, upper: Any) -> None:
-    _require(upper > lower, f"{name}: upper must be > lower, got {lower} and {upper}")
-    _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
+def _random_flip(name: str, axis: int, how: str) -> Callable[..., Tensor]:
+    def public(image: TensorLike, seed: Any = None) -> Tensor:
+        array = _image(image, 3, 4)
+        return op(_flip_where, array, _uniform(0.0, 1.0, seed, array.shape[:-3]), axis=axis)
 
-
-def _flipped(image: TensorLike, axis: int, seed: Any) -> Tensor:
-    array = _image(image, 3, 4)
-    chance = _uniform(0.0, 1.0, seed, array.shape[:1] if array.ndim == 4 else ())
-    return op(_flip_where, array, chance, axis=axis)
+    public.__doc__ = f"Each image {how}, or not, at random."
+    return renamed(name, public)
 
 
 def _flip_where(x, chance, axis):
-    chance = chance.reshape(chance.shape + (1,) * 3)
-    return jnp.where(chance < 0.5, jnp.flip(x, axis), x)
+    return jnp.where(chance[..., None, None, None] < 0.5, jnp.flip(x, axis), x)
 
 
 renamed("random_flip", _flip_where)
 
 
-def random_flip_left_right(image: TensorLike, seed: Any = None) -> Tensor:
-    """Each image mirrored left to right, or not, at random."""
-    return _flipped(image, -2, seed)
+def _random_delta(name: str, adjust: Callable, most: float, bound: str) -> Callable[..., Tensor]:
+    def public(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
+        _require(0 <= max_delta <= most, f"max_delta must be {bound}, got {max_delta}")
+        return adjust(image, _uniform(-max_delta, max_delta, seed))
+
+    public.__doc__ = f"`{adjust.__name__}` by a random number in [-max_delta, max_delta); max_delta must be {bound}."
+    return renamed(name, public)
 
 
-def random_flip_up_down(image: TensorLike, seed: Any = None) -> Tensor:
-    """Each image turned upside down, or not, at random."""
-    return _flipped(image, -3, seed)
+def _random_factor(name: str, adjust: Callable) -> Callable[..., Tensor]:
+    def public(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
+        _require(upper > lower, f"{name}: upper must be > lower, got {lower} and {upper}")
+        _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
+        return adjust(image, _uniform(lower, upper, seed))
+
+    public.__doc__ = f"`{adjust.__name__}` by a random factor in [lower, upper)."
+    return renamed(name, public)
 
 
-def random_brightness(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
-    """`adjust_brightness` by a random number in [-max_delta, max_delta)."""
-    _require(max_delta >= 0, f"max_delta must be non-negative, got {max_delta}")
-    return adjust_brightness(image, _uniform(-max_delta, max_delta, seed))
-
-
-def random_contrast(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """`adjust_contrast` by a random factor in [lower, upper)."""
-    from .opaque import adjust_contrast
-
-    _bounds("random_contrast", lower, upper)
-    return adjust_contrast(image, _uniform(lower, upper, seed))
-
-
-def random_hue(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
-    """`adjust_hue` by a random number in [-max_delta, max_delta); max_delta is at most 0.5."""
-    _require(0 <= max_delta <= 0.5, f"max_delta must be in [0, 0.5], got {max_delta}")
-    return adjust_hue(image, _uniform(-max_delta, max_delta, seed))
-
-
-def random_saturation(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """`adjust_saturation` by a random factor in [lower, upper)."""
-    _bounds("random_saturation", lower, upper)
-    return adjust_saturation(image, _uniform(lower, upper, seed))
+random_flip_left_right = _random_flip("random_flip_left_right", -2, "mirrored left to right")
+random_flip_up_down = _random_flip("random_flip_up_down", -3, "turned upside down")
+random_brightness = _random_delta("random_brightness", adjust_brightness, np.inf, "non-negative")
+random_hue = _random_delta("random_hue", adjust_hue, 0.5, "in [0, 0.5]")
+random_contrast = _random_factor("random_contrast", adjust_contrast)
+random_saturation = _random_factor("random_saturation", adjust_saturation)
 
 
 def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
@@ -671,15 +613,13 @@ def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None
     array, sizes = raw(value), shape_of(size, "size")
     if len(sizes) != array.ndim or any(there < wanted for there, wanted in zip(array.shape, sizes, strict=True)):
         raise InvalidArgumentError(f"Need value.shape >= size, got {array.shape} and {sizes}")
-    return op(_crop, array, _uniform(0.0, 1.0, seed, (array.ndim,)), size=sizes)
+    return op(_random_crop, array, _uniform(0.0, 1.0, seed, (array.ndim,)), size=sizes)
 
 
-def _crop(x, chance, size):
+def _random_crop(x, chance, size):
     spare = jnp.asarray([there - wanted + 1 for there, wanted in zip(x.shape, size, strict=True)])
     return lax.dynamic_slice(x, jnp.floor(chance * spare).astype(jnp.int32), size)
 
-
-renamed("random_crop", _crop)
 
 stateless_random_flip_left_right = _stateless(random_flip_left_right)
 stateless_random_flip_up_down = _stateless(random_flip_up_down)
@@ -781,14 +721,10 @@ def ssim(
       ValueError, InvalidArgumentError: the shapes differ, or are smaller than the window.
     """
     a, b, limit = _pair(img1, img2, max_val)
-    _require_room((a,), filter_size)
+    if min(a._array.shape[-3:-1]) < filter_size:
+        raise InvalidArgumentError(f"images must be at least filter_size={filter_size} high and wide")
     options = {"size": int(filter_size), "sigma": float(filter_sigma), "k1": float(k1), "k2": float(k2)}
     return op(_ssim, a, b, limit, local=bool(return_index_map), **options)
-
-
-def _require_room(images: tuple, size: int) -> None:
-    if min(images[0]._array.shape[-3:-1]) < size:
-        raise InvalidArgumentError(f"images must be at least filter_size={size} high and wide")
 
 
 def _similar(a, b, limit, size, sigma, k1, k2):
@@ -854,8 +790,6 @@ def _ssim_multiscale(a, b, limit, powers, **options):
         found.append(jax.nn.relu(jnp.mean(part, (-3, -2))) ** power)
     return jnp.mean(jnp.prod(jnp.stack(found), 0), -1)
 
-
-shown(_image_gradients, _sobel_edges, _total_variation, _psnr, _ssim, _ssim_multiscale)
 
 # ---- Boxes -------------------------------------------------------------------------------------------------
 
