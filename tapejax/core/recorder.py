@@ -691,7 +691,7 @@ def _static_key(fn: Callable, static: dict[str, Any]) -> Any:
 def _make_op(fn: Callable, static: dict[str, Any]) -> Op:
     name = getattr(fn, "__name__", repr(fn)).strip("_")
     bound: Any = fn
-    if static:
+    if static or name != getattr(fn, "__name__", name):
         bound = functools.partial(fn, **static)
         bound.__name__ = name  # as JAX's programs show it
     return Op(name, bound, jax.jit(bound), _static_key(fn, static), bound=(fn, static))

@@ -20,7 +20,7 @@ from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, Variable, is_array_like, raw
 from . import random
-from .table import TensorLike, host, kind_of, renamed, shape_of, static, wide
+from .table import TensorLike, host, kind_of, shape_of, static, wide
 
 # How far one number moves the counter.
 STEP = 256
@@ -41,9 +41,8 @@ def _algorithm(alg: Any) -> Algorithm:
     try:
         found = Algorithm[alg.upper()] if isinstance(alg, str) else Algorithm(getattr(alg, "value", alg))
     except (KeyError, ValueError):
-        raise ValueError(
-            f"Argument `alg` got unsupported value {alg!r}. Supported values are 'philox', 'threefry' and 'auto_select'."
-        ) from None
+        known = "'philox', 'threefry' and 'auto_select'"
+        raise ValueError(f"Argument `alg` got unsupported value {alg!r}. Supported values are {known}.") from None
     return Algorithm.PHILOX if found is Algorithm.AUTO_SELECT else found
 
 
@@ -100,9 +99,6 @@ def _advance(state, low, high):
         carry = (counter < low.astype(unsigned.dtype)).astype(unsigned.dtype)
         unsigned = unsigned.at[1].add(carry + high.astype(unsigned.dtype))
     return jax.lax.bitcast_convert_type(unsigned, state.dtype), jax.random.key_data(key)[0], words[0]
-
-
-renamed("advance", _advance)
 
 
 class Generator:
@@ -162,18 +158,9 @@ class Generator:
 
     # ---- the state ----
 
-    @property
-    def algorithm(self) -> int:
-        return self._algorithm.value
-
-    @property
-    def state(self) -> Variable:
-        """Where it is: the counter, then the key. A Variable, so that a checkpoint can save it."""
-        return self._state
-
-    @property
-    def key(self) -> Tensor:
-        return self._state[-1]
+    algorithm = property(lambda self: self._algorithm.value)
+    state = property(lambda self: self._state, doc="Where it is: the counter, then the key. A checkpoint can save it.")
+    key = property(lambda self: self._state[-1])
 
     def reset(self, state: Any) -> None:
         """Goes to `state`.
@@ -230,9 +217,7 @@ class Generator:
         if kind_of(wanted) in "iu" and (minval is None or maxval is None):
             if minval is None and maxval is None:
                 return self.uniform_full_int(shape, dtype)
-            raise ValueError(
-                f"For integer dtype {wanted}, minval and maxval must be both None or both given; got {minval=}, {maxval=}"
-            )
+            raise ValueError(f"minval and maxval must be both None or given for {wanted}; got {minval=}, {maxval=}")
         return random.draw_uniform(self._next, shape, 0 if minval is None else minval, maxval, dtype)
 
     def uniform_full_int(self, shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
@@ -246,11 +231,9 @@ class Generator:
           InvalidArgumentError: they do not broadcast to the end of `shape`.
         """
         sizes, given = shape_of(shape), [raw(counts, dtype_hint="float32"), raw(probs)]
-        if np.broadcast_shapes(given[0].shape, given[1].shape) != sizes[len(sizes) - max(x.ndim for x in given) :]:
-            raise InvalidArgumentError(
-                f"binomial: shape must end with what counts and probs broadcast to; got {sizes} for {given[0].shape} and "
-                f"{given[1].shape}"
-            )
+        drawn = np.broadcast_shapes(given[0].shape, given[1].shape)
+        if sizes[len(sizes) - len(drawn) :] != drawn:
+            raise InvalidArgumentError(f"binomial: shape must end with that of counts and probs, {drawn}; got {sizes}")
         return random.draw_binomial(self._next, sizes, given[0], given[1], dtype)
 
     def make_seeds(self, count: Any = 1) -> Tensor:
@@ -261,10 +244,8 @@ class Generator:
         """`count` new generators that are independent of each other and of this one."""
         found = host(self.make_seeds(count)).T.tolist()
         length = _LENGTH[self._algorithm]
-        return [
-            Generator(state=_words([*[0] * (length - 1), first ^ (second << 31)]), alg=self._algorithm)
-            for first, second in found
-        ]
+        states = [_words([*[0] * (length - 1), first ^ (second << 31)]) for first, second in found]
+        return [Generator(state=state, alg=self._algorithm) for state in states]
 
     def __repr__(self) -> str:
         return f"<tf.random.Generator {self._algorithm.name.lower()}>"

@@ -65,16 +65,13 @@ class State(Counter):
         """The two numbers of the next key. Draws with a seed of their own are counted apart, per seed."""
         own = None if op_seed is None else _folded(op_seed)
         trace, capture = current_trace(), recorder.capturing.capture
-        if recorder.plain(trace):
-            seed, count = (_here.stream or self)._count(own)
+        staged = not recorder.plain(trace)
+        if staged and capture is not None and [*recorder._towers(trace)][-1] is capture._trace:
+            seed, count = self._thread(capture, own)
+        elif staged and recorder.staging():
+            seed, count = self._ask(own)
         else:
-            *_, lowest = recorder._towers(trace)
-            if capture is not None and lowest is capture._trace:
-                seed, count = self._thread(capture, own)
-            elif recorder.staging():
-                seed, count = self._ask(own)
-            else:
-                seed, count = (_here.stream or self)._count(own)
+            seed, count = (_here.stream or self)._count(own)
         for row in _here.rows:
             seed = recorder.apply(_row_seed, seed, row)
         return seed, count
@@ -187,9 +184,6 @@ def _row_seed(seed, row):
     return jax.random.key_data(key_of(seed, row))[0]
 
 
-renamed("row_seed", _row_seed)
-
-
 def set_seed(seed: Any) -> None:
     """Makes all that follows reproducible: the same seed, the same numbers; compiled functions draw the same again, too.
 
@@ -233,9 +227,6 @@ def _seed(seed):
         return (number ^ (number >> 32 if number.dtype.itemsize == 8 else 0)).astype(jnp.uint32)
 
     return folded(seed[0]), folded(seed[1])
-
-
-renamed("seed", _seed)
 
 
 def draw(fn: Any, *arrays: Any, **options: Any) -> Tensor:
@@ -289,8 +280,6 @@ def _categorical(seed, count, logits, num, dtype):
 def _shuffle(seed, count, value):
     return jax.lax.stop_gradient(jax.random.permutation(key_of(seed, count), value))  # as TensorFlow
 
-
-renamed("shuffle", _shuffle)
 
 # ---- Distributions, wherever the numbers come from ---------------------------------------------------------
 
@@ -467,6 +456,3 @@ def _split(first, second, num):
 
 def _as_seed(keys):
     return jax.lax.bitcast_convert_type(jax.random.key_data(keys), jnp.int32)
-
-
-renamed("fold_in", _fold_in)
