@@ -80,9 +80,7 @@ def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = No
     return op(_fill, value, shape=shape_of(dims, "dims"), dtype=value.dtype)
 
 
-def eye(
-    num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = "float32", name: str | None = None
-) -> Tensor:
+def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None) -> Tensor:
     """An identity matrix, or a batch of them."""
     rows = int(static(num_rows, "num_rows"))
     columns = rows if num_columns is None else int(static(num_columns, "num_columns"))
@@ -94,9 +92,7 @@ def _eye(shape, dtype):
     return jnp.broadcast_to(jnp.eye(*shape[-2:], dtype=dtype), shape)
 
 
-def range(
-    start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dtype: Any = None, name: str = "range"
-) -> Tensor:
+def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dtype=None, name="range") -> Tensor:
     """The numbers from `start` up to, not including, `limit` in steps of `delta`.
 
     ``range(limit)`` begins with 0. The dtype is the widest of the arguments'.
@@ -185,9 +181,8 @@ def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tens
     """
     parts = raw(real), raw(imag)
     if parts[0].dtype != parts[1].dtype or kind_of(parts[0].dtype) != "f" or parts[0].dtype.itemsize < 4:
-        raise TypeError(
-            f"real and imag must both be float32 or float64, got {parts[0].dtype} and {parts[1].dtype}: use tf.cast"
-        )
+        given = f"{parts[0].dtype} and {parts[1].dtype}"
+        raise TypeError(f"real and imag must both be float32 or float64, got {given}: use tf.cast")
     return op(lax.complex, *_broadcast(parts))
 
 
@@ -196,15 +191,7 @@ def _broadcast(arrays: Sequence[Any]) -> list:
     return [array if array.shape == shape else op(_fill, array, shape=shape, dtype=array.dtype) for array in arrays]
 
 
-def one_hot(
-    indices: TensorLike,
-    depth: Any,
-    on_value: TensorLike = None,
-    off_value: TensorLike = None,
-    axis: Any = None,
-    dtype: Any = None,
-    name: str | None = None,
-) -> Tensor:
+def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None) -> Tensor:
     """`on_value` (1) where the new axis' position equals the index, `off_value` (0) elsewhere.
 
     Args:
@@ -305,9 +292,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     if sizes.count(-1) == 1 and rest != 0:
         sizes = tuple(array.size // rest if size == -1 else size for size in sizes)
     if sizes.count(-1) or math.prod(sizes) != array.size:
-        raise InvalidArgumentError(
-            f"reshape: a tensor of shape {array.shape} has {array.size} elements: not {tuple(static(shape))}"
-        )
+        raise InvalidArgumentError(f"reshape: {array.shape} has {array.size} elements, not {tuple(static(shape))}")
     return op(lax.reshape, array, new_sizes=sizes)
 
 
@@ -347,10 +332,8 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
     else:
         axes = axes_of(axis, array.ndim)
     for one in axes:
-        if array.shape[one] != 1:
-            raise InvalidArgumentError(
-                f"squeeze: axis {one} of shape {array.shape} has length {array.shape[one]}, not 1"
-            )
+        if (length := array.shape[one]) != 1:
+            raise InvalidArgumentError(f"squeeze: axis {one} of shape {array.shape} has length {length}, not 1")
     return op(lax.squeeze, array, dimensions=axes)
 
 
@@ -364,9 +347,7 @@ def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
     array = raw(input)
     counts = static(multiples, "multiples")
     if not isinstance(counts, tuple) or len(counts) != array.ndim:
-        raise InvalidArgumentError(
-            f"tile: multiples must have one number per axis of shape {array.shape}, got {multiples!r}"
-        )
+        raise InvalidArgumentError(f"tile: multiples must have a number per axis of {array.shape}, got {multiples!r}")
     return op(jnp.tile, array, reps=counts)
 
 
@@ -391,9 +372,7 @@ def _repeat(x, repeats, axis):
 _PAD_MODES = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
 
 
-def pad(
-    tensor: TensorLike, paddings: Any, mode: str = "CONSTANT", constant_values: TensorLike = 0, name: str | None = None
-) -> Tensor:
+def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLike = 0, name=None) -> Tensor:
     """Adds ``paddings[i] = (before, after)`` elements to axis i: `constant_values`, or the mirrored tensor.
 
     Args:
@@ -415,9 +394,8 @@ def pad(
     most = 1 if mode.upper() == "REFLECT" else 0
     for pair, length in zip(widths, array.shape, strict=True):
         if max(pair) > length - most:
-            raise InvalidArgumentError(
-                f"pad: paddings must be {'less than' if most else 'no greater than'} the dimension size: {pair}, {length}"
-            )
+            limit = "less than" if most else "no greater than"
+            raise InvalidArgumentError(f"pad: paddings must be {limit} the dimension size: {pair}, {length}")
     return op(_mirror_pad, array, widths=widths, mode=_PAD_MODES[mode.upper()])
 
 
@@ -443,8 +421,10 @@ def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> T
 # ---- Joining and cutting -----------------------------------------------------------------------------------
 
 
-def _list_of(values: Any) -> list:
-    return [raw(array) for array in operands(*values)] if len(values) else []
+def _list_of(name: str, values: Any) -> list:
+    if not len(values):
+        raise InvalidArgumentError(f"{name}: values must hold at least one tensor")
+    return [raw(array) for array in operands(*values)]
 
 
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
@@ -456,9 +436,7 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     values = values if isinstance(values, (list, tuple)) else [values]
     if (sizes := joined(values, axis, np.concatenate)) is not None:
         return sizes
-    arrays = _list_of(values)
-    if not arrays:
-        raise InvalidArgumentError("concat: values must hold at least one tensor")
+    arrays = _list_of("concat", values)
     return op(_concat, *arrays, axis=axis_of(axis, arrays[0].ndim))
 
 
@@ -470,9 +448,7 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     """Tensors of one shape joined along a new axis."""
     if isinstance(values, (list, tuple)) and (sizes := joined(values, axis, np.stack)) is not None:
         return sizes
-    arrays = _list_of(values)
-    if not arrays:
-        raise InvalidArgumentError("stack: values must hold at least one tensor")
+    arrays = _list_of("stack", values)
     if len({array.shape for array in arrays}) > 1:
         raise InvalidArgumentError(f"stack: Shapes of all inputs must match, got {[array.shape for array in arrays]}")
     return op(_stack, *arrays, axis=_value_axis(axis, arrays[0].ndim + 1))
@@ -508,9 +484,7 @@ def unstack(value: TensorLike, num: Any = None, axis: Any = 0, name: str = "unst
     return list(op(jnp.unstack, array, axis=axis)) if array.shape[axis] else []
 
 
-def split(
-    value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split"
-) -> list[Tensor]:
+def split(value: TensorLike, num_or_size_splits, axis=0, num=None, name="split") -> list[Tensor]:
     """Cuts along an axis into so many equal parts, or into parts of the given sizes, one of which may be -1.
 
     Raises:
@@ -615,21 +589,17 @@ def _position(item: Any, length: int, axis: int) -> Any:
     refused = isinstance(item, (bool, np.bool_)) or (_is_array(item) and item.dtype == bool)
     if refused and not np.ndim(item):
         raise InvalidArgumentError(f"an index of type bool cannot stand beside others or in a list: {item!r}")
-    scalar = isinstance(item, (int, np.integer)) or (
-        _is_array(item) and not np.ndim(item) and kind_of(static(item.dtype)) in "iu"
-    )
-    if not scalar or refused:
+    number = isinstance(item, (int, np.integer))
+    if refused or not (number or (_is_array(item) and not np.ndim(item) and kind_of(static(item.dtype)) in "iu")):
         raise TypeError(
             "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`), scalar integer tensors and one mask "
             f"of bools are valid indices: use tf.gather for lists of indices. Got {item!r}"
         )
-    if isinstance(item, (int, np.integer)):
-        value = int(item)
-    else:
+    if not number:
         item = raw(item)
         if isinstance(item, Tracer) or known(item) is None:
             return op(_wrapped, item, length)._array
-        value = int(np.asarray(item))
+    value = int(item if number else np.asarray(item))
     if not -length <= value < length:
         raise InvalidArgumentError(f"slice index {value} of dimension {axis} out of bounds (length {length})")
     # Counted from the front here: inside the program it would have to be computed.
@@ -730,9 +700,7 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: Any = None, name: s
     axis = axis_of(0 if axis is None else axis, array.ndim)
     covered = array.shape[axis : axis + chosen.ndim]
     if covered != chosen.shape:
-        raise ValueError(
-            f"Shapes {covered} and {chosen.shape} are incompatible: mask must cover the axes from {axis} on"
-        )
+        raise ValueError(f"Shapes {covered} and {chosen.shape} are incompatible: mask must cover axes from {axis} on")
     if chosen.dtype != bool:
         raise TypeError(f"mask must be of dtype bool, got {chosen.dtype}")
     places = raw(np.flatnonzero(chosen).astype(np.int32))
@@ -773,14 +741,7 @@ def _require_within(name: str, indices: Any, length: int) -> None:
     raise InvalidArgumentError(f"{name}: {where} = {values[place]} is not in [0, {length})")
 
 
-def gather(
-    params: TensorLike,
-    indices: TensorLike,
-    validate_indices: Any = None,
-    axis: Any = None,
-    batch_dims: Any = 0,
-    name: str | None = None,
-) -> Tensor:
+def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None) -> Tensor:
     """The parts of `params` along `axis` at `indices`; `batch_dims` leading axes of both go together.
 
     Where an index is out of range, TensorFlow raises on the CPU and gives zeros on the GPU and under jit: so does this.
@@ -805,23 +766,18 @@ def _gather(params, indices, axis, batch_dims):
 def _require_nd_within(name: str, indices: Any, shape: tuple[int, ...], policy: str = "") -> None:
     depth = indices.shape[-1] if indices.ndim else 0
     if depth > len(shape):
-        raise InvalidArgumentError(
-            f"{name}: the last axis of indices has length {depth}, but there are {len(shape)} axes to index"
-        )
+        raise InvalidArgumentError(f"{name}: indices has rows of length {depth}, but there are {len(shape)} axes")
     values = None if policy == "IGNORE" else known(indices)
     if values is None or not values.size:
         return
     wrong = ((values < 0) | (values >= np.asarray(shape[:depth]))).any(-1)
     if wrong.any():
         place = tuple(np.argwhere(wrong)[0].tolist())
-        raise InvalidArgumentError(
-            f"{name}: indices{list(place)} = {values[place].tolist()} does not index into shape {shape}"
-        )
+        index = values[place].tolist()
+        raise InvalidArgumentError(f"{name}: indices{list(place)} = {index} does not index into shape {shape}")
 
 
-def gather_nd(
-    params: TensorLike, indices: TensorLike, batch_dims: Any = 0, name: str | None = None, bad_indices_policy: str = ""
-) -> Tensor:
+def gather_nd(params: TensorLike, indices: TensorLike, batch_dims=0, name=None, bad_indices_policy="") -> Tensor:
     """The parts of `params` at `indices`, whose last axis is an index into the leading axes of `params`."""
     array, places = raw(params), integers("gather_nd", indices)
     batch_dims = int(static(batch_dims, "batch_dims"))
@@ -835,9 +791,7 @@ def _gather_nd(params, indices, batch_dims):
     return params.at[tuple(jnp.moveaxis(indices, -1, 0))].get(mode="fill", fill_value=0)
 
 
-def scatter_nd(
-    indices: TensorLike, updates: TensorLike, shape: Any, bad_indices_policy: str = "", name: str | None = None
-) -> Tensor:
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape, bad_indices_policy="", name=None) -> Tensor:
     """Zeros of `shape` with `updates` added at `indices`, whose last axis is an index."""
     places, values, sizes = integers("scatter_nd", indices), raw(updates), shape_of(shape)
     _require_nd_within("scatter_nd", places, sizes, bad_indices_policy)
@@ -854,13 +808,7 @@ def _tensor_scatter(name: str, how: str, doc: str) -> Any:
 
     renamed(name, kernel)
 
-    def public(
-        tensor: TensorLike,
-        indices: TensorLike,
-        updates: TensorLike,
-        bad_indices_policy: str = "",
-        name: str | None = None,
-    ) -> Tensor:
+    def public(tensor, indices, updates, bad_indices_policy="", name=None) -> Tensor:
         array, values = operands(tensor, updates)
         array, places = raw(array), integers(public.__name__, indices)
         _require_nd_within(public.__name__, places, array.shape, bad_indices_policy)
@@ -873,9 +821,7 @@ def _tensor_scatter(name: str, how: str, doc: str) -> Any:
 _update = _tensor_scatter("tensor_scatter_nd_update", "set", "put in")
 
 
-def tensor_scatter_nd_update(
-    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
-) -> Tensor:
+def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name=None) -> Tensor:
     """`tensor` with `updates` put in at `indices`, whose last axis is an index into `tensor`."""
     return _update(tensor, indices, updates)
 
@@ -983,6 +929,4 @@ def depth_to_space(input, block_size, data_format="NHWC"):
 
 def _require_nhwc(name: str, data_format: str) -> None:
     if data_format != "NHWC":
-        raise NotImplementedError(
-            f"{name}: data_format must be 'NHWC', got {data_format!r}: use tf.transpose around it"
-        )
+        raise NotImplementedError(f"{name}: data_format must be 'NHWC', got {data_format!r}: use tf.transpose")

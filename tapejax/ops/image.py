@@ -21,6 +21,8 @@ from .math import _abs
 from .opaque import adjust_contrast
 from .table import FLOAT, TensorLike, host, kind_of, renamed, require_kind, shape_of, static
 
+_LAYOUT = ("NHWC", "HWIO", "NHWC")  # of images, filters and results, for JAX's convolutions
+
 # ---- Types -------------------------------------------------------------------------------------------------
 
 
@@ -82,11 +84,8 @@ def _image(images: TensorLike, least: int = 3, most: int = 99) -> Any:
     """Raises ValueError unless it has (height, width, channels), with a batch before them or not."""
     array = raw(images)
     if not least <= array.ndim <= most:
-        raise ValueError(
-            f"images must have {least} to {most} axes, (batch,) height, width, channels: got shape {array.shape}"
-            if most < 99
-            else f"'image' (shape {array.shape}) must be at least three-dimensional: (..., height, width, channels)"
-        )
+        wanted = f"{least} to {most} axes" if most < 99 else "at least three axes"
+        raise ValueError(f"images must have {wanted}, (batch,) height, width, channels: got shape {array.shape}")
     return array
 
 
@@ -96,14 +95,8 @@ def _image(images: TensorLike, least: int = 3, most: int = 99) -> Any:
 class ResizeMethod:
     """The methods of `resize`, by name."""
 
-    BILINEAR = "bilinear"
-    NEAREST_NEIGHBOR = "nearest"
-    BICUBIC = "bicubic"
-    AREA = "area"
-    LANCZOS3 = "lanczos3"
-    LANCZOS5 = "lanczos5"
-    GAUSSIAN = "gaussian"
-    MITCHELLCUBIC = "mitchellcubic"
+    BILINEAR, NEAREST_NEIGHBOR, BICUBIC, AREA = "bilinear", "nearest", "bicubic", "area"  # by number, too
+    LANCZOS3, LANCZOS5, GAUSSIAN, MITCHELLCUBIC = "lanczos3", "lanczos5", "gaussian", "mitchellcubic"
 
 
 def _gaussian(x):
@@ -118,26 +111,13 @@ def _mitchell(x):
 
 # name: what jax.image calls it, or else a window function: a matrix for each axis does the work
 _METHODS: dict[Any, Any] = {
-    "bilinear": "linear",
-    "nearest": "nearest",
-    "bicubic": "cubic",
-    "lanczos3": "lanczos3",
-    "lanczos5": "lanczos5",
-    "area": "area",
-    "gaussian": _gaussian,
-    "mitchellcubic": _mitchell,
-}
+    "bilinear": "linear", "nearest": "nearest", "bicubic": "cubic", "lanczos3": "lanczos3", "lanczos5": "lanczos5",
+    "area": "area", "gaussian": _gaussian, "mitchellcubic": _mitchell,
+}  # fmt: skip
 _NUMBERED = ("bilinear", "nearest", "bicubic", "area")
 
 
-def resize(
-    images: TensorLike,
-    size: Any,
-    method: Any = "bilinear",
-    preserve_aspect_ratio: bool = False,
-    antialias: bool = False,
-    name: str | None = None,
-) -> Tensor:
+def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False, name=None) -> Tensor:
     """Images of another size, by ``jax.image.resize``: float32, but for method 'nearest', which keeps the dtype.
 
     Args:
@@ -180,11 +160,9 @@ def _resize(x, size, method, antialias):
     how = _METHODS[method]
     if isinstance(how, str) and how != "area":
         return jax.image.resize(x, (*x.shape[:-3], *size, x.shape[-1]), how, antialias=antialias)
-    rows, columns = (
-        _areas(old, new) if how == "area" else _weights(old, new, how, antialias)
-        for old, new in zip(x.shape[-3:-1], size, strict=True)
-    )
-    return jnp.einsum("...hwc,hi,wj->...ijc", x, rows, columns)
+    sizes = zip(x.shape[-3:-1], size, strict=True)
+    matrices = [_areas(*pair) if how == "area" else _weights(*pair, how, antialias) for pair in sizes]
+    return jnp.einsum("...hwc,hi,wj->...ijc", x, *matrices)
 
 
 def _weights(old, new, window, antialias):
@@ -204,9 +182,7 @@ def _areas(old, new):
     return (np.clip(overlap, 0, None) * (new / old)).astype(np.float32)
 
 
-def crop_to_bounding_box(
-    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-) -> Tensor:
+def crop_to_bounding_box(image: TensorLike, offset_height, offset_width, target_height, target_width) -> Tensor:
     """The part of the images of the target's size that begins at the offset.
 
     Raises:
@@ -216,11 +192,10 @@ def crop_to_bounding_box(
     top, left, height, width = (int(static(n)) for n in (offset_height, offset_width, target_height, target_width))
     _require(top >= 0 and left >= 0, f"offset_height and offset_width must be >= 0, got {top}, {left}")
     _require(height > 0 and width > 0, f"target_height and target_width must be > 0, got {height}, {width}")
-    _require(
-        top + height <= array.shape[-3] and left + width <= array.shape[-2],
-        f"offset + target must be <= image size: {top}+{height}, {left}+{width}, image {array.shape}",
-    )
-    return _array.getitem(array, (..., slice(top, top + height), slice(left, left + width), slice(None)))
+    bottom, right = top + height, left + width
+    inside = bottom <= array.shape[-3] and right <= array.shape[-2]
+    _require(inside, f"offset + target must be <= image size, got {bottom} and {right}, image {array.shape}")
+    return _array.getitem(array, (..., slice(top, bottom), slice(left, right), slice(None)))
 
 
 def _require(condition: bool, message: str) -> None:
@@ -228,9 +203,7 @@ def _require(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
-def pad_to_bounding_box(
-    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-) -> Tensor:
+def pad_to_bounding_box(image: TensorLike, offset_height, offset_width, target_height, target_width) -> Tensor:
     """The images put into zeros of the target's size, at the offset.
 
     Raises:
@@ -255,9 +228,7 @@ def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width:
     return pad_to_bounding_box(cropped, max(spare[0] // 2, 0), max(spare[1] // 2, 0), *target)
 
 
-def resize_with_pad(
-    image: TensorLike, target_height: Any, target_width: Any, method: Any = "bilinear", antialias: bool = False
-) -> Tensor:
+def resize_with_pad(image: TensorLike, target_height, target_width, method="bilinear", antialias=False) -> Tensor:
     """The images resized, their proportions kept, and padded with zeros to the target's size."""
     array = _image(image, 3, 4)
     target = int(static(target_height)), int(static(target_width))
@@ -283,9 +254,7 @@ def central_crop(image: TensorLike, central_fraction: Any) -> Tensor:
     return crop_to_bounding_box(array, *start, *size)
 
 
-def extract_patches(
-    images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
-) -> Tensor:
+def extract_patches(images: TensorLike, sizes, strides, rates, padding: str, name=None) -> Tensor:
     """The window of pixels around each place, flattened into the channels.
 
     Args:
@@ -304,22 +273,14 @@ def extract_patches(
 
 
 def _extract_patches(x, sizes, strides, rates, padding):
-    found = lax.conv_general_dilated_patches(
-        x, sizes, strides, padding, rhs_dilation=rates, dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )
+    found = lax.conv_general_dilated_patches(x, sizes, strides, padding, rhs_dilation=rates, dimension_numbers=_LAYOUT)
     # JAX counts the channels before the window's places, TensorFlow after them.
     found = found.reshape(*found.shape[:3], x.shape[3], *sizes)
     return jnp.moveaxis(found, 3, -1).reshape(*found.shape[:3], -1)
 
 
 def crop_and_resize(
-    image: TensorLike,
-    boxes: TensorLike,
-    box_indices: TensorLike,
-    crop_size: Any,
-    method: str = "bilinear",
-    extrapolation_value: float = 0.0,
-    name: str | None = None,
+    image, boxes, box_indices, crop_size, method="bilinear", extrapolation_value=0.0, name=None
 ) -> Tensor:
     """Parts of images, all resized to `crop_size`: float32, a row for each box.
 
@@ -415,9 +376,8 @@ def _rgb_to_hsv(rgb):
     spread = value - low
     r, g, b = jnp.moveaxis(rgb, -1, 0)
     sixth = 1 / jnp.where(spread > 0, 6 * spread, 1)
-    hue = jnp.where(
-        r == value, (g - b) * sixth, jnp.where(g == value, (b - r) * sixth + 1 / 3, (r - g) * sixth + 2 / 3)
-    )
+    hue = jnp.where(g == value, (b - r) * sixth + 1 / 3, (r - g) * sixth + 2 / 3)
+    hue = jnp.where(r == value, (g - b) * sixth, hue)
     hue = jnp.where(spread > 0, jnp.where(hue < 0, hue + 1, hue), 0)
     saturation = jnp.where(value > 0, spread / jnp.where(value > 0, value, 1), 0)
     return jnp.stack([hue, saturation, value], -1)
@@ -430,21 +390,20 @@ def _hsv_to_rgb(hsv):
     return ((1 - saturation) + saturation * pure) * value
 
 
-def _of_pixels(name: str, kernel: Callable, doc: str) -> Callable[..., Tensor]:
-    """A public function of the three channels of each pixel."""
-    renamed(name, kernel)
-
-    def public(images: TensorLike, name: str | None = None) -> Tensor:
-        array = _channels(images, 3)
-        require_kind(kernel.__name__, array, FLOAT)
-        return op(kernel, array)
-
-    public.__doc__ = f"{doc} Takes floats."
-    return renamed(name, public)
+def _each_pixel(kernel: Callable, images: TensorLike) -> Tensor:
+    array = _channels(images, 3)
+    require_kind(kernel.__name__.strip("_"), array, FLOAT)
+    return op(kernel, array)
 
 
-rgb_to_hsv = _of_pixels("rgb_to_hsv", _rgb_to_hsv, "Hue, saturation and value of each pixel, from 0 to 1.")
-hsv_to_rgb = _of_pixels("hsv_to_rgb", _hsv_to_rgb, "Red, green and blue of pixels given by hue, saturation and value.")
+def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
+    """Hue, saturation and value of each pixel, from 0 to 1. Takes floats."""
+    return _each_pixel(_rgb_to_hsv, images)
+
+
+def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
+    """Red, green and blue of pixels given by hue, saturation and value. Takes floats."""
+    return _each_pixel(_hsv_to_rgb, images)
 
 
 # The weight of each channel in each of the new ones. The standard's matrix for YIQ and its inverse are rounded, each by itself.
@@ -464,7 +423,11 @@ def _linear(name: str, matrix: list[list[float]]) -> Callable[..., Tensor]:
     def kernel(x):
         return jnp.einsum("...c,cd->...d", x, jnp.asarray(matrix, x.dtype), precision="highest")
 
-    return _of_pixels(name, kernel, f"Each pixel's colour changed as the name says: {name.replace('_', ' ')}.")
+    def public(images: TensorLike) -> Tensor:
+        return _each_pixel(renamed(name, kernel), images)
+
+    public.__doc__ = f"Each pixel's colour changed as the name says: {name.replace('_', ' ')}. Takes floats."
+    return renamed(name, public)
 
 
 rgb_to_yiq, yiq_to_rgb, rgb_to_yuv, yuv_to_rgb = (_linear(name, matrix) for name, matrix in _SPACES.items())
@@ -539,13 +502,14 @@ class _Fixed(NamedTuple):
     numbers: Any
 
 
-def _uniform(low: Any, high: Any, seed: Any, shape: Any = ()) -> Tensor:
+def uniform(low: Any, high: Any, seed: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
+    """Random numbers for a function that `stateless` may have a twin of."""
     if isinstance(seed, _Fixed):
-        return _random.stateless_uniform(shape, seed.numbers, low, high)
-    return _random.uniform(shape, low, high, seed=seed)
+        return _random.stateless_uniform(shape, seed.numbers, low, high, dtype)
+    return _random.uniform(shape, low, high, dtype, seed)
 
 
-def _stateless(function: Callable, seed: Any = inspect.Parameter.empty) -> Callable[..., Tensor]:
+def stateless(function: Callable, seed: Any = inspect.Parameter.empty) -> Callable[..., Tensor]:
     """The twin of a random function to which the same `seed`, with this default, always gives the same."""
     signature = inspect.signature(function)
     parameters = [p.replace(default=seed) if p.name == "seed" else p for p in signature.parameters.values()]
@@ -564,7 +528,7 @@ def _stateless(function: Callable, seed: Any = inspect.Parameter.empty) -> Calla
 def _random_flip(name: str, axis: int, how: str) -> Callable[..., Tensor]:
     def public(image: TensorLike, seed: Any = None) -> Tensor:
         array = _image(image, 3, 4)
-        return op(_flip_where, array, _uniform(0.0, 1.0, seed, array.shape[:-3]), axis=axis)
+        return op(_flip_where, array, uniform(0.0, 1.0, seed, array.shape[:-3]), axis=axis)
 
     public.__doc__ = f"Each image {how}, or not, at random."
     return renamed(name, public)
@@ -580,7 +544,7 @@ renamed("random_flip", _flip_where)
 def _random_delta(name: str, adjust: Callable, most: float, bound: str) -> Callable[..., Tensor]:
     def public(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
         _require(0 <= max_delta <= most, f"max_delta must be {bound}, got {max_delta}")
-        return adjust(image, _uniform(-max_delta, max_delta, seed))
+        return adjust(image, uniform(-max_delta, max_delta, seed))
 
     public.__doc__ = f"`{adjust.__name__}` by a random number in [-max_delta, max_delta); max_delta must be {bound}."
     return renamed(name, public)
@@ -590,7 +554,7 @@ def _random_factor(name: str, adjust: Callable) -> Callable[..., Tensor]:
     def public(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
         _require(upper > lower, f"{name}: upper must be > lower, got {lower} and {upper}")
         _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
-        return adjust(image, _uniform(lower, upper, seed))
+        return adjust(image, uniform(lower, upper, seed))
 
     public.__doc__ = f"`{adjust.__name__}` by a random factor in [lower, upper)."
     return renamed(name, public)
@@ -613,7 +577,7 @@ def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None
     array, sizes = raw(value), shape_of(size, "size")
     if len(sizes) != array.ndim or any(there < wanted for there, wanted in zip(array.shape, sizes, strict=True)):
         raise InvalidArgumentError(f"Need value.shape >= size, got {array.shape} and {sizes}")
-    return op(_random_crop, array, _uniform(0.0, 1.0, seed, (array.ndim,)), size=sizes)
+    return op(_random_crop, array, uniform(0.0, 1.0, seed, (array.ndim,)), size=sizes)
 
 
 def _random_crop(x, chance, size):
@@ -621,13 +585,9 @@ def _random_crop(x, chance, size):
     return lax.dynamic_slice(x, jnp.floor(chance * spare).astype(jnp.int32), size)
 
 
-stateless_random_flip_left_right = _stateless(random_flip_left_right)
-stateless_random_flip_up_down = _stateless(random_flip_up_down)
-stateless_random_brightness = _stateless(random_brightness)
-stateless_random_contrast = _stateless(random_contrast)
-stateless_random_hue = _stateless(random_hue)
-stateless_random_saturation = _stateless(random_saturation, seed=None)  # TensorFlow has a default here, and refuses it
-stateless_random_crop = _stateless(random_crop)
+_TWINS = (random_flip_left_right, random_flip_up_down, random_brightness, random_contrast, random_hue, random_crop)
+globals().update({f"stateless_{function.__name__}": stateless(function) for function in _TWINS})
+stateless_random_saturation = stateless(random_saturation, seed=None)  # TensorFlow has a default here, and refuses it
 
 # ---- Measuring ---------------------------------------------------------------------------------------------
 
@@ -657,12 +617,8 @@ def _sobel_edges(x):
 
     def filtered(by_rows, by_columns):
         height, width = x.shape[1:3]
-        return sum(
-            r * c * padded[:, i : i + height, j : j + width]
-            for i, r in enumerate(by_rows)
-            for j, c in enumerate(by_columns)
-            if r * c
-        )
+        places = [(i, j, r * c) for i, r in enumerate(by_rows) for j, c in enumerate(by_columns) if r * c]
+        return sum(weight * padded[:, i : i + height, j : j + width] for i, j, weight in places)
 
     return jnp.stack([filtered((-1, 0, 1), (1, 2, 1)), filtered((1, 2, 1), (-1, 0, 1))], -1)
 
@@ -699,16 +655,7 @@ def _psnr(a, b, limit):
     return 20 * jnp.log(limit) / np.log(10).astype(np.float32) - np.float32(10 / np.log(10)) * jnp.log(error)
 
 
-def ssim(
-    img1: TensorLike,
-    img2: TensorLike,
-    max_val: Any,
-    filter_size: int = 11,
-    filter_sigma: float = 1.5,
-    k1: float = 0.01,
-    k2: float = 0.03,
-    return_index_map: bool = False,
-) -> Tensor:
+def ssim(img1, img2, max_val, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03, return_index_map=False) -> Tensor:
     """The structural similarity of images: 1 for equal ones.
 
     Args:
@@ -734,9 +681,7 @@ def _similar(a, b, limit, size, sigma, k1, k2):
 
     def blurred(x):
         flat = jnp.moveaxis(x, -1, 0).reshape(-1, *x.shape[-3:-1], 1)  # a picture for each channel
-        flat = lax.conv_general_dilated(
-            flat, window, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"), precision="highest"
-        )
+        flat = lax.conv_general_dilated(flat, window, (1, 1), "VALID", dimension_numbers=_LAYOUT, precision="highest")
         return jnp.moveaxis(flat.reshape(x.shape[-1], *x.shape[:-3], *flat.shape[1:3]), 0, -1)
 
     a, b = jnp.broadcast_arrays(a, b)
@@ -768,9 +713,7 @@ def ssim_multiscale(
     a, b, limit = _pair(img1, img2, max_val)
     powers = tuple(float(p) for p in static(power_factors, "power_factors"))
     if min(a._array.shape[-3:-1]) // 2 ** (len(powers) - 1) < filter_size:
-        raise InvalidArgumentError(
-            f"images of shape {a.shape} are too small for {len(powers)} scales with filter_size={filter_size}"
-        )
+        raise InvalidArgumentError(f"images of shape {a.shape} are too small for {len(powers)} scales, {filter_size=}")
     options = {"size": int(filter_size), "sigma": float(filter_sigma), "k1": float(k1), "k2": float(k2)}
     return op(_ssim_multiscale, a, b, limit, powers=powers, **options)
 
@@ -795,12 +738,7 @@ def _ssim_multiscale(a, b, limit, powers, **options):
 
 
 def non_max_suppression(
-    boxes: TensorLike,
-    scores: TensorLike,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = -np.inf,
-    name: str | None = None,
+    boxes: TensorLike, scores: TensorLike, max_output_size, iou_threshold=0.5, score_threshold=-np.inf, name=None
 ) -> Tensor:
     """The indices, int32, of the boxes of highest score that overlap by no more than `iou_threshold`.
 

@@ -12,18 +12,7 @@ from jax import lax
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, op_on_arrays, operands, raw
-from .table import (
-    FIELD,
-    NUMBER,
-    TensorLike,
-    known,
-    later,
-    operation,
-    renamed,
-    require_kind,
-    static,
-    with_arguments,
-)
+from .table import FIELD, NUMBER, TensorLike, known, later, operation, renamed, require_kind, static, with_arguments
 
 scipy_linalg: Any = later("jax.scipy.linalg")
 
@@ -72,10 +61,8 @@ def matmul(
         return op_on_arrays(_matmul, x, y)
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
         raise ValueError("only one of transpose_a and adjoint_a, and of transpose_b and adjoint_b, can be True")
-    how = tuple(
-        "adjoint" if adjoint else "transpose" if turned else ""
-        for turned, adjoint in ((transpose_a, adjoint_a), (transpose_b, adjoint_b))
-    )
+    pairs = (transpose_a, adjoint_a), (transpose_b, adjoint_b)
+    how = tuple("adjoint" if adjoint else "transpose" if turned else "" for turned, adjoint in pairs)
     return op(_matmul, x, y, how=how, dtype=None if output_type is None else requested(output_type))
 
 
@@ -88,15 +75,7 @@ def _turned(x, how):
     return jnp.conj(x) if how == "adjoint" else x
 
 
-def matvec(
-    a: TensorLike,
-    b: TensorLike,
-    transpose_a: bool = False,
-    adjoint_a: bool = False,
-    a_is_sparse: bool = False,
-    b_is_sparse: bool = False,
-    name: str | None = None,
-) -> Tensor:
+def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None) -> Tensor:
     """The product of a matrix and a vector over the last axes; the others broadcast."""
     x, y = operands(a, b)
     if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
@@ -181,9 +160,7 @@ def _bands(k: Any, align: str) -> tuple[int, int, tuple[bool, bool]]:
     lower, upper = (k[0], k[-1]) if isinstance(k, tuple) else (k, k)
     sides = align.upper().split("_")
     if len(sides) != 2 or not set(sides) <= {"LEFT", "RIGHT"}:
-        raise InvalidArgumentError(
-            f"align must be 'LEFT_LEFT', 'LEFT_RIGHT', 'RIGHT_LEFT' or 'RIGHT_RIGHT', got {align!r}"
-        )
+        raise InvalidArgumentError(f"align must be LEFT_LEFT, LEFT_RIGHT, RIGHT_LEFT or RIGHT_RIGHT, got {align!r}")
     if lower > upper:
         raise InvalidArgumentError(f"k={k}: the lower diagonal must not be above the upper one")
     return int(lower), int(upper), (sides[0] == "RIGHT", sides[1] == "RIGHT")
@@ -198,15 +175,7 @@ def _places(shape, lower, upper, align):
         yield steps + max(-k, 0), steps + max(k, 0), longest - length if align[k < 0] else 0, longest
 
 
-def diag(
-    diagonal: TensorLike,
-    name: str = "diag",
-    k: Any = 0,
-    num_rows: int = -1,
-    num_cols: int = -1,
-    padding_value: float = 0,
-    align: str = "RIGHT_LEFT",
-) -> Tensor:
+def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT") -> Tensor:
     """A matrix with the last axis of `diagonal` on its k-th diagonal and `padding_value` elsewhere.
 
     Args:
@@ -219,17 +188,15 @@ def diag(
       InvalidArgumentError: the diagonals do not fit in.
     """
     array, (lower, upper, sides) = raw(diagonal), _bands(k, align)
-    if lower != upper and (array.ndim < 2 or array.shape[-2] != upper - lower + 1):
-        raise InvalidArgumentError(
-            f"diag: diagonal must have {upper - lower + 1} rows for k={k}, got shape {array.shape}"
-        )
-    least = array.shape[-1] - min(upper, 0), array.shape[-1] + max(lower, 0)
+    count = upper - lower + 1
+    if count != 1 and (array.ndim < 2 or array.shape[-2] != count):
+        raise InvalidArgumentError(f"diag: diagonal must have {count} rows for k={k}, got shape {array.shape}")
+    length = array.shape[-1]
+    least = length - min(upper, 0), length + max(lower, 0)
     rows = max(least) if num_rows == num_cols == -1 else least[0] if num_rows == -1 else int(num_rows)
     columns = max(least) if num_rows == num_cols == -1 else least[1] if num_cols == -1 else int(num_cols)
-    if min(rows + min(upper, 0), columns - max(lower, 0)) != array.shape[-1] and min(rows, columns) != array.shape[-1]:
-        raise InvalidArgumentError(
-            f"diag: diagonals of length {array.shape[-1]} do not fit a ({rows}, {columns}) matrix"
-        )
+    if min(rows + min(upper, 0), columns - max(lower, 0)) != length and min(rows, columns) != length:
+        raise InvalidArgumentError(f"diag: diagonals of length {length} do not fit a ({rows}, {columns}) matrix")
     return op(_diag, array, shape=(rows, columns), bands=(lower, upper, sides), padding=padding_value)
 
 
@@ -245,13 +212,7 @@ def _with_diagonals(out, diagonals, bands):
     return out
 
 
-def diag_part(
-    input: TensorLike,
-    name: str = "diag_part",
-    k: Any = 0,
-    padding_value: float = 0,
-    align: str = "RIGHT_LEFT",
-) -> Tensor:
+def diag_part(input: TensorLike, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT") -> Tensor:
     """The k-th diagonal of the last two axes; several for a pair k, padded to one length. See `diag`."""
     array = _matrix("diag_part", raw(input))
     lower, upper, sides = _bands(k, align)
@@ -270,9 +231,7 @@ def _diag_part(x, bands, padding):
     return jnp.stack(parts, -2)
 
 
-def set_diag(
-    input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
-) -> Tensor:
+def set_diag(input: TensorLike, diagonal: TensorLike, name="set_diag", k=0, align="RIGHT_LEFT") -> Tensor:
     """`input` with its k-th diagonal replaced, or for a pair k several; see `diag`."""
     array, values = operands(input, diagonal)
     lower, upper, sides = _bands(k, align)

@@ -129,26 +129,20 @@ def _blocks(argument: str, block_shape: Any, pairs: Any, array: Any) -> tuple[tu
     sizes = shape_of(block_shape, "block_shape")
     widths = static(pairs, argument)
     if np.shape(widths) != (len(sizes), 2) or array.ndim <= len(sizes):
-        raise InvalidArgumentError(
-            f"{argument} must be of shape ({len(sizes)}, 2), input more axes: {np.shape(widths)}"
-        )
+        raise InvalidArgumentError(f"{argument} must have shape ({len(sizes)}, 2), input more axes: {np.shape(widths)}")
     return sizes, widths
 
 
-def space_to_batch(input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
+@operation("input")
+def space_to_batch(input, block_shape, paddings):
     """Blocks of `block_shape` places of the axes after the first, which are padded before, moved into the batch."""
-    array = raw(input)
     block_shape = (block_shape,) * 2 if isinstance(block_shape, int) else block_shape
-    sizes, widths = _blocks("paddings", block_shape, paddings, array)
-    lengths = [n + sum(pair) for n, pair in zip(array.shape[1:], widths, strict=False)]
+    sizes, widths = _blocks("paddings", block_shape, paddings, input)
+    lengths = [n + sum(pair) for n, pair in zip(input.shape[1:], widths, strict=False)]
     if any(length % size for length, size in zip(lengths, sizes, strict=True)):
         raise InvalidArgumentError(f"padded sizes {lengths} are no multiples of block_shape {sizes}")
-    return op(_space_to_batch, array, sizes=sizes, widths=widths)
-
-
-def _space_to_batch(x, sizes, widths):
     n = len(sizes)
-    x = jnp.pad(x, [(0, 0), *widths, *[(0, 0)] * (x.ndim - 1 - n)])
+    x = jnp.pad(input, [(0, 0), *widths, *[(0, 0)] * (input.ndim - 1 - n)])
     batch, rest = x.shape[0], x.shape[1 + n :]
     parts = [m for length, size in zip(x.shape[1:], sizes, strict=False) for m in (length // size, size)]
     x = x.reshape(batch, *parts, *rest)
@@ -156,19 +150,15 @@ def _space_to_batch(x, sizes, widths):
     return x.transpose(order).reshape(batch * int(np.prod(sizes)), *parts[::2], *rest)
 
 
-def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
+@operation("input")
+def batch_to_space(input, block_shape, crops):
     """The inverse of `space_to_batch`: parts of the batch moved into blocks, and the edges cropped."""
-    array = raw(input)
-    sizes, widths = _blocks("crops", block_shape, crops, array)
-    if array.shape[0] % int(np.prod(sizes)):
-        raise InvalidArgumentError(f"a batch of {array.shape[0]} is no multiple of the product of block_shape {sizes}")
-    return op(_batch_to_space, array, sizes=sizes, crops=widths)
-
-
-def _batch_to_space(x, sizes, crops):
+    sizes, crops = _blocks("crops", block_shape, crops, input)
+    if input.shape[0] % int(np.prod(sizes)):
+        raise InvalidArgumentError(f"a batch of {input.shape[0]} is no multiple of the product of block_shape {sizes}")
     n = len(sizes)
-    batch, inner, rest = x.shape[0] // int(np.prod(sizes)), x.shape[1 : 1 + n], x.shape[1 + n :]
-    x = x.reshape(*sizes, batch, *inner, *rest)
+    batch, inner, rest = input.shape[0] // int(np.prod(sizes)), input.shape[1 : 1 + n], input.shape[1 + n :]
+    x = input.reshape(*sizes, batch, *inner, *rest)
     order = [n, *[axis for i in range(n) for axis in (n + 1 + i, i)], *range(2 * n + 1, x.ndim)]
     x = x.transpose(order).reshape(batch, *[a * b for a, b in zip(inner, sizes, strict=True)], *rest)
     cut = [slice(start, length - end) for (start, end), length in zip(crops, x.shape[1:], strict=False)]

@@ -257,9 +257,7 @@ def stft(
     return rfft(frames, [_fft_size(length, fft_length)])
 
 
-def inverse_stft(
-    stfts: TensorLike, frame_length, frame_step, fft_length=None, window_fn: Callable | None = hann_window, name=None
-) -> Tensor:
+def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=hann_window, name=None) -> Tensor:
     """The signal of a short-time Fourier transform; for an exact one, `window_fn` is what `inverse_stft_window_fn` makes."""
     length = int(static(frame_length))
     size = _fft_size(length, fft_length)
@@ -304,9 +302,7 @@ def linear_to_mel_weight_matrix(
     bins, rate = int(static(num_spectrogram_bins)), float(static(sample_rate))
     low, high = float(static(lower_edge_hertz)), float(static(upper_edge_hertz))
     if not 0 <= low < high <= rate / 2:
-        raise ValueError(
-            f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 must hold: got {low}, {high}, {rate}"
-        )
+        raise ValueError(f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 fails: {low}, {high}, {rate}")
 
     def mel(hertz: Any) -> Any:
         return 1127 * np.log1p(np.asarray(hertz) / 700)

@@ -78,9 +78,7 @@ def _lu_reconstruct(factors, perm):
     return jnp.take_along_axis(jnp.matmul(lower, upper), jnp.argsort(perm)[..., None], -2)
 
 
-def lu_solve(
-    lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike, validate_args: bool = False, name: str | None = None
-) -> Tensor:
+def lu_solve(lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike, validate_args=False, name=None) -> Tensor:
     """x with ``A @ x = rhs``, given what `lu` made of A; `rhs` is a matrix."""
     factors, b = (raw(x) for x in operands(lower_upper, rhs))
     return op(_lu_solve, _factors(factors), raw(perm), _matrix("lu_solve", b))
@@ -95,9 +93,7 @@ def _lu_solve(factors, perm, b):
     return lax.linalg.triangular_solve(factors, half, left_side=True, lower=False)
 
 
-def lu_matrix_inverse(
-    lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
-) -> Tensor:
+def lu_matrix_inverse(lower_upper: TensorLike, perm: TensorLike, validate_args=False, name=None) -> Tensor:
     """The inverse of the matrix of which `lu` gave the two triangles and the permutation."""
     factors = raw(lower_upper)
     return lu_solve(factors, perm, _array.eye(factors.shape[-1], dtype=factors.dtype))
@@ -135,9 +131,7 @@ def _diagonals(x):
     return band(1), band(0), band(-1)
 
 
-def tridiagonal_matmul(
-    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
-) -> Tensor:
+def tridiagonal_matmul(diagonals, rhs: TensorLike, diagonals_format="compact", name=None) -> Tensor:
     """A tridiagonal matrix times a matrix; see `tridiagonal_solve` for the formats."""
     return op(_tridiagonal_matmul, *_three(diagonals, diagonals_format), raw(rhs))
 
@@ -193,22 +187,13 @@ def _tridiagonal(below, main, above, b):
 
     def transposed(_, b):
         zero = jnp.zeros_like(main[..., :1])
-        return lax.linalg.tridiagonal_solve(
-            jnp.concatenate([zero, above[..., :-1]], -1), main, jnp.concatenate([below[..., 1:], zero], -1), b
-        )
+        lower, upper = jnp.concatenate([zero, above[..., :-1]], -1), jnp.concatenate([below[..., 1:], zero], -1)
+        return lax.linalg.tridiagonal_solve(lower, main, upper, b)
 
     return lax.custom_linear_solve(matvec, b, solve, transposed)
 
 
-def eigh_tridiagonal(
-    alpha: TensorLike,
-    beta: TensorLike,
-    eigvals_only: bool = True,
-    select: str = "a",
-    select_range: Any = None,
-    tol: Any = None,
-    name: str | None = None,
-) -> Any:
+def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None, name=None) -> Any:
     """The eigenvalues, and unless `eigvals_only` the eigenvectors, of a symmetric tridiagonal matrix.
 
     Args:

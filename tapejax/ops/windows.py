@@ -16,7 +16,19 @@ from . import array as _array
 from . import math as _math
 from . import nn
 from . import random as _random
-from .table import FIELD, NUMBER, REAL, TensorLike, axes_of, host, kind_of, renamed, require_kind, shape_of, static
+from .table import (
+    FIELD,
+    NUMBER,
+    REAL,
+    TensorLike,
+    axes_of,
+    host,
+    kind_of,
+    operation,
+    require_kind,
+    shape_of,
+    static,
+)
 
 # ---- Windows -----------------------------------------------------------------------------------------------
 
@@ -89,9 +101,7 @@ def _max_pool_with_argmax(x, size, strides, padding, dtype, whole):
     return values, index.astype(dtype)
 
 
-def dilation2d(
-    input: TensorLike, filters: TensorLike, strides, padding: str, data_format: str, dilations, name=None
-) -> Tensor:
+def dilation2d(input: TensorLike, filters: TensorLike, strides, padding, data_format, dilations, name=None) -> Tensor:
     """The largest sum of each window's elements and the filter's: grey-scale dilation. Filters are (height, width, channels)."""
     if data_format != "NHWC":
         raise ValueError(f"data_format must be 'NHWC', got {data_format!r}")
@@ -109,9 +119,7 @@ def _dilation2d(x, filters, strides, rates, padding):
     return jnp.take_along_axis(sums, jnp.argmax(sums, 3, keepdims=True), 3)[..., 0, :]
 
 
-def erosion2d(
-    value: TensorLike, filters: TensorLike, strides, padding: str, data_format: str, dilations, name=None
-) -> Tensor:
+def erosion2d(value: TensorLike, filters: TensorLike, strides, padding, data_format, dilations, name=None) -> Tensor:
     """The smallest difference of each window's elements and the filter's: grey-scale erosion."""
     turned = _array.reverse(filters, [0, 1])
     return _negative(dilation2d(_negative(value), turned, strides, padding, data_format, dilations))
@@ -123,17 +131,11 @@ def _negative(x: TensorLike) -> Tensor:
     return op(jnp.negative, array)
 
 
-def local_response_normalization(input: TensorLike, depth_radius=5, bias=1, alpha=1, beta=0.5, name=None) -> Tensor:
+@operation("input", "S")
+def local_response_normalization(input, depth_radius=5, bias=1, alpha=1, beta=0.5):
     """x / (bias + alpha * the sum of the squares of the channels up to `depth_radius` away) ** beta."""
+    window, sides = (1, 1, 1, 2 * depth_radius + 1), [(0, 0)] * 3 + [(depth_radius, depth_radius)]
     x = _images(input)
-    require_kind("local_response_normalization", x, "S")
-    factors = float(bias), float(alpha), float(beta)
-    return op(_local_response_normalization, x, *factors, radius=int(static(depth_radius)))
-
-
-def _local_response_normalization(x, bias, alpha, beta, radius):
-    window = (1, 1, 1, 2 * radius + 1)
-    sides = [(0, 0)] * 3 + [(radius, radius)]
     squares = lax.reduce_window(x * x, np.zeros((), x.dtype), lax.add, window, (1,) * 4, sides)
     return x / (bias + alpha * squares) ** beta
 
@@ -157,14 +159,7 @@ _TRANSPOSED: dict[int, Callable] = {3: nn.conv1d_transpose, 4: nn.conv2d_transpo
 
 
 def conv_transpose(
-    input: TensorLike,
-    filters: TensorLike,
-    output_shape: Any,
-    strides: Any,
-    padding: Any = "SAME",
-    data_format: str | None = None,
-    dilations: Any = None,
-    name: str | None = None,
+    input, filters, output_shape, strides, padding="SAME", data_format=None, dilations=None, name=None
 ) -> Tensor:
     """`conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, as the filters have axes."""
     rank = raw(filters).ndim
@@ -174,14 +169,7 @@ def conv_transpose(
 
 
 def batch_norm_with_global_normalization(
-    input: TensorLike,
-    mean: TensorLike,
-    variance: TensorLike,
-    beta: TensorLike,
-    gamma: TensorLike,
-    variance_epsilon: TensorLike,
-    scale_after_normalization: bool,
-    name: str | None = None,
+    input, mean, variance, beta, gamma, variance_epsilon, scale_after_normalization: bool, name=None
 ) -> Tensor:
     """`batch_normalization`, with `gamma` as its scale or without."""
     scale = gamma if scale_after_normalization else None
@@ -191,9 +179,7 @@ def batch_norm_with_global_normalization(
 # ---- Losses ------------------------------------------------------------------------------------------------
 
 
-def compute_average_loss(
-    per_example_loss: TensorLike, sample_weight: TensorLike = None, global_batch_size: Any = None
-) -> Tensor:
+def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None) -> Tensor:
     """The sum of the losses, weighted, divided by the batch size, by default the number of losses.
 
     Raises:
@@ -219,14 +205,7 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
 
 
 def ctc_loss(
-    labels: TensorLike,
-    logits: TensorLike,
-    label_length: TensorLike,
-    logit_length: TensorLike,
-    logits_time_major: bool = True,
-    unique: Any = None,
-    blank_index: Any = None,
-    name: str | None = None,
+    labels, logits, label_length, logit_length, logits_time_major=True, unique=None, blank_index=None, name=None
 ) -> Tensor:
     """The loss of connectionist temporal classification, one for each sequence, by Optax.
 
@@ -267,9 +246,7 @@ def _ctc_loss(logits, labels, label_length, logit_length, blank):
 # ---- Moments in steps --------------------------------------------------------------------------------------
 
 
-def weighted_moments(
-    x: TensorLike, axes: Any, frequency_weights: TensorLike, keepdims: bool = False, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None) -> tuple[Tensor, Tensor]:
     """Mean and variance over `axes`, each element counted as often as its weight says."""
     array, weights = (raw(value) for value in operands(x, frequency_weights))
     require_kind("weighted_moments", array, FIELD)
@@ -299,9 +276,7 @@ def _sufficient_statistics(x, axes, keepdims):
     return _math._sum(x, axes, keepdims), _math._sum(jnp.square(x), axes, keepdims)
 
 
-def normalize_moments(
-    counts: TensorLike, mean_ss: TensorLike, variance_ss: TensorLike, shift: TensorLike, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+def normalize_moments(counts, mean_ss, variance_ss, shift, name=None) -> tuple[Tensor, Tensor]:
     """Mean and variance of what `sufficient_statistics` gave."""
     arrays = [raw(x) for x in operands(mean_ss, variance_ss, counts, *([] if shift is None else [shift]))]
     require_kind("normalize_moments", arrays[0], FIELD)
@@ -338,9 +313,6 @@ def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=
 
 def _dropout(x, numbers, rate):
     return jnp.where(numbers >= rate, x / (1 - rate), 0)
-
-
-renamed("dropout", _dropout)
 
 
 def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
