@@ -131,8 +131,12 @@ def op_of(fn: Function, static: dict[str, Any]) -> Op:
 
 
 def _make_function_op(fn: Function, static: dict[str, Any], key: Any) -> Op:
-    bound = functools.partial(fn, **static) if static else fn
-    return Op(getattr(fn, "__name__", repr(fn)).strip("_"), bound, key=key, bound=(fn, static))
+    name = getattr(fn, "__name__", repr(fn)).strip("_")
+    bound: Any = fn
+    if static or name != getattr(fn, "__name__", name):
+        bound = functools.partial(fn, **static)
+        bound.__name__ = name  # as JAX's programs show it
+    return Op(name, bound, key=key, bound=(fn, static))
 
 
 # ---- of a primitive and its parameters --------------------------------------------------------------------------------

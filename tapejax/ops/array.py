@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from jax import lax
 
 from ..core._jax import Tracer
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
-from ..values.errors import DTypeError, InvalidArgumentError
+from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, operands, raw
 from .sizes import joined, sized
 from .table import (
@@ -30,7 +31,6 @@ from .table import (
     renamed,
     require_kind,
     shape_of,
-    shown,
     static,
     wide,
 )
@@ -40,20 +40,8 @@ newaxis = None
 # ---- Making ------------------------------------------------------------------------------------------------
 
 
-def _full(value, shape, dtype):
+def _fill(value, shape, dtype):
     return jnp.broadcast_to(jnp.asarray(value, dtype), shape)
-
-
-def _zeros(shape, dtype):
-    return jnp.zeros(shape, dtype)
-
-
-def _ones(shape, dtype):
-    return jnp.ones(shape, dtype)
-
-
-renamed("fill", _full)
-shown(_zeros, _ones)
 
 
 def zeros(shape: Any, dtype: Any = "float32", name: str | None = None, layout: Any = None) -> Tensor:
@@ -63,12 +51,12 @@ def zeros(shape: Any, dtype: Any = "float32", name: str | None = None, layout: A
     >>> tf.zeros([2])
     <tf.Tensor: shape=(2,), dtype=float32, numpy=array([0., 0.], dtype=float32)>
     """
-    return op(_zeros, shape=shape_of(shape), dtype=requested(dtype))
+    return op(jnp.zeros, shape=shape_of(shape), dtype=requested(dtype))
 
 
 def ones(shape: Any, dtype: Any = "float32", name: str | None = None, layout: Any = None) -> Tensor:
     """A tensor of ones."""
-    return op(_ones, shape=shape_of(shape), dtype=requested(dtype))
+    return op(jnp.ones, shape=shape_of(shape), dtype=requested(dtype))
 
 
 def _like(full: Any) -> Any:
@@ -76,12 +64,12 @@ def _like(full: Any) -> Any:
         array = raw(input)
         return op(full, shape=array.shape, dtype=array.dtype if dtype is None else requested(dtype))
 
-    return like
+    kind = full.__name__
+    like.__doc__ = f"{kind.capitalize()} of the shape of `input`, and of its dtype unless another is given."
+    return renamed(f"{kind}_like", like)
 
 
-zeros_like, ones_like = renamed("zeros_like", _like(_zeros)), renamed("ones_like", _like(_ones))
-zeros_like.__doc__ = "Zeros of the shape of `input`, and of its dtype unless another is given."
-ones_like.__doc__ = "Ones of the shape of `input`, and of its dtype unless another is given."
+zeros_like, ones_like = _like(jnp.zeros), _like(jnp.ones)
 
 
 def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = None) -> Tensor:
@@ -89,16 +77,10 @@ def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = No
     value = raw(value)
     if value.ndim:
         raise InvalidArgumentError(f"fill: value must be a scalar, got shape {value.shape}")
-    return op(_full, value, shape=shape_of(dims, "dims"), dtype=value.dtype)
+    return op(_fill, value, shape=shape_of(dims, "dims"), dtype=value.dtype)
 
 
-def eye(
-    num_rows: Any,
-    num_columns: Any = None,
-    batch_shape: Any = None,
-    dtype: Any = "float32",
-    name: str | None = None,
-) -> Tensor:
+def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None) -> Tensor:
     """An identity matrix, or a batch of them."""
     rows = int(static(num_rows, "num_rows"))
     columns = rows if num_columns is None else int(static(num_columns, "num_columns"))
@@ -110,12 +92,7 @@ def _eye(shape, dtype):
     return jnp.broadcast_to(jnp.eye(*shape[-2:], dtype=dtype), shape)
 
 
-renamed("eye", _eye)
-
-
-def range(
-    start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dtype: Any = None, name: str = "range"
-) -> Tensor:
+def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dtype=None, name="range") -> Tensor:
     """The numbers from `start` up to, not including, `limit` in steps of `delta`.
 
     ``range(limit)`` begins with 0. The dtype is the widest of the arguments'.
@@ -150,26 +127,13 @@ def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = N
     first, last = operands(start, stop)
     first, last = raw(first), raw(last, first.dtype)
     dtype = first.dtype if kind_of(first.dtype) in "fc" else wide("float64")
-    return op(_linspace, first, last, num=int(static(num, "num")), axis=int(static(axis)), dtype=dtype)
+    return op(jnp.linspace, first, last, num=int(static(num, "num")), axis=int(static(axis)), dtype=dtype)
 
 
-def _linspace(start, stop, num, axis, dtype):
-    return jnp.linspace(start, stop, num, axis=axis, dtype=dtype)
-
-
-renamed("linspace", _linspace)
-
-
-def identity(input: TensorLike, name: str | None = None) -> Tensor:
+@operation("input")
+def identity(input):
     """A new tensor with the value of `input`; the gradient passes."""
-    return op(_identity, raw(input))
-
-
-def _identity(x):
-    return jnp.copy(x)
-
-
-renamed("identity", _identity)
+    return jnp.copy(input)
 
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
@@ -202,24 +166,11 @@ def _cast(x, dtype):
     return x.astype(dtype)
 
 
-renamed("cast", _cast)
-
-
-def saturate_cast(value: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
+@operation("value")
+def saturate_cast(value, dtype):
     """`value` in another dtype, what lies outside its range moved to the limits."""
-    return op(_saturate_cast, raw(value), dtype=requested(dtype))
-
-
-def _saturate_cast(x, dtype):
-    limits = jnp.iinfo(dtype) if kind_of(dtype) in "iu" else jnp.finfo(dtype)
-    return jnp.clip(x, max(limits.min, _limits(x).min), min(limits.max, _limits(x).max)).astype(dtype)
-
-
-def _limits(x):
-    return jnp.iinfo(x.dtype) if kind_of(x.dtype) in "iu" else jnp.finfo(x.dtype)
-
-
-renamed("saturate_cast", _saturate_cast)
+    old, new = (jnp.iinfo(d) if kind_of(d) in "iu" else jnp.finfo(d) for d in (value.dtype, dtype))
+    return jnp.clip(value, max(new.min, old.min), min(new.max, old.max)).astype(dtype)
 
 
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
@@ -230,26 +181,17 @@ def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tens
     """
     parts = raw(real), raw(imag)
     if parts[0].dtype != parts[1].dtype or kind_of(parts[0].dtype) != "f" or parts[0].dtype.itemsize < 4:
-        raise TypeError(
-            f"real and imag must both be float32 or float64, got {parts[0].dtype} and {parts[1].dtype}: use tf.cast"
-        )
+        given = f"{parts[0].dtype} and {parts[1].dtype}"
+        raise TypeError(f"real and imag must both be float32 or float64, got {given}: use tf.cast")
     return op(lax.complex, *_broadcast(parts))
 
 
 def _broadcast(arrays: Sequence[Any]) -> list:
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    return [array if array.shape == shape else op(_full, array, shape=shape, dtype=array.dtype) for array in arrays]
+    return [array if array.shape == shape else op(_fill, array, shape=shape, dtype=array.dtype) for array in arrays]
 
 
-def one_hot(
-    indices: TensorLike,
-    depth: Any,
-    on_value: TensorLike = None,
-    off_value: TensorLike = None,
-    axis: Any = None,
-    dtype: Any = None,
-    name: str | None = None,
-) -> Tensor:
+def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None) -> Tensor:
     """`on_value` (1) where the new axis' position equals the index, `off_value` (0) elsewhere.
 
     Args:
@@ -258,18 +200,13 @@ def one_hot(
       axis: where the new axis goes; the last by default.
       dtype: by default that of the values, or float32.
     """
-    if dtype is not None:
-        wanted = requested(dtype)
-    else:
-        given = next((value for value in (on_value, off_value) if value is not None), None)
-        wanted = np.dtype("float32") if given is None else raw(given).dtype
     given = [raw(value).dtype for value in (on_value, off_value) if value is not None]
     if len(set(given)) > 1:
         raise TypeError(f"on_value is {given[0]}, but off_value {given[1]}: they must have one dtype")
+    wanted = requested(dtype) if dtype is not None else given[0] if given else np.dtype("float32")
     values = [raw(default if value is None else value, wanted) for value, default in ((on_value, 1), (off_value, 0))]
     array = raw(indices, dtype_hint="int32")
-    if kind_of(array.dtype) not in "iu":
-        raise DTypeError(f"indices must be integers, got {array.dtype}")
+    require_kind("one_hot", array, INTEGER)
     axis = -1 if axis is None else int(static(axis, "axis"))
     return op(_one_hot, array, *values, depth=int(static(depth, "depth")), axis=axis)
 
@@ -280,9 +217,6 @@ def _one_hot(indices, on, off, depth, axis):
     # TensorFlow gives the values no gradient.
     on, off = lax.stop_gradient(on), lax.stop_gradient(off)
     return jnp.where(jnp.expand_dims(indices, axis) == positions, on, off)
-
-
-renamed("one_hot", _one_hot)
 
 
 def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = "bool", name: str | None = None) -> Tensor:
@@ -297,8 +231,6 @@ def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = "bool", 
 def _sequence_mask(lengths, maxlen, dtype):
     return (jnp.arange(maxlen) < lengths.astype(jnp.int32)[..., None]).astype(dtype)
 
-
-renamed("sequence_mask", _sequence_mask)
 
 # ---- What is known of a tensor -----------------------------------------------------------------------------
 
@@ -342,7 +274,7 @@ def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     array = raw(x)
     if not as_shape(shape).is_compatible_with(array.shape):
         raise InvalidArgumentError(f"ensure_shape: x has shape {array.shape}, expected {as_shape(shape)}")
-    return op(_identity, array)
+    return identity(array)
 
 
 # ---- Shaping -----------------------------------------------------------------------------------------------
@@ -360,17 +292,8 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     if sizes.count(-1) == 1 and rest != 0:
         sizes = tuple(array.size // rest if size == -1 else size for size in sizes)
     if sizes.count(-1) or math.prod(sizes) != array.size:
-        raise InvalidArgumentError(
-            f"reshape: a tensor of shape {array.shape} has {array.size} elements: not {tuple(static(shape))}"
-        )
-    return op(_reshape, array, shape=sizes)
-
-
-def _reshape(x, shape):
-    return lax.reshape(x, shape)
-
-
-renamed("reshape", _reshape)
+        raise InvalidArgumentError(f"reshape: {array.shape} has {array.size} elements, not {tuple(static(shape))}")
+    return op(lax.reshape, array, new_sizes=sizes)
 
 
 def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
@@ -391,20 +314,10 @@ def _transpose(x, perm, conjugate):
     return jnp.conj(x) if conjugate else x
 
 
-renamed("transpose", _transpose)
-
-
 def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """An axis of length 1 put in before `axis`; -1 puts it last."""
     array = raw(input)
-    return op(_expand_dims, array, axis=axis_of(axis, array.ndim + 1))
-
-
-def _expand_dims(x, axis):
-    return lax.expand_dims(x, (axis,))
-
-
-renamed("expand_dims", _expand_dims)
+    return op(lax.expand_dims, array, dimensions=(axis_of(axis, array.ndim + 1),))
 
 
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
@@ -419,31 +332,14 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
     else:
         axes = axes_of(axis, array.ndim)
     for one in axes:
-        if array.shape[one] != 1:
-            raise InvalidArgumentError(
-                f"squeeze: axis {one} of shape {array.shape} has length {array.shape[one]}, not 1"
-            )
-    return op(_squeeze, array, axes=axes)
-
-
-def _squeeze(x, axes):
-    return lax.squeeze(x, axes)
-
-
-renamed("squeeze", _squeeze)
+        if (length := array.shape[one]) != 1:
+            raise InvalidArgumentError(f"squeeze: axis {one} of shape {array.shape} has length {length}, not 1")
+    return op(lax.squeeze, array, dimensions=axes)
 
 
 def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """`input` repeated to `shape`. Raises InvalidArgumentError if it does not broadcast to that."""
-    array = raw(input)
-    return op(_broadcast_to, array, shape=shape_of(shape))
-
-
-def _broadcast_to(x, shape):
-    return jnp.broadcast_to(x, shape)
-
-
-renamed("broadcast_to", _broadcast_to)
+    return op(jnp.broadcast_to, raw(input), shape=shape_of(shape))
 
 
 def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
@@ -451,17 +347,8 @@ def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
     array = raw(input)
     counts = static(multiples, "multiples")
     if not isinstance(counts, tuple) or len(counts) != array.ndim:
-        raise InvalidArgumentError(
-            f"tile: multiples must have one number per axis of shape {array.shape}, got {multiples!r}"
-        )
-    return op(_tile, array, multiples=counts)
-
-
-def _tile(x, multiples):
-    return jnp.tile(x, multiples)
-
-
-renamed("tile", _tile)
+        raise InvalidArgumentError(f"tile: multiples must have a number per axis of {array.shape}, got {multiples!r}")
+    return op(jnp.tile, array, reps=counts)
 
 
 def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
@@ -469,7 +356,7 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
     array = raw(input)
     counts = static(repeats, "repeats")
     if axis is None:
-        array, axis = op(_reshape, array, shape=(array.size,))._array, 0
+        array, axis = op(lax.reshape, array, new_sizes=(array.size,))._array, 0
     axis = axis_of(axis, array.ndim)
     if isinstance(counts, tuple):
         counts = counts * array.shape[axis] if len(counts) == 1 else counts
@@ -479,21 +366,13 @@ def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None =
 
 
 def _repeat(x, repeats, axis):
-    return jnp.repeat(x, np.asarray(repeats), axis, total_repeat_length=None)
+    return jnp.repeat(x, np.asarray(repeats), axis)
 
-
-renamed("repeat", _repeat)
 
 _PAD_MODES = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
 
 
-def pad(
-    tensor: TensorLike,
-    paddings: Any,
-    mode: str = "CONSTANT",
-    constant_values: TensorLike = 0,
-    name: str | None = None,
-) -> Tensor:
+def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLike = 0, name=None) -> Tensor:
     """Adds ``paddings[i] = (before, after)`` elements to axis i: `constant_values`, or the mirrored tensor.
 
     Args:
@@ -511,62 +390,41 @@ def pad(
         raise InvalidArgumentError(f"pad: paddings must be of shape ({array.ndim}, 2), got {np.shape(widths)}")
     if mode.upper() == "CONSTANT":
         value = raw(constant_values, dtype_hint=array.dtype)
-        return op(
-            _pad,
-            array,
-            operands(array, value)[1] if value.dtype == array.dtype else cast(value, array.dtype),
-            widths=widths,
-        )
+        return op(_pad, array, value if value.dtype == array.dtype else cast(value, array.dtype), widths=widths)
     most = 1 if mode.upper() == "REFLECT" else 0
     for pair, length in zip(widths, array.shape, strict=True):
         if max(pair) > length - most:
-            raise InvalidArgumentError(
-                f"pad: paddings must be {'less than' if most else 'no greater than'} the dimension size: {pair}, {length}"
-            )
-    return op(_mirror, array, widths=widths, mode=_PAD_MODES[mode.upper()])
+            limit = "less than" if most else "no greater than"
+            raise InvalidArgumentError(f"pad: paddings must be {limit} the dimension size: {pair}, {length}")
+    return op(_mirror_pad, array, widths=widths, mode=_PAD_MODES[mode.upper()])
 
 
 def _pad(x, value, widths):
     return lax.pad(x, value, [(before, after, 0) for before, after in widths])
 
 
-def _mirror(x, widths, mode):
+def _mirror_pad(x, widths, mode):
     return jnp.pad(x, widths, mode)
 
 
-renamed("pad", _pad)
-renamed("mirror_pad", _mirror)
-
-
-def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
+@operation("tensor")
+def reverse(tensor, axis):
     """The order of elements along the axes in `axis` turned round."""
-    array = raw(tensor)
-    return op(_reverse, array, axes=axes_of(axis, array.ndim))
-
-
-def _reverse(x, axes):
-    return lax.rev(x, axes)
-
-
-renamed("reverse", _reverse)
+    return lax.rev(tensor, axes_of(axis, tensor.ndim))
 
 
 def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Elements moved by `shift` places along `axis`; what leaves at one end comes in at the other."""
-    return op(_roll, raw(input), shift=static(shift, "shift"), axis=static(axis, "axis"))
+    return op(jnp.roll, raw(input), shift=static(shift, "shift"), axis=static(axis, "axis"))
 
-
-def _roll(x, shift, axis):
-    return jnp.roll(x, shift, axis)
-
-
-renamed("roll", _roll)
 
 # ---- Joining and cutting -----------------------------------------------------------------------------------
 
 
-def _list_of(values: Any) -> list:
-    return [raw(array) for array in operands(*values)] if len(values) else []
+def _list_of(name: str, values: Any) -> list:
+    if not len(values):
+        raise InvalidArgumentError(f"{name}: values must hold at least one tensor")
+    return [raw(array) for array in operands(*values)]
 
 
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
@@ -578,9 +436,7 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     values = values if isinstance(values, (list, tuple)) else [values]
     if (sizes := joined(values, axis, np.concatenate)) is not None:
         return sizes
-    arrays = _list_of(values)
-    if not arrays:
-        raise InvalidArgumentError("concat: values must hold at least one tensor")
+    arrays = _list_of("concat", values)
     return op(_concat, *arrays, axis=axis_of(axis, arrays[0].ndim))
 
 
@@ -588,16 +444,11 @@ def _concat(*arrays, axis):
     return lax.concatenate(arrays, axis)
 
 
-renamed("concat", _concat)
-
-
 def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     """Tensors of one shape joined along a new axis."""
     if isinstance(values, (list, tuple)) and (sizes := joined(values, axis, np.stack)) is not None:
         return sizes
-    arrays = _list_of(values)
-    if not arrays:
-        raise InvalidArgumentError("stack: values must hold at least one tensor")
+    arrays = _list_of("stack", values)
     if len({array.shape for array in arrays}) > 1:
         raise InvalidArgumentError(f"stack: Shapes of all inputs must match, got {[array.shape for array in arrays]}")
     return op(_stack, *arrays, axis=_value_axis(axis, arrays[0].ndim + 1))
@@ -615,9 +466,6 @@ def _stack(*arrays, axis):
     return jnp.stack(arrays, axis)
 
 
-renamed("stack", _stack)
-
-
 def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
     """Tensors of one shape joined along a new first axis."""
     return stack(values)
@@ -633,21 +481,10 @@ def unstack(value: TensorLike, num: Any = None, axis: Any = 0, name: str = "unst
     axis = _value_axis(axis, array.ndim)
     if num is not None and int(num) != array.shape[axis]:
         raise InvalidArgumentError(f"unstack: num={num}, but axis {axis} of shape {array.shape} has another length")
-    return list(op(_unstack, array, axis=axis))
+    return list(op(jnp.unstack, array, axis=axis)) if array.shape[axis] else []
 
 
-def _unstack(x, axis):
-    return (
-        tuple(lax.squeeze(part, (axis,)) for part in lax.split(x, (1,) * x.shape[axis], axis)) if x.shape[axis] else ()
-    )
-
-
-renamed("unstack", _unstack)
-
-
-def split(
-    value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split"
-) -> list[Tensor]:
+def split(value: TensorLike, num_or_size_splits, axis=0, num=None, name="split") -> list[Tensor]:
     """Cuts along an axis into so many equal parts, or into parts of the given sizes, one of which may be -1.
 
     Raises:
@@ -665,28 +502,15 @@ def split(
     sizes = tuple(rest if size == -1 else size for size in sizes)
     if min(sizes, default=0) < 0 or sum(sizes) != length:
         raise InvalidArgumentError(f"split: sizes {num_or_size_splits} do not add up to the axis' length {length}")
-    return list(op(_split, array, sizes=sizes, axis=axis))
-
-
-def _split(x, sizes, axis):
-    return tuple(lax.split(x, sizes, axis))
-
-
-renamed("split", _split)
+    return op(lax.split, array, sizes=sizes, axis=axis)
 
 
 def meshgrid(*args: TensorLike, indexing: str = "xy", name: str = "meshgrid") -> list[Tensor]:
     """Grids of coordinates out of vectors: 'xy' (the second varies along the first axis) or 'ij'."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing must be 'xy' or 'ij', got {indexing!r}")
-    return list(op(_meshgrid, *[raw(arg) for arg in args], indexing=indexing))
+    return op(jnp.meshgrid, *[raw(arg) for arg in args], indexing=indexing)
 
-
-def _meshgrid(*arrays, indexing):
-    return tuple(jnp.meshgrid(*arrays, indexing=indexing))
-
-
-renamed("meshgrid", _meshgrid)
 
 # ---- Indexing ----------------------------------------------------------------------------------------------
 
@@ -705,7 +529,7 @@ def getitem(x: TensorLike, index: Any) -> Tensor:
     index = tuple(index) if isinstance(index, (tuple, list)) else (index,)
     plan, starts = _plan(index, array.shape)
     if plan == ():
-        return op(_identity, array)
+        return identity(array)
     return op(_getitem, array, *starts, plan=plan)
 
 
@@ -767,21 +591,17 @@ def _position(item: Any, length: int, axis: int) -> Any:
     refused = isinstance(item, (bool, np.bool_)) or (_is_array(item) and item.dtype == bool)
     if refused and not np.ndim(item):
         raise InvalidArgumentError(f"an index of type bool cannot stand beside others or in a list: {item!r}")
-    scalar = isinstance(item, (int, np.integer)) or (
-        _is_array(item) and not np.ndim(item) and kind_of(static(item.dtype)) in "iu"
-    )
-    if not scalar or refused:
+    number = isinstance(item, (int, np.integer))
+    if refused or not (number or (_is_array(item) and not np.ndim(item) and kind_of(static(item.dtype)) in "iu")):
         raise TypeError(
             "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`), scalar integer tensors and one mask "
             f"of bools are valid indices: use tf.gather for lists of indices. Got {item!r}"
         )
-    if isinstance(item, (int, np.integer)):
-        value = int(item)
-    else:
+    if not number:
         item = raw(item)
         if isinstance(item, Tracer) or known(item) is None:
             return op(_wrapped, item, length)._array
-        value = int(np.asarray(item))
+    value = int(item if number else np.asarray(item))
     if not -length <= value < length:
         raise InvalidArgumentError(f"slice index {value} of dimension {axis} out of bounds (length {length})")
     # Counted from the front here: inside the program it would have to be computed.
@@ -816,9 +636,6 @@ def _getitem(x, *starts, plan):
         if entry != ("at",):
             shape.append(length)
     return lax.reshape(out, shape)
-
-
-renamed("getitem", _getitem)
 
 
 def slice_(input_: TensorLike, begin: TensorLike, size: TensorLike, name: str | None = None) -> Tensor:
@@ -885,9 +702,7 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: Any = None, name: s
     axis = axis_of(0 if axis is None else axis, array.ndim)
     covered = array.shape[axis : axis + chosen.ndim]
     if covered != chosen.shape:
-        raise ValueError(
-            f"Shapes {covered} and {chosen.shape} are incompatible: mask must cover the axes from {axis} on"
-        )
+        raise ValueError(f"Shapes {covered} and {chosen.shape} are incompatible: mask must cover axes from {axis} on")
     if chosen.dtype != bool:
         raise TypeError(f"mask must be of dtype bool, got {chosen.dtype}")
     places = raw(np.flatnonzero(chosen).astype(np.int32))
@@ -897,9 +712,6 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: Any = None, name: s
 def _boolean_mask(x, places, axis, covers):
     x = x.reshape(*x.shape[:axis], -1, *x.shape[axis + covers :])
     return jnp.take(x, places, axis, mode="clip")
-
-
-renamed("boolean_mask", _boolean_mask)
 
 
 def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None) -> Tensor:
@@ -916,14 +728,8 @@ def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, nam
         raise ValueError("x and y must both be given, or neither")
     if chosen.dtype != bool:
         raise InvalidArgumentError(f"where: condition must be a bool tensor, got {chosen.dtype}")
-    return op(_where, chosen, *operands(x, y))
+    return op(jnp.where, chosen, *operands(x, y))
 
-
-def _where(condition, x, y):
-    return jnp.where(condition, x, y)
-
-
-renamed("where", _where)
 
 # ---- Looking up and scattering -----------------------------------------------------------------------------
 
@@ -937,14 +743,7 @@ def _require_within(name: str, indices: Any, length: int) -> None:
     raise InvalidArgumentError(f"{name}: {where} = {values[place]} is not in [0, {length})")
 
 
-def gather(
-    params: TensorLike,
-    indices: TensorLike,
-    validate_indices: Any = None,
-    axis: Any = None,
-    batch_dims: Any = 0,
-    name: str | None = None,
-) -> Tensor:
+def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None) -> Tensor:
     """The parts of `params` along `axis` at `indices`; `batch_dims` leading axes of both go together.
 
     Where an index is out of range, TensorFlow raises on the CPU and gives zeros on the GPU and under jit: so does this.
@@ -966,33 +765,21 @@ def _gather(params, indices, axis, batch_dims):
     return jnp.take(params, indices, axis, mode="fill", fill_value=0)
 
 
-renamed("gather", _gather)
-
-
 def _require_nd_within(name: str, indices: Any, shape: tuple[int, ...], policy: str = "") -> None:
     depth = indices.shape[-1] if indices.ndim else 0
     if depth > len(shape):
-        raise InvalidArgumentError(
-            f"{name}: the last axis of indices has length {depth}, but there are {len(shape)} axes to index"
-        )
+        raise InvalidArgumentError(f"{name}: indices has rows of length {depth}, but there are {len(shape)} axes")
     values = None if policy == "IGNORE" else known(indices)
     if values is None or not values.size:
         return
     wrong = ((values < 0) | (values >= np.asarray(shape[:depth]))).any(-1)
     if wrong.any():
         place = tuple(np.argwhere(wrong)[0].tolist())
-        raise InvalidArgumentError(
-            f"{name}: indices{list(place)} = {values[place].tolist()} does not index into shape {shape}"
-        )
+        index = values[place].tolist()
+        raise InvalidArgumentError(f"{name}: indices{list(place)} = {index} does not index into shape {shape}")
 
 
-def gather_nd(
-    params: TensorLike,
-    indices: TensorLike,
-    batch_dims: Any = 0,
-    name: str | None = None,
-    bad_indices_policy: str = "",
-) -> Tensor:
+def gather_nd(params: TensorLike, indices: TensorLike, batch_dims=0, name=None, bad_indices_policy="") -> Tensor:
     """The parts of `params` at `indices`, whose last axis is an index into the leading axes of `params`."""
     array, places = raw(params), integers("gather_nd", indices)
     batch_dims = int(static(batch_dims, "batch_dims"))
@@ -1006,16 +793,7 @@ def _gather_nd(params, indices, batch_dims):
     return params.at[tuple(jnp.moveaxis(indices, -1, 0))].get(mode="fill", fill_value=0)
 
 
-renamed("gather_nd", _gather_nd)
-
-
-def scatter_nd(
-    indices: TensorLike,
-    updates: TensorLike,
-    shape: Any,
-    bad_indices_policy: str = "",
-    name: str | None = None,
-) -> Tensor:
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape, bad_indices_policy="", name=None) -> Tensor:
     """Zeros of `shape` with `updates` added at `indices`, whose last axis is an index."""
     places, values, sizes = integers("scatter_nd", indices), raw(updates), shape_of(shape)
     _require_nd_within("scatter_nd", places, sizes, bad_indices_policy)
@@ -1026,22 +804,13 @@ def _scatter_nd(indices, updates, shape):
     return jnp.zeros(shape, updates.dtype).at[tuple(jnp.moveaxis(indices, -1, 0))].add(updates)
 
 
-renamed("scatter_nd", _scatter_nd)
-
-
 def _tensor_scatter(name: str, how: str, doc: str) -> Any:
     def kernel(tensor, indices, updates):
         return getattr(tensor.at[tuple(jnp.moveaxis(indices, -1, 0))], how)(updates)
 
     renamed(name, kernel)
 
-    def public(
-        tensor: TensorLike,
-        indices: TensorLike,
-        updates: TensorLike,
-        bad_indices_policy: str = "",
-        name: str | None = None,
-    ) -> Tensor:
+    def public(tensor, indices, updates, bad_indices_policy="", name=None) -> Tensor:
         array, values = operands(tensor, updates)
         array, places = raw(array), integers(public.__name__, indices)
         _require_nd_within(public.__name__, places, array.shape, bad_indices_policy)
@@ -1054,9 +823,7 @@ def _tensor_scatter(name: str, how: str, doc: str) -> Any:
 _update = _tensor_scatter("tensor_scatter_nd_update", "set", "put in")
 
 
-def tensor_scatter_nd_update(
-    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
-) -> Tensor:
+def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name=None) -> Tensor:
     """`tensor` with `updates` put in at `indices`, whose last axis is an index into `tensor`."""
     return _update(tensor, indices, updates)
 
@@ -1068,69 +835,38 @@ tensor_scatter_nd_min = _tensor_scatter("tensor_scatter_nd_min", "min", "taken w
 
 # ---- Order -------------------------------------------------------------------------------------------------
 
-_DIRECTIONS = {"ASCENDING": False, "DESCENDING": True}
+
+def _descending(direction):
+    if direction not in ("ASCENDING", "DESCENDING"):
+        raise ValueError(f"direction must be one of ASCENDING, DESCENDING, got {direction!r}")
+    return direction == "DESCENDING"
 
 
-def _descending(direction: str) -> bool:
-    if direction not in _DIRECTIONS:
-        raise ValueError(f"direction must be one of {', '.join(_DIRECTIONS)}, got {direction!r}")
-    return _DIRECTIONS[direction]
-
-
-def sort(values: TensorLike, axis: Any = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
+@operation("values")
+def sort(values, axis=-1, direction="ASCENDING"):
     """The elements in order along `axis`."""
-    array = raw(values)
-    return op(_sort, array, axis=axis_of(axis, array.ndim), descending=_descending(direction))
-
-
-def _sort(x, axis, descending):
-    if not descending:
-        return jnp.sort(x, axis)
+    axis = axis_of(axis, values.ndim)
+    if not _descending(direction):
+        return jnp.sort(values, axis)
     # Of equals the first comes first here too, so that it gets the gradient: jnp.sort would turn them round.
-    return jnp.take_along_axis(x, jnp.argsort(x, axis, descending=True), axis)
+    return jnp.take_along_axis(values, jnp.argsort(values, axis, descending=True), axis)
 
 
-def argsort(
-    values: TensorLike,
-    axis: Any = -1,
-    direction: str = "ASCENDING",
-    stable: bool = False,
-    name: str | None = None,
-) -> Tensor:
+@operation("values")
+def argsort(values, axis=-1, direction="ASCENDING", stable=False):
     """The int32 indices that would sort `values`; equals stay in their order."""
-    array = raw(values)
-    return op(_argsort, array, axis=axis_of(axis, array.ndim), descending=_descending(direction))
+    return jnp.argsort(values, axis_of(axis, values.ndim), descending=_descending(direction)).astype(jnp.int32)
 
 
-def _argsort(x, axis, descending):
-    return jnp.argsort(x, axis, descending=descending).astype(jnp.int32)
-
-
-renamed("sort", _sort)
-renamed("argsort", _argsort)
-
-
-def searchsorted(
-    sorted_sequence: TensorLike,
-    values: TensorLike,
-    side: str = "left",
-    out_type: Any = "int32",
-    name: str | None = None,
-) -> Tensor:
+@operation("sorted_sequence values")
+def searchsorted(sorted_sequence, values, side="left", out_type="int32"):
     """Where `values` would have to be put into the sorted last axis of `sorted_sequence`."""
     if side not in ("left", "right"):
         raise ValueError(f"side must be 'left' or 'right', got {side!r}")
-    sequence, wanted = operands(sorted_sequence, values)
-    return op(_searchsorted, raw(sequence), raw(wanted), side=side, dtype=requested(out_type))
-
-
-def _searchsorted(sequence, values, side, dtype):
-    if sequence.ndim > 1:
-        return jax.vmap(lambda s, v: _searchsorted(s, v, side, dtype))(sequence, values)
-    return jnp.searchsorted(sequence, values, side).astype(dtype)
-
-
-renamed("searchsorted", _searchsorted)
+    search = functools.partial(jnp.searchsorted, side=side)
+    for _ in sorted_sequence.shape[1:]:
+        search = jax.vmap(search)
+    return search(sorted_sequence, values).astype(out_type)
 
 
 class Unique(NamedTuple):
@@ -1176,34 +912,23 @@ def invert_permutation(x):
     return jnp.zeros_like(x).at[x].set(jnp.arange(x.shape[0], dtype=x.dtype))
 
 
-def space_to_depth(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
+@operation("input")
+def space_to_depth(input, block_size, data_format="NHWC"):
     """Blocks of block_size x block_size pixels moved into the channels."""
     _require_nhwc("space_to_depth", data_format)
-    return op(_space_to_depth, raw(input), n=int(block_size))
+    (b, h, w, c), n = input.shape, block_size
+    return input.reshape(b, h // n, n, w // n, n, c).transpose(0, 1, 3, 2, 4, 5).reshape(b, h // n, w // n, n * n * c)
 
 
-def depth_to_space(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Tensor:
+@operation("input")
+def depth_to_space(input, block_size, data_format="NHWC"):
     """Channels moved into blocks of block_size x block_size pixels."""
     _require_nhwc("depth_to_space", data_format)
-    return op(_depth_to_space, raw(input), n=int(block_size))
+    (b, h, w, c), n = input.shape, block_size
+    part = c // (n * n)
+    return input.reshape(b, h, w, n, n, part).transpose(0, 1, 3, 2, 4, 5).reshape(b, h * n, w * n, part)
 
 
 def _require_nhwc(name: str, data_format: str) -> None:
     if data_format != "NHWC":
-        raise NotImplementedError(
-            f"{name}: data_format must be 'NHWC', got {data_format!r}: use tf.transpose around it"
-        )
-
-
-def _space_to_depth(x, n):
-    b, h, w, c = x.shape
-    return x.reshape(b, h // n, n, w // n, n, c).transpose(0, 1, 3, 2, 4, 5).reshape(b, h // n, w // n, n * n * c)
-
-
-def _depth_to_space(x, n):
-    b, h, w, c = x.shape
-    return x.reshape(b, h, w, n, n, c // (n * n)).transpose(0, 1, 3, 2, 4, 5).reshape(b, h * n, w * n, c // (n * n))
-
-
-renamed("space_to_depth", _space_to_depth)
-renamed("depth_to_space", _depth_to_space)
+        raise NotImplementedError(f"{name}: data_format must be 'NHWC', got {data_format!r}: use tf.transpose")

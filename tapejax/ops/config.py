@@ -7,10 +7,12 @@ import functools
 import importlib.metadata
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
+
+from .table import renamed
 
 _KINDS = {"cpu": "CPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 
@@ -65,23 +67,16 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     """
     kinds = ("CPU", "GPU", "TPU") if device_type is None else (device_type,)
     # Listing JAX's CPUs would initialise it, and fix their number.
-    return [
-        PhysicalDevice(f"/physical_device:{kind}:{i}", kind)
-        for kind in kinds
-        for i in range(1 if kind == "CPU" else len(_devices(kind)))
-    ]
+    counts = {kind: 1 if kind == "CPU" else len(_devices(kind)) for kind in kinds}
+    return [PhysicalDevice(f"/physical_device:{kind}:{i}", kind) for kind in kinds for i in range(counts[kind])]
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """The devices that JAX computes on; several CPUs after `set_logical_device_configuration`."""
     kinds = ("CPU", "GPU", "TPU") if device_type is None else (device_type,)
     hidden = {kind for kind in kinds if _visible is not None and not any(d.device_type == kind for d in _visible)}
-    return [
-        LogicalDevice(f"/device:{kind}:{i}", kind)
-        for kind in kinds
-        if kind not in hidden
-        for i in range(len(_devices(kind)))
-    ]
+    seen = [kind for kind in kinds if kind not in hidden]
+    return [LogicalDevice(f"/device:{kind}:{i}", kind) for kind in seen for i in range(len(_devices(kind)))]
 
 
 _visible: list[PhysicalDevice] | None = None
@@ -140,9 +135,7 @@ def set_logical_device_configuration(device: PhysicalDevice, logical_devices: An
     _require_device(device)
     parts = list(logical_devices)
     if device.device_type != "CPU":
-        raise ValueError(
-            f"JAX does not divide a {device.device_type}: for a limit of its memory set XLA_PYTHON_CLIENT_MEM_FRACTION"
-        )
+        raise ValueError(f"JAX does not divide a {device.device_type}: limit it by XLA_PYTHON_CLIENT_MEM_FRACTION")
     if any(part.memory_limit is not None for part in parts):
         raise ValueError("Setting memory limit on CPU virtual devices is currently not supported")
     if _divided.get(device) == parts:
@@ -259,48 +252,46 @@ def _on(kind: str | None, number: int, name: Any) -> Iterator[None]:
 
 # ---- Settings ----------------------------------------------------------------------------------------------
 
-_settings: dict[str, Any] = {
-    "soft_device_placement": True,
-    "device_policy": "silent",
-    "synchronous_execution": True,
-    "tensor_float_32": True,
-    "jit": "",
-    "optimizer": {"disable_model_pruning": False, "disable_meta_optimizer": False},
-    "inter_op": 0,
-    "intra_op": 0,
-}
+_settings: dict[str, Any] = {"tensor_float_32": True}
 
 
-def get_soft_device_placement() -> bool:
-    """Whether `tf.device` may name a device that is not there."""
-    return _settings["soft_device_placement"]
-
-
-def set_soft_device_placement(enabled: bool) -> None:
-    """Whether `tf.device` may name a device that is not there."""
-    _settings["soft_device_placement"] = bool(enabled)
-
-
-def get_device_policy() -> str:
-    """The value given to `set_device_policy`."""
-    return _settings["device_policy"]
-
-
-def set_device_policy(device_policy: str | None) -> None:
-    """Remembered only: JAX copies between devices where it must, and raises where the devices of operands conflict."""
+def _policy(device_policy):
     if device_policy not in (None, "silent", "silent_for_int32", "warn", "explicit"):
         raise ValueError(f"Not a valid device policy: {device_policy!r}")
-    _settings["device_policy"] = device_policy or "silent"
+    return device_policy or "silent"
 
 
-def get_synchronous_execution() -> bool:
-    """The value given to `set_synchronous_execution`."""
-    return _settings["synchronous_execution"]
+_OPTIONS = {"disable_model_pruning": False, "disable_meta_optimizer": False}
+_THREADS = "Remembered only: XLA has a thread for each core; ``taskset`` gives it fewer."
+# name: its first value, what is kept of the argument of `set_...`, what it does
+_KEPT: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
+    "soft_device_placement": (True, lambda enabled: bool(enabled), "Whether `tf.device` may name a device that is not there."),
+    "device_policy": ("silent", _policy, "Remembered only: JAX copies between devices where it must."),
+    "synchronous_execution": (True, lambda enable: enable is None or bool(enable), "Remembered only: JAX is asynchronous."),
+    "jit": ("", lambda enabled: "autoclustering" if enabled in (True, "autoclustering") else "", "Remembered only."),
+    "experimental_options": (_OPTIONS, lambda options: _settings["experimental_options"] | dict(options), "Remembered only."),
+    "inter_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
+    "intra_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
+}  # fmt: skip
 
 
-def set_synchronous_execution(enable: bool | None) -> None:
-    """Remembered only: JAX computes asynchronously, and waits where a value is read."""
-    _settings["synchronous_execution"] = True if enable is None else bool(enable)
+def _accessors(name: str, first: Any, kept: Callable[[Any], Any], doc: str) -> dict[str, Callable]:
+    """The functions ``get_...`` and ``set_...`` of a setting."""
+
+    @functools.wraps(kept)
+    def put(*args: Any, **kwargs: Any) -> None:
+        _settings[name] = kept(*args, **kwargs)
+
+    def get() -> Any:
+        value = _settings[name]
+        return dict(value) if isinstance(value, dict) else value
+
+    _settings[name], put.__doc__, get.__doc__ = first, doc, f"The value of this setting; see `set_{name}`."
+    return {f"set_{name}": renamed(f"set_{name}", put), f"get_{name}": renamed(f"get_{name}", get)}
+
+
+for _name, _row in _KEPT.items():
+    globals().update(_accessors(_name, *_row))
 
 
 def tensor_float_32_execution_enabled() -> bool:
@@ -319,46 +310,6 @@ def enable_op_determinism() -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_gpu_deterministic_ops" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
-
-
-def get_jit() -> str:
-    """The value given to `set_jit`, in TensorFlow's form."""
-    return _settings["jit"]
-
-
-def set_jit(enabled: bool | str) -> None:
-    """Remembered only: everything is compiled by XLA."""
-    _settings["jit"] = "autoclustering" if enabled in (True, "autoclustering") else ""
-
-
-def get_experimental_options() -> dict[str, Any]:
-    """The values given to `set_experimental_options`."""
-    return dict(_settings["optimizer"])
-
-
-def set_experimental_options(options: dict[str, Any]) -> None:
-    """Remembered only: XLA chooses its optimisations itself."""
-    _settings["optimizer"] |= dict(options)
-
-
-def get_inter_op_parallelism_threads() -> int:
-    """The value given to `set_inter_op_parallelism_threads`; 0 leaves it to the system."""
-    return _settings["inter_op"]
-
-
-def set_inter_op_parallelism_threads(num_threads: int) -> None:
-    """Remembered only: XLA has a thread for each core; ``taskset`` gives it fewer."""
-    _settings["inter_op"] = int(num_threads)
-
-
-def get_intra_op_parallelism_threads() -> int:
-    """The value given to `set_intra_op_parallelism_threads`; 0 leaves it to the system."""
-    return _settings["intra_op"]
-
-
-def set_intra_op_parallelism_threads(num_threads: int) -> None:
-    """Remembered only: XLA has a thread for each core; ``taskset`` gives it fewer."""
-    _settings["intra_op"] = int(num_threads)
 
 
 # ---- What was built ----------------------------------------------------------------------------------------
@@ -391,10 +342,8 @@ def is_built_with_xla() -> bool:
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
     """Whether there is a GPU (of NVIDIA's, with at least that compute capability)."""
     least = tuple(min_cuda_compute_capability or ())
-    return any(
-        (not cuda_only or is_built_with_cuda()) and get_device_details(gpu).get("compute_capability", ()) >= least
-        for gpu in list_physical_devices("GPU")
-    )
+    found = [get_device_details(gpu).get("compute_capability", ()) for gpu in list_physical_devices("GPU")]
+    return any(capability >= least for capability in found) and (not cuda_only or is_built_with_cuda())
 
 
 def gpu_device_name() -> str:
@@ -451,11 +400,8 @@ def __getattr__(name: str) -> str:
 
     from .._version import __version__
 
-    versions = {
-        "VERSION": __version__,
-        "GIT_VERSION": f"v{__version__}",
-        "COMPILER_VERSION": f"XLA of jaxlib {jaxlib.__version__}",
-    }
+    compiler = f"XLA of jaxlib {jaxlib.__version__}"
+    versions = {"VERSION": __version__, "GIT_VERSION": f"v{__version__}", "COMPILER_VERSION": compiler}
     if name not in versions:
         raise AttributeError(name)
     return versions[name]

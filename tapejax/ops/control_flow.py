@@ -40,9 +40,11 @@ def _arrays(structure: Any) -> list[Any]:
 
 def _tensors(structure: Any, arrays: Sequence[Any]) -> Any:
     given = iter(arrays)
-    return nest.map_structure(
-        lambda x: x.holding(given) if isinstance(x, TensorArray) else Tensor(next(given)), structure
-    )
+
+    def filled(x: Any) -> Any:
+        return x.holding(given) if isinstance(x, TensorArray) else Tensor(next(given))
+
+    return nest.map_structure(filled, structure)
 
 
 def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None) -> Any:
@@ -103,10 +105,9 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = N
     2.0
     """
     numbered = _numbered(branch_fns)
-    _require_callable(
-        *((f"branch_fns[{i}]", fn) for i, fn in numbered.items()),
-        *([("default", default)] if default is not None else []),
-    )
+    _require_callable(*((f"branch_fns[{i}]", fn) for i, fn in numbered.items()))
+    if default is not None:
+        _require_callable(("default", default))
     otherwise = default or numbered[max(numbered)]
     if not _traced(branch_index):
         return numbered.get(int(branch_index), otherwise)()
@@ -125,9 +126,7 @@ def _numbered(branch_fns: Any) -> dict[int, Callable]:
     items = branch_fns.items() if isinstance(branch_fns, dict) else enumerate(branch_fns)
     pairs = [x if isinstance(x, tuple) else (i, x) for i, x in items]
     if sorted(i for i, _ in pairs) != list(range(len(pairs))):
-        raise ValueError(
-            f"branch_fns must be numbered from 0 to {len(pairs) - 1} without a gap, got {[i for i, _ in pairs]}."
-        )
+        raise ValueError(f"branch_fns must be numbered from 0 on without a gap, got {[i for i, _ in pairs]}.")
     return dict(pairs)
 
 
@@ -137,13 +136,7 @@ def _require_callable(*named: tuple[Any, Any]) -> None:
             raise TypeError(f"'{name}' must be callable, got {fn!r}.")
 
 
-def case(
-    pred_fn_pairs: Any,
-    default: Callable | None = None,
-    exclusive: bool = False,
-    strict: bool = False,
-    name: str = "case",
-) -> Any:
+def case(pred_fn_pairs, default: Callable | None = None, exclusive=False, strict=False, name="case") -> Any:
     """The function of the first true condition, else `default`.
 
     Raises:
@@ -151,9 +144,7 @@ def case(
       InvalidArgumentError: no condition is true and there is no default, or with `exclusive` several are.
     """
     if not isinstance(pred_fn_pairs, (list, tuple, dict)):
-        raise TypeError(
-            f"'pred_fn_pairs' must be a list, tuple or dict of conditions and functions, got {pred_fn_pairs!r}."
-        )
+        raise TypeError(f"'pred_fn_pairs' must be a list, tuple or dict of pairs, got {pred_fn_pairs!r}.")
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
     _require_callable(*(("fn", fn) for _, fn in pairs), *([("default", default)] if default is not None else []))
     if not _traced(*(pred for pred, _ in pairs)):
@@ -211,9 +202,8 @@ def while_loop(
         result = body(*current)
         if single and not (isinstance(result, (list, tuple)) and len(result) == 1):
             result = [result]
-        result = (
-            type(current)(result) if type(current) in (list, tuple) and isinstance(result, (list, tuple)) else result
-        )
+        if type(current) in (list, tuple) and isinstance(result, (list, tuple)):
+            result = type(current)(result)
         nest.assert_same_structure(current, result)
         return nest.map_structure(_value, result)
 
@@ -224,23 +214,21 @@ def while_loop(
             count += 1
         return variables
 
+    def flat(*arrays: Any) -> list[Any]:
+        return _arrays(step(_tensors(variables, arrays)))
+
     start = _arrays(variables)
     if any(isinstance(x, TensorArray) and not x.arrays() for x in nest.flatten(variables)):
         # What the body writes says which shape the elements have: it is traced once for that alone.
-        _look_at(lambda *arrays: _arrays(step(_tensors(variables, arrays))), start)
+        _look_at(flat, start)
         start = _arrays(variables)
-    threaded = Threaded(
-        (lambda *arrays: [raw(cond(*_tensors(variables, arrays)))], start),
-        (lambda *arrays: _arrays(step(_tensors(variables, arrays))), start),
-    )
+    threaded = Threaded((lambda *arrays: [raw(cond(*_tensors(variables, arrays)))], start), (flat, start))
 
     def holds(carry: Any) -> Any:
-        arrays, state = carry
-        return threaded(0, state, *arrays)[0][0]
+        return threaded(0, carry[1], *carry[0])[0][0]
 
     def advance(carry: Any) -> Any:
-        arrays, state = carry
-        return threaded(1, state, *arrays)
+        return threaded(1, carry[1], *carry[0])
 
     def bounded(carry: Any, _: Any) -> Any:
         return jax.lax.cond(holds(carry), advance, lambda carry: carry, carry), None
@@ -313,9 +301,7 @@ def map_fn(
     """
     tensors, count = _rows(elems)
     signature = fn_output_signature if fn_output_signature is not None else dtype
-    expected = (
-        nest.map_structure(lambda x: x.dtype, nest.pack_sequence_as(elems, tensors)) if signature is None else signature
-    )
+    expected = nest.pack_sequence_as(elems, [x.dtype for x in tensors]) if signature is None else signature
 
     def checked(row: Any) -> Any:
         result = nest.map_structure(convert_to_tensor, fn(row))
@@ -324,9 +310,8 @@ def map_fn(
         for want, x in zip(nest.flatten(expected), nest.flatten(result), strict=True):
             want = getattr(want, "dtype", want)
             if x.dtype != want:
-                raise InvalidArgumentError(
-                    f"fn returned dtype {x.dtype.name} where {want} was expected: pass fn_output_signature=tf.{x.dtype.name}."
-                )
+                found = x.dtype.name
+                raise InvalidArgumentError(f"fn returned {found}, not {want}: pass fn_output_signature=tf.{found}.")
         return result
 
     if count and not recorder.staging():
@@ -437,27 +422,11 @@ def scan(
     return _folded(fn, elems, initializer, reverse, every=True)
 
 
-def foldl(
-    fn: Callable,
-    elems: Any,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any:
+def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None) -> Any:
     """``fn(accumulated, row)`` along the rows of `elems`, from the first: the last value. See `scan`."""
     return _folded(fn, elems, initializer, reverse=False, every=False)
 
 
-def foldr(
-    fn: Callable,
-    elems: Any,
-    initializer: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-) -> Any:
+def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None) -> Any:
     """``fn(accumulated, row)`` along the rows of `elems`, from the last: the last value. See `scan`."""
     return _folded(fn, elems, initializer, reverse=True, every=False)

@@ -67,13 +67,11 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         watcher = Recording()
         pair = recorder.also(watcher, self._f, *args, **kwargs)
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not callable(pair[1]):
-            kind = (
-                ValueError if isinstance(pair, (list, tuple)) and len(pair) != 2 else TypeError
-            )  # as unpacking has it
-            raise kind(
-                f"{self._name} is decorated with custom_gradient: it must return (result, gradient function), not {pair!r}."
-            )
+        several = isinstance(pair, (list, tuple))
+        if not several or len(pair) != 2 or not callable(pair[1]):
+            kind = ValueError if several and len(pair) != 2 else TypeError  # as unpacking has it
+            what = f"(result, gradient function), not {pair!r}"
+            raise kind(f"{self._name} is decorated with custom_gradient: it must return {what}.")
         result, backward = pair
         arguments = nest.flatten(args)
         call = _Call(self._name, backward, arguments, _others(watcher, arguments))
@@ -99,18 +97,14 @@ class _Call(NamedTuple):
             given, of_variables = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None)
             of_variables = [] if of_variables is None else nest.flatten(of_variables)
             if len(of_variables) != len(self.variables):
-                raise ValueError(
-                    "Must return gradient for each variable from @custom_gradient grad_fn: "
-                    f"{self.name} returned {len(of_variables)} for {len(self.variables)}."
-                )
+                found = f"{self.name} returned {len(of_variables)} for {len(self.variables)}"
+                raise ValueError(f"Must return gradient for each variable from @custom_gradient grad_fn: {found}.")
         else:
             given, of_variables = self.backward(*cotangents), []
         given = nest.flatten(given)
         if len(given) != len(self.arguments):
-            raise ValueError(
-                f"custom_gradient function expected to return {len(self.arguments)} gradients, but returned {len(given)} "
-                f"instead. The function is {self.name}."
-            )
+            counts = f"{len(self.arguments)} gradients, but returned {len(given)} instead"
+            raise ValueError(f"custom_gradient function expected to return {counts}. The function is {self.name}.")
         leaves = [(i, leaf_of(x)) for i, x in enumerate(self.arguments)]
         wanted = [(f"argument {i}", leaf.array, given[i]) for i, leaf in leaves if leaf is not None]
         for variable, x in zip(self.variables, of_variables, strict=True):
@@ -125,9 +119,8 @@ class _Call(NamedTuple):
         if array.shape == () != primal.shape and leaf_of(gradient) is None:
             array = jnp.full(primal.shape, array)  # a Python number stands for itself everywhere
         if array.shape != primal.shape:
-            raise InvalidArgumentError(
-                f"the gradient function of {self.name} returned shape {array.shape} for {what}, which has shape {primal.shape}."
-            )
+            shapes = f"shape {array.shape} for {what}, which has shape {primal.shape}"
+            raise InvalidArgumentError(f"the gradient function of {self.name} returned {shapes}.")
         return array
 
 
@@ -139,14 +132,11 @@ def _others(watcher: Recording, arguments: Sequence[Any]) -> list[Any]:
 def _attach(call: _Call, function: custom_gradient, args: Sequence, kwargs: dict[str, Any], result: Any) -> Any:
     """`result` anew, as values whose gradient is the call's."""
     if call.variables and not _takes_variables(call.backward):
-        raise TypeError(
-            "@tf.custom_gradient grad_fn must accept keyword argument 'variables', since function uses variables: "
-            f"{list(call.variables)}"
-        )
+        why = f"since function uses variables: {list(call.variables)}"
+        raise TypeError(f"@tf.custom_gradient grad_fn must accept keyword argument 'variables', {why}")
     flat = [(x, raw(x)) for x in nest.flatten(result)]
     outputs = [array for _, array in flat]
-    inputs = [reading.read(x) if is_variable(x) else leaf.array for x in call.arguments if (leaf := leaf_of(x))]
-    inputs += [reading.read(v) for v in call.variables]
+    inputs = _inputs(call.arguments, call.variables)
 
     def pull(cotangents: Sequence[Any]) -> list[Any]:
         given = [conjugate(c) for c in cotangents]  # the user's function keeps to TensorFlow's convention
@@ -155,15 +145,31 @@ def _attach(call: _Call, function: custom_gradient, args: Sequence, kwargs: dict
 
     capture = reading.capturing.capture
     if recorder.eager() or (capture is not None and capture.leave_out()):
-        again = functools.partial(_again, function, args, kwargs, call, len(outputs))
+
+        def again(*flat: Any) -> list[Any]:
+            """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
+            return _anew(function, args, kwargs, call.arguments, call.variables, flat[len(outputs) :])
+
         copy = functools.partial(_copies, len(outputs))
-        found = recorder.run(PullbackOp(call.name, again, pull, copy, len(outputs)), (*outputs, *inputs))
+        op = PullbackOp(call.name, again, pull, copy, len(outputs))
+        found = recorder.run(op, (*outputs, *inputs))
     else:
         traced = _Traced(pull, outputs)
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
         found = recorder.run(Op(call.name, fn, fn), (*outputs, *inputs, *traced.closed_over))
-    wrapped = [y if isinstance(x, jax.Array) else Tensor(y) for y, (x, _) in zip(found, flat, strict=True)]
-    return nest.pack_sequence_as(result, wrapped)
+    return _like(result, found)
+
+
+def _like(structure: Any, arrays: Sequence[Any]) -> Any:
+    """The `arrays` in that structure: tensors, where it has no ``jax.Array``."""
+    leaves = zip(arrays, nest.flatten(structure), strict=True)
+    return nest.pack_sequence_as(structure, [y if isinstance(x, jax.Array) else Tensor(y) for y, x in leaves])
+
+
+def _inputs(arguments: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+    """The arrays among the arguments, then the variables'."""
+    inputs = [reading.read(x) if is_variable(x) else leaf.array for x in arguments if (leaf := leaf_of(x))]
+    return inputs + [reading.read(v) for v in variables]
 
 
 def _takes_variables(backward: Callable) -> bool:
@@ -171,13 +177,13 @@ def _takes_variables(backward: Callable) -> bool:
     return any(p.name == "variables" or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
 
-def _again(
-    function: custom_gradient, args: Sequence, kwargs: dict[str, Any], call: _Call, count: int, *flat: Any
+def _anew(
+    fn: Callable, args: Sequence, kwargs: dict, arguments: Sequence, variables: Sequence, arrays: Sequence
 ) -> list:
-    """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
-    given = iter(flat[count:])
-    arguments = [x if leaf_of(x) is None else leaf_of(x).wrap(next(given)) for x in call.arguments]  # type: ignore[union-attr]
-    result = _holding(call.variables, given, function, *nest.pack_sequence_as(list(args), arguments), **kwargs)
+    """What `fn` gives at other `_inputs`, as raw arrays; `arguments` are the leaves of `args`."""
+    given = iter(arrays)
+    rebuilt = [x if leaf_of(x) is None else leaf_of(x).wrap(next(given)) for x in arguments]  # type: ignore[union-attr]
+    result = _holding(variables, given, fn, *nest.pack_sequence_as(list(args), rebuilt), **kwargs)
     return [raw(x) for x in nest.flatten(result)]
 
 
@@ -258,14 +264,10 @@ def recompute_grad(f: Callable) -> Callable:
         arguments = nest.flatten(args)
         variables = _others(watcher, arguments)
         flat = nest.flatten(result)
-        inputs = [reading.read(x) if is_variable(x) else leaf.array for x in arguments if (leaf := leaf_of(x))]
-        inputs += [reading.read(v) for v in variables]
+        inputs = _inputs(arguments, variables)
 
         def again(*arrays: Any) -> list[Any]:
-            given = iter(arrays)
-            rebuilt = [x if leaf_of(x) is None else leaf_of(x).wrap(next(given)) for x in arguments]  # type: ignore[union-attr]
-            result = _holding(variables, given, f, *nest.pack_sequence_as(list(args), rebuilt), **kwargs)
-            return [raw(x) for x in nest.flatten(result)]
+            return _anew(f, args, kwargs, arguments, variables, arrays)
 
         def pull(cotangents: Sequence[Any]) -> list[Any]:
             recording = Recording(watch_accessed=False)
@@ -284,8 +286,7 @@ def recompute_grad(f: Callable) -> Callable:
         else:
             fn = jax.checkpoint(again)
             outputs = recorder.run(Op(name, fn, fn), inputs)
-        wrapped = [y if isinstance(x, jax.Array) else Tensor(y) for y, x in zip(outputs, flat, strict=True)]
-        return nest.pack_sequence_as(result, wrapped)
+        return _like(result, outputs)
 
     return checkpointed
 

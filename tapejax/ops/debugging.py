@@ -74,14 +74,13 @@ def _fail(message: str | None, what: str) -> None:
     raise InvalidArgumentError(f"{message}: {what}" if message else what)
 
 
+def _require(holds: bool, kind: type[Exception], message: str | None, what: str) -> None:
+    if not holds:
+        raise kind(f"{message or ''} {what}".strip())
+
+
 def _compare(name: str, holds: Callable, sign: str) -> Any:
-    def public(
-        x: TensorLike,
-        y: TensorLike,
-        message: str | None = None,
-        summarize: Any = None,
-        name: str | None = None,
-    ) -> None:
+    def public(x: TensorLike, y: TensorLike, message=None, summarize=None, name=None) -> None:
         values = _values(x, y)
         if values is None:
             return
@@ -90,10 +89,8 @@ def _compare(name: str, holds: Callable, sign: str) -> Any:
         except ValueError:
             wrong = np.zeros((1, 0), int)
         if len(wrong):
-            _fail(
-                message,
-                f"Condition x {sign} y did not hold at index {wrong[0].tolist()}. x: {values[0]}, y: {values[1]}",
-            )
+            where = wrong[0].tolist()
+            _fail(message, f"Condition x {sign} y did not hold at index {where}. x: {values[0]}, y: {values[1]}")
 
     public.__doc__ = f"Raises InvalidArgumentError unless ``x {sign} y`` holds for all elements."
     return renamed(name, public)
@@ -121,22 +118,12 @@ assert_non_negative = _check("assert_non_negative", lambda x: x >= 0, "x >= 0")
 assert_non_positive = _check("assert_non_positive", lambda x: x <= 0, "x <= 0")
 
 
-def assert_none_equal(
-    x: TensorLike, y: TensorLike, summarize: Any = None, message: str | None = None, name: str | None = None
-) -> None:
+def assert_none_equal(x: TensorLike, y: TensorLike, summarize=None, message=None, name=None) -> None:
     """Raises InvalidArgumentError unless ``x != y`` holds for all elements."""
     _none_equal(x, y, message)
 
 
-def assert_near(
-    x: TensorLike,
-    y: TensorLike,
-    rtol: Any = None,
-    atol: Any = None,
-    message: str | None = None,
-    summarize: Any = None,
-    name: str | None = None,
-) -> None:
+def assert_near(x: TensorLike, y: TensorLike, rtol=None, atol=None, message=None, summarize=None, name=None) -> None:
     """Raises InvalidArgumentError unless ``abs(x - y) <= atol + rtol * abs(y)``. Each is 10 epsilons by default."""
     values = _values(x, y)
     if values is None:
@@ -144,10 +131,7 @@ def assert_near(
     epsilon = 10 * float(np.finfo(values[0].dtype).eps)
     rtol, atol = (epsilon if tolerance is None else float(tolerance) for tolerance in (rtol, atol))
     if not np.all(np.abs(values[0] - values[1]) < atol + rtol * np.abs(values[1])):
-        _fail(
-            message,
-            f"x and y not equal to tolerance rtol={rtol}, atol={atol}. x: {values[0]}, y: {values[1]}",
-        )
+        _fail(message, f"x and y not equal to tolerance rtol={rtol}, atol={atol}. x: {values[0]}, y: {values[1]}")
 
 
 def Assert(condition: TensorLike, data: Any, summarize: Any = None, name: str | None = None) -> None:
@@ -163,32 +147,30 @@ def _named_shape(x: Any) -> tuple[int, ...]:
 
 def assert_rank(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has that many axes."""
-    if len(_named_shape(x)) != int(rank):
-        raise ValueError(f"{message or ''} x must have rank {rank}, got shape {_named_shape(x)}".strip())
+    found = _named_shape(x)
+    _require(len(found) == int(rank), ValueError, message, f"x must have rank {rank}, got shape {found}")
 
 
 def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has at least that many axes."""
-    if len(_named_shape(x)) < int(rank):
-        raise ValueError(f"{message or ''} x must have rank {rank} or more, got shape {_named_shape(x)}".strip())
+    found = _named_shape(x)
+    _require(len(found) >= int(rank), ValueError, message, f"x must have rank {rank} or more, got shape {found}")
 
 
 def assert_rank_in(x: TensorLike, ranks: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless the number of x's axes is one of `ranks`."""
-    if len(_named_shape(x)) not in [int(rank) for rank in ranks]:
-        raise ValueError(f"{message or ''} x must have one of the ranks {ranks}, got shape {_named_shape(x)}".strip())
+    found = _named_shape(x)
+    _require(len(found) in map(int, ranks), ValueError, message, f"x must have one of the ranks {ranks}, got {found}")
 
 
 def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> TensorLike:
     """`tensor`, if it is a scalar; else raises ValueError."""
-    if _named_shape(tensor):
-        raise ValueError(f"{message or ''} Expected a scalar, got shape {_named_shape(tensor)}".strip())
+    found = _named_shape(tensor)
+    _require(not found, ValueError, message, f"Expected a scalar, got shape {found}")
     return tensor
 
 
-def assert_shapes(
-    shapes: Any, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None
-) -> None:
+def assert_shapes(shapes, data=None, summarize=None, message=None, name=None) -> None:
     """Raises ValueError unless the tensors have the shapes given; equal symbols must stand for equal sizes.
 
     Args:
@@ -200,31 +182,26 @@ def assert_shapes(
         symbols = tuple(wanted) if isinstance(wanted, (tuple, list, str)) else (wanted,) if wanted != () else ()
         if symbols[:1] in ((Ellipsis,), ("*",)) and len(symbols) - 1 <= len(found):
             symbols, found = symbols[1:], found[len(found) - len(symbols) + 1 :]
-        if len(symbols) != len(found):
-            raise ValueError(f"{message or ''} Tensor of shape {_named_shape(x)} must have rank {len(symbols)}".strip())
+        what = f"Tensor of shape {_named_shape(x)}"
+        _require(len(symbols) == len(found), ValueError, message, f"{what} must have rank {len(symbols)}")
         for axis, (symbol, size) in enumerate(zip(symbols, found, strict=True)):
-            expected = (
-                int(symbol) if isinstance(symbol, int) or str(symbol).isdigit() else sizes.setdefault(symbol, size)
-            )
-            if symbol not in (None, ".") and expected != size:
-                raise ValueError(
-                    f"{message or ''} Tensor of shape {_named_shape(x)}: dimension {axis} ({symbol!r}) must have size "
-                    f"{expected}, received {size}".strip()
-                )
+            number = isinstance(symbol, int) or str(symbol).isdigit()
+            expected = int(symbol) if number else sizes.setdefault(symbol, size)
+            text = f"{what}: dimension {axis} ({symbol!r}) must have size {expected}, received {size}"
+            _require(symbol in (None, ".") or expected == size, ValueError, message, text)
 
 
 def assert_type(tensor: TensorLike, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `tensor` has the dtype `tf_type`."""
     found = as_dtype(raw(tensor).dtype)
-    if found != as_dtype(tf_type):
-        raise TypeError(f"{message or ''} tensor must be of type {as_dtype(tf_type)!r}, got {found!r}".strip())
+    wanted = as_dtype(tf_type)
+    _require(found == wanted, TypeError, message, f"tensor must be of type {wanted!r}, got {found!r}")
 
 
 def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
     """The dtype that all `tensors` share, float32 if there are none. Raises ValueError if they share none."""
-    found = {as_dtype(raw(tensor).dtype) for tensor in tensors or ()} | (
-        {as_dtype(dtype)} if dtype is not None else set()
-    )
+    given = [raw(tensor).dtype for tensor in tensors or ()]
+    found = {as_dtype(one) for one in (*given, dtype) if one is not None}
     if len(found) > 1 or any(not one.is_floating for one in found):
         raise ValueError(f"expected one floating point dtype, got {sorted(map(str, found))}")
     return found.pop() if found else as_dtype("float32")
@@ -232,8 +209,8 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
 
 def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `x` has an integer dtype."""
-    if kind_of(raw(x).dtype) not in "iu":
-        raise TypeError(f"{message or ''} Expected an integer type, got {raw(x).dtype}".strip())
+    dtype = raw(x).dtype
+    _require(kind_of(dtype) in "iu", TypeError, message, f"Expected an integer type, got {dtype}")
 
 
 def is_numeric_tensor(tensor: Any) -> bool:
@@ -249,7 +226,7 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
     values = _values(array)
     if values is not None and not np.isfinite(values[0]).all():
         raise InvalidArgumentError(f"{message} : Tensor had {'NaN' if np.isnan(values[0]).any() else 'Inf'} values")
-    return op(_checked, array)
+    return op(_check_numerics, array)
 
 
 def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
@@ -257,8 +234,5 @@ def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> T
     return check_numerics(x, message)
 
 
-def _checked(x):
+def _check_numerics(x):
     return jax.numpy.copy(x)
-
-
-renamed("check_numerics", _checked)

@@ -12,7 +12,6 @@ from ..values.dtypes import as_dtype
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor
 from . import image as _image
-from . import random as _random
 from .table import TensorLike, host, renamed, static
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
@@ -44,10 +43,8 @@ def _pixels(picture: Any, channels: Any, dtype: Any) -> np.ndarray:
     if picture.mode == "I;16" and count in (0, 1):
         pixels = np.asarray(picture)
     else:
-        mode = _MODES.get(count) or {"1": "L", "P": "RGB", "CMYK": "RGB", "YCbCr": "RGB"}.get(
-            picture.mode, picture.mode
-        )
-        pixels = np.asarray(picture.convert(mode))
+        plain = {"1": "L", "P": "RGB", "CMYK": "RGB", "YCbCr": "RGB"}.get(picture.mode, picture.mode)
+        pixels = np.asarray(picture.convert(_MODES.get(count, plain)))
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     if as_dtype(dtype).name == "uint16" and pixels.dtype == np.uint8:
         return pixels.astype(np.uint16) * 257
@@ -61,13 +58,7 @@ def _converted(pixels: np.ndarray, dtype: Any) -> Tensor:
     return _image.convert_image_dtype(convert_to_tensor(pixels), wanted)
 
 
-def decode_image(
-    contents: Any,
-    channels: Any = None,
-    dtype: Any = "uint8",
-    name: str | None = None,
-    expand_animations: bool = True,
-) -> Tensor:
+def decode_image(contents, channels=None, dtype="uint8", name=None, expand_animations=True) -> Tensor:
     """The pixels in a file's bytes, of any format that Pillow reads: (height, width, channels).
 
     Args:
@@ -206,16 +197,9 @@ def encode_jpeg(
       x_density, y_density, density_unit: pixels for each inch or cm, as noted in the file.
       format, xmp_metadata: taken for TensorFlow's sake.
     """
-    scale = 2.54 if density_unit == "cm" else 1
-    return _encoded(
-        image,
-        "JPEG",
-        quality=int(static(quality, "quality")),
-        progressive=progressive,
-        optimize=optimize_size,
-        subsampling=2 if chroma_downsampling else 0,
-        dpi=(round(x_density * scale), round(y_density * scale)),
-    )
+    dpi = tuple(round(density * (2.54 if density_unit == "cm" else 1)) for density in (x_density, y_density))
+    how = {"progressive": progressive, "optimize": optimize_size, "subsampling": 2 if chroma_downsampling else 0}
+    return _encoded(image, "JPEG", quality=int(static(quality, "quality")), dpi=dpi, **how)
 
 
 def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
@@ -226,19 +210,12 @@ def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = 
     return _image.convert_image_dtype(decoded, original.dtype, saturate=True)
 
 
-def _random_quality(image: TensorLike, low: int, high: int, draw: Callable, seed: Any) -> Tensor:
-    if not 0 <= low < high <= 100:
-        raise ValueError(f"0 <= min_jpeg_quality < max_jpeg_quality <= 100 must hold, got {low} and {high}")
-    return adjust_jpeg_quality(image, int(draw((), minval=low, maxval=high, dtype="int32", seed=seed)))
-
-
 def random_jpeg_quality(image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any = None) -> Tensor:
     """`adjust_jpeg_quality` by a quality in [min_jpeg_quality, max_jpeg_quality)."""
-    return _random_quality(image, min_jpeg_quality, max_jpeg_quality, _random.uniform, seed)
+    low, high = min_jpeg_quality, max_jpeg_quality
+    if not 0 <= low < high <= 100:
+        raise ValueError(f"0 <= min_jpeg_quality < max_jpeg_quality <= 100 must hold, got {low} and {high}")
+    return adjust_jpeg_quality(image, int(_image.uniform(low, high, seed, dtype="int32")))
 
 
-def stateless_random_jpeg_quality(
-    image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: TensorLike
-) -> Tensor:
-    """As `random_jpeg_quality`; the same `seed`, two integers, always does the same."""
-    return _random_quality(image, min_jpeg_quality, max_jpeg_quality, _random.stateless_uniform, seed)
+stateless_random_jpeg_quality = _image.stateless(random_jpeg_quality)

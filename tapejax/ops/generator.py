@@ -7,6 +7,7 @@ state is TensorFlow's, counter first, and so is how far each draw moves it; the 
 from __future__ import annotations
 
 import enum
+import math
 import secrets
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, Variable, is_array_like, raw
 from . import random
-from .table import TensorLike, host, kind_of, renamed, shape_of, static, wide
+from .table import TensorLike, host, kind_of, shape_of, static, wide
 
 # How far one number moves the counter.
 STEP = 256
@@ -41,9 +42,8 @@ def _algorithm(alg: Any) -> Algorithm:
     try:
         found = Algorithm[alg.upper()] if isinstance(alg, str) else Algorithm(getattr(alg, "value", alg))
     except (KeyError, ValueError):
-        raise ValueError(
-            f"Argument `alg` got unsupported value {alg!r}. Supported values are 'philox', 'threefry' and 'auto_select'."
-        ) from None
+        known = "'philox', 'threefry' and 'auto_select'"
+        raise ValueError(f"Argument `alg` got unsupported value {alg!r}. Supported values are {known}.") from None
     return Algorithm.PHILOX if found is Algorithm.AUTO_SELECT else found
 
 
@@ -100,9 +100,6 @@ def _advance(state, low, high):
         carry = (counter < low.astype(unsigned.dtype)).astype(unsigned.dtype)
         unsigned = unsigned.at[1].add(carry + high.astype(unsigned.dtype))
     return jax.lax.bitcast_convert_type(unsigned, state.dtype), jax.random.key_data(key)[0], words[0]
-
-
-renamed("advance", _advance)
 
 
 class Generator:
@@ -162,18 +159,9 @@ class Generator:
 
     # ---- the state ----
 
-    @property
-    def algorithm(self) -> int:
-        return self._algorithm.value
-
-    @property
-    def state(self) -> Variable:
-        """Where it is: the counter, then the key. A Variable, so that a checkpoint can save it."""
-        return self._state
-
-    @property
-    def key(self) -> Tensor:
-        return self._state[-1]
+    algorithm = property(lambda self: self._algorithm.value)
+    state = property(lambda self: self._state, doc="Where it is: the counter, then the key. A checkpoint can save it.")
+    key = property(lambda self: self._state[-1])
 
     def reset(self, state: Any) -> None:
         """Goes to `state`.
@@ -194,98 +182,60 @@ class Generator:
     def skip(self, delta: Any) -> Tensor:
         """Moves on as drawing `delta` numbers does, and returns the state before."""
         before = self._state.read_value()
-        known = host(delta, "delta")
-        self._next(int(known))
+        self._next((int(host(delta, "delta")),))
         return before
 
-    def _next(self, numbers: int) -> tuple[Any, Any]:
-        """The two numbers of the key of a draw of that many `numbers`; moves on."""
-        low, high = divmod(STEP * numbers, 1 << 32)[::-1]
+    def _next(self, shape: tuple[int, ...]) -> tuple[Any, Any]:
+        """The two numbers of the key of a draw of that `shape`; moves on."""
+        high, low = divmod(STEP * math.prod(shape), 1 << 32)
         # Neither the numbers nor the state have a derivative: tapes need not look.
         with recorder.outside():
             held = reading.read(self._state)
             new, seed, count = recorder.apply(_advance, held, np.uint32(low), np.uint32(high))
         self._state.assign(new, read_value=False)
         for row in random._here.rows:
-            seed = recorder.apply(random._of_row, seed, row)
+            seed = recorder.apply(random._row_seed, seed, row)
         return seed, count
 
     # ---- what it draws ----
 
-    def normal(
-        self,
-        shape: Any,
-        mean: TensorLike = 0.0,
-        stddev: TensorLike = 1.0,
-        dtype: Any = "float32",
-        name: str | None = None,
-    ) -> Tensor:
+    def normal(self, shape, mean=0.0, stddev=1.0, dtype="float32", name=None) -> Tensor:
         """Normally distributed numbers of that `shape`. The gradient reaches `mean` and `stddev`."""
-        return self._draw_float(random._normal, shape, dtype, mean, stddev)
+        return random.draw_floats(random._random_normal, self._next, shape, dtype, mean, stddev)
 
-    def truncated_normal(
-        self,
-        shape: Any,
-        mean: TensorLike = 0.0,
-        stddev: TensorLike = 1.0,
-        dtype: Any = "float32",
-        name: str | None = None,
-    ) -> Tensor:
+    def truncated_normal(self, shape, mean=0.0, stddev=1.0, dtype="float32", name=None) -> Tensor:
         """Normally distributed numbers, those more than two standard deviations from the mean drawn again."""
-        return self._draw_float(random._truncated_normal, shape, dtype, mean, stddev)
+        return random.draw_floats(random._truncated_normal, self._next, shape, dtype, mean, stddev)
 
-    def _draw_float(self, fn: Any, shape: Any, dtype: Any, *parameters: TensorLike) -> Tensor:
-        wanted, sizes = random._float_dtype(dtype), shape_of(shape)
-        given = random._parameters(wanted, *parameters)
-        return random._draw(fn, *self._next(_size(sizes)), *given, shape=sizes, dtype=wanted)
-
-    def uniform(
-        self,
-        shape: Any,
-        minval: TensorLike = 0,
-        maxval: TensorLike = None,
-        dtype: Any = "float32",
-        name: str | None = None,
-    ) -> Tensor:
+    def uniform(self, shape, minval=0, maxval=None, dtype="float32", name=None) -> Tensor:
         """Numbers in [minval, maxval), all equally likely; integers of the whole range where both are None.
 
         Raises:
           ValueError: only one of the two is given, for integers.
           InvalidArgumentError: minval >= maxval, for integers.
         """
-        wanted, sizes = requested(dtype), shape_of(shape)
-        if kind_of(wanted) in "iu":
+        wanted = requested(dtype)
+        if kind_of(wanted) in "iu" and (minval is None or maxval is None):
             if minval is None and maxval is None:
                 return self.uniform_full_int(shape, dtype)
-            if minval is None or maxval is None:
-                raise ValueError(
-                    f"For integer dtype {wanted}, minval and maxval must be both None or both given; got {minval=}, {maxval=}"
-                )
-        return random._draw_uniform(
-            lambda: self._next(_size(sizes)), shape, 0 if minval is None else minval, maxval, dtype
-        )
+            raise ValueError(f"minval and maxval must be both None or given for {wanted}; got {minval=}, {maxval=}")
+        return random.draw_uniform(self._next, shape, 0 if minval is None else minval, maxval, dtype)
 
     def uniform_full_int(self, shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
         """Integers, each of `dtype` as likely as another. uint64 by default (uint32 while ``jax_enable_x64`` is off)."""
-        wanted, sizes = wide("uint64") if dtype is None else requested(dtype), shape_of(shape)
-        return random._draw(random._all_integers, *self._next(_size(sizes)), shape=sizes, dtype=wanted)
+        return random.draw_all_integers(self._next, shape, wide("uint64") if dtype is None else requested(dtype))
 
-    def binomial(
-        self, shape: Any, counts: TensorLike, probs: TensorLike, dtype: Any = "int32", name: str | None = None
-    ) -> Tensor:
+    def binomial(self, shape, counts: TensorLike, probs: TensorLike, dtype="int32", name=None) -> Tensor:
         """How many of `counts` trials succeed, each with probability `probs`, which both broadcast to `shape`.
 
         Raises:
           InvalidArgumentError: they do not broadcast to the end of `shape`.
         """
-        sizes = shape_of(shape)
-        given = raw(counts, dtype_hint="float32"), raw(probs)
-        if np.broadcast_shapes(given[0].shape, given[1].shape) != sizes[len(sizes) - max(x.ndim for x in given) :]:
-            raise InvalidArgumentError(
-                f"binomial: shape must end with what counts and probs broadcast to; got {sizes} for {given[0].shape} and "
-                f"{given[1].shape}"
-            )
-        return random._draw(random._binomial, *self._next(_size(sizes)), *given, shape=sizes, dtype=requested(dtype))
+        sizes, given = shape_of(shape), [raw(counts, dtype_hint="float32"), raw(probs)]
+        drawn = np.broadcast_shapes(given[0].shape, given[1].shape)
+        if sizes[len(sizes) - len(drawn) :] != drawn:
+            raise InvalidArgumentError(f"binomial: shape must end with that of counts and probs, {drawn}; got {sizes}")
+        return random.draw_binomial(self._next, sizes, given[0], given[1], dtype)
 
     def make_seeds(self, count: Any = 1) -> Tensor:
         """Seeds for the ``stateless_`` functions, one in each column: int64 (else int32), shape (2, count)."""
@@ -295,17 +245,11 @@ class Generator:
         """`count` new generators that are independent of each other and of this one."""
         found = host(self.make_seeds(count)).T.tolist()
         length = _LENGTH[self._algorithm]
-        return [
-            Generator(state=_words([*[0] * (length - 1), first ^ (second << 31)]), alg=self._algorithm)
-            for first, second in found
-        ]
+        states = [_words([*[0] * (length - 1), first ^ (second << 31)]) for first, second in found]
+        return [Generator(state=state, alg=self._algorithm) for state in states]
 
     def __repr__(self) -> str:
         return f"<tf.random.Generator {self._algorithm.name.lower()}>"
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape, dtype=np.int64))
 
 
 def _state_from(state: Any, length: int) -> Any:
@@ -343,7 +287,7 @@ def set_global_generator(generator: Generator) -> None:
 
 def stateless_shuffle(value: TensorLike, seed: TensorLike, alg: str = "auto_select", name: str | None = None) -> Tensor:
     """The parts of `value` along its first axis in an order that depends on `seed`, two integers, alone."""
-    return random._draw(random._shuffle, *random._stateless(seed), raw(value))
+    return random.draw(random._shuffle, *random._stateless(seed)(()), raw(value))
 
 
 def index_shuffle(index: TensorLike, seed: TensorLike, max_index: Any) -> Tensor:
@@ -355,11 +299,9 @@ def index_shuffle(index: TensorLike, seed: TensorLike, max_index: Any) -> Tensor
     found = raw(seed)
     if found.shape == (3,):  # as TensorFlow also takes it
         found = raw(random.fold_in(found[:2], found[2]))
-    return random._draw(_places, *random._stateless(found), raw(index), count=int(host(max_index, "max_index")) + 1)
+    count = int(host(max_index, "max_index")) + 1
+    return random.draw(_index_shuffle, *random._stateless(found)(()), raw(index), length=count)
 
 
-def _places(seed, count_, index, count):
-    return jax.random.permutation(random.key_of(seed, count_), count)[index].astype(index.dtype)
-
-
-renamed("index_shuffle", _places)
+def _index_shuffle(seed, count, index, length):
+    return jax.random.permutation(random.key_of(seed, count), length)[index].astype(index.dtype)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core._jax import Tracer
-from ..values.dtypes import DType, TensorShape
+from ..values.dtypes import TensorShape
 from ..values.names import _current
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
 from . import array as _array
@@ -116,36 +116,20 @@ class IndexedSlices:
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None):
         self._values, self._indices, self._shape = values, indices, dense_shape
 
-    @property
-    def values(self) -> Tensor:
-        """The rows."""
-        return convert_to_tensor(self._values)
-
-    @property
-    def indices(self) -> Tensor:
-        """The number of each row."""
-        return convert_to_tensor(self._indices, dtype_hint="int32")
-
-    @property
-    def dense_shape(self) -> Any:
-        """The shape of the whole, or None."""
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        """The rows' dtype."""
-        return self.values.dtype
+    values = property(lambda self: convert_to_tensor(self._values), doc="The rows.")
+    indices = property(lambda self: convert_to_tensor(self._indices, dtype_hint="int32"), doc="The number of each row.")
+    dense_shape = property(lambda self: self._shape, doc="The shape of the whole, or None.")
+    dtype = property(lambda self: self.values.dtype, doc="The rows' dtype.")
 
     @property
     def shape(self) -> TensorShape:
         """The shape of the whole, as far as it is known."""
-        known = [None] * self.values.ndim if self._shape is None else [int(n) for n in self._shape]
-        return TensorShape(known)
+        return TensorShape([None] * self.values.ndim if self._shape is None else [int(n) for n in self._shape])
 
     def __jax_array__(self) -> Any:
         if self._shape is None:
             raise ValueError(f"an IndexedSlices without dense_shape cannot become a tensor: {self}")
-        return op(_densified, self.values, self.indices, length=int(self._shape[0]))._array
+        return op(_indexed_slices, self.values, self.indices, length=int(self._shape[0]))._array
 
     def __neg__(self) -> IndexedSlices:
         return IndexedSlices(op(jnp.negative, self.values), self._indices, self._shape)
@@ -155,11 +139,9 @@ class IndexedSlices:
         return f"IndexedSlices(indices={self.indices}, values={self.values}{shape})"
 
 
-def _densified(values, indices, length):
+def _indexed_slices(values, indices, length):
     return jnp.zeros((length, *values.shape[1:]), values.dtype).at[indices].add(values)
 
-
-renamed("indexed_slices", _densified)
 
 # ---- Settings that change nothing here ---------------------------------------------------------------------
 
@@ -197,10 +179,7 @@ def do_not_convert(func: Callable | None = None) -> Any:
 
 
 def set_loop_options(
-    parallel_iterations: Any = None,
-    swap_memory: Any = None,
-    maximum_iterations: Any = None,
-    shape_invariants: Any = None,
+    parallel_iterations=None, swap_memory=None, maximum_iterations=None, shape_invariants=None
 ) -> None:
     """Nothing: Python's loops are unrolled. `tf.while_loop` takes these as arguments."""
 
@@ -232,9 +211,7 @@ def from_dlpack(dlcapsule: Any) -> Tensor:
       TypeError: it is a bare capsule, which does not say where it lies.
     """
     if not hasattr(dlcapsule, "__dlpack_device__"):
-        raise TypeError(
-            f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, such as the array itself, got {dlcapsule!r}"
-        )
+        raise TypeError(f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {dlcapsule!r}")
     return Tensor(jnp.from_dlpack(dlcapsule))
 
 

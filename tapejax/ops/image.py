@@ -18,7 +18,10 @@ from ..values.tensor import Tensor, convert_to_tensor, op, operands, raw
 from . import array as _array
 from . import random as _random
 from .math import _abs
-from .table import FLOAT, TensorLike, host, kind_of, renamed, require_kind, shape_of, shown, static
+from .opaque import adjust_contrast
+from .table import FLOAT, TensorLike, host, kind_of, renamed, require_kind, shape_of, static
+
+_LAYOUT = ("NHWC", "HWIO", "NHWC")  # of images, filters and results, for JAX's convolutions
 
 # ---- Types -------------------------------------------------------------------------------------------------
 
@@ -81,11 +84,8 @@ def _image(images: TensorLike, least: int = 3, most: int = 99) -> Any:
     """Raises ValueError unless it has (height, width, channels), with a batch before them or not."""
     array = raw(images)
     if not least <= array.ndim <= most:
-        raise ValueError(
-            f"images must have {least} to {most} axes, (batch,) height, width, channels: got shape {array.shape}"
-            if most < 99
-            else f"'image' (shape {array.shape}) must be at least three-dimensional: (..., height, width, channels)"
-        )
+        wanted = f"{least} to {most} axes" if most < 99 else "at least three axes"
+        raise ValueError(f"images must have {wanted}, (batch,) height, width, channels: got shape {array.shape}")
     return array
 
 
@@ -95,14 +95,8 @@ def _image(images: TensorLike, least: int = 3, most: int = 99) -> Any:
 class ResizeMethod:
     """The methods of `resize`, by name."""
 
-    BILINEAR = "bilinear"
-    NEAREST_NEIGHBOR = "nearest"
-    BICUBIC = "bicubic"
-    AREA = "area"
-    LANCZOS3 = "lanczos3"
-    LANCZOS5 = "lanczos5"
-    GAUSSIAN = "gaussian"
-    MITCHELLCUBIC = "mitchellcubic"
+    BILINEAR, NEAREST_NEIGHBOR, BICUBIC, AREA = "bilinear", "nearest", "bicubic", "area"  # by number, too
+    LANCZOS3, LANCZOS5, GAUSSIAN, MITCHELLCUBIC = "lanczos3", "lanczos5", "gaussian", "mitchellcubic"
 
 
 def _gaussian(x):
@@ -117,26 +111,13 @@ def _mitchell(x):
 
 # name: what jax.image calls it, or else a window function: a matrix for each axis does the work
 _METHODS: dict[Any, Any] = {
-    "bilinear": "linear",
-    "nearest": "nearest",
-    "bicubic": "cubic",
-    "lanczos3": "lanczos3",
-    "lanczos5": "lanczos5",
-    "area": "area",
-    "gaussian": _gaussian,
-    "mitchellcubic": _mitchell,
-}
+    "bilinear": "linear", "nearest": "nearest", "bicubic": "cubic", "lanczos3": "lanczos3", "lanczos5": "lanczos5",
+    "area": "area", "gaussian": _gaussian, "mitchellcubic": _mitchell,
+}  # fmt: skip
 _NUMBERED = ("bilinear", "nearest", "bicubic", "area")
 
 
-def resize(
-    images: TensorLike,
-    size: Any,
-    method: Any = "bilinear",
-    preserve_aspect_ratio: bool = False,
-    antialias: bool = False,
-    name: str | None = None,
-) -> Tensor:
+def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False, name=None) -> Tensor:
     """Images of another size, by ``jax.image.resize``: float32, but for method 'nearest', which keeps the dtype.
 
     Args:
@@ -179,11 +160,9 @@ def _resize(x, size, method, antialias):
     how = _METHODS[method]
     if isinstance(how, str) and how != "area":
         return jax.image.resize(x, (*x.shape[:-3], *size, x.shape[-1]), how, antialias=antialias)
-    rows, columns = (
-        _areas(old, new) if how == "area" else _weights(old, new, how, antialias)
-        for old, new in zip(x.shape[-3:-1], size, strict=True)
-    )
-    return jnp.einsum("...hwc,hi,wj->...ijc", x, rows, columns)
+    sizes = zip(x.shape[-3:-1], size, strict=True)
+    matrices = [_areas(*pair) if how == "area" else _weights(*pair, how, antialias) for pair in sizes]
+    return jnp.einsum("...hwc,hi,wj->...ijc", x, *matrices)
 
 
 def _weights(old, new, window, antialias):
@@ -203,12 +182,7 @@ def _areas(old, new):
     return (np.clip(overlap, 0, None) * (new / old)).astype(np.float32)
 
 
-shown(_resize)
-
-
-def crop_to_bounding_box(
-    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-) -> Tensor:
+def crop_to_bounding_box(image: TensorLike, offset_height, offset_width, target_height, target_width) -> Tensor:
     """The part of the images of the target's size that begins at the offset.
 
     Raises:
@@ -218,11 +192,10 @@ def crop_to_bounding_box(
     top, left, height, width = (int(static(n)) for n in (offset_height, offset_width, target_height, target_width))
     _require(top >= 0 and left >= 0, f"offset_height and offset_width must be >= 0, got {top}, {left}")
     _require(height > 0 and width > 0, f"target_height and target_width must be > 0, got {height}, {width}")
-    _require(
-        top + height <= array.shape[-3] and left + width <= array.shape[-2],
-        f"offset + target must be <= image size: {top}+{height}, {left}+{width}, image {array.shape}",
-    )
-    return _array.getitem(array, (..., slice(top, top + height), slice(left, left + width), slice(None)))
+    bottom, right = top + height, left + width
+    inside = bottom <= array.shape[-3] and right <= array.shape[-2]
+    _require(inside, f"offset + target must be <= image size, got {bottom} and {right}, image {array.shape}")
+    return _array.getitem(array, (..., slice(top, bottom), slice(left, right), slice(None)))
 
 
 def _require(condition: bool, message: str) -> None:
@@ -230,9 +203,7 @@ def _require(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
-def pad_to_bounding_box(
-    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-) -> Tensor:
+def pad_to_bounding_box(image: TensorLike, offset_height, offset_width, target_height, target_width) -> Tensor:
     """The images put into zeros of the target's size, at the offset.
 
     Raises:
@@ -257,9 +228,7 @@ def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width:
     return pad_to_bounding_box(cropped, max(spare[0] // 2, 0), max(spare[1] // 2, 0), *target)
 
 
-def resize_with_pad(
-    image: TensorLike, target_height: Any, target_width: Any, method: Any = "bilinear", antialias: bool = False
-) -> Tensor:
+def resize_with_pad(image: TensorLike, target_height, target_width, method="bilinear", antialias=False) -> Tensor:
     """The images resized, their proportions kept, and padded with zeros to the target's size."""
     array = _image(image, 3, 4)
     target = int(static(target_height)), int(static(target_width))
@@ -285,9 +254,7 @@ def central_crop(image: TensorLike, central_fraction: Any) -> Tensor:
     return crop_to_bounding_box(array, *start, *size)
 
 
-def extract_patches(
-    images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
-) -> Tensor:
+def extract_patches(images: TensorLike, sizes, strides, rates, padding: str, name=None) -> Tensor:
     """The window of pixels around each place, flattened into the channels.
 
     Args:
@@ -302,29 +269,18 @@ def extract_patches(
         if len(four) != 4 or four[0] != 1 or four[3] != 1:
             raise InvalidArgumentError(f"{argument} must be [1, rows, columns, 1], got {value!r}")
         middle[argument] = four[1:3]
-    return op(_patches, array, padding=str(padding).upper(), **middle)
+    return op(_extract_patches, array, padding=str(padding).upper(), **middle)
 
 
-def _patches(x, sizes, strides, rates, padding):
-    found = lax.conv_general_dilated_patches(
-        x, sizes, strides, padding, rhs_dilation=rates, dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )
+def _extract_patches(x, sizes, strides, rates, padding):
+    found = lax.conv_general_dilated_patches(x, sizes, strides, padding, rhs_dilation=rates, dimension_numbers=_LAYOUT)
     # JAX counts the channels before the window's places, TensorFlow after them.
     found = found.reshape(*found.shape[:3], x.shape[3], *sizes)
     return jnp.moveaxis(found, 3, -1).reshape(*found.shape[:3], -1)
 
 
-renamed("extract_patches", _patches)
-
-
 def crop_and_resize(
-    image: TensorLike,
-    boxes: TensorLike,
-    box_indices: TensorLike,
-    crop_size: Any,
-    method: str = "bilinear",
-    extrapolation_value: float = 0.0,
-    name: str | None = None,
+    image, boxes, box_indices, crop_size, method="bilinear", extrapolation_value=0.0, name=None
 ) -> Tensor:
     """Parts of images, all resized to `crop_size`: float32, a row for each box.
 
@@ -338,15 +294,8 @@ def crop_and_resize(
     if method not in ("bilinear", "nearest"):
         raise InvalidArgumentError(f"method must be 'bilinear' or 'nearest', got {method!r}")
     array = _array.cast(_image(image, 4, 4), "float32")
-    return op(
-        _crop_and_resize,
-        array,
-        raw(boxes),
-        raw(box_indices),
-        float(extrapolation_value),
-        size=shape_of(crop_size, "crop_size"),
-        nearest=method == "nearest",
-    )
+    size, outside = shape_of(crop_size, "crop_size"), float(extrapolation_value)
+    return op(_crop_and_resize, array, boxes, box_indices, outside, size=size, nearest=method == "nearest")
 
 
 def _crop_and_resize(images, boxes, which, outside, size, nearest):
@@ -373,8 +322,6 @@ def _between(places, length):
     return jnp.clip(1 - jnp.abs(places[:, None] - jnp.arange(length)), 0, 1)
 
 
-shown(_crop_and_resize)
-
 # ---- Turning -----------------------------------------------------------------------------------------------
 
 
@@ -390,23 +337,13 @@ def flip_up_down(image: TensorLike) -> Tensor:
 
 def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
     """The images turned `k` times by 90 degrees, counter-clockwise."""
-    return op(_rot90, _image(image, 3, 4), k=int(static(k, "k")) % 4)
-
-
-def _rot90(x, k):
-    return jnp.rot90(x, k, (-3, -2))
+    return op(jnp.rot90, _image(image, 3, 4), k=int(static(k, "k")) % 4, axes=(-3, -2))
 
 
 def transpose(image: TensorLike, name: str | None = None) -> Tensor:
     """Height and width exchanged."""
-    return op(_transpose, _image(image, 3, 4))
+    return op(jnp.swapaxes, _image(image, 3, 4), axis1=-3, axis2=-2)
 
-
-def _transpose(x):
-    return jnp.swapaxes(x, -3, -2)
-
-
-shown(_rot90, _transpose)
 
 # ---- Colours -----------------------------------------------------------------------------------------------
 
@@ -421,14 +358,11 @@ def _channels(images: TensorLike, count: int) -> Any:
 def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """How bright each pixel is: one channel, in the images' dtype."""
     array = raw(images)
-    return convert_image_dtype(op(_grey, _as_float(array)), array.dtype)
+    return convert_image_dtype(op(_rgb_to_grayscale, _as_float(array)), array.dtype)
 
 
-def _grey(x):
+def _rgb_to_grayscale(x):
     return jnp.sum(x * jnp.asarray([0.2989, 0.5870, 0.1140], x.dtype), -1, keepdims=True)
-
-
-renamed("rgb_to_grayscale", _grey)
 
 
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
@@ -442,9 +376,8 @@ def _rgb_to_hsv(rgb):
     spread = value - low
     r, g, b = jnp.moveaxis(rgb, -1, 0)
     sixth = 1 / jnp.where(spread > 0, 6 * spread, 1)
-    hue = jnp.where(
-        r == value, (g - b) * sixth, jnp.where(g == value, (b - r) * sixth + 1 / 3, (r - g) * sixth + 2 / 3)
-    )
+    hue = jnp.where(g == value, (b - r) * sixth + 1 / 3, (r - g) * sixth + 2 / 3)
+    hue = jnp.where(r == value, (g - b) * sixth, hue)
     hue = jnp.where(spread > 0, jnp.where(hue < 0, hue + 1, hue), 0)
     saturation = jnp.where(value > 0, spread / jnp.where(value > 0, value, 1), 0)
     return jnp.stack([hue, saturation, value], -1)
@@ -457,25 +390,24 @@ def _hsv_to_rgb(hsv):
     return ((1 - saturation) + saturation * pure) * value
 
 
-shown(_rgb_to_hsv, _hsv_to_rgb)
+def _each_pixel(kernel: Callable, images: TensorLike) -> Tensor:
+    array = _channels(images, 3)
+    require_kind(kernel.__name__.strip("_"), array, FLOAT)
+    return op(kernel, array)
 
 
 def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     """Hue, saturation and value of each pixel, from 0 to 1. Takes floats."""
-    array = _channels(images, 3)
-    require_kind("rgb_to_hsv", array, FLOAT)
-    return op(_rgb_to_hsv, array)
+    return _each_pixel(_rgb_to_hsv, images)
 
 
 def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """Red, green and blue of pixels given by hue, saturation and value. Takes floats."""
-    array = _channels(images, 3)
-    require_kind("hsv_to_rgb", array, FLOAT)
-    return op(_hsv_to_rgb, array)
+    return _each_pixel(_hsv_to_rgb, images)
 
 
 # The weight of each channel in each of the new ones. The standard's matrix for YIQ and its inverse are rounded, each by itself.
-_SPACES = {
+_SPACES: dict[str, list[list[float]]] = {
     "rgb_to_yiq": [[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617], [0.114, -0.32134392, 0.31119955]],
     "yiq_to_rgb": [[1, 1, 1], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]],
     "rgb_to_yuv": [
@@ -487,61 +419,48 @@ _SPACES = {
 }
 
 
-def _linear(name: str, matrix: np.ndarray) -> Callable[..., Tensor]:
+def _linear(name: str, matrix: list[list[float]]) -> Callable[..., Tensor]:
     def kernel(x):
         return jnp.einsum("...c,cd->...d", x, jnp.asarray(matrix, x.dtype), precision="highest")
 
-    renamed(name, kernel)
-
     def public(images: TensorLike) -> Tensor:
-        array = _channels(images, 3)
-        require_kind(name, array, FLOAT)
-        return op(kernel, array)
+        return _each_pixel(renamed(name, kernel), images)
 
     public.__doc__ = f"Each pixel's colour changed as the name says: {name.replace('_', ' ')}. Takes floats."
     return renamed(name, public)
 
 
-rgb_to_yiq, yiq_to_rgb, rgb_to_yuv, yuv_to_rgb = (_linear(name, np.array(m)) for name, m in _SPACES.items())
+rgb_to_yiq, yiq_to_rgb, rgb_to_yuv, yuv_to_rgb = (_linear(name, matrix) for name, matrix in _SPACES.items())
 
 
-def _brighter(x, delta):
+def _adjust_brightness(x, delta):
     return x + delta
 
 
-def _gamma(x, gamma, gain):
+def _adjust_gamma(x, gamma, gain):
     return gain * x**gamma
 
 
-def _hued(x, delta):
+def _adjust_hue(x, delta):
     hue, saturation, value = jnp.moveaxis(_rgb_to_hsv(x), -1, 0)
     return _hsv_to_rgb(jnp.stack([(hue + delta) % 1, saturation, value], -1))
 
 
-def _saturated(x, factor):
+def _adjust_saturation(x, factor):
     hue, saturation, value = jnp.moveaxis(_rgb_to_hsv(x), -1, 0)
     return _hsv_to_rgb(jnp.stack([hue, jnp.clip(saturation * factor, 0, 1), value], -1))
 
 
-for _fn, _name in (
-    (_brighter, "brightness"),
-    (_gamma, "gamma"),
-    (_hued, "hue"),
-    (_saturated, "saturation"),
-):
-    renamed(f"adjust_{_name}", _fn)
-
-
 def adjust_brightness(image: TensorLike, delta: Any) -> Tensor:
     """`delta`, a part of the range from 0 to 1, added to each pixel."""
-    return _adjusted(image, _brighter, delta)
+    return _adjusted(image, _adjust_brightness, delta)
 
 
 def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """gain * image ** gamma. Raises ValueError for a negative `gamma`."""
     if isinstance(gamma, (int, float)):
         _require(gamma >= 0, f"Gamma should be a non-negative real number, got {gamma}")
-    return _adjusted(image, _gamma, gamma, gain)
+    return _adjusted(image, _adjust_gamma, gamma, gain)
 
 
 def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor:
@@ -549,13 +468,13 @@ def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor
     _channels(image, 3)
     if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
         raise ValueError(f"delta must be in the interval [-1, 1], got {delta}")
-    return _adjusted(image, _hued, delta)
+    return _adjusted(image, _adjust_hue, delta)
 
 
 def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
     """The saturation of RGB images multiplied by a factor."""
     _channels(image, 3)
-    return _adjusted(image, _saturated, saturation_factor)
+    return _adjusted(image, _adjust_saturation, saturation_factor)
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:
@@ -563,18 +482,16 @@ def per_image_standardization(image: TensorLike) -> Tensor:
     array = _image(image)
     if array.dtype != np.float16:
         array = _array.cast(array, "float32")._array
-    return op(_standardized, array)
+    return op(_per_image_standardization, array)
 
 
-def _standardized(x):
+def _per_image_standardization(x):
     axes = (-3, -2, -1)
     deviation = x - jnp.mean(x, axes, keepdims=True)
     count = np.prod(x.shape[-3:])
     variance = jnp.mean(jnp.square(deviation), axes, keepdims=True)
     return deviation / jnp.maximum(jnp.sqrt(variance), (1 / np.sqrt(count)).astype(x.dtype))
 
-
-renamed("per_image_standardization", _standardized)
 
 # ---- Random -------------------------------------------------------------------------------------------------
 
@@ -585,13 +502,14 @@ class _Fixed(NamedTuple):
     numbers: Any
 
 
-def _uniform(low: Any, high: Any, seed: Any, shape: Any = ()) -> Tensor:
+def uniform(low: Any, high: Any, seed: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
+    """Random numbers for a function that `stateless` may have a twin of."""
     if isinstance(seed, _Fixed):
-        return _random.stateless_uniform(shape, seed.numbers, low, high)
-    return _random.uniform(shape, low, high, seed=seed)
+        return _random.stateless_uniform(shape, seed.numbers, low, high, dtype)
+    return _random.uniform(shape, low, high, dtype, seed)
 
 
-def _stateless(function: Callable, seed: Any = inspect.Parameter.empty) -> Callable[..., Tensor]:
+def stateless(function: Callable, seed: Any = inspect.Parameter.empty) -> Callable[..., Tensor]:
     """The twin of a random function to which the same `seed`, with this default, always gives the same."""
     signature = inspect.signature(function)
     parameters = [p.replace(default=seed) if p.name == "seed" else p for p in signature.parameters.values()]
@@ -607,59 +525,47 @@ def _stateless(function: Callable, seed: Any = inspect.Parameter.empty) -> Calla
     return twin
 
 
-def _bounds(name: str, lower: Any, upper: Any) -> None:
-    _require(upper > lower, f"{name}: upper must be > lower, got {lower} and {upper}")
-    _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
+def _random_flip(name: str, axis: int, how: str) -> Callable[..., Tensor]:
+    def public(image: TensorLike, seed: Any = None) -> Tensor:
+        array = _image(image, 3, 4)
+        return op(_flip_where, array, uniform(0.0, 1.0, seed, array.shape[:-3]), axis=axis)
 
-
-def _flipped(image: TensorLike, axis: int, seed: Any) -> Tensor:
-    array = _image(image, 3, 4)
-    chance = _uniform(0.0, 1.0, seed, array.shape[:1] if array.ndim == 4 else ())
-    return op(_flip_where, array, chance, axis=axis)
+    public.__doc__ = f"Each image {how}, or not, at random."
+    return renamed(name, public)
 
 
 def _flip_where(x, chance, axis):
-    chance = chance.reshape(chance.shape + (1,) * 3)
-    return jnp.where(chance < 0.5, jnp.flip(x, axis), x)
+    return jnp.where(chance[..., None, None, None] < 0.5, jnp.flip(x, axis), x)
 
 
 renamed("random_flip", _flip_where)
 
 
-def random_flip_left_right(image: TensorLike, seed: Any = None) -> Tensor:
-    """Each image mirrored left to right, or not, at random."""
-    return _flipped(image, -2, seed)
+def _random_delta(name: str, adjust: Callable, most: float, bound: str) -> Callable[..., Tensor]:
+    def public(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
+        _require(0 <= max_delta <= most, f"max_delta must be {bound}, got {max_delta}")
+        return adjust(image, uniform(-max_delta, max_delta, seed))
+
+    public.__doc__ = f"`{adjust.__name__}` by a random number in [-max_delta, max_delta); max_delta must be {bound}."
+    return renamed(name, public)
 
 
-def random_flip_up_down(image: TensorLike, seed: Any = None) -> Tensor:
-    """Each image turned upside down, or not, at random."""
-    return _flipped(image, -3, seed)
+def _random_factor(name: str, adjust: Callable) -> Callable[..., Tensor]:
+    def public(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
+        _require(upper > lower, f"{name}: upper must be > lower, got {lower} and {upper}")
+        _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
+        return adjust(image, uniform(lower, upper, seed))
+
+    public.__doc__ = f"`{adjust.__name__}` by a random factor in [lower, upper)."
+    return renamed(name, public)
 
 
-def random_brightness(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
-    """`adjust_brightness` by a random number in [-max_delta, max_delta)."""
-    _require(max_delta >= 0, f"max_delta must be non-negative, got {max_delta}")
-    return adjust_brightness(image, _uniform(-max_delta, max_delta, seed))
-
-
-def random_contrast(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """`adjust_contrast` by a random factor in [lower, upper)."""
-    from .opaque import adjust_contrast
-
-    _bounds("random_contrast", lower, upper)
-    return adjust_contrast(image, _uniform(lower, upper, seed))
-
-
-def random_hue(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
-    """`adjust_hue` by a random number in [-max_delta, max_delta); max_delta is at most 0.5."""
-    _require(0 <= max_delta <= 0.5, f"max_delta must be in [0, 0.5], got {max_delta}")
-    return adjust_hue(image, _uniform(-max_delta, max_delta, seed))
-
-
-def random_saturation(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
-    """`adjust_saturation` by a random factor in [lower, upper)."""
-    _bounds("random_saturation", lower, upper)
-    return adjust_saturation(image, _uniform(lower, upper, seed))
+random_flip_left_right = _random_flip("random_flip_left_right", -2, "mirrored left to right")
+random_flip_up_down = _random_flip("random_flip_up_down", -3, "turned upside down")
+random_brightness = _random_delta("random_brightness", adjust_brightness, np.inf, "non-negative")
+random_hue = _random_delta("random_hue", adjust_hue, 0.5, "in [0, 0.5]")
+random_contrast = _random_factor("random_contrast", adjust_contrast)
+random_saturation = _random_factor("random_saturation", adjust_saturation)
 
 
 def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
@@ -671,23 +577,17 @@ def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None
     array, sizes = raw(value), shape_of(size, "size")
     if len(sizes) != array.ndim or any(there < wanted for there, wanted in zip(array.shape, sizes, strict=True)):
         raise InvalidArgumentError(f"Need value.shape >= size, got {array.shape} and {sizes}")
-    return op(_crop, array, _uniform(0.0, 1.0, seed, (array.ndim,)), size=sizes)
+    return op(_random_crop, array, uniform(0.0, 1.0, seed, (array.ndim,)), size=sizes)
 
 
-def _crop(x, chance, size):
+def _random_crop(x, chance, size):
     spare = jnp.asarray([there - wanted + 1 for there, wanted in zip(x.shape, size, strict=True)])
     return lax.dynamic_slice(x, jnp.floor(chance * spare).astype(jnp.int32), size)
 
 
-renamed("random_crop", _crop)
-
-stateless_random_flip_left_right = _stateless(random_flip_left_right)
-stateless_random_flip_up_down = _stateless(random_flip_up_down)
-stateless_random_brightness = _stateless(random_brightness)
-stateless_random_contrast = _stateless(random_contrast)
-stateless_random_hue = _stateless(random_hue)
-stateless_random_saturation = _stateless(random_saturation, seed=None)  # TensorFlow has a default here, and refuses it
-stateless_random_crop = _stateless(random_crop)
+_TWINS = (random_flip_left_right, random_flip_up_down, random_brightness, random_contrast, random_hue, random_crop)
+globals().update({f"stateless_{function.__name__}": stateless(function) for function in _TWINS})
+stateless_random_saturation = stateless(random_saturation, seed=None)  # TensorFlow has a default here, and refuses it
 
 # ---- Measuring ---------------------------------------------------------------------------------------------
 
@@ -717,12 +617,8 @@ def _sobel_edges(x):
 
     def filtered(by_rows, by_columns):
         height, width = x.shape[1:3]
-        return sum(
-            r * c * padded[:, i : i + height, j : j + width]
-            for i, r in enumerate(by_rows)
-            for j, c in enumerate(by_columns)
-            if r * c
-        )
+        places = [(i, j, r * c) for i, r in enumerate(by_rows) for j, c in enumerate(by_columns) if r * c]
+        return sum(weight * padded[:, i : i + height, j : j + width] for i, j, weight in places)
 
     return jnp.stack([filtered((-1, 0, 1), (1, 2, 1)), filtered((1, 2, 1), (-1, 0, 1))], -1)
 
@@ -759,16 +655,7 @@ def _psnr(a, b, limit):
     return 20 * jnp.log(limit) / np.log(10).astype(np.float32) - np.float32(10 / np.log(10)) * jnp.log(error)
 
 
-def ssim(
-    img1: TensorLike,
-    img2: TensorLike,
-    max_val: Any,
-    filter_size: int = 11,
-    filter_sigma: float = 1.5,
-    k1: float = 0.01,
-    k2: float = 0.03,
-    return_index_map: bool = False,
-) -> Tensor:
+def ssim(img1, img2, max_val, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03, return_index_map=False) -> Tensor:
     """The structural similarity of images: 1 for equal ones.
 
     Args:
@@ -781,14 +668,10 @@ def ssim(
       ValueError, InvalidArgumentError: the shapes differ, or are smaller than the window.
     """
     a, b, limit = _pair(img1, img2, max_val)
-    _require_room((a,), filter_size)
+    if min(a._array.shape[-3:-1]) < filter_size:
+        raise InvalidArgumentError(f"images must be at least filter_size={filter_size} high and wide")
     options = {"size": int(filter_size), "sigma": float(filter_sigma), "k1": float(k1), "k2": float(k2)}
     return op(_ssim, a, b, limit, local=bool(return_index_map), **options)
-
-
-def _require_room(images: tuple, size: int) -> None:
-    if min(images[0]._array.shape[-3:-1]) < size:
-        raise InvalidArgumentError(f"images must be at least filter_size={size} high and wide")
 
 
 def _similar(a, b, limit, size, sigma, k1, k2):
@@ -798,9 +681,7 @@ def _similar(a, b, limit, size, sigma, k1, k2):
 
     def blurred(x):
         flat = jnp.moveaxis(x, -1, 0).reshape(-1, *x.shape[-3:-1], 1)  # a picture for each channel
-        flat = lax.conv_general_dilated(
-            flat, window, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"), precision="highest"
-        )
+        flat = lax.conv_general_dilated(flat, window, (1, 1), "VALID", dimension_numbers=_LAYOUT, precision="highest")
         return jnp.moveaxis(flat.reshape(x.shape[-1], *x.shape[:-3], *flat.shape[1:3]), 0, -1)
 
     a, b = jnp.broadcast_arrays(a, b)
@@ -832,9 +713,7 @@ def ssim_multiscale(
     a, b, limit = _pair(img1, img2, max_val)
     powers = tuple(float(p) for p in static(power_factors, "power_factors"))
     if min(a._array.shape[-3:-1]) // 2 ** (len(powers) - 1) < filter_size:
-        raise InvalidArgumentError(
-            f"images of shape {a.shape} are too small for {len(powers)} scales with filter_size={filter_size}"
-        )
+        raise InvalidArgumentError(f"images of shape {a.shape} are too small for {len(powers)} scales, {filter_size=}")
     options = {"size": int(filter_size), "sigma": float(filter_sigma), "k1": float(k1), "k2": float(k2)}
     return op(_ssim_multiscale, a, b, limit, powers=powers, **options)
 
@@ -855,18 +734,11 @@ def _ssim_multiscale(a, b, limit, powers, **options):
     return jnp.mean(jnp.prod(jnp.stack(found), 0), -1)
 
 
-shown(_image_gradients, _sobel_edges, _total_variation, _psnr, _ssim, _ssim_multiscale)
-
 # ---- Boxes -------------------------------------------------------------------------------------------------
 
 
 def non_max_suppression(
-    boxes: TensorLike,
-    scores: TensorLike,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = -np.inf,
-    name: str | None = None,
+    boxes: TensorLike, scores: TensorLike, max_output_size, iou_threshold=0.5, score_threshold=-np.inf, name=None
 ) -> Tensor:
     """The indices, int32, of the boxes of highest score that overlap by no more than `iou_threshold`.
 

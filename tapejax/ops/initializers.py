@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..values.dtypes import as_dtype
+from ..values.dtypes import DType, as_dtype
 from ..values.tensor import Tensor, constant
 from . import array, random
 
@@ -28,18 +28,14 @@ def _refuse(kwargs: dict[str, Any]) -> None:
         raise ValueError("initializers make whole values: there are no partitioned variables here, use jax.sharding")
 
 
-def _numbers(dtype: Any, also_bool: bool = False) -> Any:
-    wanted = as_dtype(dtype)
-    if not (wanted.is_floating or wanted.is_integer or wanted.is_complex or (also_bool and wanted.is_bool)):
-        raise ValueError(f"Expected numeric{' or boolean' if also_bool else ''} dtype, got {wanted}.")
-    return wanted
+def _checked(dtype: Any, expected: str, holds: Callable[[DType], bool]) -> DType:
+    if not holds(as_dtype(dtype)):
+        raise ValueError(f"Expected {expected} dtype, got {as_dtype(dtype)}.")
+    return as_dtype(dtype)
 
 
-def _floats(dtype: Any) -> Any:
-    wanted = as_dtype(dtype)
-    if not wanted.is_floating:
-        raise ValueError(f"Expected floating point type, got {wanted}.")
-    return wanted
+def _numeric(dtype: Any) -> DType:
+    return _checked(dtype, "numeric or boolean", lambda wanted: wanted.is_numeric or wanted.is_bool)
 
 
 def _draw(following: Callable, stateless: Callable, seed: Any) -> tuple[Callable, Any]:
@@ -58,7 +54,7 @@ class zeros_initializer(_Initializer):  # noqa: N801
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Zeros of that shape and dtype. Raises ValueError for a dtype that is no number."""
         _refuse(kwargs)
-        return array.zeros(shape, _numbers(dtype, also_bool=True))
+        return array.zeros(shape, _numeric(dtype))
 
 
 class ones_initializer(_Initializer):  # noqa: N801
@@ -67,7 +63,7 @@ class ones_initializer(_Initializer):  # noqa: N801
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Ones of that shape and dtype. Raises ValueError for a dtype that is no number."""
         _refuse(kwargs)
-        return array.ones(shape, _numbers(dtype, also_bool=True))
+        return array.ones(shape, _numeric(dtype))
 
 
 class constant_initializer(_Initializer):  # noqa: N801
@@ -99,8 +95,9 @@ class random_normal_initializer(_Initializer):  # noqa: N801
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Numbers of that shape and dtype. Raises ValueError for a dtype that is no float."""
         _refuse(kwargs)
+        wanted = _checked(dtype, "floating point", lambda wanted: wanted.is_floating)
         draw, seed = _draw(random.normal, random.stateless_normal, self.seed)
-        return draw(shape, mean=self.mean, stddev=self.stddev, dtype=_floats(dtype), seed=seed)
+        return draw(shape, mean=self.mean, stddev=self.stddev, dtype=wanted, seed=seed)
 
 
 class random_uniform_initializer(_Initializer):  # noqa: N801
@@ -112,8 +109,6 @@ class random_uniform_initializer(_Initializer):  # noqa: N801
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Numbers of that shape and dtype, floats or integers."""
         _refuse(kwargs)
-        wanted = as_dtype(dtype)
-        if not (wanted.is_floating or wanted.is_integer):
-            raise ValueError(f"Expected float or integer dtype, got {wanted}.")
+        wanted = _checked(dtype, "float or integer", lambda wanted: wanted.is_floating or wanted.is_integer)
         draw, seed = _draw(random.uniform, random.stateless_uniform, self.seed)
         return draw(shape, minval=self.minval, maxval=self.maxval, dtype=wanted, seed=seed)

@@ -26,13 +26,9 @@ from ..values.errors import (
 from ..values.tensor import Tensor, convert_to_tensor
 from .table import TensorLike, host, static
 
-_ERRORS = {
-    FileNotFoundError: NotFoundError,
-    FileExistsError: AlreadyExistsError,
-    PermissionError: PermissionDeniedError,
-    IsADirectoryError: FailedPreconditionError,
-    NotADirectoryError: FailedPreconditionError,
-}
+# Of those that are something else than a FailedPreconditionError.
+_ERRORS = {FileNotFoundError: NotFoundError, FileExistsError: AlreadyExistsError}
+_ERRORS[PermissionError] = PermissionDeniedError
 
 
 def _on_files(fn: Callable) -> Callable:
@@ -82,9 +78,7 @@ def matching_files(pattern: Any, name: str | None = None) -> list[bytes]:
 # ---- Bytes as tensors --------------------------------------------------------------------------------------
 
 
-def decode_raw(
-    input_bytes: Any, out_type: Any, little_endian: bool = True, fixed_length: Any = None, name: str | None = None
-) -> Tensor:
+def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, name=None) -> Tensor:
     """The numbers that bytes stand for: a vector, or a row for each of a list of bytes.
 
     Args:
@@ -102,9 +96,7 @@ def decode_raw(
         length = int(static(fixed_length, "fixed_length"))
         rows = [row[:length].ljust(length, b"\0") for row in rows]
     if any(len(row) % dtype.itemsize for row in rows):
-        raise InvalidArgumentError(
-            f"decode_raw: the length of input_bytes is no multiple of {dtype.itemsize} ({dtype})"
-        )
+        raise InvalidArgumentError(f"decode_raw: the length of input_bytes is no multiple of {dtype.itemsize}, {dtype}")
     found = [np.frombuffer(row, order).astype(dtype) for row in rows]
     return convert_to_tensor(found[0] if isinstance(input_bytes, (bytes, bytearray)) else np.stack(found))
 
@@ -157,9 +149,8 @@ def parse_tensor(serialized: bytes, out_type: Any, name: str | None = None) -> T
     except (ValueError, TypeError, EOFError, OSError) as error:
         raise InvalidArgumentError(f"serialized holds no tensor that serialize_tensor wrote: {error}") from error
     if dtype != as_dtype(out_type) and dtype.dtype != requested(out_type):
-        raise InvalidArgumentError(
-            f"Type mismatch between parsed tensor ({dtype.name}) and dtype ({as_dtype(out_type).name})"
-        )
+        wanted = as_dtype(out_type).name
+        raise InvalidArgumentError(f"Type mismatch between parsed tensor ({dtype.name}) and dtype ({wanted})")
     return convert_to_tensor(found.view(dtype.dtype) if found.dtype != dtype.dtype else found)
 
 

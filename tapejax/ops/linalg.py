@@ -12,19 +12,7 @@ from jax import lax
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, op_on_arrays, operands, raw
-from .table import (
-    FIELD,
-    NUMBER,
-    TensorLike,
-    known,
-    later,
-    operation,
-    renamed,
-    require_kind,
-    static,
-    unary,
-    with_arguments,
-)
+from .table import FIELD, NUMBER, TensorLike, known, later, operation, renamed, require_kind, static, with_arguments
 
 scipy_linalg: Any = later("jax.scipy.linalg")
 
@@ -73,10 +61,8 @@ def matmul(
         return op_on_arrays(_matmul, x, y)
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
         raise ValueError("only one of transpose_a and adjoint_a, and of transpose_b and adjoint_b, can be True")
-    how = tuple(
-        "adjoint" if adjoint else "transpose" if turned else ""
-        for turned, adjoint in ((transpose_a, adjoint_a), (transpose_b, adjoint_b))
-    )
+    pairs = (transpose_a, adjoint_a), (transpose_b, adjoint_b)
+    how = tuple("adjoint" if adjoint else "transpose" if turned else "" for turned, adjoint in pairs)
     return op(_matmul, x, y, how=how, dtype=None if output_type is None else requested(output_type))
 
 
@@ -89,18 +75,7 @@ def _turned(x, how):
     return jnp.conj(x) if how == "adjoint" else x
 
 
-renamed("matmul", _matmul)
-
-
-def matvec(
-    a: TensorLike,
-    b: TensorLike,
-    transpose_a: bool = False,
-    adjoint_a: bool = False,
-    a_is_sparse: bool = False,
-    b_is_sparse: bool = False,
-    name: str | None = None,
-) -> Tensor:
+def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None) -> Tensor:
     """The product of a matrix and a vector over the last axes; the others broadcast."""
     x, y = operands(a, b)
     if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
@@ -114,20 +89,9 @@ def _matvec(a, b, how):
     return jnp.matmul(_turned(a, how), b[..., None])[..., 0]
 
 
-renamed("matvec", _matvec)
-
-
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """Sums products over `axes`: a number n (the last n of a, the first n of b) or a pair of lists of axes."""
-    x, y = operands(a, b)
-    return op(_tensordot, raw(x), raw(y), axes=static(axes, "axes"))
-
-
-def _tensordot(a, b, axes):
-    return jnp.tensordot(a, b, axes)
-
-
-renamed("tensordot", _tensordot)
+    return op(jnp.tensordot, *(raw(x) for x in operands(a, b)), axes=static(axes, "axes"))
 
 
 def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
@@ -148,9 +112,6 @@ def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
 
 def _einsum(*arrays, equation):
     return jnp.einsum(equation, *arrays)
-
-
-renamed("einsum", _einsum)
 
 
 @operation("a b", NUMBER)
@@ -187,14 +148,10 @@ def _matrix_transpose(x, how):
     return _turned(x, how)
 
 
-renamed("matrix_transpose", _matrix_transpose)
-
-trace = unary(
-    "trace",
-    renamed("trace", lambda x: jnp.trace(x, axis1=-2, axis2=-1, dtype=x.dtype)),
-    NUMBER,
-    "The sum of the diagonal.",
-)
+@operation("x", NUMBER)
+def trace(x):
+    """The sum of the diagonal."""
+    return jnp.trace(x, axis1=-2, axis2=-1, dtype=x.dtype)
 
 
 def _bands(k: Any, align: str) -> tuple[int, int, tuple[bool, bool]]:
@@ -203,9 +160,7 @@ def _bands(k: Any, align: str) -> tuple[int, int, tuple[bool, bool]]:
     lower, upper = (k[0], k[-1]) if isinstance(k, tuple) else (k, k)
     sides = align.upper().split("_")
     if len(sides) != 2 or not set(sides) <= {"LEFT", "RIGHT"}:
-        raise InvalidArgumentError(
-            f"align must be 'LEFT_LEFT', 'LEFT_RIGHT', 'RIGHT_LEFT' or 'RIGHT_RIGHT', got {align!r}"
-        )
+        raise InvalidArgumentError(f"align must be LEFT_LEFT, LEFT_RIGHT, RIGHT_LEFT or RIGHT_RIGHT, got {align!r}")
     if lower > upper:
         raise InvalidArgumentError(f"k={k}: the lower diagonal must not be above the upper one")
     return int(lower), int(upper), (sides[0] == "RIGHT", sides[1] == "RIGHT")
@@ -220,15 +175,7 @@ def _places(shape, lower, upper, align):
         yield steps + max(-k, 0), steps + max(k, 0), longest - length if align[k < 0] else 0, longest
 
 
-def diag(
-    diagonal: TensorLike,
-    name: str = "diag",
-    k: Any = 0,
-    num_rows: int = -1,
-    num_cols: int = -1,
-    padding_value: float = 0,
-    align: str = "RIGHT_LEFT",
-) -> Tensor:
+def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT") -> Tensor:
     """A matrix with the last axis of `diagonal` on its k-th diagonal and `padding_value` elsewhere.
 
     Args:
@@ -241,17 +188,15 @@ def diag(
       InvalidArgumentError: the diagonals do not fit in.
     """
     array, (lower, upper, sides) = raw(diagonal), _bands(k, align)
-    if lower != upper and (array.ndim < 2 or array.shape[-2] != upper - lower + 1):
-        raise InvalidArgumentError(
-            f"diag: diagonal must have {upper - lower + 1} rows for k={k}, got shape {array.shape}"
-        )
-    least = array.shape[-1] - min(upper, 0), array.shape[-1] + max(lower, 0)
+    count = upper - lower + 1
+    if count != 1 and (array.ndim < 2 or array.shape[-2] != count):
+        raise InvalidArgumentError(f"diag: diagonal must have {count} rows for k={k}, got shape {array.shape}")
+    length = array.shape[-1]
+    least = length - min(upper, 0), length + max(lower, 0)
     rows = max(least) if num_rows == num_cols == -1 else least[0] if num_rows == -1 else int(num_rows)
     columns = max(least) if num_rows == num_cols == -1 else least[1] if num_cols == -1 else int(num_cols)
-    if min(rows + min(upper, 0), columns - max(lower, 0)) != array.shape[-1] and min(rows, columns) != array.shape[-1]:
-        raise InvalidArgumentError(
-            f"diag: diagonals of length {array.shape[-1]} do not fit a ({rows}, {columns}) matrix"
-        )
+    if min(rows + min(upper, 0), columns - max(lower, 0)) != length and min(rows, columns) != length:
+        raise InvalidArgumentError(f"diag: diagonals of length {length} do not fit a ({rows}, {columns}) matrix")
     return op(_diag, array, shape=(rows, columns), bands=(lower, upper, sides), padding=padding_value)
 
 
@@ -267,16 +212,7 @@ def _with_diagonals(out, diagonals, bands):
     return out
 
 
-renamed("diag", _diag)
-
-
-def diag_part(
-    input: TensorLike,
-    name: str = "diag_part",
-    k: Any = 0,
-    padding_value: float = 0,
-    align: str = "RIGHT_LEFT",
-) -> Tensor:
+def diag_part(input: TensorLike, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT") -> Tensor:
     """The k-th diagonal of the last two axes; several for a pair k, padded to one length. See `diag`."""
     array = _matrix("diag_part", raw(input))
     lower, upper, sides = _bands(k, align)
@@ -295,12 +231,7 @@ def _diag_part(x, bands, padding):
     return jnp.stack(parts, -2)
 
 
-renamed("diag_part", _diag_part)
-
-
-def set_diag(
-    input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"
-) -> Tensor:
+def set_diag(input: TensorLike, diagonal: TensorLike, name="set_diag", k=0, align="RIGHT_LEFT") -> Tensor:
     """`input` with its k-th diagonal replaced, or for a pair k several; see `diag`."""
     array, values = operands(input, diagonal)
     lower, upper, sides = _bands(k, align)
@@ -317,22 +248,13 @@ def _set_diag(x, diagonals, bands):
     return _with_diagonals(x, diagonals[..., None, :] if bands[0] == bands[1] else diagonals, bands)
 
 
-renamed("set_diag", _set_diag)
-
-
-def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
+@operation("input")
+def band_part(input, num_lower, num_upper):
     """The matrix with all but so many diagonals below and above the main one set to 0; -1 keeps all on that side."""
-    array = _matrix("band_part", raw(input))
-    return op(_band_part, array, lower=int(static(num_lower)), upper=int(static(num_upper)))
-
-
-def _band_part(x, lower, upper):
-    distance = np.arange(x.shape[-1])[None, :] - np.arange(x.shape[-2])[:, None]
-    keep = ((distance >= -lower) | (lower < 0)) & ((distance <= upper) | (upper < 0))
-    return jnp.where(keep, x, jnp.zeros((), x.dtype))
-
-
-renamed("band_part", _band_part)
+    rows, columns = _matrix("band_part", input).shape[-2:]
+    distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+    keep = ((distance >= -num_lower) | (num_lower < 0)) & ((distance <= num_upper) | (num_upper < 0))
+    return jnp.where(keep, input, jnp.zeros((), input.dtype))
 
 
 @operation("diagonal")
@@ -372,26 +294,28 @@ class Lu(NamedTuple):
     p: Any
 
 
-def _square(name: str, fn: Any, doc: str, argument: str = "input", result: Any = None) -> Any:
+def _square(name: str, fn: Any, doc: str, argument: str = "input") -> Any:
     """A public function of square matrices."""
-    renamed(name, fn)
 
     def public(x: TensorLike, name: str | None = None) -> Any:
         array = raw(x)
         require_kind(public.__name__, array, FIELD)
-        out = op(fn, _matrix(public.__name__, array, square=True))
-        return out if result is None else result(*out)
+        return op(fn, _matrix(public.__name__, array, square=True))
 
     public.__doc__ = doc
     return renamed(name, with_arguments(public, {"x": argument}))
 
 
 def _slogdet(x):
-    return tuple(jnp.linalg.slogdet(x))
+    return LogMatrixDeterminant(*jnp.linalg.slogdet(x))
 
 
 def _logdet(x):
     return 2 * jnp.sum(jnp.log(jnp.real(jnp.diagonal(jnp.linalg.cholesky(x), axis1=-2, axis2=-1))), -1)
+
+
+def _expm(x):
+    return scipy_linalg.expm(x) if x.ndim == 2 else jax.vmap(scipy_linalg.expm)(x)
 
 
 def _lower(x):
@@ -411,28 +335,15 @@ def _eig(x):
     return tuple(jnp.linalg.eig(x))
 
 
-det = _square("det", lambda x: jnp.linalg.det(x), "The determinant.")
-slogdet = _square(
-    "slogdet",
-    _slogdet,
-    "The determinant's sign and the logarithm of its absolute value.",
-    result=LogMatrixDeterminant,
-)
+det = _square("det", jnp.linalg.det, "The determinant.")
+slogdet = _square("slogdet", _slogdet, "The determinant's sign and the logarithm of its absolute value.")
 logdet = _square("logdet", _logdet, "The logarithm of the determinant of a positive definite matrix.", "matrix")
-cholesky = _square(
-    "cholesky",
-    lambda x: jnp.linalg.cholesky(x),
-    "The lower triangular Cholesky factor; NaN where there is none.",
-)
-expm = _square(
-    "expm",
-    lambda x: scipy_linalg.expm(x) if x.ndim == 2 else jax.vmap(scipy_linalg.expm)(x),
-    "The matrix exponential.",
-)
+cholesky = _square("cholesky", jnp.linalg.cholesky, "The lower triangular Cholesky factor; NaN where there is none.")
+expm = _square("expm", _expm, "The matrix exponential.")
 eigh = _square("eigh", _eigh, "Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix.", "tensor")
 eigvalsh = _square("eigvalsh", _eigvalsh, "The eigenvalues of a Hermitian matrix.", "tensor")
 eig = _square("eig", _eig, "Eigenvalues and right eigenvectors; on the CPU only.", "tensor")
-eigvals = _square("eigvals", lambda x: jnp.linalg.eigvals(x), "The eigenvalues; on the CPU only.", "tensor")
+eigvals = _square("eigvals", jnp.linalg.eigvals, "The eigenvalues; on the CPU only.", "tensor")
 
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
@@ -449,9 +360,6 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
 
 def _inv(x, adjoint):
     return jnp.linalg.inv(_turned(x, "adjoint" if adjoint else ""))
-
-
-renamed("inv", _inv)
 
 
 def _require_finite(name: str, out: Tensor, matrix: Any) -> Tensor:
@@ -480,127 +388,72 @@ def _solve(a, b, adjoint):
     return jnp.linalg.solve(_turned(a, "adjoint" if adjoint else ""), b)
 
 
-renamed("solve", _solve)
-
-
-def triangular_solve(
-    matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
-) -> Tensor:
+@operation("matrix rhs")
+def triangular_solve(matrix, rhs, lower=True, adjoint=False):
     """x with ``matrix @ x = rhs``, where only one triangle of `matrix` is read."""
-    a, b = (raw(array) for array in operands(matrix, rhs))
-    return op(_triangular_solve, _matrix("triangular_solve", a, True), b, lower=bool(lower), adjoint=bool(adjoint))
-
-
-def _triangular_solve(a, b, lower, adjoint):
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
-    return lax.linalg.triangular_solve(a, b, left_side=True, lower=lower, transpose_a=adjoint, conjugate_a=adjoint)
-
-
-renamed("triangular_solve", _triangular_solve)
+    batch = np.broadcast_shapes(_matrix("triangular_solve", matrix, True).shape[:-2], rhs.shape[:-2])
+    a, b = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (matrix, rhs))
+    turned = {"transpose_a": bool(adjoint), "conjugate_a": bool(adjoint)}
+    return lax.linalg.triangular_solve(a, b, left_side=True, lower=bool(lower), **turned)
 
 
 def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> Tensor:
     """x with ``A @ x = rhs``, given the Cholesky factor of A."""
-    half = triangular_solve(chol, rhs)
-    return triangular_solve(chol, half, adjoint=True)
+    return triangular_solve(chol, triangular_solve(chol, rhs), adjoint=True)
 
 
-def lstsq(
-    matrix: TensorLike,
-    rhs: TensorLike,
-    l2_regularizer: float = 0.0,
-    fast: bool = True,
-    name: str | None = None,
-) -> Tensor:
+@operation("matrix rhs")
+def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True):
     """The least-squares solution x of ``matrix @ x = rhs``; with fewer rows than columns, the one of least norm."""
-    a, b = (raw(array) for array in operands(matrix, rhs))
-    return op(_lstsq, _matrix("lstsq", a), _matrix("lstsq", b), l2=float(l2_regularizer), fast=bool(fast))
-
-
-def _lstsq(a, b, l2, fast):
+    a, b = _matrix("lstsq", matrix), _matrix("lstsq", rhs)
     if not fast:
         return jnp.matmul(jnp.linalg.pinv(a), b)
     rows, columns = a.shape[-2:]
     ah = _turned(a, "adjoint")
-    ridge = l2 * jnp.eye(min(rows, columns), dtype=a.dtype)
+    ridge = l2_regularizer * jnp.eye(min(rows, columns), dtype=a.dtype)
     if rows >= columns:
         return jnp.linalg.solve(jnp.matmul(ah, a) + ridge, jnp.matmul(ah, b))
     return jnp.matmul(ah, jnp.linalg.solve(jnp.matmul(a, ah) + ridge, b))
 
 
-renamed("lstsq", _lstsq)
-
-
-def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> Qr:
+@operation("input", FIELD)
+def qr(input, full_matrices=False):
     """``input = q @ r`` with orthonormal columns in q and r upper triangular."""
-    array = _matrix("qr", raw(input))
-    require_kind("qr", array, FIELD)
-    return Qr(*op(_qr, array, full=bool(full_matrices)))
+    return Qr(*jnp.linalg.qr(_matrix("qr", input), mode="complete" if full_matrices else "reduced"))
 
 
-def _qr(x, full):
-    return tuple(jnp.linalg.qr(x, mode="complete" if full else "reduced"))
-
-
-renamed("qr", _qr)
-
-
-def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+@operation("tensor", FIELD)
+def svd(tensor, full_matrices=False, compute_uv=True):
     """Singular values s and singular vectors: ``tensor = u @ diag(s) @ adjoint(v)``.
 
     Returns:
       ``(s, u, v)``, or s alone where `compute_uv` is false. (NumPy returns ``u, s, adjoint(v)``.)
     """
-    array = _matrix("svd", raw(tensor))
-    require_kind("svd", array, FIELD)
-    return op(_svd, array, full=bool(full_matrices), vectors=bool(compute_uv))
-
-
-def _svd(x, full, vectors):
-    if not vectors:
-        return jnp.linalg.svd(x, compute_uv=False)
-    u, s, vh = jnp.linalg.svd(x, full_matrices=full)
+    if not compute_uv:
+        return jnp.linalg.svd(_matrix("svd", tensor), compute_uv=False)
+    u, s, vh = jnp.linalg.svd(_matrix("svd", tensor), full_matrices=bool(full_matrices))
     return s, u, _turned(vh, "adjoint")
 
 
-renamed("svd", _svd)
-
-
-def pinv(a: TensorLike, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+@operation("a")
+def pinv(a, rcond=None, validate_args=False):
     """The Moore-Penrose pseudo-inverse."""
-    return op(_pinv, _matrix("pinv", raw(a)), rcond=None if rcond is None else float(static(rcond)))
+    return jnp.linalg.pinv(_matrix("pinv", a), rtol=rcond)
 
 
-def _pinv(x, rcond):
-    return jnp.linalg.pinv(x) if rcond is None else jnp.linalg.pinv(x, rtol=rcond)
-
-
-renamed("pinv", _pinv)
-
-
-def matrix_rank(a: TensorLike, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+@operation("a")
+def matrix_rank(a, tol=None, validate_args=False):
     """The number of singular values above `tol`, int32."""
-    return op(_matrix_rank, _matrix("matrix_rank", raw(a)), tol=None if tol is None else float(static(tol)))
-
-
-def _matrix_rank(x, tol):
-    s = jnp.linalg.svd(x, compute_uv=False)
-    limit = jnp.finfo(x.dtype).eps * max(x.shape[-2:]) * jnp.max(s, -1, keepdims=True) if tol is None else tol
+    s = jnp.linalg.svd(_matrix("matrix_rank", a), compute_uv=False)
+    limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True) if tol is None else tol
     return jnp.sum(s > limit, -1, dtype=jnp.int32)
-
-
-renamed("matrix_rank", _matrix_rank)
 
 
 def lu(input: TensorLike, output_idx_type: Any = "int32", name: str | None = None) -> Lu:
     """The LU decomposition: both triangles in one matrix, and the permutation of the rows."""
-    return Lu(*op(_lu, _matrix("lu", raw(input), square=True), dtype=requested(output_idx_type)))
+    return op(_lu, _matrix("lu", raw(input), square=True), dtype=requested(output_idx_type))
 
 
 def _lu(x, dtype):
     factors, _, permutation = lax.linalg.lu(x)
-    return factors, permutation.astype(dtype)
-
-
-renamed("lu", _lu)
+    return Lu(factors, permutation.astype(dtype))

@@ -32,9 +32,8 @@ def _tensors(value: Any) -> Any:
     if isinstance(value, jax.Array):
         return Tensor(value)
     if isinstance(value, (list, tuple)):
-        return (
-            type(value)(map(_tensors, value)) if not hasattr(value, "_fields") else type(value)(*map(_tensors, value))
-        )
+        made = list(map(_tensors, value))
+        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
     return value
 
 
@@ -52,15 +51,9 @@ def _constants() -> dict[str, Any]:
     dtypes = "float16 float32 float64 int16 int32 int64 int8 uint16 uint32 uint64 uint8 complex64 complex128".split()
     return {
         **{name: getattr(np, name) for name in (*dtypes, "inexact", "bool_", "iinfo", "issubdtype", "inf", "pi", "e")},
-        "newaxis": None,
-        "ndarray": Tensor,
-        "object_": np.object_,
-        "string_": np.bytes_,
-        "unicode_": np.str_,
-        "int_": np.int64,
-        "float_": np.float64,
-        "complex_": np.complex128,
-        "finfo": jnp.finfo,
+        **{"newaxis": None, "ndarray": Tensor, "finfo": jnp.finfo},
+        **{"object_": np.object_, "string_": np.bytes_, "unicode_": np.str_},
+        **{"int_": np.int64, "float_": np.float64, "complex_": np.complex128},
         "promote_types": lambda a, b: np.dtype(jnp.promote_types(a, b)),
         "result_type": lambda *args: np.dtype(jnp.result_type(*_arrays(args))),
     }
@@ -101,6 +94,7 @@ _METHODS = """
     all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten max mean min nonzero prod
     ptp ravel repeat reshape round sort squeeze std sum swapaxes take trace transpose var
 """.split()
+_ATTRIBUTES = ("T", "size", "real", "imag", "itemsize", "nbytes")
 
 
 def enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: str = "legacy") -> None:
@@ -116,15 +110,12 @@ def enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: s
     AttributeError: 'Tensor' object has no attribute 'T'; for NumPy's methods call tf.experimental.numpy...
     """
     if dtype_conversion_mode not in ("legacy", "all", "safe", "off"):
-        raise ValueError(
-            f"dtype_conversion_mode must be 'legacy', 'off', 'safe' or 'all', got {dtype_conversion_mode!r}"
-        )
-    for name in _METHODS:
-        setattr(Tensor, name, _method(name))
-        setattr(Variable, name, _method(name))
-    for name in ("T", "size", "real", "imag", "itemsize", "nbytes"):
-        setattr(Tensor, name, property(functools.partial(_attribute, name)))
-        setattr(Variable, name, property(functools.partial(_attribute, name)))
+        raise ValueError(f"dtype_conversion_mode must be 'legacy', 'off', 'safe' or 'all': {dtype_conversion_mode!r}")
+    for kind in (Tensor, Variable):
+        for name in _METHODS:
+            setattr(kind, name, _method(name))
+        for name in _ATTRIBUTES:
+            setattr(kind, name, property(functools.partial(_attribute, name)))
     setattr(Tensor, "tolist", lambda x: x.numpy().tolist())  # noqa: B010
     setattr(Tensor, "item", lambda x: x.numpy().item())  # noqa: B010
     setattr(Tensor, "__getitem__", lambda x, index: Tensor(raw(x)[_index(index)]))  # noqa: B010
@@ -151,7 +142,7 @@ def _attribute(name: str, x: Any) -> Any:
 
 def _disable_numpy_behavior() -> None:
     """Takes it back: for tests."""
-    for name in (*_METHODS, "T", "size", "real", "imag", "itemsize", "nbytes", "tolist", "item", "__round__"):
+    for name in (*_METHODS, *_ATTRIBUTES, "tolist", "item", "__round__"):
         delattr(Tensor, name)
         if name in vars(Variable):
             delattr(Variable, name)

@@ -16,9 +16,8 @@ from ..core._jax import Tracer
 from ..values import nest
 from ..values.tensor import is_array_like, raw
 
-_LEVELS = {
-    level: getattr(logging.getLogger("tapejax"), level) for level in ("debug", "info", "warning", "error", "critical")
-}
+_LOGGER = logging.getLogger("tapejax")
+_LEVELS = {level: getattr(_LOGGER, level) for level in ("debug", "info", "warning", "error", "critical")}
 
 
 def print(*inputs: Any, **kwargs: Any) -> None:  # noqa: A001
@@ -70,9 +69,8 @@ class _Shown:
         return self.text
 
 
-class _Place:
-    def __init__(self, number: int):
-        self.number = number
+class _Place(int):
+    """The number of the tensor that was there."""
 
 
 def _template(value: Any, arrays: list[Any]) -> Any:
@@ -86,7 +84,7 @@ def _template(value: Any, arrays: list[Any]) -> Any:
 
 
 def _filled(template: Any, shown: Sequence[_Shown]) -> str:
-    structure = nest.map_structure(lambda leaf: shown[leaf.number] if isinstance(leaf, _Place) else leaf, template[0])
+    structure = nest.map_structure(lambda leaf: shown[leaf] if isinstance(leaf, _Place) else leaf, template[0])
     return pprint.pformat(structure)
 
 
@@ -105,9 +103,8 @@ def _writer(stream: Any) -> Callable[[str], Any]:
         return stream.write
     if callable(stream):  # logging.info and its like
         return lambda text: stream(text.rstrip("\n"))
-    raise ValueError(
-        f"output_stream must be sys.stdout, sys.stderr, a file, 'file://PATH' or one of {', '.join(_LEVELS)}, got {stream!r}"
-    )
+    known = f"sys.stdout, sys.stderr, a file, 'file://PATH' or one of {', '.join(_LEVELS)}"
+    raise ValueError(f"output_stream must be {known}, got {stream!r}")
 
 
 def _text(array: np.ndarray, limit: int) -> str:

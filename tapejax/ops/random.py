@@ -66,18 +66,15 @@ class State(Counter):
         """The two numbers of the next key. Draws with a seed of their own are counted apart, per seed."""
         own = None if op_seed is None else _folded(op_seed)
         trace, capture = current_trace(), reading.capturing.capture
-        if reading.plain(trace):
-            seed, count = (_here.stream or self)._count(own)
+        staged = not reading.plain(trace)
+        if staged and capture is not None and [*recorder.trace_stack(trace)][-1] is capture._trace:
+            seed, count = self._thread(capture, own)
+        elif staged and recorder.staging():
+            seed, count = self._ask(own)
         else:
-            *_, lowest = recorder.trace_stack(trace)
-            if capture is not None and lowest is capture._trace:
-                seed, count = self._thread(capture, own)
-            elif recorder.staging():
-                seed, count = self._ask(own)
-            else:
-                seed, count = (_here.stream or self)._count(own)
+            seed, count = (_here.stream or self)._count(own)
         for row in _here.rows:
-            seed = recorder.apply(_of_row, seed, row)
+            seed = recorder.apply(_row_seed, seed, row)
         return seed, count
 
     def start(self, own: Any = None) -> tuple[int, ...]:
@@ -184,11 +181,8 @@ def key_of(seed: Any, count: Any) -> Any:
     return jax.random.fold_in(jax.random.key(seed), count)
 
 
-def _of_row(seed, row):
+def _row_seed(seed, row):
     return jax.random.key_data(key_of(seed, row))[0]
-
-
-renamed("row_seed", _of_row)
 
 
 def set_seed(seed: Any) -> None:
@@ -211,209 +205,24 @@ def set_seed(seed: Any) -> None:
     state.reset(seed)
 
 
-def _float_dtype(dtype: Any) -> np.dtype:
-    wanted = requested(dtype)
-    if kind_of(wanted) != "f":
-        raise TypeError(f"dtype must be a floating point type, got {wanted}")
-    return wanted
+# What gives the two numbers that make the key of a draw of that shape: `_following`, `_stateless` or a `Generator`.
+Numbers = Callable[[tuple[int, ...]], tuple[Any, Any]]
 
 
-def _parameters(dtype: np.dtype, *values: TensorLike) -> list:
-    return [value if type(value) in (int, float) else raw(value, dtype) for value in values]
+def _following(seed: Any) -> Numbers:
+    """Draws that follow each other."""
+    return lambda shape: state.next(seed)
 
 
-def _draw(fn: Any, *arrays: Any, **options: Any) -> Tensor:
-    # As `op`, but Python numbers stay numbers even where there is no tensor: that is the usual case here.
-    return Tensor(recorder.apply(fn, *arrays, **options))
-
-
-# ---- Functions of the two numbers that make the key ---------------------------------------------------
-
-
-def _normal(seed, count, mean, stddev, shape, dtype):
-    return mean + stddev * jax.random.normal(key_of(seed, count), shape, dtype)
-
-
-def _truncated_normal(seed, count, mean, stddev, shape, dtype):
-    return mean + stddev * jax.random.truncated_normal(key_of(seed, count), -2, 2, shape, dtype)
-
-
-def _uniform(seed, count, minval, maxval, shape, dtype):
-    return minval + (maxval - minval) * jax.random.uniform(key_of(seed, count), shape, dtype)
-
-
-def _integers(seed, count, minval, maxval, shape, dtype):
-    return jax.random.randint(key_of(seed, count), shape, minval, maxval, dtype)
-
-
-def _all_integers(seed, count, shape, dtype):
-    return jax.random.bits(key_of(seed, count), shape, np.dtype(f"uint{8 * dtype.itemsize}")).astype(dtype)
-
-
-def _gamma(seed, count, alpha, beta, shape, dtype):
-    shape = (*shape, *jnp.broadcast_shapes(jnp.shape(alpha), jnp.shape(beta)))
-    return jax.random.gamma(key_of(seed, count), alpha, shape, dtype) / beta
-
-
-def _poisson(seed, count, lam, shape, dtype):
-    return jax.random.poisson(key_of(seed, count), lam, (*shape, *jnp.shape(lam))).astype(dtype)
-
-
-def _categorical(seed, count, logits, num, dtype):
-    drawn = jax.random.categorical(
-        key_of(seed, count), jax.lax.stop_gradient(logits)[:, None, :], shape=(logits.shape[0], num)
-    )
-    return drawn.astype(dtype)
-
-
-def _shuffle(seed, count, value):
-    return jax.lax.stop_gradient(jax.random.permutation(key_of(seed, count), value))  # as TensorFlow
-
-
-def _binomial(seed, count, counts, probs, shape, dtype):
-    return jax.random.binomial(key_of(seed, count), counts, probs, shape).astype(dtype)
-
-
-for _fn, _name in (
-    (_normal, "random_normal"),
-    (_truncated_normal, "truncated_normal"),
-    (_uniform, "random_uniform"),
-    (_integers, "random_uniform_int"),
-    (_all_integers, "random_uniform_int"),
-    (_gamma, "random_gamma"),
-    (_poisson, "random_poisson"),
-    (_categorical, "categorical"),
-    (_shuffle, "shuffle"),
-    (_binomial, "random_binomial"),
-):
-    renamed(_name, _fn)
-
-
-def _draw_uniform(key: Callable[[], tuple], shape: Any, minval: Any, maxval: Any, dtype: Any) -> Tensor:
-    wanted, sizes = requested(dtype), shape_of(shape)
-    if kind_of(wanted) in "iu":
-        if maxval is None:
-            raise ValueError(f"Must specify maxval for integer dtype {wanted}")
-        low, high = raw(minval, wanted), raw(maxval, wanted)
-        seen = known(low), known(high)
-        if seen[0] is not None and seen[1] is not None and (seen[0] >= seen[1]).any():
-            raise InvalidArgumentError(f"random.uniform: Need minval < maxval, got {minval} >= {maxval}")
-        return _draw(_integers, *key(), low, high, shape=sizes, dtype=wanted)
-    return _draw(
-        _uniform,
-        *key(),
-        *_parameters(_float_dtype(dtype), minval, 1 if maxval is None else maxval),
-        shape=sizes,
-        dtype=wanted,
-    )
-
-
-# ---- Draws that follow each other --------------------------------------------------------------------------
-
-
-def normal(
-    shape: Any,
-    mean: TensorLike = 0.0,
-    stddev: TensorLike = 1.0,
-    dtype: Any = "float32",
-    seed: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Normally distributed numbers. The gradient reaches `mean` and `stddev`."""
-    wanted = _float_dtype(dtype)
-    return _draw(_normal, *state.next(seed), *_parameters(wanted, mean, stddev), shape=shape_of(shape), dtype=wanted)
-
-
-def truncated_normal(
-    shape: Any,
-    mean: TensorLike = 0.0,
-    stddev: TensorLike = 1.0,
-    dtype: Any = "float32",
-    seed: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Normally distributed numbers, those more than two standard deviations from the mean drawn again."""
-    wanted = _float_dtype(dtype)
-    return _draw(
-        _truncated_normal,
-        *state.next(seed),
-        *_parameters(wanted, mean, stddev),
-        shape=shape_of(shape),
-        dtype=wanted,
-    )
-
-
-def uniform(
-    shape: Any,
-    minval: TensorLike = 0,
-    maxval: TensorLike = None,
-    dtype: Any = "float32",
-    seed: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """Numbers in [minval, maxval), all equally likely; maxval is 1 by default, and must be given for integers.
-
-    Raises:
-      ValueError: `maxval` is missing for an integer `dtype`.
-      InvalidArgumentError: minval >= maxval, for integers.
-    """
-    return _draw_uniform(lambda: state.next(seed), shape, minval, maxval, dtype)
-
-
-def gamma(
-    shape: Any,
-    alpha: TensorLike,
-    beta: TensorLike = None,
-    dtype: Any = "float32",
-    seed: Any = None,
-    name: str | None = None,
-) -> Tensor:
-    """`shape` numbers from each gamma distribution in `alpha` and `beta`; the gradient reaches both."""
-    wanted = _float_dtype(dtype)
-    given = raw(alpha, wanted), raw(1.0 if beta is None else beta, wanted)
-    return _draw(_gamma, *state.next(seed), *given, shape=shape_of(shape), dtype=wanted)
-
-
-def poisson(shape: Any, lam: TensorLike, dtype: Any = "float32", seed: Any = None, name: str | None = None) -> Tensor:
-    """`shape` numbers from each Poisson distribution in `lam`."""
-    return _draw(_poisson, *state.next(seed), raw(lam), shape=shape_of(shape), dtype=requested(dtype))
-
-
-def categorical(
-    logits: TensorLike, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None
-) -> Tensor:
-    """For each row of `logits`, `num_samples` classes drawn with those unnormalised log probabilities.
-
-    int64 (int32 while ``jax_enable_x64`` is off).
-    """
-    return _draw_categorical(state.next(seed), logits, num_samples, dtype)
-
-
-def _draw_categorical(key: tuple, logits: Any, num_samples: Any, dtype: Any) -> Tensor:
-    array = raw(logits)
-    if array.ndim != 2:
-        raise InvalidArgumentError(f"categorical: logits should be a matrix, got shape {array.shape}")
-    wanted = wide("int64") if dtype is None or as_dtype(dtype).name == "int64" else requested(dtype)
-    return _draw(_categorical, *key, array, num=int(static(num_samples, "num_samples")), dtype=wanted)
-
-
-def shuffle(value: TensorLike, seed: Any = None, name: str | None = None) -> Tensor:
-    """The parts of `value` along its first axis in random order. No gradient passes."""
-    return _draw(_shuffle, *state.next(seed), raw(value))
-
-
-# ---- Draws that depend on their seed alone -----------------------------------------------------------------
-
-
-def _stateless(seed: TensorLike) -> tuple:
+def _stateless(seed: TensorLike) -> Numbers:
+    """Draws that depend on their seed alone."""
     array = raw(seed)
     if array.shape != (2,) or kind_of(array.dtype) not in "iu":
         raise InvalidArgumentError(f"seed must be two integers, shape (2,), got {array.dtype} of shape {array.shape}")
-    halves = op(_halves, array)
-    return halves[0]._array, halves[1]._array
+    return lambda shape: tuple(half._array for half in op(_seed, array))
 
 
-def _halves(seed):
+def _seed(seed):
     def folded(number):
         number = number.astype(jnp.uint64 if number.dtype.itemsize == 8 else jnp.uint32)
         return (number ^ (number >> 32 if number.dtype.itemsize == 8 else 0)).astype(jnp.uint32)
@@ -421,114 +230,221 @@ def _halves(seed):
     return folded(seed[0]), folded(seed[1])
 
 
-renamed("seed", _halves)
+def draw(fn: Any, *arrays: Any, **options: Any) -> Tensor:
+    """As `op`, but Python numbers stay numbers even where there is no tensor: that is the usual case here."""
+    return Tensor(recorder.apply(fn, *arrays, **options))
 
 
-def stateless_normal(
-    shape: Any,
-    seed: TensorLike,
-    mean: TensorLike = 0.0,
-    stddev: TensorLike = 1.0,
-    dtype: Any = "float32",
-    name: str | None = None,
-    alg: str = "auto_select",
-) -> Tensor:
+# ---- Functions of the two numbers that make the key ---------------------------------------------------
+
+
+def _random_normal(seed, count, mean, stddev, shape, dtype):
+    return mean + stddev * jax.random.normal(key_of(seed, count), shape, dtype)
+
+
+def _truncated_normal(seed, count, mean, stddev, shape, dtype):
+    return mean + stddev * jax.random.truncated_normal(key_of(seed, count), -2, 2, shape, dtype)
+
+
+def _random_uniform(seed, count, minval, maxval, shape, dtype):
+    return minval + (maxval - minval) * jax.random.uniform(key_of(seed, count), shape, dtype)
+
+
+def _random_uniform_int(seed, count, minval, maxval, shape, dtype):
+    return jax.random.randint(key_of(seed, count), shape, minval, maxval, dtype)
+
+
+def _all_integers(seed, count, shape, dtype):
+    return jax.random.bits(key_of(seed, count), shape, np.dtype(f"uint{8 * dtype.itemsize}")).astype(dtype)
+
+
+renamed("random_uniform_int", _all_integers)
+
+
+def _random_gamma(seed, count, alpha, beta, shape, dtype):
+    return jax.random.gamma(key_of(seed, count), alpha, shape, dtype) / beta
+
+
+def _random_poisson(seed, count, lam, shape, dtype):
+    return jax.random.poisson(key_of(seed, count), lam, shape).astype(dtype)
+
+
+def _random_binomial(seed, count, counts, probs, shape, dtype):
+    return jax.random.binomial(key_of(seed, count), counts, probs, shape).astype(dtype)
+
+
+def _categorical(seed, count, logits, num, dtype):
+    logits = jax.lax.stop_gradient(logits)[:, None, :]
+    return jax.random.categorical(key_of(seed, count), logits, shape=(len(logits), num)).astype(dtype)
+
+
+def _shuffle(seed, count, value):
+    return jax.lax.stop_gradient(jax.random.permutation(key_of(seed, count), value))  # as TensorFlow
+
+
+# ---- Distributions, wherever the numbers come from ---------------------------------------------------------
+
+
+def draw_floats(fn: Callable, numbers: Numbers, shape: Any, dtype: Any, *parameters: TensorLike) -> Tensor:
+    """A draw of floats of that shape; the parameters broadcast."""
+    wanted, sizes = requested(dtype), shape_of(shape)
+    if kind_of(wanted) != "f":
+        raise TypeError(f"dtype must be a floating point type, got {wanted}")
+    given = [value if type(value) in (int, float) else raw(value, wanted) for value in parameters]
+    return draw(fn, *numbers(sizes), *given, shape=sizes, dtype=wanted)
+
+
+def draw_uniform(numbers: Numbers, shape: Any, minval: TensorLike, maxval: TensorLike, dtype: Any) -> Tensor:
+    """A draw of floats, or of integers, for which `maxval` must be given."""
+    wanted, sizes = requested(dtype), shape_of(shape)
+    if kind_of(wanted) not in "iu":
+        return draw_floats(_random_uniform, numbers, sizes, wanted, minval, 1 if maxval is None else maxval)
+    if maxval is None:
+        raise ValueError(f"Must specify maxval for integer dtype {wanted}")
+    low, high = raw(minval, wanted), raw(maxval, wanted)
+    seen = known(low), known(high)
+    if seen[0] is not None and seen[1] is not None and (seen[0] >= seen[1]).any():
+        raise InvalidArgumentError(f"random.uniform: Need minval < maxval, got {minval} >= {maxval}")
+    return draw(_random_uniform_int, *numbers(sizes), low, high, shape=sizes, dtype=wanted)
+
+
+def draw_all_integers(numbers: Numbers, shape: Any, dtype: np.dtype) -> Tensor:
+    """A draw of integers of the whole range of `dtype`."""
+    sizes = shape_of(shape)
+    return draw(_all_integers, *numbers(sizes), shape=sizes, dtype=dtype)
+
+
+def _draw_gamma(numbers: Numbers, shape: Any, alpha: TensorLike, beta: TensorLike, dtype: Any, whole: bool) -> Tensor:
+    given = [raw(value, requested(dtype)) for value in (alpha, 1.0 if beta is None else beta)]
+    return draw_floats(_random_gamma, numbers, _whole(shape, whole, *given), dtype, *given)
+
+
+def _draw_poisson(numbers: Numbers, shape: Any, lam: TensorLike, dtype: Any, whole: bool) -> Tensor:
+    rates = raw(lam)
+    sizes = _whole(shape, whole, rates)
+    return draw(_random_poisson, *numbers(sizes), rates, shape=sizes, dtype=requested(dtype))
+
+
+def _whole(shape: Any, whole: bool, *parameters: Any) -> tuple[int, ...]:
+    """The shape of a draw: `shape` itself, or, of the functions that are not stateless, so many for each of the parameters."""
+    drawn = np.broadcast_shapes(*(array.shape for array in parameters))
+    sizes = shape_of(shape)
+    return (*sizes[: len(sizes) - len(drawn)], *drawn) if whole else (*sizes, *drawn)
+
+
+def draw_binomial(numbers: Numbers, shape: Any, counts: TensorLike, probs: TensorLike, dtype: Any) -> Tensor:
+    """How many of `counts` trials succeed, each with probability `probs`."""
+    given, sizes = (raw(counts, dtype_hint="float32"), raw(probs)), shape_of(shape)
+    return draw(_random_binomial, *numbers(sizes), *given, shape=sizes, dtype=requested(dtype))
+
+
+def _draw_categorical(numbers: Numbers, logits: TensorLike, num_samples: Any, dtype: Any) -> Tensor:
+    array, num = raw(logits), int(static(num_samples, "num_samples"))
+    if array.ndim != 2:
+        raise InvalidArgumentError(f"categorical: logits should be a matrix, got shape {array.shape}")
+    wanted = wide("int64") if dtype is None or as_dtype(dtype).name == "int64" else requested(dtype)
+    return draw(_categorical, *numbers((num,)), array, num=num, dtype=wanted)
+
+
+# ---- Draws that follow each other --------------------------------------------------------------------------
+
+
+def normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None, name=None) -> Tensor:
+    """Normally distributed numbers. The gradient reaches `mean` and `stddev`."""
+    return draw_floats(_random_normal, _following(seed), shape, dtype, mean, stddev)
+
+
+def truncated_normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None, name=None) -> Tensor:
+    """Normally distributed numbers, those more than two standard deviations from the mean drawn again."""
+    return draw_floats(_truncated_normal, _following(seed), shape, dtype, mean, stddev)
+
+
+def uniform(shape, minval=0, maxval=None, dtype="float32", seed=None, name=None) -> Tensor:
+    """Numbers in [minval, maxval), all equally likely; maxval is 1 by default, and must be given for integers.
+
+    Raises:
+      ValueError: `maxval` is missing for an integer `dtype`.
+      InvalidArgumentError: minval >= maxval, for integers.
+    """
+    return draw_uniform(_following(seed), shape, minval, maxval, dtype)
+
+
+def gamma(shape, alpha: TensorLike, beta=None, dtype="float32", seed=None, name=None) -> Tensor:
+    """`shape` numbers from each gamma distribution in `alpha` and `beta`; the gradient reaches both."""
+    return _draw_gamma(_following(seed), shape, alpha, beta, dtype, whole=False)
+
+
+def poisson(shape, lam: TensorLike, dtype="float32", seed=None, name=None) -> Tensor:
+    """`shape` numbers from each Poisson distribution in `lam`."""
+    return _draw_poisson(_following(seed), shape, lam, dtype, whole=False)
+
+
+def categorical(logits: TensorLike, num_samples, dtype=None, seed=None, name=None) -> Tensor:
+    """For each row of `logits`, `num_samples` classes drawn with those unnormalised log probabilities.
+
+    int64 (int32 while ``jax_enable_x64`` is off).
+    """
+    return _draw_categorical(_following(seed), logits, num_samples, dtype)
+
+
+def shuffle(value: TensorLike, seed=None, name=None) -> Tensor:
+    """The parts of `value` along its first axis in random order. No gradient passes."""
+    return draw(_shuffle, *state.next(seed), raw(value))
+
+
+# ---- Draws that depend on their seed alone -----------------------------------------------------------------
+
+
+def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32", name=None, alg="auto_select") -> Tensor:
     """As `normal`, but the same `seed`, two integers, always gives the same numbers."""
-    wanted = _float_dtype(dtype)
-    return _draw(_normal, *_stateless(seed), *_parameters(wanted, mean, stddev), shape=shape_of(shape), dtype=wanted)
+    return draw_floats(_random_normal, _stateless(seed), shape, dtype, mean, stddev)
 
 
 def stateless_truncated_normal(
-    shape: Any,
-    seed: TensorLike,
-    mean: TensorLike = 0.0,
-    stddev: TensorLike = 1.0,
-    dtype: Any = "float32",
-    name: str | None = None,
-    alg: str = "auto_select",
+    shape, seed, mean=0.0, stddev=1.0, dtype="float32", name=None, alg="auto_select"
 ) -> Tensor:
     """As `truncated_normal`, but the same `seed`, two integers, always gives the same numbers."""
-    wanted = _float_dtype(dtype)
-    return _draw(
-        _truncated_normal,
-        *_stateless(seed),
-        *_parameters(wanted, mean, stddev),
-        shape=shape_of(shape),
-        dtype=wanted,
-    )
+    return draw_floats(_truncated_normal, _stateless(seed), shape, dtype, mean, stddev)
 
 
-def stateless_uniform(
-    shape: Any,
-    seed: TensorLike,
-    minval: TensorLike = 0,
-    maxval: TensorLike = None,
-    dtype: Any = "float32",
-    name: str | None = None,
-    alg: str = "auto_select",
-) -> Tensor:
+def stateless_uniform(shape, seed, minval=0, maxval=None, dtype="float32", name=None, alg="auto_select") -> Tensor:
     """As `uniform`, but the same `seed`, two integers, always gives the same numbers.
 
     Integers with minval and maxval both None are taken from the whole range of `dtype`.
     """
-    wanted = requested(dtype)
-    if minval is None and maxval is None and kind_of(wanted) in "iu":
-        return _draw(_all_integers, *_stateless(seed), shape=shape_of(shape), dtype=wanted)
-    return _draw_uniform(lambda: _stateless(seed), shape, 0 if minval is None else minval, maxval, dtype)
+    if minval is None and maxval is None and kind_of(requested(dtype)) in "iu":
+        return draw_all_integers(_stateless(seed), shape, requested(dtype))
+    return draw_uniform(_stateless(seed), shape, 0 if minval is None else minval, maxval, dtype)
 
 
-def stateless_categorical(
-    logits: TensorLike, num_samples: Any, seed: TensorLike, dtype: Any = "int64", name: str | None = None
-) -> Tensor:
+def stateless_categorical(logits: TensorLike, num_samples, seed, dtype="int64", name=None) -> Tensor:
     """As `categorical`, but the same `seed`, two integers, always gives the same numbers."""
     return _draw_categorical(_stateless(seed), logits, num_samples, dtype)
 
 
-def stateless_gamma(
-    shape: Any,
-    seed: TensorLike,
-    alpha: TensorLike,
-    beta: TensorLike = None,
-    dtype: Any = "float32",
-    name: str | None = None,
-) -> Tensor:
+def stateless_gamma(shape, seed, alpha: TensorLike, beta=None, dtype="float32", name=None) -> Tensor:
     """Numbers from gamma distributions, of the whole `shape`; the same `seed` always gives the same numbers."""
-    wanted = _float_dtype(dtype)
-    given = raw(alpha, wanted), raw(1.0 if beta is None else beta, wanted)
-    sizes = shape_of(shape)
-    drawn = np.broadcast_shapes(given[0].shape, given[1].shape)
-    return _draw(_gamma, *_stateless(seed), *given, shape=sizes[: len(sizes) - len(drawn)], dtype=wanted)
+    return _draw_gamma(_stateless(seed), shape, alpha, beta, dtype, whole=True)
 
 
-def stateless_poisson(
-    shape: Any, seed: TensorLike, lam: TensorLike, dtype: Any = "int32", name: str | None = None
-) -> Tensor:
+def stateless_poisson(shape, seed, lam: TensorLike, dtype="int32", name=None) -> Tensor:
     """Numbers from Poisson distributions, of the whole `shape`; the same `seed` always gives the same numbers."""
-    rates, sizes = raw(lam), shape_of(shape)
-    return _draw(_poisson, *_stateless(seed), rates, shape=sizes[: len(sizes) - rates.ndim], dtype=requested(dtype))
+    return _draw_poisson(_stateless(seed), shape, lam, dtype, whole=True)
 
 
-def stateless_binomial(
-    shape: Any,
-    seed: TensorLike,
-    counts: TensorLike,
-    probs: TensorLike,
-    output_dtype: Any = "int32",
-    name: str | None = None,
-) -> Tensor:
+def stateless_binomial(shape, seed, counts: TensorLike, probs: TensorLike, output_dtype="int32", name=None) -> Tensor:
     """Numbers from binomial distributions; the same `seed` always gives the same numbers."""
-    given = raw(counts, dtype_hint="float32"), raw(probs)
-    return _draw(_binomial, *_stateless(seed), *given, shape=shape_of(shape), dtype=requested(output_dtype))
+    return draw_binomial(_stateless(seed), shape, counts, probs, output_dtype)
 
 
 def fold_in(seed: TensorLike, data: Any, alg: str = "auto_select") -> Tensor:
     """A new seed out of a seed and an integer."""
-    return _draw(_fold_in, *_stateless(seed), raw(data))
+    return draw(_fold_in, *_stateless(seed)(()), raw(data))
 
 
 def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
     """`num` new seeds out of one, shape (num, 2)."""
-    return _draw(_split, *_stateless(seed), num=int(static(num, "num")))
+    return draw(_split, *_stateless(seed)(()), num=int(static(num, "num")))
 
 
 def _fold_in(first, second, data):
@@ -541,7 +457,3 @@ def _split(first, second, num):
 
 def _as_seed(keys):
     return jax.lax.bitcast_convert_type(jax.random.key_data(keys), jnp.int32)
-
-
-renamed("fold_in", _fold_in)
-renamed("split", _split)

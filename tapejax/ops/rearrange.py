@@ -13,7 +13,7 @@ from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, operands, raw
 from . import array as _array
-from .table import REAL, TensorLike, axis_of, host, integers, known, renamed, require_kind, shape_of, shown, static
+from .table import REAL, TensorLike, axis_of, host, integers, known, operation, renamed, shape_of, static
 
 
 def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
@@ -35,16 +35,14 @@ def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Te
     values = known(array)
     if values is not None and values.size and not 0 <= values.min() <= values.max() < np.prod(sizes):
         raise InvalidArgumentError(f"unravel_index: index is out of bound as with dims {sizes}")
-    return op(_unravel, array, dims=sizes)
+    return op(_unravel_index, array, dims=sizes)
 
 
-def _unravel(indices, dims):
+def _unravel_index(indices, dims):
     return jnp.stack(jnp.unravel_index(indices, dims)).astype(indices.dtype)
 
 
-def reverse_sequence(
-    input: TensorLike, seq_lengths: TensorLike, seq_axis: Any = None, batch_axis: Any = None, name: str | None = None
-) -> Tensor:
+def reverse_sequence(input: TensorLike, seq_lengths: TensorLike, seq_axis=None, batch_axis=None, name=None) -> Tensor:
     """The first ``seq_lengths[i]`` elements along `seq_axis` turned round, in row i of `batch_axis` (by default 0).
 
     Raises:
@@ -71,9 +69,7 @@ def _reverse_sequence(x, lengths, along, batch):
     return jnp.take_along_axis(x, jnp.where(place < length, length - 1 - place, place), along)
 
 
-def dynamic_partition(
-    data: TensorLike, partitions: TensorLike, num_partitions: Any, name: str | None = None
-) -> list[Tensor]:
+def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions, name=None) -> list[Tensor]:
     """The parts of `data` whose number in `partitions` is 0, 1, 2 ...
 
     Raises:
@@ -102,49 +98,29 @@ def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], na
     length = int(order.max()) + 1 if order.size else 0
     last = np.full(length, -1, np.int32)  # which row of all goes where; none leaves zeros
     last[order] = np.arange(order.size)
-    return op(_stitch, raw(last), *arrays, ranks=tuple(place.ndim for place in places))
+    return op(_dynamic_stitch, raw(last), *arrays, ranks=tuple(place.ndim for place in places))
 
 
-def _stitch(which, *arrays, ranks):
-    rows = [x.reshape(-1, *x.shape[rank:]) for x, rank in zip(arrays, ranks, strict=True)]
-    return jnp.take(
-        jnp.concatenate(rows), jnp.where(which < 0, sum(map(len, rows)), which), 0, mode="fill", fill_value=0
-    )
+def _dynamic_stitch(which, *arrays, ranks):
+    rows = jnp.concatenate([x.reshape(-1, *x.shape[rank:]) for x, rank in zip(arrays, ranks, strict=True)])
+    return jnp.take(rows, jnp.where(which < 0, len(rows), which), 0, mode="fill", fill_value=0)
 
 
-def histogram_fixed_width_bins(
-    values: TensorLike, value_range: TensorLike, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
-) -> Tensor:
+@operation("values value_range")
+def histogram_fixed_width_bins(values, value_range, nbins=100, dtype="int32"):
     """The number of the bin, of equal ones that divide the range, in which each value lies; the outer ones take the rest."""
-    x, bounds = operands(values, value_range)
-    return op(_bins, raw(x), raw(bounds), nbins=int(static(nbins, "nbins")), dtype=requested(dtype))
-
-
-def _bins(x, bounds, nbins, dtype):
-    scaled = (x - bounds[0]) / (bounds[1] - bounds[0])
+    scaled = (values - value_range[0]) / (value_range[1] - value_range[0])
     return jnp.clip(jnp.floor(nbins * scaled), 0, nbins - 1).astype(dtype)
 
 
-def histogram_fixed_width(
-    values: TensorLike, value_range: TensorLike, nbins: Any = 100, dtype: Any = "int32", name: str | None = None
-) -> Tensor:
+_bins = histogram_fixed_width_bins.__wrapped__  # type: ignore[attr-defined]
+
+
+@operation("values value_range")
+def histogram_fixed_width(values, value_range, nbins=100, dtype="int32"):
     """How many values lie in each of `nbins` equal bins that divide the range; the outer ones take the rest."""
-    x, bounds = operands(values, value_range)
-    return op(_histogram, raw(x), raw(bounds), nbins=int(static(nbins, "nbins")), dtype=requested(dtype))
+    return jnp.bincount(_bins(values, value_range, nbins, jnp.int32).ravel(), length=nbins).astype(dtype)
 
-
-def _histogram(x, bounds, nbins, dtype):
-    return jnp.bincount(_bins(x, bounds, nbins, jnp.int32).ravel(), length=nbins).astype(dtype)
-
-
-shown(_bitcast, _reverse_sequence)
-for _fn, _name in (
-    (_unravel, "unravel_index"),
-    (_stitch, "dynamic_stitch"),
-    (_bins, "histogram_fixed_width_bins"),
-    (_histogram, "histogram_fixed_width"),
-):
-    renamed(_name, _fn)
 
 # ---- Blocks into the batch ---------------------------------------------------------------------------------
 
@@ -153,27 +129,20 @@ def _blocks(argument: str, block_shape: Any, pairs: Any, array: Any) -> tuple[tu
     sizes = shape_of(block_shape, "block_shape")
     widths = static(pairs, argument)
     if np.shape(widths) != (len(sizes), 2) or array.ndim <= len(sizes):
-        raise InvalidArgumentError(
-            f"{argument} must have shape ({len(sizes)}, 2), input more axes, got {np.shape(widths)}"
-        )
+        raise InvalidArgumentError(f"{argument} must have shape ({len(sizes)}, 2), input more axes: {np.shape(widths)}")
     return sizes, widths
 
 
-def space_to_batch(input: TensorLike, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
+@operation("input")
+def space_to_batch(input, block_shape, paddings):
     """Blocks of `block_shape` places of the axes after the first, which are padded before, moved into the batch."""
-    array = raw(input)
-    sizes, widths = _blocks(
-        "paddings", (block_shape,) * 2 if isinstance(block_shape, int) else block_shape, paddings, array
-    )
-    lengths = [n + sum(pair) for n, pair in zip(array.shape[1:], widths, strict=False)]
+    block_shape = (block_shape,) * 2 if isinstance(block_shape, int) else block_shape
+    sizes, widths = _blocks("paddings", block_shape, paddings, input)
+    lengths = [n + sum(pair) for n, pair in zip(input.shape[1:], widths, strict=False)]
     if any(length % size for length, size in zip(lengths, sizes, strict=True)):
         raise InvalidArgumentError(f"padded sizes {lengths} are no multiples of block_shape {sizes}")
-    return op(_space_to_batch, array, sizes=sizes, widths=widths)
-
-
-def _space_to_batch(x, sizes, widths):
     n = len(sizes)
-    x = jnp.pad(x, [(0, 0), *widths, *[(0, 0)] * (x.ndim - 1 - n)])
+    x = jnp.pad(input, [(0, 0), *widths, *[(0, 0)] * (input.ndim - 1 - n)])
     batch, rest = x.shape[0], x.shape[1 + n :]
     parts = [m for length, size in zip(x.shape[1:], sizes, strict=False) for m in (length // size, size)]
     x = x.reshape(batch, *parts, *rest)
@@ -181,31 +150,22 @@ def _space_to_batch(x, sizes, widths):
     return x.transpose(order).reshape(batch * int(np.prod(sizes)), *parts[::2], *rest)
 
 
-def batch_to_space(input: TensorLike, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
+@operation("input")
+def batch_to_space(input, block_shape, crops):
     """The inverse of `space_to_batch`: parts of the batch moved into blocks, and the edges cropped."""
-    array = raw(input)
-    sizes, widths = _blocks("crops", block_shape, crops, array)
-    if array.shape[0] % int(np.prod(sizes)):
-        raise InvalidArgumentError(f"a batch of {array.shape[0]} is no multiple of the product of block_shape {sizes}")
-    return op(_batch_to_space, array, sizes=sizes, crops=widths)
-
-
-def _batch_to_space(x, sizes, crops):
+    sizes, crops = _blocks("crops", block_shape, crops, input)
+    if input.shape[0] % int(np.prod(sizes)):
+        raise InvalidArgumentError(f"a batch of {input.shape[0]} is no multiple of the product of block_shape {sizes}")
     n = len(sizes)
-    batch, inner, rest = x.shape[0] // int(np.prod(sizes)), x.shape[1 : 1 + n], x.shape[1 + n :]
-    x = x.reshape(*sizes, batch, *inner, *rest)
+    batch, inner, rest = input.shape[0] // int(np.prod(sizes)), input.shape[1 : 1 + n], input.shape[1 + n :]
+    x = input.reshape(*sizes, batch, *inner, *rest)
     order = [n, *[axis for i in range(n) for axis in (n + 1 + i, i)], *range(2 * n + 1, x.ndim)]
     x = x.transpose(order).reshape(batch, *[a * b for a, b in zip(inner, sizes, strict=True)], *rest)
     cut = [slice(start, length - end) for (start, end), length in zip(crops, x.shape[1:], strict=False)]
     return x[(slice(None), *cut)]
 
 
-shown(_space_to_batch, _batch_to_space)
-
-
-def required_space_to_batch_paddings(
-    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+def required_space_to_batch_paddings(input_shape, block_shape, base_paddings=None, name=None) -> tuple[Tensor, Tensor]:
     """(paddings, crops) with which `space_to_batch` and `batch_to_space` can be used on such a shape."""
     sizes, blocks = (np.asarray(shape_of(x)) for x in (input_shape, block_shape))
     base = np.zeros((len(sizes), 2), int) if base_paddings is None else np.asarray(static(base_paddings))
@@ -226,54 +186,29 @@ class ApproxTopK(NamedTuple):
 
 
 def _approx(largest: bool) -> Any:
-    def public(
-        operand: TensorLike,
-        k: Any,
-        reduction_dimension: int = -1,
-        recall_target: float = 0.95,
-        reduction_input_size_override: int = -1,
-        aggregate_to_topk: bool = True,
-        name: str | None = None,
-    ) -> ApproxTopK:
+    def approx(
+        operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True
+    ):
+        """The k largest or smallest elements and where they are, with `recall_target` of them right on a TPU."""
         options = reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk
-        return ApproxTopK(*op(_approx_k, raw(operand), k=int(static(k, "k")), largest=largest, options=options))
+        return ApproxTopK(*(lax.approx_max_k if largest else lax.approx_min_k)(operand, k, *options))
 
-    public.__doc__ = (
-        "The k largest or smallest elements and where they are, with `recall_target` of them right on a TPU."
-    )
-    return renamed("approx_max_k" if largest else "approx_min_k", public)
-
-
-def _approx_k(x, k, largest, options):
-    axis, recall, size, aggregate = options
-    return tuple((lax.approx_max_k if largest else lax.approx_min_k)(x, k, axis, recall, size, aggregate))
+    return operation("operand")(renamed("approx_max_k" if largest else "approx_min_k", approx))
 
 
 approx_max_k, approx_min_k = _approx(True), _approx(False)
 
 
-def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
+@operation("x", REAL)
+def is_non_decreasing(x):
     """Whether no element, of all in a row, is smaller than the one before it."""
-    return _increasing("is_non_decreasing", x, strictly=False)
+    return jnp.all(x.ravel()[1:] >= x.ravel()[:-1])
 
 
-def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
+@operation("x", REAL)
+def is_strictly_increasing(x):
     """Whether each element, of all in a row, is larger than the one before it."""
-    return _increasing("is_strictly_increasing", x, strictly=True)
-
-
-def _increasing(name: str, x: TensorLike, strictly: bool) -> Tensor:
-    array = raw(x)
-    require_kind(name, array, REAL)
-    return op(_ordered, array, strictly=strictly)
-
-
-def _ordered(x, strictly):
-    before, after = x.ravel()[:-1], x.ravel()[1:]
-    return jnp.all(after > before if strictly else after >= before)
-
-
-renamed("is_increasing", _ordered)
+    return jnp.all(x.ravel()[1:] > x.ravel()[:-1])
 
 
 def fftnd_axes(rank: int, axes: Any, fft_length: Any) -> tuple[int, ...]:

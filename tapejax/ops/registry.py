@@ -55,10 +55,8 @@ def _register(name: str, f: Callable | None) -> None:
         gradients = list(given) if isinstance(given, (list, tuple)) else [given]
         if len(gradients) != len(inputs):
             return gradients  # refused with the numbers
-        return [
-            None if g is None or not rules.is_inexact(x) else conjugate(raw(g, dtype_hint=x.dtype))
-            for g, x in zip(gradients, inputs, strict=True)
-        ]
+        pairs = [(g, x, g is not None and rules.is_inexact(x)) for g, x in zip(gradients, inputs, strict=True)]
+        return [conjugate(raw(g, dtype_hint=x.dtype)) if moves else None for g, x, moves in pairs]
 
     rules.register(name, None if f is None else rule)
 

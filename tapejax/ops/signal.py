@@ -13,7 +13,7 @@ from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from . import array as _array
 from .rearrange import fftnd_axes
-from .table import TensorLike, axis_of, kind_of, renamed, require_kind, shape_of, shown, static
+from .table import TensorLike, axis_of, kind_of, renamed, require_kind, shape_of, static
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------
 
@@ -21,9 +21,6 @@ from .table import TensorLike, axis_of, kind_of, renamed, require_kind, shape_of
 def _fft(x, how, axes, lengths=None, norm=None):
     out = getattr(jnp.fft, how)(x, lengths, axes, norm)
     return out.astype(jnp.result_type(x.dtype, np.complex64)) if how != "irfftn" else out
-
-
-renamed("fft", _fft)
 
 
 def _transform(name: str, count: int, how: str) -> Callable[..., Tensor]:
@@ -65,9 +62,7 @@ irfft, irfft2d, irfft3d = (_transform("ir" + name, n, "irfftn") for n, name in _
 
 
 def _transform_nd(name: str, how: str) -> Callable[..., Tensor]:
-    def public(
-        input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None
-    ) -> Tensor:
+    def public(input_tensor: TensorLike, fft_length=None, axes=None, norm=None, name=None) -> Tensor:
         array = raw(input_tensor)
         if norm not in (None, "backward", "forward", "ortho"):
             raise ValueError(f"norm must be None, 'backward', 'forward' or 'ortho', got {norm!r}")
@@ -81,21 +76,14 @@ def _transform_nd(name: str, how: str) -> Callable[..., Tensor]:
 fftnd, ifftnd, rfftnd, irfftnd = (_transform_nd(how + "d", how) for how in ("fftn", "ifftn", "rfftn", "irfftn"))
 
 
-def _shift(x, axes, inverse):
-    return (jnp.fft.ifftshift if inverse else jnp.fft.fftshift)(x, axes)
-
-
-renamed("fftshift", _shift)
-
-
 def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """The zero frequency moved to the middle."""
-    return op(_shift, raw(x), axes=static(axes), inverse=False)
+    return op(jnp.fft.fftshift, raw(x), axes=static(axes))
 
 
 def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
     """The zero frequency moved back to the start."""
-    return op(_shift, raw(x), axes=static(axes), inverse=True)
+    return op(jnp.fft.ifftshift, raw(x), axes=static(axes))
 
 
 # ---- Cosine transforms -------------------------------------------------------------------------------------
@@ -126,12 +114,7 @@ def _dct(x, kind, ortho):
     return jnp.matmul(x, matrix, precision="highest")
 
 
-renamed("dct", _dct)
-
-
-def dct(
-    input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, name: str | None = None
-) -> Tensor:
+def dct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Tensor:
     """The discrete cosine transform of type 1, 2, 3 or 4 of the last axis.
 
     Args:
@@ -159,9 +142,7 @@ def dct(
     return op(_dct, array, kind=type, ortho=norm == "ortho")
 
 
-def idct(
-    input: TensorLike, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None, name: str | None = None
-) -> Tensor:
+def idct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Tensor:
     """The inverse of `dct` of that type, but for a factor unless `norm` is 'ortho'."""
     if n is not None:
         raise NotImplementedError(f"idct: n must be None, got {n}")
@@ -177,24 +158,17 @@ def _window(values: np.ndarray, dtype: Any) -> Tensor:
     return convert_to_tensor(values.astype(requested(dtype)))
 
 
-def _raised_cosine(length: Any, periodic: bool, a: float, b: float, dtype: Any) -> Tensor:
-    n = int(static(length, "window_length"))
-    if n == 1:
-        return _window(np.ones(1), dtype)
-    whole = n + (1 if static(periodic) and n % 2 == 0 else 0) - 1
-    return _window(a - b * np.cos(2 * np.pi * np.arange(n) / whole), dtype)
+def _raised_cosine(name: str, a: float, b: float) -> Callable[..., Tensor]:
+    def window(window_length, periodic=True, dtype="float32", name=None) -> Tensor:
+        n = int(static(window_length, "window_length"))
+        last = n if static(periodic) and n % 2 == 0 else max(n - 1, 1)
+        return _window(a - b * np.cos(2 * np.pi * np.arange(n) / last) if n > 1 else np.ones(1), dtype)
+
+    window.__doc__ = f"A {name} window; a periodic one of even length lacks its last element."
+    return renamed(f"{name.lower()}_window", window)
 
 
-def hann_window(window_length: Any, periodic: bool = True, dtype: Any = "float32", name: str | None = None) -> Tensor:
-    """A Hann window; a periodic one of even length lacks its last element."""
-    return _raised_cosine(window_length, periodic, 0.5, 0.5, dtype)
-
-
-def hamming_window(
-    window_length: Any, periodic: bool = True, dtype: Any = "float32", name: str | None = None
-) -> Tensor:
-    """A Hamming window; a periodic one of even length lacks its last element."""
-    return _raised_cosine(window_length, periodic, 0.54, 0.46, dtype)
+hann_window, hamming_window = _raised_cosine("Hann", 0.5, 0.5), _raised_cosine("Hamming", 0.54, 0.46)
 
 
 def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None) -> Tensor:
@@ -202,9 +176,7 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32", 
     return _window(np.kaiser(int(static(window_length)), float(static(beta))), dtype)
 
 
-def kaiser_bessel_derived_window(
-    window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None
-) -> Tensor:
+def kaiser_bessel_derived_window(window_length, beta=12.0, dtype="float32", name=None) -> Tensor:
     """A Kaiser-Bessel derived window of even length."""
     half = np.cumsum(np.kaiser(int(static(window_length)) // 2 + 1, float(static(beta))))
     root = np.sqrt(half[:-1] / half[-1])
@@ -220,15 +192,7 @@ def vorbis_window(window_length: Any, dtype: Any = "float32", name: str | None =
 # ---- Frames ------------------------------------------------------------------------------------------------
 
 
-def frame(
-    signal: TensorLike,
-    frame_length: Any,
-    frame_step: Any,
-    pad_end: bool = False,
-    pad_value: Any = 0,
-    axis: int = -1,
-    name: str | None = None,
-) -> Tensor:
+def frame(signal: TensorLike, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1, name=None) -> Tensor:
     """Parts of `frame_length` elements that begin every `frame_step` elements, along a new axis after `axis`.
 
     `pad_end` fills up frames that reach over the end with `pad_value`, instead of leaving them out.
@@ -265,9 +229,6 @@ def _overlap_and_add(x, step):
     return jnp.zeros((*x.shape[:-2], step * (count - 1) + length), x.dtype).at[..., places].add(x)
 
 
-shown(_frame, _overlap_and_add)
-
-
 def _fft_size(frame_length: int, fft_length: Any) -> int:
     """`fft_length`, or else the smallest power of two that holds a frame."""
     return 1 << (frame_length - 1).bit_length() if fft_length is None else int(static(fft_length, "fft_length"))
@@ -296,14 +257,7 @@ def stft(
     return rfft(frames, [_fft_size(length, fft_length)])
 
 
-def inverse_stft(
-    stfts: TensorLike,
-    frame_length: Any,
-    frame_step: Any,
-    fft_length: Any = None,
-    window_fn: Callable | None = hann_window,
-    name: str | None = None,
-) -> Tensor:
+def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=hann_window, name=None) -> Tensor:
     """The signal of a short-time Fourier transform; for an exact one, `window_fn` is what `inverse_stft_window_fn` makes."""
     length = int(static(frame_length))
     size = _fft_size(length, fft_length)
@@ -315,9 +269,7 @@ def inverse_stft(
     return overlap_and_add(frames, frame_step)
 
 
-def inverse_stft_window_fn(
-    frame_step: Any, forward_window_fn: Callable = hann_window, name: str | None = None
-) -> Callable[..., Tensor]:
+def inverse_stft_window_fn(frame_step, forward_window_fn: Callable = hann_window, name=None) -> Callable[..., Tensor]:
     """A function that makes the window with which `inverse_stft` undoes `stft` with `forward_window_fn`."""
 
     def window(frame_length: Any, dtype: Any) -> Tensor:
@@ -350,9 +302,7 @@ def linear_to_mel_weight_matrix(
     bins, rate = int(static(num_spectrogram_bins)), float(static(sample_rate))
     low, high = float(static(lower_edge_hertz)), float(static(upper_edge_hertz))
     if not 0 <= low < high <= rate / 2:
-        raise ValueError(
-            f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 must hold: got {low}, {high}, {rate}"
-        )
+        raise ValueError(f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 fails: {low}, {high}, {rate}")
 
     def mel(hertz: Any) -> Any:
         return 1127 * np.log1p(np.asarray(hertz) / 700)

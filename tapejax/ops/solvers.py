@@ -14,7 +14,7 @@ from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, operands, raw
 from . import array as _array
 from .linalg import _matrix, _square, eigh, eigvalsh, scipy_linalg
-from .table import TensorLike, host, kind_of, renamed, shown, static
+from .table import TensorLike, host, kind_of, renamed, static
 
 
 def _of_kind(x, dtype):
@@ -36,23 +36,23 @@ def _root_derivative(primals, tangents):
     return s, jnp.linalg.solve(system, dx.reshape(-1)).reshape(x.shape)
 
 
-def _each(fn: Callable) -> Callable:
+def _each(name: str, fn: Callable) -> Callable:
     """`fn` of one matrix, for a batch of them."""
 
     def batched(x):
         flat = x.reshape(-1, *x.shape[-2:])
         return jnp.stack([fn(one) for one in flat]).reshape(x.shape) if x.ndim > 2 else fn(x)
 
-    return batched
+    return renamed(name, batched)
 
 
-sqrtm = _square("sqrtm", _each(_root), "The square root of square matrices that have one; on the CPU only.")
+def _log(x):
+    return _of_kind(scipy_linalg.funm(x, jnp.log), x.dtype)
+
+
+sqrtm = _square("sqrtm", _each("sqrtm", _root), "The square root of matrices that have one; on the CPU only.")
 matrix_square_root = sqrtm
-logm = _square(
-    "logm",
-    _each(lambda x: _of_kind(scipy_linalg.funm(x, jnp.log), x.dtype)),
-    "The logarithm of square matrices; on the CPU only. It has no gradient.",
-)
+logm = _square("logm", _each("logm", _log), "The logarithm of matrices; on the CPU only. It has no gradient.")
 
 # ---- Given factorisations ----------------------------------------------------------------------------------
 
@@ -68,9 +68,7 @@ def _parts(factors):
     return lower, jnp.triu(factors)
 
 
-def lu_reconstruct(
-    lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
-) -> Tensor:
+def lu_reconstruct(lower_upper: TensorLike, perm: TensorLike, validate_args=False, name=None) -> Tensor:
     """The matrix of which `lu` gave the two triangles and the permutation."""
     return op(_lu_reconstruct, _factors(raw(lower_upper)), raw(perm))
 
@@ -80,9 +78,7 @@ def _lu_reconstruct(factors, perm):
     return jnp.take_along_axis(jnp.matmul(lower, upper), jnp.argsort(perm)[..., None], -2)
 
 
-def lu_solve(
-    lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike, validate_args: bool = False, name: str | None = None
-) -> Tensor:
+def lu_solve(lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike, validate_args=False, name=None) -> Tensor:
     """x with ``A @ x = rhs``, given what `lu` made of A; `rhs` is a matrix."""
     factors, b = (raw(x) for x in operands(lower_upper, rhs))
     return op(_lu_solve, _factors(factors), raw(perm), _matrix("lu_solve", b))
@@ -90,17 +86,14 @@ def lu_solve(
 
 def _lu_solve(factors, perm, b):
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
-    factors, perm, b = (
-        jnp.broadcast_to(x, (*batch, *x.shape[x.ndim - n :])) for x, n in ((factors, 2), (perm, 1), (b, 2))
-    )
+    axes = ((factors, 2), (perm, 1), (b, 2))
+    factors, perm, b = (jnp.broadcast_to(x, (*batch, *x.shape[x.ndim - n :])) for x, n in axes)
     b = jnp.take_along_axis(b, perm[..., None], -2)
     half = lax.linalg.triangular_solve(factors, b, left_side=True, lower=True, unit_diagonal=True)
     return lax.linalg.triangular_solve(factors, half, left_side=True, lower=False)
 
 
-def lu_matrix_inverse(
-    lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
-) -> Tensor:
+def lu_matrix_inverse(lower_upper: TensorLike, perm: TensorLike, validate_args=False, name=None) -> Tensor:
     """The inverse of the matrix of which `lu` gave the two triangles and the permutation."""
     factors = raw(lower_upper)
     return lu_solve(factors, perm, _array.eye(factors.shape[-1], dtype=factors.dtype))
@@ -120,20 +113,17 @@ def _three(diagonals: Any, diagonals_format: str) -> tuple[Any, Any, Any]:
             below = raw(_array.concat([_array.zeros_like(below[..., :1]), below], -1))
         return above, main, below
     if diagonals_format == "matrix":
-        return op(_of_matrix, _matrix("diagonals", raw(diagonals), square=True))
+        return op(_diagonals, _matrix("diagonals", raw(diagonals), square=True))
     if diagonals_format != "compact":
         raise ValueError(f"diagonals_format must be 'compact', 'sequence' or 'matrix', got {diagonals_format!r}")
     array = raw(diagonals)
     if array.ndim < 2 or array.shape[-2] != 3:
         raise ValueError(f"compact diagonals must have shape (..., 3, n), got {array.shape}")
-    return op(_of_rows, array)
+    above, main, below = _array.unstack(array, axis=-2)
+    return above, main, below
 
 
-def _of_rows(rows):
-    return rows[..., 0, :], rows[..., 1, :], rows[..., 2, :]
-
-
-def _of_matrix(x):
+def _diagonals(x):
     def band(k):
         wide = [(0, 0)] * (x.ndim - 2) + [(max(-k, 0), max(k, 0))]
         return jnp.pad(jnp.diagonal(x, k, -2, -1), wide)
@@ -141,9 +131,7 @@ def _of_matrix(x):
     return band(1), band(0), band(-1)
 
 
-def tridiagonal_matmul(
-    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
-) -> Tensor:
+def tridiagonal_matmul(diagonals, rhs: TensorLike, diagonals_format="compact", name=None) -> Tensor:
     """A tridiagonal matrix times a matrix; see `tridiagonal_solve` for the formats."""
     return op(_tridiagonal_matmul, *_three(diagonals, diagonals_format), raw(rhs))
 
@@ -175,20 +163,11 @@ def tridiagonal_solve(
     """
     above, main, below = _three(diagonals, diagonals_format)
     b = raw(rhs)
+    return op(_tridiagonal_solve, above, main, below, b, transpose=bool(transpose_rhs), conjugate=bool(conjugate_rhs))
+
+
+def _tridiagonal_solve(above, main, below, b, transpose, conjugate):
     vector = b.ndim == main.ndim
-    return op(
-        _tridiagonal_solve,
-        above,
-        main,
-        below,
-        b,
-        vector=vector,
-        transpose=bool(transpose_rhs) and not vector,
-        conjugate=bool(conjugate_rhs),
-    )
-
-
-def _tridiagonal_solve(above, main, below, b, vector, transpose, conjugate):
     b = b[..., None] if vector else jnp.swapaxes(b, -1, -2) if transpose else b
     b = jnp.conj(b) if conjugate else b
     n = main.shape[-1]
@@ -208,27 +187,13 @@ def _tridiagonal(below, main, above, b):
 
     def transposed(_, b):
         zero = jnp.zeros_like(main[..., :1])
-        return lax.linalg.tridiagonal_solve(
-            jnp.concatenate([zero, above[..., :-1]], -1), main, jnp.concatenate([below[..., 1:], zero], -1), b
-        )
+        lower, upper = jnp.concatenate([zero, above[..., :-1]], -1), jnp.concatenate([below[..., 1:], zero], -1)
+        return lax.linalg.tridiagonal_solve(lower, main, upper, b)
 
     return lax.custom_linear_solve(matvec, b, solve, transposed)
 
 
-shown(_lu_reconstruct, _lu_solve, _tridiagonal_matmul, _tridiagonal_solve)
-for _fn in (_of_rows, _of_matrix):
-    renamed("diagonals", _fn)
-
-
-def eigh_tridiagonal(
-    alpha: TensorLike,
-    beta: TensorLike,
-    eigvals_only: bool = True,
-    select: str = "a",
-    select_range: Any = None,
-    tol: Any = None,
-    name: str | None = None,
-) -> Any:
+def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None, name=None) -> Any:
     """The eigenvalues, and unless `eigvals_only` the eigenvectors, of a symmetric tridiagonal matrix.
 
     Args:
@@ -243,10 +208,8 @@ def eigh_tridiagonal(
         raise ValueError(f"select must be 'a', 'v' or 'i', got {select!r}")
     a, b = (raw(x) for x in operands(alpha, beta))
     if a.ndim != 1 or b.shape != (a.shape[0] - 1,):
-        raise InvalidArgumentError(
-            f"alpha and beta must be vectors of n and n - 1 elements, got {a.shape} and {b.shape}"
-        )
-    matrix = op(_symmetric, a, b)
+        raise InvalidArgumentError(f"alpha and beta must be vectors of n and n - 1 elements: {a.shape} and {b.shape}")
+    matrix = op(_tridiagonal_matrix, a, b)
     values, vectors = (eigvalsh(matrix), None) if eigvals_only else eigh(matrix)
     if select == "i":
         first, last = static(select_range, "select_range")
@@ -262,8 +225,5 @@ def eigh_tridiagonal(
     return values if eigvals_only else (values, _array.gather(vectors, places, axis=1))
 
 
-def _symmetric(a, b):
+def _tridiagonal_matrix(a, b):
     return jnp.diag(a) + jnp.diag(b, 1) + jnp.diag(jnp.conj(b), -1)
-
-
-renamed("tridiagonal", _symmetric)

@@ -14,11 +14,11 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
-from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
+from ..values.dtypes import as_dtype, as_shape, requested
 from ..values.errors import InvalidArgumentError, OutOfRangeError
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from . import array
-from .table import host, renamed, static
+from .table import host, static
 
 
 class _Element:
@@ -31,9 +31,8 @@ class _Element:
 
     def admit(self, value: Tensor) -> None:
         if value.dtype != as_dtype(requested(self.dtype)):
-            raise InvalidArgumentError(
-                f"TensorArray dtype is {self.dtype.name}, but the value to be written has dtype {value.dtype.name}: use tf.cast"
-            )
+            found = value.dtype.name
+            raise InvalidArgumentError(f"TensorArray dtype is {self.dtype.name}, the value's {found}: use tf.cast")
         if not self.shape.is_compatible_with(value.shape):
             raise ValueError(f"Incompatible shape for value ({value.shape}), expected ({self.shape})")
         if self.infer:
@@ -41,10 +40,8 @@ class _Element:
 
     def zeros(self, *leading: int) -> Tensor:
         if self.shape.rank is None or not self.shape.is_fully_defined():
-            raise ValueError(
-                f"an element that was never written has no known shape (element_shape={self.shape}): write it first, or "
-                "give element_shape to the TensorArray"
-            )
+            text = f"has no known shape ({self.shape}): write it first, or give element_shape to the TensorArray"
+            raise ValueError(f"an element that was never written {text}")
         return array.zeros((*leading, *self.shape), self.dtype)
 
 
@@ -92,20 +89,9 @@ class TensorArray:
 
     # ---- What is known of it ----
 
-    @property
-    def dtype(self) -> DType:
-        """The elements' dtype."""
-        return self._element.dtype
-
-    @property
-    def element_shape(self) -> TensorShape:
-        """The elements' shape, as far as it is known."""
-        return self._element.shape
-
-    @property
-    def dynamic_size(self) -> bool:
-        """Whether it grows."""
-        return self._dynamic
+    dtype = property(lambda self: self._element.dtype, doc="The elements' dtype.")
+    element_shape = property(lambda self: self._element.shape, doc="The elements' shape, as far as it is known.")
+    dynamic_size = property(lambda self: self._dynamic, doc="Whether it grows.")
 
     def __len__(self) -> int:
         return len(self._items) if self._items is not None else self._rows._array.shape[0]  # type: ignore[union-attr]
@@ -149,7 +135,7 @@ class TensorArray:
         if isinstance(place, int) and place >= len(self):
             if not self._dynamic:
                 raise OutOfRangeError(
-                    f"Tried to write to index {place} but array is not resizeable and size is: {len(self)}"
+                    f"Tried to write to index {place} but array is not resizeable, of size {len(self)}"
                 )
             if self._items is None:
                 self._rows = array.concat([self._rows, self._element.zeros(place + 1 - len(self))], 0)
@@ -160,11 +146,9 @@ class TensorArray:
             self._items[place] = value
             return
         if self._dynamic and not isinstance(place, int):
-            raise NotImplementedError(
-                "a TensorArray with dynamic_size=True was written to at a traced index, but sizes are fixed in a compiled "
-                "program: give the largest size, and dynamic_size=False"
-            )
-        self._rows = op(_write_row, self._as_rows(), place, value)
+            text = "sizes are fixed in a compiled program: give the largest size, and dynamic_size=False"
+            raise NotImplementedError(f"a TensorArray of dynamic_size=True was written to at a traced index: {text}")
+        self._rows = op(_tensor_array_write, self._as_rows(), place, value)
         self._items = None
 
     def _as_rows(self) -> Tensor:
@@ -194,10 +178,8 @@ class TensorArray:
         if not 0 <= place < len(self):
             raise OutOfRangeError(f"Tried to read from index {place} but array size is: {len(self)}")
         if place in self._read and self._items is not None and self._items[place] is None:
-            raise InvalidArgumentError(
-                f"Could not read index {place} twice because it was cleared after a previous read (perhaps try setting "
-                "clear_after_read = false?)"
-            )
+            text = "it was cleared after a previous read (perhaps try setting clear_after_read = false?)"
+            raise InvalidArgumentError(f"Could not read index {place} twice because {text}")
         value = self._filled(place)
         if self._clears and self._items is not None:
             self._items[place] = None
@@ -229,10 +211,8 @@ class TensorArray:
           ValueError: there are more rows than elements, and the array does not grow.
         """
         rows = convert_to_tensor(value, dtype_hint=self.dtype)
-        if rows._array.ndim and rows._array.shape[0] > len(self) and not self._dynamic:
-            raise ValueError(
-                f"Cannot unstack {rows._array.shape[0]} tensors into a TensorArray of static size {len(self)}"
-            )
+        if rows._array.ndim and (count := rows._array.shape[0]) > len(self) and not self._dynamic:
+            raise ValueError(f"Cannot unstack {count} tensors into a TensorArray of static size {len(self)}")
         return self._refilled(array.unstack(rows))
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
@@ -253,16 +233,11 @@ class TensorArray:
             raise InvalidArgumentError(f"Expected lengths to be a vector, received shape: {sizes.shape}")
         if not rows._array.ndim:
             raise InvalidArgumentError("Expected value to be at least a vector, but received a scalar")
-        if int(sizes.sum()) != rows._array.shape[0]:
-            raise InvalidArgumentError(
-                f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {int(sizes.sum())} and "
-                f"value's shape is: {rows.shape}"
-            )
+        if (total := int(sizes.sum())) != rows._array.shape[0]:
+            raise InvalidArgumentError(f"Expected sum of lengths to be values.shape[0]: got {total} and {rows.shape}")
         if len(sizes) != len(self) and not self._dynamic:
-            raise InvalidArgumentError(
-                f"TensorArray's size is not equal to the size of lengths ({len(self)} vs. {len(sizes)}), and the TensorArray "
-                "is not marked as dynamically resizeable"
-            )
+            counts = f"({len(self)} vs. {len(sizes)})"
+            raise InvalidArgumentError(f"TensorArray's size is not equal to the size of lengths {counts}, and is fixed")
         return self._refilled(array.split(rows, sizes.tolist()))
 
     def _refilled(self, items: Sequence[Tensor]) -> TensorArray:
@@ -306,11 +281,8 @@ def _known(index: Any) -> Any:
     return place if isinstance(place, Tracer) else int(host(place, "index"))
 
 
-def _write_row(rows, i, row):
+def _tensor_array_write(rows, i, row):
     return rows.at[i].set(row)
-
-
-renamed("tensor_array_write", _write_row)
 
 
 def _flatten(ta: TensorArray) -> tuple:
@@ -318,15 +290,8 @@ def _flatten(ta: TensorArray) -> tuple:
     shape = None if element.shape.rank is None else tuple(element.shape)
     written = None if ta._items is None else tuple(item is not None for item in ta._items)
     children = [ta._rows] if ta._items is None else [item for item in ta._items if item is not None]
-    return children, (
-        element.dtype.name,
-        shape,
-        element.infer,
-        ta._dynamic,
-        ta._clears,
-        written,
-        tuple(sorted(ta._read)),
-    )
+    read = tuple(sorted(ta._read))
+    return children, (element.dtype.name, shape, element.infer, ta._dynamic, ta._clears, written, read)
 
 
 def _unflatten(known: tuple, children: Any) -> TensorArray:

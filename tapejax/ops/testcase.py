@@ -8,8 +8,10 @@ import os
 import re
 import tempfile
 import threading
+import types
 import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,8 +38,10 @@ class TestCase(unittest.TestCase):
 
     def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:
         """Fails unless all elements of two tensors, or of two structures of tensors, are near each other."""
-        nest.assert_same_structure(a, b, check_types=False) if nest.is_nested(a) and _holds_tensors(a) else None
-        pairs = zip(nest.flatten(a), nest.flatten(b), strict=True) if _holds_tensors(a) else [(a, b)]
+        pairs = [(a, b)]
+        if _holds_tensors(a):
+            nest.assert_same_structure(a, b, check_types=False)
+            pairs = list(zip(nest.flatten(a), nest.flatten(b), strict=True))
         for one, other in pairs:
             np.testing.assert_allclose(_numpy(one), _numpy(other), rtol, atol, err_msg=msg or "")
 
@@ -56,11 +60,8 @@ class TestCase(unittest.TestCase):
         msg: str | None = None,
     ) -> None:
         """As `assertAllClose`, as near as the shorter dtype of the two allows."""
-        limits = {
-            "float32": (float_rtol, float_atol),
-            "float16": (half_rtol, half_atol),
-            "bfloat16": (bfloat16_rtol, bfloat16_atol),
-        }
+        limits = {"float32": (float_rtol, float_atol), "float16": (half_rtol, half_atol)}
+        limits["bfloat16"] = bfloat16_rtol, bfloat16_atol
         found = [limits[name] for name in (_numpy(a).dtype.name, _numpy(b).dtype.name) if name in limits]
         rtol, atol = (max(values) for values in zip((rtol, atol), *found, strict=True))
         self.assertAllClose(a, b, rtol, atol, msg)
@@ -81,12 +82,7 @@ class TestCase(unittest.TestCase):
             self.fail(f"{f1!r} != {f2!r} +/- {err!r}{f' ({msg})' if msg else ''}")
 
     def assertAllInRange(
-        self,
-        target: Any,
-        lower_bound: Any,
-        upper_bound: Any,
-        open_lower_bound: bool = False,
-        open_upper_bound: bool = False,
+        self, target, lower_bound, upper_bound, open_lower_bound=False, open_upper_bound=False
     ) -> None:
         """Fails unless all elements lie between the bounds."""
         x = _numpy(target)
@@ -161,17 +157,11 @@ class TestCase(unittest.TestCase):
         return self.assertRaisesWithPredicateMatch(exception_type, shapes)
 
     def assertRaisesWithLiteralMatch(
-        self,
-        expected_exception: Any,
-        expected_exception_message: str,
-        callable_obj: Any = None,
-        *args: Any,
-        **kwargs: Any,
+        self, expected_exception, expected_exception_message: str, callable_obj=None, *args: Any, **kwargs: Any
     ) -> Any:
         """Fails unless the call, or without one the block, raises the exception with exactly this text."""
-        context = self.assertRaisesWithPredicateMatch(
-            expected_exception, lambda e: str(e) == expected_exception_message
-        )
+        text = expected_exception_message
+        context = self.assertRaisesWithPredicateMatch(expected_exception, lambda error: str(error) == text)
         if callable_obj is None:
             return context
         with context:
@@ -182,9 +172,8 @@ class TestCase(unittest.TestCase):
     def assertLen(self, container: Any, expected_len: int, msg: str | None = None) -> None:
         """Fails unless the container has that length."""
         self._require(isinstance(container, Sized), f"Expected a Sized object, got: {type(container).__name__!r}", msg)
-        self._require(
-            len(container) == expected_len, f"{container!r} has length {len(container)}, not {expected_len}", msg
-        )
+        size = len(container)
+        self._require(size == expected_len, f"{container!r} has length {size}, not {expected_len}", msg)
 
     def assertEmpty(self, container: Any, msg: str | None = None) -> None:
         """Fails unless the container has no elements."""
@@ -245,17 +234,13 @@ class TestCase(unittest.TestCase):
             at = target.find(str(string), at)
             self._require(at >= 0, f"Did not find {string!r}, in order, in {target!r}", msg)
 
-    def assertSequenceAlmostEqual(
-        self, expected_seq: Any, actual_seq: Any, places: int | None = None, msg: str | None = None, delta: Any = None
-    ) -> None:
+    def assertSequenceAlmostEqual(self, expected_seq, actual_seq, places=None, msg=None, delta=None) -> None:
         """Fails unless the sequences are equally long and ``assertAlmostEqual`` holds for each pair."""
         self.assertEqual(len(expected_seq), len(actual_seq), msg)
         for one, other in zip(expected_seq, actual_seq, strict=True):
             self.assertAlmostEqual(one, other, places, msg, delta)
 
-    def assertDictAlmostEqual(
-        self, a: Any, b: Any, places: int | None = None, msg: str | None = None, delta: Any = None
-    ) -> None:
+    def assertDictAlmostEqual(self, a, b, places=None, msg=None, delta=None) -> None:
         """Fails unless both have the same keys, with numbers that are almost equal, and other values that are equal."""
         if places is not None and delta is not None:
             raise ValueError("specify delta or places not both")
@@ -357,7 +342,7 @@ class TestCase(unittest.TestCase):
         original = os.dup(stream.fileno())
         os.dup2(number, stream.fileno())
         try:
-            yield _Captured(path)
+            yield types.SimpleNamespace(contents=Path(path).read_text)
         finally:
             stream.flush()
             os.dup2(original, stream.fileno())
@@ -372,37 +357,22 @@ class TestCase(unittest.TestCase):
     cached_session = test_session = session
 
 
-class _CheckedThread:
+class _CheckedThread(threading.Thread):
     def __init__(self, case: unittest.TestCase, target: Callable, args: tuple, kwargs: dict):
+        super().__init__(target=target, args=args, kwargs=kwargs)
         self._case = case
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(target, args, kwargs))
 
-    def _run(self, target: Callable, args: tuple, kwargs: dict) -> None:
+    def run(self) -> None:
         try:
-            target(*args, **kwargs)
+            super().run()
         except BaseException as error:
             self._error = error
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def is_alive(self) -> bool:
-        return self._thread.is_alive()
-
-    def join(self) -> None:
-        self._thread.join()
+    def join(self, timeout: float | None = None) -> None:
+        super().join(timeout)
         if self._error is not None:
             self._case.fail(f"Error in checkedThread: {self._error}")
-
-
-class _Captured:
-    def __init__(self, path: str):
-        self._path = path
-
-    def contents(self) -> str:
-        with open(self._path) as file:
-            return file.read()
 
 
 def _holds_tensors(x: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -24,10 +24,9 @@ from .table import (
     axes_of,
     host,
     kind_of,
-    renamed,
+    operation,
     require_kind,
     shape_of,
-    shown,
     static,
 )
 
@@ -81,16 +80,15 @@ def max_pool_with_argmax(
         raise ValueError(f"data_format must be 'NHWC', got {data_format!r}")
     x = _images(input)
     require_kind("max_pool_with_argmax", x, REAL)
-    dtype = np.dtype(output_dtype if isinstance(output_dtype, str) else requested(output_dtype))
-    return op(
-        _max_pool_with_argmax,
-        x,
-        size=nn._spatial(ksize, 2, False, "ksize"),
-        strides=nn._spatial(strides, 2, False, "strides"),
-        padding=nn._padding(padding, 2, False),
-        dtype=narrowed(dtype),
-        whole=bool(include_batch_in_index),
-    )
+    dtype = narrowed(np.dtype(output_dtype if isinstance(output_dtype, str) else requested(output_dtype)))
+    places = _places(padding, size=("ksize", ksize), strides=("strides", strides))
+    return op(_max_pool_with_argmax, x, **places, dtype=dtype, whole=bool(include_batch_in_index))
+
+
+def _places(padding: Any, **windows: tuple[str, Any]) -> dict[str, Any]:
+    """The static arguments of a window: its padding, and pairs of numbers for its rows and columns."""
+    pairs = {key: nn._spatial(value, 2, False, argument) for key, (argument, value) in windows.items()}
+    return {"padding": nn._padding(padding, 2, False), **pairs}
 
 
 def _max_pool_with_argmax(x, size, strides, padding, dtype, whole):
@@ -103,29 +101,14 @@ def _max_pool_with_argmax(x, size, strides, padding, dtype, whole):
     return values, index.astype(dtype)
 
 
-def dilation2d(
-    input: TensorLike,
-    filters: TensorLike,
-    strides: Any,
-    padding: str,
-    data_format: str,
-    dilations: Any,
-    name: str | None = None,
-) -> Tensor:
+def dilation2d(input: TensorLike, filters: TensorLike, strides, padding, data_format, dilations, name=None) -> Tensor:
     """The largest sum of each window's elements and the filter's: grey-scale dilation. Filters are (height, width, channels)."""
     if data_format != "NHWC":
         raise ValueError(f"data_format must be 'NHWC', got {data_format!r}")
     image, weights = (raw(array) for array in operands(input, filters))
     x = _images(image)
     require_kind("dilation2d", x, REAL)
-    return op(
-        _dilation2d,
-        x,
-        weights,
-        strides=nn._spatial(strides, 2, False, "strides"),
-        rates=nn._spatial(dilations, 2, False, "dilations"),
-        padding=nn._padding(padding, 2, False),
-    )
+    return op(_dilation2d, x, weights, **_places(padding, strides=("strides", strides), rates=("dilations", dilations)))
 
 
 def _dilation2d(x, filters, strides, rates, padding):
@@ -137,15 +120,7 @@ def _dilation2d(x, filters, strides, rates, padding):
     return jnp.take_along_axis(sums, jnp.argmax(sums, 3, keepdims=True), 3)[..., 0, :]
 
 
-def erosion2d(
-    value: TensorLike,
-    filters: TensorLike,
-    strides: Any,
-    padding: str,
-    data_format: str,
-    dilations: Any,
-    name: str | None = None,
-) -> Tensor:
+def erosion2d(value: TensorLike, filters: TensorLike, strides, padding, data_format, dilations, name=None) -> Tensor:
     """The smallest difference of each window's elements and the filter's: grey-scale erosion."""
     turned = _array.reverse(filters, [0, 1])
     return _negative(dilation2d(_negative(value), turned, strides, padding, data_format, dilations))
@@ -157,31 +132,15 @@ def _negative(x: TensorLike) -> Tensor:
     return op(jnp.negative, array)
 
 
-shown(_max_pool_with_argmax, _dilation2d)
-
-
-def local_response_normalization(
-    input: TensorLike,
-    depth_radius: Any = 5,
-    bias: Any = 1,
-    alpha: Any = 1,
-    beta: Any = 0.5,
-    name: str | None = None,
-) -> Tensor:
+@operation("input", "S")
+def local_response_normalization(input, depth_radius=5, bias=1, alpha=1, beta=0.5):
     """x / (bias + alpha * the sum of the squares of the channels up to `depth_radius` away) ** beta."""
+    window, sides = (1, 1, 1, 2 * depth_radius + 1), [(0, 0)] * 3 + [(depth_radius, depth_radius)]
     x = _images(input)
-    require_kind("local_response_normalization", x, "S")
-    return op(_lrn, x, float(bias), float(alpha), float(beta), radius=int(static(depth_radius)))
-
-
-def _lrn(x, bias, alpha, beta, radius):
-    window = (1, 1, 1, 2 * radius + 1)
-    sides = [(0, 0)] * 3 + [(radius, radius)]
     squares = lax.reduce_window(x * x, np.zeros((), x.dtype), lax.add, window, (1,) * 4, sides)
     return x / (bias + alpha * squares) ** beta
 
 
-renamed("local_response_normalization", _lrn)
 lrn = local_response_normalization
 
 # ---- Convolutions by other names ---------------------------------------------------------------------------
@@ -192,9 +151,7 @@ def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: Any, padding: An
     return nn.conv2d(value, filters, 1, padding, dilations=rate)
 
 
-def atrous_conv2d_transpose(
-    value: TensorLike, filters: TensorLike, output_shape: Any, rate: Any, padding: Any, name: str | None = None
-) -> Tensor:
+def atrous_conv2d_transpose(value: TensorLike, filters: TensorLike, output_shape, rate, padding, name=None) -> Tensor:
     """`conv2d_transpose` with ``dilations=rate``: filters are (height, width, channels out, channels in)."""
     return nn.conv2d_transpose(value, filters, output_shape, 1, padding, dilations=rate)
 
@@ -203,14 +160,7 @@ _TRANSPOSED: dict[int, Callable] = {3: nn.conv1d_transpose, 4: nn.conv2d_transpo
 
 
 def conv_transpose(
-    input: TensorLike,
-    filters: TensorLike,
-    output_shape: Any,
-    strides: Any,
-    padding: Any = "SAME",
-    data_format: str | None = None,
-    dilations: Any = None,
-    name: str | None = None,
+    input, filters, output_shape, strides, padding="SAME", data_format=None, dilations=None, name=None
 ) -> Tensor:
     """`conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, as the filters have axes."""
     rank = raw(filters).ndim
@@ -220,14 +170,7 @@ def conv_transpose(
 
 
 def batch_norm_with_global_normalization(
-    input: TensorLike,
-    mean: TensorLike,
-    variance: TensorLike,
-    beta: TensorLike,
-    gamma: TensorLike,
-    variance_epsilon: TensorLike,
-    scale_after_normalization: bool,
-    name: str | None = None,
+    input, mean, variance, beta, gamma, variance_epsilon, scale_after_normalization: bool, name=None
 ) -> Tensor:
     """`batch_normalization`, with `gamma` as its scale or without."""
     scale = gamma if scale_after_normalization else None
@@ -237,9 +180,7 @@ def batch_norm_with_global_normalization(
 # ---- Losses ------------------------------------------------------------------------------------------------
 
 
-def compute_average_loss(
-    per_example_loss: TensorLike, sample_weight: TensorLike = None, global_batch_size: Any = None
-) -> Tensor:
+def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None) -> Tensor:
     """The sum of the losses, weighted, divided by the batch size, by default the number of losses.
 
     Raises:
@@ -265,14 +206,7 @@ def scale_regularization_loss(regularization_loss: Any) -> Tensor:
 
 
 def ctc_loss(
-    labels: TensorLike,
-    logits: TensorLike,
-    label_length: TensorLike,
-    logit_length: TensorLike,
-    logits_time_major: bool = True,
-    unique: Any = None,
-    blank_index: Any = None,
-    name: str | None = None,
+    labels, logits, label_length, logit_length, logits_time_major=True, unique=None, blank_index=None, name=None
 ) -> Tensor:
     """The loss of connectionist temporal classification, one for each sequence, by Optax.
 
@@ -305,25 +239,15 @@ def _ctc_loss(logits, labels, label_length, logit_length, blank):
     def padding(lengths, size):
         return (jnp.arange(size) >= lengths[:, None]).astype(logits.dtype)
 
-    loss = optax.ctc_loss(
-        logits,
-        padding(logit_length, logits.shape[1]),
-        labels,
-        padding(label_length, labels.shape[1]),
-        blank_id=blank,
-        log_epsilon=-1e30,
-    )
+    padded = logits, padding(logit_length, logits.shape[1]), labels, padding(label_length, labels.shape[1])
+    loss = optax.ctc_loss(*padded, blank_id=blank, log_epsilon=-1e30)
     return loss.astype(logits.dtype)  # Optax computes in the widest type that is on
 
-
-renamed("ctc_loss", _ctc_loss)
 
 # ---- Moments in steps --------------------------------------------------------------------------------------
 
 
-def weighted_moments(
-    x: TensorLike, axes: Any, frequency_weights: TensorLike, keepdims: bool = False, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None) -> tuple[Tensor, Tensor]:
     """Mean and variance over `axes`, each element counted as often as its weight says."""
     array = raw(x)
     require_kind("weighted_moments", array, FIELD)
@@ -344,29 +268,26 @@ def _weighted_moments(x, weights, axes, keepdims):
     return tuple((value if keepdims else jnp.squeeze(value, axes)).astype(dtype) for value in found)
 
 
-def sufficient_statistics(
-    x: TensorLike, axes: Any, shift: TensorLike = None, keepdims: bool = False, name: str | None = None
-) -> tuple:
+def sufficient_statistics(x: TensorLike, axes, shift: TensorLike = None, keepdims=False, name=None) -> tuple:
     """(number of elements, their sum, the sum of their squares, `shift`) over `axes`, all after `shift` is subtracted."""
     array = raw(x)
     require_kind("sufficient_statistics", array, NUMBER)
     over = axes_of(axes, array.ndim)
     count = _array.fill([], np.asarray(np.prod([array.shape[axis] for axis in over]), array.dtype))
     shifted = array if shift is None else op(jnp.subtract, array, raw(shift, dtype_hint=array.dtype))
-    return count, *op(_sums, shifted, axes=over, keepdims=bool(keepdims)), None if shift is None else Tensor(raw(shift))
+    sums = op(_sufficient_statistics, shifted, axes=over, keepdims=bool(keepdims))
+    return count, *sums, None if shift is None else Tensor(raw(shift))
 
 
-def _sums(x, axes, keepdims):
+def _sufficient_statistics(x, axes, keepdims):
     return _math._sum(x, axes, keepdims), _math._sum(jnp.square(x), axes, keepdims)
 
 
-def normalize_moments(
-    counts: TensorLike, mean_ss: TensorLike, variance_ss: TensorLike, shift: TensorLike, name: str | None = None
-) -> tuple[Tensor, Tensor]:
+def normalize_moments(counts, mean_ss, variance_ss, shift, name=None) -> tuple[Tensor, Tensor]:
     """Mean and variance of what `sufficient_statistics` gave."""
-    arrays = operands(mean_ss, variance_ss, counts, *([] if shift is None else [shift]))
-    require_kind("normalize_moments", raw(arrays[0]), FIELD)
-    return op(_normalize_moments, *(raw(x) for x in arrays))
+    arrays = [raw(x) for x in operands(mean_ss, variance_ss, counts, *([] if shift is None else [shift]))]
+    require_kind("normalize_moments", arrays[0], FIELD)
+    return op(_normalize_moments, *arrays)
 
 
 def _normalize_moments(total, squares, count, *shift):
@@ -374,26 +295,18 @@ def _normalize_moments(total, squares, count, *shift):
     return (mean + shift[0] if shift else mean), squares / count - jnp.square(mean)
 
 
-shown(_weighted_moments, _normalize_moments)
-renamed("sufficient_statistics", _sums)
-
 # ---- Dropout by seed ---------------------------------------------------------------------------------------
 
 
-def stateless_dropout(
-    x: TensorLike, rate: Any, seed: TensorLike, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
-) -> Tensor:
+def stateless_dropout(x: TensorLike, rate, seed: TensorLike, rng_alg=None, noise_shape=None, name=None) -> Tensor:
     """As `dropout`, but the same `seed`, two integers, always drops the same elements."""
 
-    def sampler(shape: Sequence[int], dtype: Any) -> Tensor:
-        return _random.stateless_uniform(shape, seed, dtype=dtype)
+    return general_dropout(
+        x, rate, lambda shape, dtype: _random.stateless_uniform(shape, seed, dtype=dtype), noise_shape
+    )
 
-    return general_dropout(x, rate, sampler, noise_shape)
 
-
-def general_dropout(
-    x: TensorLike, rate: Any, uniform_sampler: Callable, noise_shape: Any = None, name: str | None = None
-) -> Tensor:
+def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=None, name=None) -> Tensor:
     """As `dropout`, with ``uniform_sampler(shape, dtype)`` for numbers in [0, 1)."""
     array = raw(x)
     if kind_of(array.dtype) != "f":
@@ -402,14 +315,11 @@ def general_dropout(
         raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
     shape = array.shape if noise_shape is None else shape_of(noise_shape, "noise_shape")
     numbers = raw(uniform_sampler(shape, array.dtype))
-    return op(_keep, array, numbers, rate if isinstance(rate, (int, float)) else raw(rate))
+    return op(_dropout, array, numbers, rate if isinstance(rate, (int, float)) else raw(rate))
 
 
-def _keep(x, numbers, rate):
+def _dropout(x, numbers, rate):
     return jnp.where(numbers >= rate, x / (1 - rate), 0)
-
-
-renamed("dropout", _keep)
 
 
 def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:

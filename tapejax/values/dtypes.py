@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 import sys
 import warnings
 from collections.abc import Iterable
@@ -10,7 +11,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
 
 from .errors import NarrowingWarning
@@ -66,51 +66,19 @@ class DType:
     def __reduce__(self):
         return as_dtype, (self.name,)
 
-    @property
-    def as_numpy_dtype(self) -> type:
-        """NumPy's scalar class: ``np.float32``."""
-        return self.dtype.type
-
-    @property
-    def as_datatype_enum(self) -> int:
-        return _ENUMS[self.name]
-
-    @property
-    def is_bool(self) -> builtins.bool:
-        return self._kind == 0
-
-    @property
-    def is_integer(self) -> builtins.bool:
-        return self._kind == 1
-
-    @property
-    def is_floating(self) -> builtins.bool:
-        return self._kind == 2
-
-    @property
-    def is_complex(self) -> builtins.bool:
-        return self._kind == 3
-
-    @property
-    def is_numeric(self) -> builtins.bool:
-        """Whether it is an integer, floating or complex type; `bool` is not."""
-        return self._kind > 0
-
-    @property
-    def is_unsigned(self) -> builtins.bool:
-        return jnp.issubdtype(self.dtype, np.unsignedinteger)
-
-    @property
-    def is_quantized(self) -> builtins.bool:
-        return False
-
-    @property
-    def is_numpy_compatible(self) -> builtins.bool:
-        return True
-
-    @property
-    def base_dtype(self) -> DType:
-        return self
+    is_bool = property(lambda self: self._kind == 0)
+    is_integer = property(lambda self: self._kind == 1)
+    is_floating = property(lambda self: self._kind == 2)
+    is_complex = property(lambda self: self._kind == 3)
+    is_numeric = property(lambda self: self._kind > 0, doc="Whether it is integer, floating or complex; not bool.")
+    is_unsigned = property(lambda self: jnp.issubdtype(self.dtype, np.unsignedinteger))
+    is_quantized = property(lambda self: False)
+    is_numpy_compatible = property(lambda self: True)
+    base_dtype = property(lambda self: self)
+    as_numpy_dtype = property(lambda self: self.dtype.type, doc="NumPy's scalar class: ``np.float32``.")
+    as_datatype_enum = property(lambda self: _ENUMS[self.name])
+    min = property(lambda self: self._limit("min"), doc="The lowest finite value, of an integer or floating type.")
+    max = property(lambda self: self._limit("max"), doc="The highest finite value, of an integer or floating type.")
 
     @property
     def real_dtype(self) -> DType:
@@ -123,26 +91,16 @@ class DType:
         return 0 if self.name == "string" else self.dtype.itemsize
 
     @property
-    def min(self):
-        """The lowest finite value. Raises TypeError for bool, complex and string."""
-        return self._limit("min", "minimum")
-
-    @property
-    def max(self):
-        """The highest finite value. Raises TypeError for bool, complex and string."""
-        return self._limit("max", "maximum")
-
-    @property
     def limits(self) -> tuple:
         """The range in which TensorFlow's image functions expect values: (0, 1) for floats, all of it for integers."""
         return (self.min, self.max) if self.is_integer else (0, 1)
 
-    def _limit(self, name: str, word: str):
+    def _limit(self, name: str):
         if self.is_integer:
             return int(getattr(jnp.iinfo(self.dtype), name))
         if self.is_floating:
             return getattr(jnp.finfo(self.dtype), name)
-        raise TypeError(f"{self!r} has no {word} value: only integer and floating types have one")
+        raise TypeError(f"{self!r} has no {name}imum value: only integer and floating types have one")
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
         return self == other
@@ -159,28 +117,17 @@ _FIT_BOOLS = "bool int32 int64 uint64 float16 float32 float64 complex128".split(
 _known: dict[Any, DType] = {}
 
 
-def _define(name: str, numpy_dtype: Any) -> DType:
-    dtype = DType(name, np.dtype(numpy_dtype))
+def _define(name: str, numpy_dtype: Any = None) -> DType:
+    dtype = DType(name, np.dtype(numpy_dtype or name))
     for key in (name, dtype.dtype, dtype.dtype.type, _ENUMS.get(name, name)):
         _known[key] = dtype
     return dtype
 
 
-bfloat16 = _define("bfloat16", ml_dtypes.bfloat16)
-float16 = _define("float16", np.float16)
-float32 = _define("float32", np.float32)
-float64 = _define("float64", np.float64)
-int8 = _define("int8", np.int8)
-int16 = _define("int16", np.int16)
-int32 = _define("int32", np.int32)
-int64 = _define("int64", np.int64)
-uint8 = _define("uint8", np.uint8)
-uint16 = _define("uint16", np.uint16)
-uint32 = _define("uint32", np.uint32)
-uint64 = _define("uint64", np.uint64)
-complex64 = _define("complex64", np.complex64)
-complex128 = _define("complex128", np.complex128)
-bool = _define("bool", np.bool_)
+bfloat16, float16, float32, float64 = map(_define, ("bfloat16", "float16", "float32", "float64"))
+int8, int16, int32, int64 = map(_define, ("int8", "int16", "int32", "int64"))
+uint8, uint16, uint32, uint64 = map(_define, ("uint8", "uint16", "uint32", "uint64"))
+complex64, complex128, bool = map(_define, ("complex64", "complex128", "bool"))
 string = _define("string", np.object_)  # a name to compare with: no JAX array holds strings
 half, double = float16, float64
 _known.update({"half": float16, "float": float32, "double": float64, builtins.float: float32, builtins.bool: bool})
@@ -232,20 +179,11 @@ def _find(type_value: Any) -> DType:
             return _known[numpy_dtype]
         if numpy_dtype is not None and jnp.issubdtype(numpy_dtype, np.number):  # float8_e4m3fn, int4 ...
             return _define(numpy_dtype.name, numpy_dtype)
-    raise TypeError(
-        f"type_value={type_value!r} is no dtype: give one such as tf.float32, np.float32 or 'float32'{hint}"
-    )
+    raise TypeError(f"type_value={type_value!r} is no dtype: give one such as tf.float32, np.float32, 'float32'{hint}")
 
 
-_narrow = {
-    np.dtype(wide): np.dtype(narrow)
-    for wide, narrow in (
-        ("float64", "float32"),
-        ("int64", "int32"),
-        ("uint64", "uint32"),
-        ("complex128", "complex64"),
-    )
-}
+_narrow = {float64.dtype: float32.dtype, int64.dtype: int32.dtype, uint64.dtype: uint32.dtype}
+_narrow[complex128.dtype] = complex64.dtype
 _warned = False
 
 
@@ -345,17 +283,9 @@ class TensorShape(tuple):
     def __reduce__(self):
         return TensorShape, (list(self),)
 
-    @property
-    def rank(self) -> int | None:
-        return len(self)
-
-    @property
-    def ndims(self) -> int | None:
-        return self.rank
-
-    @property
-    def dims(self) -> list | None:
-        return list(self)
+    rank = property(lambda self: len(self))
+    ndims = property(lambda self: self.rank)
+    dims = property(lambda self: list(self))
 
     def as_list(self) -> list:
         """The sizes as a list. Raises ValueError when the rank is not known."""
@@ -363,12 +293,7 @@ class TensorShape(tuple):
 
     def num_elements(self) -> int | None:
         """The number of elements, None while a size is not known."""
-        if not self.is_fully_defined():
-            return None
-        count = 1
-        for size in self:
-            count *= size
-        return count
+        return math.prod(self) if self.is_fully_defined() else None
 
     def is_fully_defined(self) -> builtins.bool:
         return None not in tuple(self)
@@ -382,9 +307,8 @@ class TensorShape(tuple):
         other = as_shape(other)
         if other.rank is None:
             return True
-        return len(self) == len(other) and all(
-            a is None or b is None or a == b for a, b in zip(self, other, strict=True)
-        )
+        same = len(self) == len(other)
+        return same and all(a is None or b is None or a == b for a, b in zip(self, other, strict=True))
 
     def merge_with(self, other: Any) -> TensorShape:
         """What both say together. Raises ValueError when they disagree."""
@@ -462,13 +386,7 @@ class _UnknownShape(TensorShape):
     def __reduce__(self):
         return TensorShape, (None,)
 
-    @property
-    def rank(self) -> int | None:
-        return None
-
-    @property
-    def dims(self) -> list | None:
-        return None
+    rank = dims = property(lambda self: None)
 
     def as_list(self) -> list:
         raise ValueError("as_list() of a shape of unknown rank was asked for")
@@ -476,17 +394,16 @@ class _UnknownShape(TensorShape):
     def is_fully_defined(self) -> builtins.bool:
         return False
 
-    def concatenate(self, other: Any) -> TensorShape:
-        return self
-
     def is_compatible_with(self, other: Any) -> builtins.bool:
         return True
 
     def merge_with(self, other: Any) -> TensorShape:
         return as_shape(other)
 
-    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+    def concatenate(self, other: Any) -> TensorShape:
         return self
+
+    most_specific_compatible_shape = concatenate
 
     def with_rank(self, rank: int) -> TensorShape:
         return TensorShape([None] * rank)
@@ -494,8 +411,7 @@ class _UnknownShape(TensorShape):
     def with_rank_at_least(self, rank: int) -> TensorShape:
         return self
 
-    def with_rank_at_most(self, rank: int) -> TensorShape:
-        return self
+    with_rank_at_most = with_rank_at_least
 
     def assert_same_rank(self, other: Any) -> None:
         pass

@@ -24,28 +24,12 @@ from .errors import DTypeError, InvalidArgumentError, about_shapes
 from .names import scoped
 
 # What a Python number becomes where nothing else decides. Exact types: np.float64 is a subclass of float.
-_SCALARS = {
-    float: np.dtype("float32"),
-    int: np.dtype("int32"),
-    bool: np.dtype("bool"),
-    complex: np.dtype("complex128"),
-}
+_SCALARS = dict(zip((float, int, bool, complex), map(np.dtype, ("f4", "i4", "?", "c16")), strict=True))
 # Types of arrays and tracers met so far: asking JAX each time would cost as much as the rest of `op`.
 _ARRAYS: set[type] = set()
 # Types of which one look says that they hold no array with a history of its own.
-_CONSTANTS = {
-    *_SCALARS,
-    list,
-    tuple,
-    str,
-    type(None),
-    np.ndarray,
-    np.float32,
-    np.float64,
-    np.int32,
-    np.int64,
-    np.bool_,
-}
+_NUMPY = {np.ndarray, np.float32, np.float64, np.int32, np.int64, np.bool_}
+_CONSTANTS = {*_SCALARS, list, tuple, str, type(None), *_NUMPY}
 
 
 # ---- From values to arrays ------------------------------------------------------------
@@ -71,10 +55,9 @@ def raw(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
     if array is None:
         return _constant(value, dtype, dtype_hint)
     if dtype is not None and array.dtype != requested(dtype):
-        raise ValueError(
-            f"dtype={as_dtype(dtype).name} was requested of a tensor of dtype {array.dtype}: a tensor is not converted "
-            f"silently, use tf.cast(x, tf.{as_dtype(dtype).name}). Got: {value!r}"
-        )
+        wanted, advice = as_dtype(dtype).name, "a tensor is not converted silently"
+        text = f"dtype={wanted} was requested of a tensor of dtype {array.dtype}: {advice}, use tf.cast(x, tf.{wanted})"
+        raise ValueError(f"{text}. Got: {value!r}")
     return array
 
 
@@ -96,9 +79,7 @@ def _array_of(value: Any) -> Any:
         return value._array
     if isinstance(value, Variable):
         return reading.read(value)
-    if hasattr(value, "__jax_array__") and not isinstance(value, type):
-        return value.__jax_array__()
-    return None
+    return value.__jax_array__() if _converts(value) else None
 
 
 def _constant(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
@@ -184,11 +165,8 @@ def _as_python_numbers(found: np.ndarray, value: Any) -> np.ndarray:
         raise ValueError(f"an integer beyond int64 is no tensor: {_short(value)}")
     if kind in "iu":
         limits = np.iinfo(np.int32)
-        return (
-            found.astype(np.int32)
-            if not found.size or limits.min <= found.min() <= found.max() <= limits.max
-            else found
-        )
+        short = not found.size or limits.min <= found.min() <= found.max() <= limits.max
+        return found.astype(np.int32) if short else found
     if kind == "O" and isinstance(first, int):
         raise ValueError(f"an integer of more than 64 bits is no tensor: {_short(value)}")
     if kind == "f" and not (isinstance(first, (np.generic, np.ndarray)) and first.dtype == found.dtype):
@@ -214,18 +192,17 @@ _PLAIN_LEAVES = _CONSTANTS - {list, tuple}
 def _holds_arrays(sequence: Sequence) -> bool:
     if _PLAIN_LEAVES.issuperset(map(type, sequence)):
         return False
-    return any(
-        _holds_arrays(item) if isinstance(item, (list, tuple)) else is_array_like(item)
-        for item in sequence
-        if type(item) not in _PLAIN_LEAVES
-    )
+    others = [item for item in sequence if type(item) not in _PLAIN_LEAVES]
+    return any(_holds_arrays(item) if isinstance(item, (list, tuple)) else is_array_like(item) for item in others)
 
 
 def is_array_like(value: Any) -> bool:
     """Whether `value` holds a JAX array: a Tensor, a Variable of ours or of a library, a ``jax.Array`` or tracer."""
-    return isinstance(value, (Tensor, Variable, jax.Array)) or (
-        hasattr(value, "__jax_array__") and not isinstance(value, type)
-    )
+    return isinstance(value, (Tensor, Variable, jax.Array)) or _converts(value)
+
+
+def _converts(value: Any) -> bool:
+    return hasattr(value, "__jax_array__") and not isinstance(value, type)
 
 
 def _stack(*rows, dtype):
@@ -249,11 +226,8 @@ def _stacked(sequence: Sequence, dtype: Any) -> Any:
 
 def _first_dtype(sequence: Sequence) -> Any:
     for item in sequence:
-        if isinstance(item, (list, tuple)):
-            dtype = _first_dtype(item)
-        else:
-            array = _array_of(item)
-            dtype = None if array is None else array.dtype
+        nested = isinstance(item, (list, tuple))
+        dtype = _first_dtype(item) if nested else getattr(_array_of(item), "dtype", None)
         if dtype is not None:
             return dtype
     return None
@@ -286,10 +260,6 @@ def _fill(x, shape):
     return jnp.broadcast_to(x.reshape(()), shape)
 
 
-def _reshape(x, shape):
-    return x.reshape(shape)
-
-
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
     """A `Tensor` with the given contents.
 
@@ -318,7 +288,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
         return Tensor(recorder.apply(_fill, array, shape=tuple(wanted)))
     if array.size != wanted.num_elements():
         raise TypeError(f"shape={wanted} has {wanted.num_elements()} elements, but value has {array.size}")
-    return Tensor(recorder.apply(_reshape, array, shape=tuple(wanted)))
+    return Tensor(recorder.apply(jax.lax.reshape, array, new_sizes=tuple(wanted)))
 
 
 # ---- Operations ------------------------------------------------------------
@@ -397,7 +367,8 @@ def operands(*args: Any) -> list:
         if dtype is None:
             dtype = array.dtype
         elif array.dtype != dtype:
-            return _agreeing(args, arrays)
+            dtype = _agree(arrays)
+            break
     if dtype is None:
         arrays[0] = raw(args[0])
         dtype = arrays[0].dtype
@@ -417,10 +388,8 @@ def _promoted(args: Sequence) -> list:
     dtype = narrowed(np.dtype(jnp.result_type(*arrays)))
     if all(type(array) in _SCALARS for array in arrays):
         arrays[0] = raw(arrays[0])
-    return [
-        recorder.apply(_cast, array, dtype=dtype) if type(array) not in _SCALARS and array.dtype != dtype else array
-        for array in arrays
-    ]
+    others = {i for i, array in enumerate(arrays) if type(array) not in _SCALARS and array.dtype != dtype}
+    return [recorder.apply(_cast, array, dtype=dtype) if i in others else array for i, array in enumerate(arrays)]
 
 
 def _fitting(number: Any, dtype: np.dtype) -> Any:
@@ -428,10 +397,8 @@ def _fitting(number: Any, dtype: np.dtype) -> Any:
     kind: Any = type(number)  # to mypy a class is not hashable
     if not _admits(dtype, kind):
         better = "complex64" if type(number) is complex else "float32" if type(number) is float else "int32"
-        raise DTypeError(
-            f"{number!r} does not fit dtype {dtype} of the tensor beside it: convert one of them, for instance "
-            f"tf.cast(x, tf.{better})"
-        )
+        advice = f"convert one of them, for instance tf.cast(x, tf.{better})"
+        raise DTypeError(f"{number!r} does not fit dtype {dtype} of the tensor beside it: {advice}")
     if kind is int:
         low, high = _limits(dtype)
         if not low <= number <= high:
@@ -465,37 +432,28 @@ def _cast(x, dtype):
     return x.astype(dtype)
 
 
-def _agreeing(args: Sequence, arrays: Sequence) -> list:
-    # JAX's weakly typed arrays (made of Python numbers by jnp) yield where a Python number would.
-    strong = [array for array in arrays if array is not None and not array.weak_type]
-    dtype = strong[0].dtype
-    out = []
-    for arg, array in zip(args, arrays, strict=True):
-        if array is None:
-            array = _fitting(arg, dtype) if type(arg) in _SCALARS else _constant(arg, dtype)
-        elif array.dtype != dtype:
+def _agree(arrays: list) -> np.dtype:
+    """Casts JAX's weakly typed arrays (made of Python numbers by jnp), which yield where a Python number would."""
+    present = [array for array in arrays if array is not None]
+    dtype = next((array for array in present if not array.weak_type), present[0]).dtype
+    for i, array in enumerate(arrays):
+        if array is not None and array.dtype != dtype:
             if not (array.weak_type and as_dtype(dtype).admits(as_dtype(array.dtype))):
                 raise _mixed(dtype, array.dtype, "an operation")
-            array = recorder.apply(_cast, array, dtype=dtype)
-        out.append(array)
-    return out
+            arrays[i] = recorder.apply(_cast, array, dtype=dtype)
+    return dtype
 
 
 def _mixed(one: Any, other: Any, where: str) -> DTypeError:
-    return DTypeError(
-        f"{where} was given a {one} tensor and a {other} tensor: dtypes do not mix. "
-        f"Convert one, for instance tf.cast(x, tf.{one})"
-    )
+    advice = f"Convert one, for instance tf.cast(x, tf.{one})"
+    return DTypeError(f"{where} was given a {one} tensor and a {other} tensor: dtypes do not mix. {advice}")
 
 
 # ---- What Tensor and Variable share ------------------------------------------------------------
 
 
-def _first_row(x, i):
+def _getitem(x, i):
     return jax.lax.dynamic_index_in_dim(x, i, keepdims=False)
-
-
-_first_row.__name__ = "getitem"
 
 
 class _Value:
@@ -550,10 +508,9 @@ class _Value:
         """
         array = self._seen()
         if isinstance(array, Tracer):
-            raise NotImplementedError(
-                f"numpy() of a tensor of shape {array.shape} that JAX is tracing: its value is only known inside the "
-                "compiled program. Compute with tf or jnp functions, or print it with jax.debug.print"
-            )
+            advice = "Compute with tf or jnp functions, or print it with jax.debug.print"
+            why = f"its value is only known inside the compiled program. {advice}"
+            raise NotImplementedError(f"numpy() of a tensor of shape {array.shape} that JAX is tracing: {why}")
         recorder.record_escape("python", array)
         return np.array(array)[()]
 
@@ -587,7 +544,7 @@ class _Value:
     def __iter__(self) -> Iterator[Tensor]:
         if not self._array.ndim:
             raise TypeError("a scalar tensor cannot be iterated over")
-        return (op(_first_row, self, i) for i in range(self._array.shape[0]))
+        return (op(_getitem, self, i) for i in range(self._array.shape[0]))
 
     def __hash__(self) -> int:
         kind = type(self).__name__
@@ -596,9 +553,8 @@ class _Value:
     def _repr_html_(self) -> str:
         from .shown import value_html
 
-        return value_html(
-            self._array, f"tf.Variable {self.name!r}" if isinstance(self, Variable) else "tf.Tensor", repr(self)
-        )
+        kind = f"tf.Variable {self.name!r}" if isinstance(self, Variable) else "tf.Tensor"
+        return value_html(self._array, kind, repr(self))
 
 
 class Reference:
@@ -708,7 +664,7 @@ class VariableValue(Tensor):
     __slots__ = ()
 
     def __call__(self) -> Tensor:
-        return Tensor(recorder.apply(_copied, self._array))
+        return Tensor(recorder.apply(_read_value, self._array))
 
 
 class VariableSlice(Tensor):
@@ -737,11 +693,10 @@ class VariableSlice(Tensor):
 # ---- Variable ------------------------------------------------------------
 
 
-def _copied(x):
+def _read_value(x):
     return jnp.copy(x)
 
 
-_copied.__name__ = "read_value"
 # A copy that is no longer weakly typed: a variable's dtype is its own.
 _copy = jax.jit(lambda x: jnp.array(x, dtype=x.dtype, copy=True))
 _updates = {name: jax.jit(fn) for name, fn in (("add", jnp.add), ("subtract", jnp.subtract))}
@@ -792,40 +747,25 @@ class Variable(_Value):
         shape: Any = None,
     ):
         if initial_value is None:
-            raise ValueError(
-                "initial_value must be given: a tensor, an array, a number, or a function that returns one"
-            )
+            raise ValueError("initial_value must be given: a tensor, array or number, or a function that returns one")
         self._name = scoped("Variable" if name is None else str(name))
         self._trainable = True if trainable is None else bool(trainable)
         self.constraint = constraint
         array = _own_array(initial_value() if callable(initial_value) else initial_value, dtype)
-        self._declared = None if validate_shape else TensorShape(None)
-        if shape is not None:
-            self._declared = as_shape(shape)
-            if not self._declared.is_compatible_with(array.shape):
-                raise ValueError(
-                    f"initial_value has shape {array.shape}, which does not agree with shape={self._declared}"
-                )
+        declared = None if validate_shape else TensorShape(None)
+        declared = declared if shape is None else as_shape(shape)
+        if declared is not None and not declared.is_compatible_with(array.shape):
+            raise ValueError(f"initial_value has shape {array.shape}, which does not agree with shape={declared}")
+        self._declared = declared
         self._array = array
         self._created = next(_creations)
         if reading.capturing.capture is not None:
             reading.capturing.capture.create(self)
 
-    @property
-    def name(self) -> str:
-        return f"{self._name}:0"
-
-    @property
-    def path(self) -> str:
-        return self._name
-
-    @property
-    def trainable(self) -> bool:
-        return self._trainable
-
-    @property
-    def initializer(self) -> None:
-        """None: a variable has its value from the start, there is nothing to run."""
+    initializer = None  # a variable has its value from the start, there is nothing to run
+    name = property(lambda self: f"{self._name}:0")
+    path = property(lambda self: self._name)
+    trainable = property(lambda self: self._trainable)
 
     @property
     def shape(self) -> TensorShape:
@@ -838,7 +778,7 @@ class Variable(_Value):
 
     def read_value(self) -> Tensor:
         """The present value as a `Tensor` that later assignments do not change."""
-        return Tensor(recorder.apply(_copied, reading.read(self)))
+        return Tensor(recorder.apply(_read_value, reading.read(self)))
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         return constant(True)
@@ -854,9 +794,7 @@ class Variable(_Value):
         part = Tensor(reading.read(self))[index]  # type: ignore[index]  # ops attaches Tensor.__getitem__
         return VariableSlice(part._array, self, index)
 
-    def assign(
-        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Variable | None:
+    def assign(self, value: Any, use_locking=False, name=None, read_value=True) -> Variable | None:
         """Replaces the value and returns the variable, or None where `read_value` is false.
 
         Raises:
@@ -865,20 +803,14 @@ class Variable(_Value):
         """
         array = _own_array(value, self._array.dtype)
         if not self.shape.is_compatible_with(array.shape):
-            raise ValueError(
-                f"Variable {self.name!r} has shape {self.shape}: a value of shape {array.shape} does not fit"
-            )
+            raise ValueError(f"Variable {self.name!r} has shape {self.shape}: shape {array.shape} does not fit")
         return self._store(array, read_value)
 
-    def assign_add(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Variable | None:
+    def assign_add(self, delta: Any, use_locking=False, name=None, read_value=True) -> Variable | None:
         """Adds `delta`, of the variable's shape, and returns the variable; InvalidArgumentError on another shape."""
         return self._update("add", delta, read_value)
 
-    def assign_sub(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
-    ) -> Variable | None:
+    def assign_sub(self, delta: Any, use_locking=False, name=None, read_value=True) -> Variable | None:
         """Subtracts `delta`, of the variable's shape, and returns the variable; InvalidArgumentError on another."""
         return self._update("subtract", delta, read_value)
 
@@ -886,9 +818,8 @@ class Variable(_Value):
         held = reading.held(self)
         array = raw(delta, held.dtype)
         if array.shape != held.shape:
-            raise InvalidArgumentError(
-                f"Variable {self.name!r} has shape {held.shape}: it cannot be updated by a value of shape {array.shape}"
-            )
+            shapes = f"has shape {held.shape}: it cannot be updated by a value of shape {array.shape}"
+            raise InvalidArgumentError(f"Variable {self.name!r} {shapes}")
         return self._change(lambda held: _updates[name](held, array), array, read_value)
 
     def _change(self, change: Callable[[Any], Any], by: Any, read_value: bool) -> Variable | None:
@@ -966,21 +897,21 @@ class Variable(_Value):
 
 
 def _refuses(operator: str, instead: str) -> Callable:
+    why = f"Variable {operator} value is not supported: it would put a tensor in the variable's place."
+    advice = f"Use {instead} to change the variable, or `v = v {operator[:-1]} value` for a tensor"
+
     def refuse(self: Variable, other: Any) -> Any:
-        raise RuntimeError(
-            f"Variable {operator} value is not supported: it would put a tensor in the variable's place. Use {instead} to "
-            f"change the variable, or `v = v {operator[:-1]} value` for a tensor"
-        )
+        raise RuntimeError(f"{why} {advice}")
 
     return refuse
 
 
-for _operator, _method, _instead in (
-    ("+=", "__iadd__", "v.assign_add(value)"),
-    ("-=", "__isub__", "v.assign_sub(value)"),
-    ("*=", "__imul__", "v.assign(v * value)"),
-    ("/=", "__itruediv__", "v.assign(v / value)"),
-    ("**=", "__ipow__", "v.assign(v ** value)"),
+for _method, _operator, _instead in (
+    ("__iadd__", "+=", "v.assign_add(value)"),
+    ("__isub__", "-=", "v.assign_sub(value)"),
+    ("__imul__", "*=", "v.assign(v * value)"),
+    ("__itruediv__", "/=", "v.assign(v / value)"),
+    ("__ipow__", "**=", "v.assign(v ** value)"),
 ):
     setattr(Variable, _method, _refuses(_operator, _instead))
 
@@ -1022,13 +953,8 @@ def _flatten_variable(variable: Variable) -> tuple:
 
 def _unflatten_variable(trainable: bool, children: Sequence) -> Variable:
     variable = object.__new__(Variable)
-    variable._name, variable._trainable, variable._declared, variable.constraint = (
-        "Variable",
-        trainable,
-        None,
-        None,
-    )
-    variable._array = children[0]
+    variable._name, variable._trainable, variable._array = "Variable", trainable, children[0]
+    variable._declared = variable.constraint = None
     return variable
 
 

@@ -807,3 +807,10 @@ def test_equality_is_elementwise(operators):
 def test_warnings_are_errors_here():
     with pytest.raises(UserWarning):
         warnings.warn("x", stacklevel=1)
+
+
+def test_two_weakly_typed_operands_agree_as_two_python_numbers_do():
+    half, two = jnp.asarray(0.5), jnp.asarray(2)
+    assert operands(half, two)[1].dtype == np.float32
+    with pytest.raises(errors.InvalidArgumentError, match="do not mix"):
+        operands(two, half)
