@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import functools
 import gc
 import random
 import resource
@@ -40,7 +41,7 @@ def caches() -> int:
     found = 0
     for module in [m for name, m in list(sys.modules.items()) if name.startswith("tapejax")]:
         for value in list(vars(module).values()):
-            if hasattr(value, "cache_info"):
+            if isinstance(value, functools._lru_cache_wrapper):
                 found += value.cache_info().currsize
             elif type(value).__module__.startswith(("tapejax", "weakref", "collections", "builtins")):
                 found += len(value) if isinstance(value, (dict, set)) or type(value).__name__ == "Cache" else 0
