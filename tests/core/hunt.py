@@ -49,7 +49,7 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def hunt(what: str, seed: int, indices: Iterable[int], shown: int, verbose: bool, kind: str, first_only: bool) -> int:
+def hunt(what: str, seed: int, indices: Iterable[int], shown: int, verbose: bool, only: str, first_only: bool) -> int:
     """Runs the cases with these numbers; returns how many failed."""
     if what == "twins":
         from . import twins as cases
@@ -67,7 +67,7 @@ def hunt(what: str, seed: int, indices: Iterable[int], shown: int, verbose: bool
     for count, index in enumerate(indices, 1):
         if first_only and kinds:
             break
-        case = cases.generate(random.Random(f"{seed} {index}"), *([kind] if kind else []))
+        case = cases.generate(random.Random(f"{seed} {index}"), *([only] if only else []))
         if verbose:
             print(f"--- {index}\n{case}", flush=True)
         signal.setitimer(signal.ITIMER_REAL, TIMEOUT)
