@@ -25,7 +25,7 @@ from jax.extend.core import Literal
 from tapejax.core import jaxprs
 
 from . import kernels
-from .kernels import KERNELS, array, as_numpy
+from .kernels import KERNELS, array, as_numpy, numbers
 
 
 class _State(threading.local):
@@ -76,7 +76,7 @@ def _values(jaxpr: Any, consts: Any, args: Any) -> list[Any]:
         kernel = KERNELS.get(eqn.primitive.name)
         inputs = [read(x) for x in eqn.invars]
         out = NotImplemented
-        if kernel is not None:
+        if kernel is not None and numbers([v.aval for v in (*eqn.invars, *eqn.outvars)]):
             arrays = [as_numpy(x, v.aval) for x, v in zip(inputs, eqn.invars, strict=True)]
             with np.errstate(all="ignore"):
                 out = kernel(eqn.params, *arrays)
@@ -95,6 +95,8 @@ def _values(jaxpr: Any, consts: Any, args: Any) -> list[Any]:
 def _as(aval: Any, x: Any) -> Any:
     """`x` as an array of the weak type that the program says: a literal evaluated by itself has lost it."""
     if not isinstance(x, jax.Array):
+        if aval.dtype == jax.dtypes.float0:
+            return x
         return array(aval, np.asarray(x, aval.dtype))
     if getattr(x, "weak_type", False) == getattr(aval, "weak_type", False):  # a key of random numbers has none
         return x
@@ -144,14 +146,17 @@ def _operation(primitive: Any, compiled: Any, *args: Any, **params: Any) -> Any:
     """The implementation of one operation, called by itself."""
     if _state.on and not any(isinstance(x, jax.Array) and x.committed for x in args):
         avals = tuple([jax.typeof(x) for x in args])
-        with np.errstate(all="ignore"):
-            out = KERNELS[primitive.name](params, *map(as_numpy, args, avals))
+        out = NotImplemented
+        if numbers(avals):
+            with np.errstate(all="ignore"):
+                out = KERNELS[primitive.name](params, *map(as_numpy, args, avals))
         if out is not NotImplemented:
             made = _types(primitive, avals, tuple(params.items()), jax.config.jax_enable_x64)
             if not primitive.multiple_results:
                 return array(made, np.asarray(out, made.dtype))
             return [array(aval, np.asarray(x, aval.dtype)) for aval, x in zip(made, out, strict=True)]
-    return compiled(*args, **params)
+    with interpreted(False):
+        return compiled(*args, **params)
 
 
 @functools.lru_cache(10_000)

@@ -22,16 +22,13 @@ _DEVICE = jax.devices("cpu")[0]
 _SHARDING = jax.sharding.SingleDeviceSharding(_DEVICE)
 
 
+def numbers(avals: Any) -> bool:
+    """Whether all are of NumPy's dtypes: neither keys of random numbers, nor derivatives of integers, nor references."""
+    return all([isinstance(dtype := getattr(x, "dtype", None), np.dtype) and dtype != jax.dtypes.float0 for x in avals])
+
+
 def as_numpy(x: Any, aval: Any) -> np.ndarray:
-    return np.asarray(x) if type(x) is _ARRAY and not _is_key(aval) else _other(x, aval)
-
-
-def _is_key(aval: Any) -> bool:
-    return not isinstance(aval.dtype, np.dtype)  # of random numbers
-
-
-def _other(x: Any, aval: Any) -> Any:
-    return x if _is_key(aval) else np.asarray(x, aval.dtype)
+    return np.asarray(x) if type(x) is _ARRAY else np.asarray(x, aval.dtype)
 
 
 def array(aval: Any, x: np.ndarray) -> Any:
@@ -202,7 +199,12 @@ def _integer_pow(params: Any, x: Any) -> Any:
     return np.power(x, x.dtype.type(power)) if _is_float(x) or power >= 0 else NotImplemented
 
 
-for _name, _function in {"reduce_sum": np.sum, "reduce_prod": np.prod, "reduce_max": np.max, "reduce_min": np.min}.items():
+for _name, _function in {
+    "reduce_sum": np.sum,
+    "reduce_prod": np.prod,
+    "reduce_max": np.max,
+    "reduce_min": np.min,
+}.items():
     KERNELS[_name] = lambda params, x, _function=_function: (
         _function(x, tuple(params["axes"])).astype(x.dtype) if x.size else NotImplemented
     )

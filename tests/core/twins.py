@@ -187,7 +187,13 @@ for _group in _groups(twin_tables.LAYERS):
     LAYERS[_name.strip("[]")] = _text
 FIRST_ORDER = {"grad", "jvp", "linearize", "tape"}
 # A tape runs these rules when it is asked for the gradient, as TensorFlow runs its own: what they read they read then.
-RULED = {"custom_jvp, rule", "custom_jvp, own rule", "custom_vjp, forward", "custom_vjp, backward", "custom_vjp, nondiff"}
+RULED = {
+    "custom_jvp, rule",
+    "custom_jvp, own rule",
+    "custom_vjp, forward",
+    "custom_vjp, backward",
+    "custom_vjp, nondiff",
+}
 RULED |= {"custom_gradient, rule", "recompute_grad"}
 
 
