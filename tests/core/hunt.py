@@ -27,6 +27,7 @@ import warnings  # noqa: E402
 from collections.abc import Iterable  # noqa: E402
 
 import jax  # noqa: E402
+from jax._src import traceback_util  # noqa: E402
 
 REPORT_EVERY = 200
 # JAX's own caches grow without bound in a process that makes new functions all the time; to fill them again takes a minute.
@@ -56,6 +57,8 @@ def hunt(what: str, seed: int, indices: Iterable[int], shown: int, verbose: bool
     else:
         from . import programs as cases  # type: ignore[no-redef]
     warnings.simplefilter("ignore")
+    # JAX walks the whole stack for every exception, also for those that it raises and catches itself
+    traceback_util._is_under_reraiser = lambda error: True
     signal.signal(signal.SIGALRM, _raise)
     kinds: collections.Counter = collections.Counter()
     first: dict[str, int] = {}

@@ -2,7 +2,7 @@
 
 What is hunted is recognition: which traced program, which pullback, which whole sweep a call is taken for. XLA decides nothing of
 that, but to compile one operation takes it 20 milliseconds. Here programs are evaluated by Python: the usual operations by NumPy
-(`tests.core.kernels`), the others by XLA, each compiled by itself with its operands as arguments, so that all programs share them.
+(`tests.core.kernels`), the others by XLA, each compiled by itself with its operands as arguments, so that all share them.
 JAX's tracing, its caches of traced programs, and all of tapejax are as they are.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import pjit, traceback_util
+from jax._src import pjit
 from jax._src.lax.control_flow import conditionals, loops
 from jax._src.lax.lax import _convert_element_type
 from jax.extend.core import Literal
@@ -172,8 +172,6 @@ def interpreted(on: bool = True) -> Iterator[None]:
     """Inside the block this thread runs jitted programs operation by operation."""
     if pjit._pjit_call_impl_python is not _call:
         pjit._pjit_call_impl_python = _call
-        # JAX walks the whole stack for every exception, also for those that it raises and catches itself
-        traceback_util._is_under_reraiser = lambda error: True
         loops.scan_p.def_impl(_scan)
         loops.while_p.def_impl(_while)
         conditionals.cond_p.def_impl(_cond)
