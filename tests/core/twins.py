@@ -194,7 +194,7 @@ RULED = {
     "custom_vjp, backward",
     "custom_vjp, nondiff",
 }
-RULED |= {"custom_gradient, rule", "recompute_grad"}
+RULED |= {"custom_gradient, rule", "recompute_grad", "custom_root"}
 
 
 def layered(lines: str, layers: Sequence[str], late: bool) -> str:
