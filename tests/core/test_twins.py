@@ -14,7 +14,7 @@ some = settings(
     derandomize=not os.environ.get("TAPEJAX_RANDOM"),  # set it to look for new counterexamples
     deadline=None,
     database=None,
-    max_examples=int(os.environ.get("TAPEJAX_EXAMPLES", 6)),  # of two to four programs each
+    max_examples=int(os.environ.get("TAPEJAX_EXAMPLES", 5)),  # of two to four programs each
     suppress_health_check=list(HealthCheck),
     print_blob=False,
 )
