@@ -17,7 +17,9 @@ collect_ignore = ["tapejax/libraries/keras.py", "tests/libraries/keras_on_jax"]
 # Other names of modules that are collected under their own.
 collect_ignore += [f"tapejax/{name}.py" for name in ("data", "keras", "saved_model", "train")]
 # Runners of hunts: `python -m tests.core.hunt` and the like.
-collect_ignore += [f"tests/core/{name}.py" for name in ("hunt", "interpreted", "programs", "twin_tables", "twins")]
+collect_ignore += [
+    f"tests/core/{name}.py" for name in ("hunt", "interpreted", "kernels", "programs", "twin_tables", "twins")
+]
 if importlib.util.find_spec("flatbuffers") is None:
     collect_ignore.append("tapejax/programs/saved_model.py")  # its doctests save models
 if importlib.util.find_spec("grain") is None:

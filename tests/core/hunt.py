@@ -27,6 +27,7 @@ import warnings  # noqa: E402
 from collections.abc import Iterable  # noqa: E402
 
 import jax  # noqa: E402
+from jax._src import traceback_util  # noqa: E402
 
 REPORT_EVERY = 200
 # JAX's own caches grow without bound in a process that makes new functions all the time; to fill them again takes a minute.
@@ -49,13 +50,15 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def hunt(what: str, seed: int, indices: Iterable[int], shown: int, verbose: bool) -> int:
+def hunt(what: str, seed: int, indices: Iterable[int], shown: int, verbose: bool, only: str, first_only: bool) -> int:
     """Runs the cases with these numbers; returns how many failed."""
     if what == "twins":
         from . import twins as cases
     else:
         from . import programs as cases  # type: ignore[no-redef]
     warnings.simplefilter("ignore")
+    # JAX walks the whole stack for every exception, also for those that it raises and catches itself
+    traceback_util._is_under_reraiser = lambda error: True
     signal.signal(signal.SIGALRM, _raise)
     kinds: collections.Counter = collections.Counter()
     first: dict[str, int] = {}
@@ -63,8 +66,11 @@ def hunt(what: str, seed: int, indices: Iterable[int], shown: int, verbose: bool
     began = time.perf_counter()
     used = time.process_time()
     clear_at = resident() + CLEAR_AFTER
+    count = 0
     for count, index in enumerate(indices, 1):
-        case = cases.generate(random.Random(f"{seed} {index}"))
+        if first_only and kinds:
+            break
+        case = cases.generate(random.Random(f"{seed} {index}"), *([only] if only else []))
         if verbose:
             print(f"--- {index}\n{case}", flush=True)
         signal.setitimer(signal.ITIMER_REAL, TIMEOUT)
@@ -109,13 +115,15 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the work")
     parser.add_argument("--only", type=int, help="run one case, in a fresh process")
     parser.add_argument("--shown", type=int, default=2, help="how many failures of a kind are printed in full")
+    parser.add_argument("--kind", default="", help="twins that differ in this only; programs that run under this only")
+    parser.add_argument("--first", action="store_true", help="stop at the first failure")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     if given.only is not None:
-        return bool(hunt(given.what, given.seed, [given.only], 1, True))
+        return bool(hunt(given.what, given.seed, [given.only], 1, True, given.kind, False))
     if given.jobs == 1:
         indices = range(given.start, given.start + given.count)
-        return bool(hunt(given.what, given.seed, indices, given.shown, given.verbose))
+        return bool(hunt(given.what, given.seed, indices, given.shown, given.verbose, given.kind, given.first))
     share = -(-given.count // given.jobs)
     starts = range(given.start, given.start + given.count, share)
     command = [

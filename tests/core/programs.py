@@ -726,7 +726,9 @@ def expected(case: Program, xs: list[Any], contents: list[np.ndarray]) -> tuple[
         if kinds[i] != "i":
             g = _unpacked(total[machine.columns(i)], kinds[i])
             # a target is connected with itself, followed or not
-            own = sum(_weights(case, j) for j, p in enumerate(places) if p == i) if i in places else None
+            own = None
+            if i in places:  # the gradient is of the source's dtype
+                own = sum(_weights(case, j).astype(g.dtype) for j, p in enumerate(places) if p == i)
             followed = machine.tracked[i]
             out[f"gradient of value {i}"] = g if followed else own if followed is False else Either(g, own)
     for i in range(len(contents)):

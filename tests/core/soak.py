@@ -3,14 +3,15 @@
     python -m tests.core.soak --count 1000000
     python -m tests.core.soak --minutes 20 --threads 16
 
-Memory, the number of Python's objects and what the caches hold stay where they are after a tenth of the way; every answer is
-compared with one that was computed before, in peace.
+Memory, the number of Python's objects and what the caches hold stay where they are after a tenth of the way (of the threads,
+memory after a fifth); every answer is compared with one that was computed before, in peace.
 """
 
 from __future__ import annotations
 
 import argparse
 import faulthandler
+import functools
 import gc
 import random
 import resource
@@ -40,7 +41,7 @@ def caches() -> int:
     found = 0
     for module in [m for name, m in list(sys.modules.items()) if name.startswith("tapejax")]:
         for value in list(vars(module).values()):
-            if hasattr(value, "cache_info"):
+            if isinstance(value, functools._lru_cache_wrapper):
                 found += value.cache_info().currsize
             elif type(value).__module__.startswith(("tapejax", "weakref", "collections", "builtins")):
                 found += len(value) if isinstance(value, (dict, set)) or type(value).__name__ == "Cache" else 0
@@ -113,9 +114,16 @@ def threads(minutes: float, count: int, seed: int) -> list[str]:
             wrong.append(f"thread {number}, after {runs[number]} runs: {type(error).__name__}: {str(error)[:500]}")
             failed.set()
 
-    before, workers = state(), [threading.Thread(target=work, args=(i,), daemon=True) for i in range(count)]
+    workers = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(count)]
     for worker in workers:
         worker.start()
+    begin, seen = time.monotonic(), []
+    for part in (0.2, 0.4, 0.6, 0.8):  # while they run: what is under way is seen, too
+        while time.monotonic() < begin + part * 60 * minutes and not failed.is_set():
+            time.sleep(0.2)
+        seen.append(state())
+        print(f"after {part:.0%}, {sum(runs)} runs: {seen[-1][0] >> 20} MiB, {seen[-1][1:]}", flush=True)
+    before = seen[0]
     for worker in workers:
         worker.join(max(0.0, end - time.monotonic()) + 300)
     if stuck := sum(worker.is_alive() for worker in workers):
@@ -127,6 +135,8 @@ def threads(minutes: float, count: int, seed: int) -> list[str]:
         f"{count} threads, {sum(runs)} runs: {before[0] >> 20} to {now[0] >> 20} MiB, {before[1:]} to {now[1:]}",
         flush=True,
     )
+    if now[0] - before[0] > 128 << 20:
+        wrong.append(f"memory grew from {before[0] >> 20} to {now[0] >> 20} MiB")
     if not wrong and int(counter) != sum(runs):
         wrong.append(f"the shared counter is {int(counter)} after {sum(runs)} additions")
     return wrong

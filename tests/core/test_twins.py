@@ -14,13 +14,12 @@ some = settings(
     derandomize=not os.environ.get("TAPEJAX_RANDOM"),  # set it to look for new counterexamples
     deadline=None,
     database=None,
-    max_examples=int(os.environ.get("TAPEJAX_EXAMPLES", 12)),  # of two to four programs each
+    max_examples=int(os.environ.get("TAPEJAX_EXAMPLES", 5)),  # of two to four programs each
     suppress_health_check=list(HealthCheck),
     print_blob=False,
 )
 
 
-@pytest.mark.slow  # a hunt that has not been run to its end yet: docs/testing.md
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("difference", sorted(twins.DIFFERENCES))
 @some
@@ -34,6 +33,6 @@ def test_near_twins(difference, rng):
 def test_the_reference_tells_twins_apart():
     """A pair whose outcomes are alike proves nothing."""
     rng = twins.Chooser(0)
-    cases = [twins.generate(rng) for _ in range(40)]
+    cases = [twins.generate(rng) for _ in range(20)]
     told = [twins.distinct(case) for case in cases]
     assert sum(told) > 0.8 * len(told)
