@@ -17,7 +17,7 @@ A tape is a way to get a *function* back out of code that has already run; for f
 
 What this file lacks, and which others exist for it:
 
-* *Speed.* Every tape and every source is traced anew. ``core/trace.py`` has one trace for all tapes, ``core/program.py``
+* *Speed.* Every tape and every source is traced anew. ``core/recorder.py`` has one trace for all tapes, ``core/program.py``
   recognises what was recorded before, ``core/schedule.py`` compiles it, ``core/sweep.py`` serves all sources together.
 * *Closures.* What a jitted function closes over is a constant of it: its gradients are lost in silence. ``core/jaxprs.py``
   turns such constants into inputs, and records custom rules also inside `jax.grad`, where this tape raises an error.
