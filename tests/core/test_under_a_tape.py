@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from jax.experimental import checkify
+from jax.experimental import checkify, io_callback
 from jax.experimental.ode import odeint
 from jax.sharding import PartitionSpec as P
 
@@ -783,3 +783,21 @@ def test_a_mesh_set_inside(kind):
 
     with pytest.raises(ValueError, match="outside"), tf.GradientTape():
         jax.jit(program)(X)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_program_that_asks_the_host_is_not_run_again_for_its_gradient(ordered):
+    asked = []
+
+    def ask():
+        asked.append(1)
+        return np.float32(len(asked))
+
+    x = jnp.float32(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jax.jit(lambda x: x * io_callback(ask, jax.ShapeDtypeStruct((), np.float32), ordered=ordered))(x)
+    assert float(y) == 3.0
+    with pytest.raises(LookupError, match="asks Python for something as it runs"):
+        tape.gradient(y, x)
+    assert asked == [1]
