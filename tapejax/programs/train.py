@@ -38,7 +38,7 @@ from ..values import nest, reading, structures
 from ..values.dtypes import narrowed
 from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError
 from ..values.tensor import Variable, convert_to_tensor
-from .description import Format, in_short
+from .description import BYTES, Format, in_short
 from .function import ConcreteFunction, Function, init_scope, inside_function
 from .module import OWN, Holder, LoadedObject, Module
 
@@ -297,6 +297,10 @@ def _read(prefix: str, values: bool = True) -> tuple[list[dict[str, Any]], dict[
 def _read_arrays(path: Path, saved: dict[str, dict[str, Any]]) -> dict[str, np.ndarray]:
     ocp = _orbax()
     as_numpy = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in saved}
+    most = BYTES + 2 * sum(_dtype(x["dtype"]).itemsize * math.prod(x["shape"]) for x in saved.values())
+    for file in (path / "values").rglob("*"):  # TensorStore ends the process where a file is larger than memory
+        if (size := file.stat().st_size) > most:
+            raise FORMAT.damaged(path, f"{file.relative_to(path)} has {size} bytes")
     try:
         # The shapes first: Orbax makes room for whatever the files claim.
         claimed = ocp.PyTreeCheckpointHandler().metadata(path / "values").tree

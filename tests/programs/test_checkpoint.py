@@ -127,7 +127,7 @@ def restored(path):
 
 # Orbax leaves coroutines behind when it fails; Python says so when it collects them.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine:RuntimeWarning")
-@pytest.mark.parametrize("how", ["empty", "cut", "garbled", "missing"])
+@pytest.mark.parametrize("how", ["empty", "cut", "garbled", "missing", "absurdly long"])
 def test_damage_is_noticed(saved, how, tmp_path):
     """Each file in turn: an error that names the checkpoint; or, if nothing depends on the file, the values as they were."""
     network, path = saved
@@ -141,6 +141,8 @@ def test_damage_is_noticed(saved, how, tmp_path):
         data = target.read_bytes()
         if how == "missing":
             target.unlink()
+        elif how == "absurdly long":
+            os.truncate(target, 1 << 42)  # of which nothing lies on the disk
         elif how == "garbled":
             target.write_bytes(bytes([byte ^ 0x55 for byte in data]))
         else:
