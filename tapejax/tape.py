@@ -6,7 +6,7 @@ import enum
 import importlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -217,7 +217,8 @@ class GradientTape:
         def pull_back(program: Program, values: Sequence[Any]) -> list[Any]:
             return schedule.pull_back(program, values, cotangents and [conjugate(x) for x in cotangents])
 
-        found = self._differentiate("gradient", recording, ends, starts, pull_back, unconnected)
+        zeros = unconnected is UnconnectedGradients.ZERO and _same_shape
+        found = self._differentiate("gradient", recording, ends, starts, pull_back, zeros)
         found = [x if x is None else _where(leaf.array, x) for leaf, x in zip(starts.leaves, found, strict=True)]
         return starts.pack(found)
 
@@ -262,10 +263,8 @@ class GradientTape:
         recording = self._usable()
         end, starts = _one_target(target), sources_of(sources)
         unconnected = _unconnected(unconnected_gradients)
-        shape = end.array.shape
-        return starts.pack(
-            self._differentiate("jacobian", recording, [end], starts, jacobians.jacobian, unconnected, shape)
-        )
+        zeros = unconnected is UnconnectedGradients.ZERO and end.array.shape.__add__
+        return starts.pack(self._differentiate("jacobian", recording, [end], starts, jacobians.jacobian, zeros))
 
     def batch_jacobian(
         self,
@@ -316,10 +315,12 @@ class GradientTape:
             raise ValueError(
                 f"Need first dimension of target shape ({end.array.shape}) and source shape ({start.array.shape}) to match."
             )
-        zero, take = UnconnectedGradients.ZERO, jacobians.batch_jacobian
-        return structure.pack(
-            self._differentiate("batch_jacobian", recording, [end], structure, take, zero, end.array.shape[:1])
-        )
+
+        def zeros(shape: tuple[int, ...]) -> tuple[int, ...]:
+            return end.array.shape + shape[1:]
+
+        take = jacobians.batch_jacobian
+        return structure.pack(self._differentiate("batch_jacobian", recording, [end], structure, take, zeros))
 
     def as_function(self, target: Any, sources: Any) -> Any:
         """The pure function from `sources` to `target` that the tape recorded.
@@ -381,10 +382,9 @@ class GradientTape:
         targets: Sequence[Leaf],
         sources: Structure,
         take: Callable[[Program, list[Any]], Sequence[Any]],
-        unconnected: UnconnectedGradients,
-        shape: tuple[int, ...] = (),
+        zeros: Callable[[tuple[int, ...]], tuple[int, ...]] | Literal[False],
     ) -> list[Any]:
-        """What `take` gives for each source; where there is none None, or zeros: `shape` before the source's own."""
+        """What `take` gives for each source; where there is none None, or zeros of the shape that `zeros(its shape)` says."""
         if self._active is not None and self._persistent:
             logger.warning(
                 "Calling GradientTape.%s on a persistent tape inside its context is significantly less efficient than calling "
@@ -400,10 +400,10 @@ class GradientTape:
             self._use_up()
         if logger.isEnabledFor(logging.DEBUG):
             _log_missing(name, found)
-        if unconnected is UnconnectedGradients.NONE:
+        if not zeros:
             return found
         return [
-            jnp.zeros_like(leaf.array, shape=shape + leaf.array.shape) if x is None else x
+            jnp.zeros_like(leaf.array, shape=zeros(leaf.array.shape)) if x is None else x
             for leaf, x in zip(sources.leaves, found, strict=True)
         ]
 
@@ -598,6 +598,10 @@ class _NotRecording:
         else:
             (active, continuation), self._paused = self._paused, None
             active.append(continuation)
+
+
+def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape
 
 
 def _log_missing(what: str, found: Sequence[Any]) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import tapejax
+from tapejax import _version
 
 ALIAS = "tensorflow"
 _KERAS = "keras"
@@ -107,7 +108,14 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
             return _import(name, ("*",))
         return python_import_module(name, package)
 
-    with replaced(vars(builtins), __import__=__import__), replaced(vars(importlib), import_module=import_module):
+    # Programs ask for TensorFlow's version and mean its behaviour; a version may have a local part after a plus sign.
+    version = f"{_version.TENSORFLOW}+tapejax{_version.__version__}"
+    with (
+        replaced(vars(builtins), __import__=__import__),
+        replaced(vars(importlib), import_module=import_module),
+        replaced(vars(tapejax), __version__=version),
+        replaced(vars(tapejax.version), VERSION=version, GIT_VERSION=f"v{version}"),
+    ):
         yield
 
 

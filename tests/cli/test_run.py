@@ -520,3 +520,17 @@ sys.exit(5 if sys.argv[1:] else None)
 
     done = shell("run", "absent.py", cwd=tmp_path)
     assert done.returncode == 2 and "absent.py" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_version_is_that_of_the_tensorflow_whose_behaviour_is_kept(run, capsys):
+    own = tapejax.__version__
+    source = """
+import tensorflow as tf
+from packaging import version
+assert version.parse(tf.__version__) >= version.parse("2.0"), "TensorFlow 2 is needed"
+assert tf.__version__.split(".")[0] == "2" and tf.version.VERSION == tf.__version__
+print(tf.__version__)
+"""
+    assert run(source) == 0
+    assert capsys.readouterr().out == f"2.21.0+tapejax{own}\n"
+    assert tapejax.__version__ == own and tapejax.version.VERSION == own
