@@ -51,6 +51,10 @@ globals().update({name: module for name, module in _NAMESPACES.items() if "." no
 _sys.modules.update({f"{__name__}.{name}": module for name, module in _NAMESPACES.items()})
 _sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module for module in (errors, nest)})
 
+# TensorFlow 2's names are the only ones: `tf.compat.v2` is all of them
+_NAMESPACES["compat"].v2 = _sys.modules[f"{__name__}.compat.v2"] = _sys.modules[__name__]  # type: ignore[attr-defined]
+_NAMESPACES["compat.v1"].executing_eagerly = executing_eagerly  # type: ignore[attr-defined]
+
 _adapters.namespaces = (_sys.modules[__name__], *_NAMESPACES.values())
 
 _when_asked = _names.when_asked("tf", globals())

@@ -112,6 +112,19 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.autodiff": {"accumulator": "ForwardAccumulator", "tape": "GradientTape"},
     "tf.autograph": {"ops.graph": "set_verbosity trace"},
     "tf.autograph.experimental": {"ops.graph": "do_not_convert set_loop_options"},
+    "tf.compat": {"ops.compat": "as_bytes as_str=as_text as_str_any as_text path_to_str"},
+    "tf.compat.v1": {
+        "ops.compat": """
+            disable_eager_execution disable_v2_behavior enable_eager_execution enable_v2_behavior
+            enable_resource_variables=enable_v2_behavior enable_v2_tensorshape=enable_v2_behavior
+            """,
+        "ops.random": "set_random_seed=set_seed",
+        "ops.graph": "get_logger",
+    },
+    "tf.compat.v1.logging": {
+        "ops.compat": "DEBUG ERROR FATAL INFO WARN debug error fatal get_verbosity info log set_verbosity warn warning"
+    },
+    "tf.compat.v1.train": {"ops.compat": "get_global_step get_or_create_global_step"},
     "tf.config": {
         "programs.function": """
             experimental_functions_run_eagerly=functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly

@@ -1,0 +1,100 @@
+"""What of ``tf.compat`` programs still call that run eagerly: switches that are on already, logging, the global step, text."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..values.dtypes import narrowed
+from ..values.tensor import Variable
+from .graph import get_logger
+
+DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL
+
+_steps: list[Variable] = []
+
+
+def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
+    """Nothing: operations run at once."""
+
+
+def enable_v2_behavior() -> None:
+    """Nothing: TensorFlow 2's behaviour is the only one."""
+
+
+def disable_v2_behavior() -> NoReturn:
+    """Raises NotImplementedError: there are no graphs and sessions of TensorFlow 1."""
+    raise NotImplementedError(
+        "tapejax keeps TensorFlow 2's behaviour only. Leave this call out, and write sessions and placeholders as function "
+        "calls: tf.function compiles them."
+    )
+
+
+disable_eager_execution = disable_v2_behavior
+
+
+def get_or_create_global_step(graph: Any = None) -> Variable:
+    """The process's one count of training steps: a variable that is not trainable, 0 at first; int64 where JAX has that.
+
+    >>> import tapejax as tf
+    >>> step = tf.compat.v1.train.get_or_create_global_step()
+    >>> step is tf.compat.v1.train.get_global_step(), step.trainable
+    (True, False)
+    """
+    if not _steps:
+        _steps.append(Variable(0, trainable=False, dtype=narrowed(np.dtype("int64")), name="global_step"))
+    return _steps[0]
+
+
+def get_global_step(graph: Any = None) -> Variable | None:
+    """`get_or_create_global_step`, or None before that was called."""
+    return _steps[0] if _steps else None
+
+
+# ---- tf.compat.v1.logging ---------------------------------------------------------------------------------------------
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("debug", "info", "warn", "warning", "error", "fatal", "log"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(get_logger(), "warning" if name == "warn" else name)
+
+
+def get_verbosity() -> int:
+    """From which level on the logger ``tapejax`` says something."""
+    return get_logger().getEffectiveLevel()
+
+
+def set_verbosity(v: int | str) -> None:
+    """Sets the level from which on the logger ``tapejax`` says something."""
+    get_logger().setLevel(v)
+
+
+# ---- text -------------------------------------------------------------------------------------------------------------
+
+
+def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
+    """Bytes of a text, or bytes as they are. Raises TypeError for anything else."""
+    if isinstance(bytes_or_text, (bytes, bytearray)):
+        return bytes(bytes_or_text)
+    return as_text(bytes_or_text, encoding).encode(encoding)
+
+
+def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
+    """A text, or the text that bytes are. Raises TypeError for anything else."""
+    if isinstance(bytes_or_text, bytes):
+        return bytes_or_text.decode(encoding)
+    if not isinstance(bytes_or_text, str):
+        raise TypeError(f"Expected binary or unicode string, got {bytes_or_text!r}")
+    return bytes_or_text
+
+
+def as_str_any(value: Any, encoding: str = "utf-8") -> str:
+    """`as_text` of bytes, ``str`` of anything else."""
+    return as_text(value, encoding) if isinstance(value, bytes) else str(value)
+
+
+path_to_str = os.fspath

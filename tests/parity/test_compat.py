@@ -1,0 +1,60 @@
+"""What of tf.compat eager programs still call."""
+
+import pytest
+from harness import error_of, parity
+
+import tapejax
+
+
+@parity
+def test_switches_that_are_on_already(tf):
+    v1 = tf.compat.v1
+    return v1.enable_eager_execution(), v1.enable_v2_behavior(), v1.executing_eagerly()
+
+
+@parity
+def test_the_global_step(tf):
+    step = tf.compat.v1.train.get_or_create_global_step()
+    before = step.numpy()
+    step.assign_add(1)
+    same = step is tf.compat.v1.train.get_or_create_global_step() is tf.compat.v1.train.get_global_step()
+    return same, step.trainable, step.name, int(step.numpy() - before)
+
+
+@parity
+def test_levels_of_logging(tf):
+    logging = tf.compat.v1.logging
+    before = logging.get_verbosity()
+    try:
+        logging.set_verbosity(logging.ERROR)
+        return logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL, logging.get_verbosity()
+    finally:
+        logging.set_verbosity(before)
+
+
+@parity
+def test_text_and_bytes(tf):
+    c = tf.compat
+    return c.as_bytes("é"), c.as_bytes(b"a"), c.as_str(b"a"), c.as_text("b"), c.as_str_any(3), c.path_to_str("a/b")
+
+
+@parity
+def test_what_is_no_text(tf):
+    return error_of(lambda: tf.compat.as_text(3))
+
+
+@parity
+def test_version_2_is_all_there_is(tf):
+    v2 = tf.compat.v2
+    return v2.reduce_sum([1.0, 2.0]), v2.math.sin(0.0), tf.compat.v1.set_random_seed(1)
+
+
+@pytest.mark.parametrize("name", ["disable_eager_execution", "disable_v2_behavior"])
+def test_what_cannot_be_switched_off(name):
+    with pytest.raises(NotImplementedError, match="TensorFlow 2's behaviour only"):
+        getattr(tapejax.compat.v1, name)()
+
+
+def test_other_names_of_version_1_say_what_to_use():
+    with pytest.raises(AttributeError, match=r"no tf\.compat\.v1\.reduce_sum: use the same name without compat\.v1"):
+        tapejax.compat.v1.reduce_sum([1.0])
