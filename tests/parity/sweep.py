@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import fnmatch
 import functools
 import json
@@ -625,18 +626,25 @@ def asked() -> list[Case]:
 def compare(case: Case) -> Compared:
     import tapejax
 
-    quiet()
-    with jax.enable_x64(case.x64), warnings.catch_warnings():
+    with quiet(), jax.enable_x64(case.x64), warnings.catch_warnings():
         warnings.simplefilter("ignore", tapejax.errors.NarrowingWarning)
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, where it divides by itself
         warnings.simplefilter("ignore", DeprecationWarning)  # JAX's, of complex numbers that are cast to floats
         return Compared(case, case.expected, *outcome(tapejax, *case[:3]))
 
 
-def quiet() -> None:
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
     """That an integer is watched is logged; here it is no news."""
-    for name in ("tensorflow", "tapejax"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("tensorflow", "tapejax")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 # ---- What differs on purpose ---------------------------------------------------------------------------------------
@@ -840,11 +848,11 @@ differs(
 def write() -> None:
     import tensorflow
 
-    quiet()
-    warnings.simplefilter("ignore")
     outcomes: dict = collections.defaultdict(lambda: collections.defaultdict(dict))
-    for case in asked():
-        outcomes[case.row][case.dtype][" ".join(case.form)] = rounded(outcome(tensorflow, *case[:3])[0])
+    with quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for case in asked():
+            outcomes[case.row][case.dtype][" ".join(case.form)] = rounded(outcome(tensorflow, *case[:3])[0])
     text = json.dumps({"tensorflow": tensorflow.__version__, "outcomes": outcomes}, separators=(",", ":"))
     FILE.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
     print(f"{len(asked()):,} cases, {FILE.stat().st_size:,} bytes")
