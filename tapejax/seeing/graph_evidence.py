@@ -17,7 +17,7 @@ from ..core.where import Line, line_of, serves
 from ..values import staging
 from ..values.structures import Leaf, is_variable
 from ..values.tensor import Variable
-from .listing import Names, ancestors, carrying_positions, name_of
+from .listing import Names, active_positions, ancestors, name_of
 from .reasons import At, Reason, as_code, at, reason
 
 # Where several paths break, so many are told.
@@ -86,8 +86,8 @@ class Graph:
             if not self.recording.watch_accessed:
                 return [reason("not watching", used, name=self.name, code=code)]
             return []  # it was not read: that is told as "unrelated", or where the path broke
-        carrying = [self.entries[position] for position in carrying_positions(self.recording, self.names)]
-        return [] if any(x is array for entry in carrying for x in entry.outputs) else None
+        active_ones = [self.entries[position] for position in active_positions(self.recording, self.names)]
+        return [] if any(x is array for entry in active_ones for x in entry.outputs) else None
 
     def never_watched(self) -> Reason:
         array = self.source.array

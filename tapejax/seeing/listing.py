@@ -333,7 +333,7 @@ class Table:
     def __init__(self, recording: Recording, names: Names):
         self.names = names
         self._entries = recording.entries
-        self._carrying = carrying_positions(recording, names)
+        self._active = active_positions(recording, names)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -343,7 +343,7 @@ class Table:
         outputs, inputs = (list(map(names.typed, side)) for side in (entry.outputs, entry.inputs))
         return Row(
             position,
-            position in self._carrying,
+            position in self._active,
             ", ".join(outputs),
             name_of(entry),
             ", ".join([*inputs, *options(entry)]),
@@ -362,7 +362,7 @@ def watching(recording: Recording, names: Names) -> list[Source]:
     return [*(Source(x) for x, _ in recording.watched.values()), *(Source(x, watched=True) for x in accessed)]
 
 
-def carrying_positions(recording: Recording, names: Names) -> set[int]:
+def active_positions(recording: Recording, names: Names) -> set[int]:
     """The entries through which gradient reaches what the tape watches."""
     query = Query(recording, (), watching(recording, names))
     with recorder.outside():
