@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -61,6 +60,7 @@ class Query:
         self.owners: list[int] = []  # of each array the position of its source
         self._watched: list[Any] = []
         self._count = len(sources)
+        self._found: tuple[NumberedRecording, list[Value]] | None = None
         for position, given in enumerate(sources):
             source = given if type(given) is Source else Source(given)
             _, read = recording.variables.get(id(source.holder), (None, None))
@@ -71,8 +71,7 @@ class Query:
             if source.watched:
                 self._watched.append(now)
 
-    @functools.cached_property
-    def _numbered(self) -> tuple[NumberedRecording, list[Any]]:
+    def _number(self) -> tuple[NumberedRecording, list[Any]]:
         numbers: dict[int, int] = {}
         values: list[Any] = []
 
@@ -104,7 +103,13 @@ class Query:
     @property
     def numbered(self) -> NumberedRecording:
         """The recording as data, with the targets and sources in it."""
-        return self._numbered[0]
+        return self._once()[0]
+
+    def _once(self) -> tuple[NumberedRecording, list[Value]]:
+        # not a cached_property, which in Python 3.11 has one lock for all queries: numbering may trace rules of the user's
+        if self._found is None:
+            self._found = self._number()
+        return self._found
 
     def active(self) -> Iterator[Link]:
         """The entries through which a source reaches a value, in order."""
@@ -116,7 +121,7 @@ class Query:
 
     def program(self) -> tuple[Program, list[Any]]:
         """The program from the sources' arrays to the targets, and the recorded value of every slot that is read."""
-        numbered, values = self._numbered
+        numbered, values = self._once()
         if any(
             [op.eager for op, _, _ in numbered.entries]
         ):  # such a call is itself only: keeping it would keep its arrays

@@ -402,11 +402,11 @@ def with_slope(slope, while_traced=lambda: None):
 def test_rules_that_another_thread_looks_into():
     x = jnp.float32(1.0)
     inside, done = threading.Event(), threading.Event()
-    found = []
+    found, in_time = [], []
 
     def wait():
         inside.set()
-        assert done.wait(60)
+        in_time.append(done.wait(60))
 
     def other():
         found.append(by_tape(with_slope(11.0, wait), x)[1][0])
@@ -422,6 +422,7 @@ def test_rules_that_another_thread_looks_into():
         done.set()
         thread.join()
     assert found == [11.0]
+    assert all(in_time), "the other thread had to wait for this one"
 
 
 # ---- lines ----------------------------------------------------------------------------------------------------------

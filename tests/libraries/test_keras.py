@@ -69,6 +69,7 @@ def test_keras_without_tapejax_keras():
     program = """
 import warnings
 import jax, jax.numpy as jnp, keras, numpy as np, tapejax as tf
+keras.utils.set_random_seed(3)
 model = keras.Sequential([keras.layers.Dense(4, activation=tf.nn.relu), keras.layers.Dense(1)])
 loss_fn, metric, optimizer = keras.losses.MeanSquaredError(), keras.metrics.Mean(), keras.optimizers.Adam(0.1)
 x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
