@@ -188,17 +188,20 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
         plain = {key: _option(key, value) for key, value in defaults.items() if key in names[count:]}
         complete = len(plain) == len(names) - count
         public_signature = _with_name(signature, names[:count])
+        public_names = list(public_signature.parameters)
+        known, required = set(public_names), set(names) - set(defaults)
 
         def public(*args, **kwargs):
             if complete and not kwargs and len(args) == count:
                 arrays, options = args, plain
             else:
-                bound = public_signature.bind(*args, **kwargs)
-                arrays = [bound.arguments[key] for key in names[:count]]
-                options = {
-                    key: _option(key, bound.arguments[key]) if key in bound.arguments else plain[key]
-                    for key in names[count:]
-                }
+                given = dict(zip(public_names, args, strict=False)) | kwargs
+                if len(given) != len(args) + len(kwargs) or not required <= given.keys() <= known:
+                    public_signature.bind(
+                        *args, **kwargs
+                    )  # raises the TypeError that Python does; slow where it does not
+                arrays = [given[key] for key in names[:count]]
+                options = {key: _option(key, given[key]) if key in given else plain[key] for key in names[count:]}
             if agree or count == 1:
                 return run(fn, fn.__name__, arrays, kinds, **options)
             arrays = [raw(array) for array in arrays]
