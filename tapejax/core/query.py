@@ -124,7 +124,7 @@ class Query:
         numbered, values = self._once()
         if any(
             [op.eager for op, _, _ in numbered.entries]
-        ):  # such a call is itself only: keeping it would keep its arrays
+        ):  # equal to nothing else, and to keep it would keep its arrays
             program, read = slice_program(numbered, self.recording.entries)
         else:
             program, read = _programs.get(numbered, slice_program, numbered, self.recording.entries)

@@ -49,9 +49,8 @@ def note_read(variable: Any, array: Any, store: Callable[[Any], None], trainable
         with recorder.outside():
             array = _copy(array)
         store(array)
-    for recording, entry in zip(recordings, known, strict=True):
-        if entry is not None or (recording.watch_accessed and trainable):
-            recording.watch_variable(variable, array)
+    for recording in recordings:
+        _watch_if_read(recording, variable, array, trainable)
 
 
 def note_replaced(old: Any, new: Any) -> None:
@@ -102,15 +101,15 @@ def held(variable: Any) -> Any:
     return array
 
 
-def _watch_if_read(recording: Recording, variable: Any, array: Any) -> None:
-    if (recording.watch_accessed and variable.trainable) or id(variable) in recording.variables:
+def _watch_if_read(recording: Recording, variable: Any, array: Any, trainable: bool) -> None:
+    if (recording.watch_accessed and trainable) or id(variable) in recording.variables:
         recording.watch_variable(variable, array)
 
 
 def access(variable: Any) -> None:
     """Notes that a variable is looked at or assigned to: trainable ones count as watched from here on, as in TensorFlow."""
     for recording in recorder.active_recordings():
-        _watch_if_read(recording, variable, held(variable))
+        _watch_if_read(recording, variable, held(variable), variable.trainable)
 
 
 def read(variable: Any) -> Any:
@@ -123,11 +122,11 @@ def read(variable: Any) -> Any:
     trace = current_trace()
     if type(trace) is recorder.RecorderTrace:
         for recording in trace.recordings:
-            _watch_if_read(recording, variable, array)
+            _watch_if_read(recording, variable, array, variable.trainable)
         trace = trace.outer
     elif type(trace) is not EvalTrace:
         for recording in recorder.active_recordings():
-            _watch_if_read(recording, variable, array)
+            _watch_if_read(recording, variable, array, variable.trainable)
     if (
         type(trace) is not EvalTrace
         and not isinstance(array, Tracer)

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core import programs
-
-some = settings(
-    derandomize=not os.environ.get("TAPEJAX_RANDOM"),  # set it to look for new counterexamples
-    deadline=None,
-    database=None,
-    max_examples=int(os.environ.get("TAPEJAX_EXAMPLES", 30)),
-    suppress_health_check=list(HealthCheck),
-    print_blob=False,
-)
+from tests.core.examples import examples
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("where", sorted(set(programs.WHERE)))
-@some
+@examples(30)
 @given(st.randoms(use_true_random=False))
 def test_random_programs(where, rng):
     case = programs.generate(rng, where)

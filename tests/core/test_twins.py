@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core import twins
-
-some = settings(
-    derandomize=not os.environ.get("TAPEJAX_RANDOM"),  # set it to look for new counterexamples
-    deadline=None,
-    database=None,
-    max_examples=int(os.environ.get("TAPEJAX_EXAMPLES", 5)),  # of two to four programs each
-    suppress_health_check=list(HealthCheck),
-    print_blob=False,
-)
+from tests.core.examples import examples
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("difference", sorted(twins.DIFFERENCES))
-@some
+@examples(5)  # of two to four programs each
 @given(st.randoms(use_true_random=False))
 def test_near_twins(difference, rng):
     case = twins.generate(rng, difference)
