@@ -13,7 +13,7 @@ import kept
 import pytest
 
 # A process has one Keras backend: tests/test_keras.py runs these in processes where it is JAX.
-collect_ignore = ["tapejax/libraries/keras.py", "tests/libraries/keras_on_jax"]
+collect_ignore = ["tapejax/libraries/keras.py", "tests/libraries/keras_on_jax", "tests/cli/port_programs"]
 # Other names of modules that are collected under their own.
 collect_ignore += [f"tapejax/{name}.py" for name in ("data", "keras", "saved_model", "train")]
 # Runners of hunts: `python -m tests.core.hunt` and the like.
@@ -22,6 +22,8 @@ collect_ignore += [
 ]
 if importlib.util.find_spec("flatbuffers") is None:
     collect_ignore.append("tapejax/programs/saved_model.py")  # its doctests save models
+if importlib.util.find_spec("tensorboardX") is None:
+    collect_ignore.append("tapejax/ops/summary.py")
 if importlib.util.find_spec("grain") is None:
     collect_ignore += ["tapejax/programs/data.py", "tapejax/programs/pipeline.py"]
 if importlib.util.find_spec("orbax") is None or importlib.util.find_spec("orbax.checkpoint") is None:
@@ -33,6 +35,7 @@ def pytest_addoption(parser):
         "--shadow", action="store_true", help="run in shadow mode: what tapejax recognises is made anew, too"
     )
     parser.addoption("--optimized", action="store_true", help="compile as for users, which takes twice the time")
+    parser.addoption("--compiled", action="store_true", help="compile every operation at its first run")
     parser.addoption(
         "--tensorflow",
         choices=["kept", "fresh", "keep"],
@@ -48,9 +51,12 @@ if importlib.metadata.version("jaxlib").startswith("0.10."):  # a flag that is u
 
 
 def pytest_configure(config):
+    os.environ["TAPEJAX_COMPILATION_CACHE"] = "off"  # nothing is left from one run to the next
     flags = os.environ.get("XLA_FLAGS", "")
     if not config.getoption("optimized") and CHEAP not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {CHEAP}"
+    if config.getoption("compiled"):
+        os.environ["TAPEJAX_COMPILE"] = "always"
     jax.monitoring.register_event_duration_secs_listener(count_programs)
     if config.getoption("shadow"):
         import tapejax
@@ -59,6 +65,17 @@ def pytest_configure(config):
     kept.mode = config.getoption("tensorflow")
     if kept.mode == "keep" and config.getoption("numprocesses", None):
         raise pytest.UsageError("--tensorflow=keep writes one file for each test file: run it in one process")
+
+
+@pytest.fixture
+def no_shadow():
+    """Shadow mode, which makes everything anew, is off: for tests that count what is made."""
+    from tapejax.core import cache
+
+    before = cache.shadowing
+    cache.shadow(False)
+    yield
+    cache.shadow(before)
 
 
 def pytest_sessionfinish():

@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks import lines
+from benchmarks import lines, short
 from benchmarks.worker import SYSTEMS
 from benchmarks.workloads import WORKLOADS
 
@@ -26,6 +26,7 @@ IMPORT_LIMIT = 100.0  # milliseconds that tapejax may take over jax.numpy
 CAPTURE = "capture"
 CAPTURE_LIMIT = 2.0  # microseconds that noting the line may take, per operation
 LINES = "lines"  # of code; counted only if named
+SHORT = "short"  # whole short programs; run only if named
 ROOT = Path(__file__).resolve().parents[1]
 
 TITLES = {
@@ -46,6 +47,10 @@ def main(argv: list[str] | None = None) -> int:
             results[name] = counts = lines.count_tree(ROOT / "tapejax")
             print(lines.report(counts))
             continue
+        if name == SHORT:
+            results[name] = short.run_all(rounds=1 if options.quick else 3)
+            passed &= short.show(results[name])
+            continue
         if name == IMPORT:
             results[name] = _import_times(options.systems, repeats=1 if options.quick else 5)
         elif name == CAPTURE:
@@ -61,10 +66,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
-    names = [*WORKLOADS, CAPTURE, IMPORT, LINES]
+    names = [*WORKLOADS, CAPTURE, IMPORT, LINES, SHORT]
     parser = argparse.ArgumentParser("python -m benchmarks", description=(__doc__ or "").split("\n\n")[1])
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"which ones (default: all but {LINES}): {', '.join(names)}"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"which ones (default: all but {LINES} and {SHORT}): {', '.join(names)}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE, too")
     parser.add_argument("--quick", action="store_true", help="fewer repeats: rough numbers in less time")

@@ -103,18 +103,19 @@ def functional_mlp(batch: int, width: int) -> Callable[[Callable], Step]:
     return build
 
 
-def jnp_mlp_in_a_tape(batch: int, width: int) -> Callable[[Any], Step]:
-    """The hand-written JAX loss, as it is, under tapejax's tape."""
+def jnp_mlp_in_a_tape(batch: int, width: int, jitted: bool = False) -> Callable[[Any], Step]:
+    """The hand-written JAX loss, as it is or `jitted`, under tapejax's tape."""
 
     def build(tapejax):
         import jax
 
         x, y, parameters = jax.tree.map(jax.numpy.asarray, mlp_data(batch, width))
+        loss_of = jax.jit(mlp_loss) if jitted else mlp_loss
 
         def step(i):
             with tapejax.GradientTape() as tape:
                 tape.watch(parameters)
-                loss = mlp_loss(parameters, x, y)
+                loss = loss_of(parameters, x, y)
             return loss, tape.gradient(loss, parameters)
 
         return step
@@ -561,6 +562,13 @@ WORKLOADS = {
         taped_mlp(*LARGE),
         functional_mlp(*LARGE),
         targets=(Target("jax.jit", 1.2),),
+    ),
+    "jitted-loss": Workload(
+        "a tape around the same loss as one jax.jit",
+        taped_mlp(256, 1024),
+        functional_mlp(256, 1024),
+        jnp_mlp_in_a_tape(256, 1024, jitted=True),
+        targets=(Target("jax.jit", 1.08),),
     ),
     "chain": Workload(
         "chain of 400 scalar operations",

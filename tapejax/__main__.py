@@ -26,6 +26,8 @@ def _split(argv: list[str]) -> tuple[list[str], list[str]]:
     if argv[:1] == ["run"]:
         program = next((i for i, word in enumerate(argv) if i and not word.startswith("-")), len(argv))
         return argv[: program + 1], argv[program + 1 :]
+    if argv[:1] == ["port"] and "--" in argv:
+        return argv[: argv.index("--")], argv[argv.index("--") + 1 :]
     return argv, []
 
 
@@ -48,6 +50,30 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
         from .cli import runner
 
         return runner.run(options.program, arguments, full_traceback=options.full_traceback)
+
+    parser.set_defaults(command=command)
+
+
+def _add_port(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "port",
+        help="write a JAX program for a TensorFlow program that trains with a tape, and compare the two",
+        description="Run a program, write a JAX program for it that imports neither TensorFlow nor tapejax, run that too, "
+        "and compare their losses step by step.",
+        usage="python -m tapejax port PROGRAM.py -o OUT.py [--steps N] [--tolerance X] [-- ARGUMENT ...]",
+        epilog="Exit status: 0, 1 if the losses differ, 2 if the program cannot be ported.",
+    )
+    parser.add_argument("program", metavar="PROGRAM.py", help="the program")
+    parser.add_argument(
+        "-o", "--out", metavar="OUT.py", required=True, help="the file to write; its arrays go to OUT.npz"
+    )
+    parser.add_argument("--steps", type=int, metavar="N", help="end the program after N training steps")
+    parser.add_argument("--tolerance", type=float, default=1e-3, metavar="X", help="of a loss, relative to its size")
+
+    def command(options: argparse.Namespace, arguments: list[str]) -> int:
+        from .cli import port
+
+        return port.port(options.program, options.out, arguments, steps=options.steps, tolerance=options.tolerance)
 
     parser.set_defaults(command=command)
 
@@ -90,7 +116,7 @@ def _add_demo(commands: argparse._SubParsersAction) -> None:
 
 
 # One entry a command: a function that adds its parser, whose default `command` does the work.
-COMMANDS: tuple[Callable[[argparse._SubParsersAction], None], ...] = (_add_run, _add_check, _add_demo)
+COMMANDS: tuple[Callable[[argparse._SubParsersAction], None], ...] = (_add_run, _add_port, _add_check, _add_demo)
 
 
 def _version() -> str:

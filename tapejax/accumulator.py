@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from .core import recorder
 from .core.program import is_inexact
-from .core.query import Query
+from .core.query import Query, in_recorded_types
 from .core.recording import Recording
 from .core.schedule import push_forward
 from .tape import UnconnectedGradients, _unconnected, logger
@@ -84,6 +84,7 @@ class ForwardAccumulator:
         trace, recordings = self._around
         return recordings if trace is not None and trace() is recorder.outer_trace() else ()
 
+    @in_recorded_types
     def jvp(self, primals: Any, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE) -> Any:
         """The derivative of `primals`, computed in the block, in the direction of the tangents.
 

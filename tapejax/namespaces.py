@@ -108,6 +108,7 @@ _LATER: dict[str, dict[str, str]] = {
             unravel_index
             """,
         "ops.solvers": "matrix_square_root",
+        "ops.sparse": "SparseTensor",
     },
     "tf.autodiff": {"accumulator": "ForwardAccumulator", "tape": "GradientTape"},
     "tf.autograph": {"ops.graph": "set_verbosity trace"},
@@ -264,6 +265,16 @@ _LATER: dict[str, dict[str, str]] = {
             vorbis_window
             """
     },
+    "tf.sparse": {
+        "ops.sparse": "SparseTensor eye from_dense map_values reduce_sum reorder sparse_dense_matmul to_dense transpose"
+    },
+    "tf.summary": {
+        "ops.summary": """
+            SummaryWriter create_file_writer create_noop_writer flush graph histogram image record_if scalar
+            should_record_summaries text trace_export trace_off trace_on write
+            """
+    },
+    "tf.summary.experimental": {"ops.summary": "get_step set_step summary_scope"},
     "tf.sysconfig": {"ops.config": "get_build_info"},
     "tf.test": {
         "testing": "compute_gradient max_error",

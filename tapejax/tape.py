@@ -16,7 +16,7 @@ from .core import recorder, schedule
 from .core import sweep as derivatives
 from .core._jax import Tracer
 from .core.program import Program, is_inexact
-from .core.query import Query
+from .core.query import Query, in_recorded_types
 from .core.recording import Entry, Recording
 from .core.where import caller
 from .values import nest, reading
@@ -176,6 +176,7 @@ class GradientTape:
 
     # ---- derivatives ----
 
+    @in_recorded_types
     def gradient(
         self,
         target: Any,
@@ -222,6 +223,7 @@ class GradientTape:
         found = [x if x is None else _where(leaf.array, x) for leaf, x in zip(starts.leaves, found, strict=True)]
         return starts.pack(found)
 
+    @in_recorded_types
     def jacobian(
         self,
         target: Any,
@@ -266,6 +268,7 @@ class GradientTape:
         zeros = unconnected is UnconnectedGradients.ZERO and end.array.shape.__add__
         return starts.pack(self._differentiate("jacobian", recording, [end], starts, jacobians.jacobian, zeros))
 
+    @in_recorded_types
     def batch_jacobian(
         self,
         target: Any,
@@ -322,18 +325,30 @@ class GradientTape:
         take = jacobians.batch_jacobian
         return structure.pack(self._differentiate("batch_jacobian", recording, [end], structure, take, zeros))
 
-    def as_function(self, target: Any, sources: Any) -> Any:
+    @in_recorded_types
+    def as_function(self, target: Any, sources: Any, arguments: Any = ()) -> Any:
         """The pure function from `sources` to `target` that the tape recorded.
 
         Args:
           target: a tensor or array, or a structure of them.
           sources: a structure of tensors, arrays and variables.
+          arguments: what else varies, such as batches, labels, keys and learning rates: tensors, arrays and variables, as a
+            list, a tuple, or a dict from names to values. Each becomes a parameter after `sources`, in this order, of the
+            shape and dtype that it has here. What was computed of an argument before the block is another value. Of a
+            plain ``jax.Array`` the tape does not see that Python takes a number (``float(x)``): pass a `Tensor` where in doubt.
 
         Returns:
-          A function of one argument, structured as `sources`, that returns arrays structured as `target`. Its
+          A function of one argument, structured as `sources`, and of `arguments`, by position or by name, that returns
+          arrays structured as `target`. Its
           `jax.grad` at `sources` is the tape's gradient; what the tape did not see depend on the sources is constant.
           Printed, it is code: plain ``jnp`` that runs where it is pasted (after ``import jax``, ``import jax.numpy as
           jnp`` and ``import numpy as np``). Arrays too large to write down are names in it: its ``constants``.
+
+        Raises:
+          TypeError: an argument is no tensor, array or variable.
+          ValueError: `target` does not depend on an argument, or depends on it through what was not recorded: a value that
+            Python looked at or that went to NumPy, a variable that was assigned to; or an argument is the same array as
+            another or as a source.
 
         >>> import jax, jax.numpy as jnp
         >>> import tapejax as tf
@@ -349,19 +364,34 @@ class GradientTape:
             y = x ** 2
             return y
         <BLANKLINE>
+
+        >>> rate = tf.constant(0.5)
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * rate
+        >>> f = tape.as_function(y, x, arguments={"rate": rate})
+        >>> print(f(x, rate=2.0))
+        6.0
         """
         recording = self._usable()
         ends, starts = targets_of(target), sources_of(sources)
         sought = [leaf.array for leaf in ends.leaves], [leaf.source(recording) for leaf in starts.leaves]
-        query = Query(recording, *sought, include_nondifferentiable=True)
-        (program, values), arrays, owner = query.program(), query.arrays, query.owners
+        listing, parameters, source = _seeing("listing", "parameters", "source")
 
-        def function(sources: Any) -> Any:
+        named = listing.Names(recording, listing.namespaces())
+        rest = parameters.Parameters(recording, arguments, starts.leaves, named)
+        query = Query(recording, sought[0], [*sought[1], *rest.sources()], include_nondifferentiable=True)
+        (program, values), arrays, owner = query.program(), query.arrays, query.owners
+        rest.require_replayable(query, arrays[: len(arrays) - len(rest.all)])
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            sources, more = rest.arrays_of(args, kwargs)
             given = [leaf.array for leaf in sources_of(sources).leaves]
             if len(given) != len(starts.leaves):
                 raise ValueError(
                     f"sources: {len(starts.leaves)} arrays were expected, as on the tape; got {len(given)}"
                 )
+            given += more
             inputs = []
             for array, i in zip(arrays, owner, strict=True):
                 first = arrays[owner.index(i)]
@@ -370,10 +400,10 @@ class GradientTape:
             out = derivatives.evaluate(program, values, inputs)
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
-        listing, source = _seeing("listing", "source")
-
-        names = listing.Names(recording, listing.namespaces()).only([*values, *(leaf.array for leaf in starts.leaves)])
-        return source.TapeFunction(function, program, values, arrays, owner, (sources, starts), (target, ends), names)
+        names = named.only([*values, *(leaf.array for leaf in starts.leaves)])
+        return source.TapeFunction(
+            function, rest, program, values, arrays, owner, (sources, starts), (target, ends), names
+        )
 
     def _differentiate(
         self,
@@ -393,7 +423,8 @@ class GradientTape:
             )
         elif self._active is not None:
             self._stop()
-        query = Query(recording, [leaf.array for leaf in targets], [leaf.source(recording) for leaf in sources.leaves])
+        ends, starts = [leaf.array for leaf in targets], [leaf.source(recording) for leaf in sources.leaves]
+        query = Query(recording, ends, starts, with_residuals=recorder.eager() and not recorder.active_recordings())
         # TensorFlow's gradient of a complex function is the conjugate of JAX's.
         found = [conjugate(x) for x in query.derivative(take)]
         if not self._persistent:
@@ -452,6 +483,7 @@ class GradientTape:
         """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
         return ([] if self._recording is None else self._recording.entries)[index]
 
+    @in_recorded_types
     def explain(self, target: Any, sources: Any) -> Any:
         """Says for each source why its gradient is what it is: along which path it comes, or why it is None.
 
@@ -460,7 +492,9 @@ class GradientTape:
 
         Returns:
           An `Explanation`: print it, or iterate over its reports, each with ``connected``, the ``path``, and ``reasons``
-          with ``kind``, ``message``, ``remedy``, ``operation`` and ``line``. The tape is not used up.
+          with ``kind``, ``message``, ``remedy``, ``operation`` and ``line``. Reasons of a connected source are notes: the
+          gradient is zero, is of a part of `target` only, or with respect to another value than was meant. For these one
+          backward pass is run. The tape is not used up.
 
         Raises:
           TypeError: `target` or `sources` holds something that is no tensor.
@@ -478,11 +512,13 @@ class GradientTape:
 
         return explain.explain(self, target, sources, listing.namespaces(), listing.places())
 
+    @in_recorded_types
     def draw(self, target: Any = None, sources: Any = None) -> Any:
         """A picture of the recording: what leads to `target` (by default everything), with the `sources` marked.
 
-        What carries gradient is drawn in one colour, what does not in another; edges are labelled with shapes. Beyond 60
-        operations, neighbouring ones are folded together. Needs Matplotlib.
+        What carries gradient is drawn in one colour, what does not in another; edges are labelled with shapes. A dotted red
+        one is an assignment to a variable, which takes the value and not its gradient. Beyond 60 operations,
+        neighbouring ones are folded together, and assignments left out. Needs Matplotlib.
 
         Args:
           target: a tensor or array, or a structure of them.
@@ -506,6 +542,7 @@ class GradientTape:
             starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
         return drawing.draw(names, Query(recording, ends, starts))
 
+    @in_recorded_types
     def jaxpr(self, target: Any, sources: Any) -> Any:
         """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.
 
@@ -522,6 +559,7 @@ class GradientTape:
                 starts.pack_raw([leaf.array for leaf in starts.leaves])
             )
 
+    @in_recorded_types
     def steps(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
         """The backward pass of `gradient`, one operation at a time, from the target to the sources.
 
@@ -548,6 +586,37 @@ class GradientTape:
 
         return steps.Backward(self, target, sources, output_gradients, listing.namespaces())
 
+    @in_recorded_types
+    def play(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
+        """The recording as a page to step through: forward, value by value; backward, cotangent by cotangent.
+
+        It shows the graph of `draw`, beside it the user's lines, and at each step of the backward pass what is added to the
+        cotangent of which value. Buttons, a slider and the arrow keys step. Beyond 60 operations, neighbouring
+        ones are one step. The page is one piece of HTML, which needs no server and no network; a notebook that is
+        not trusted shows the picture of `draw`, for which Matplotlib is needed. The tape is not used up.
+
+        Args:
+          target, sources, output_gradients: as for `gradient`.
+
+        Returns:
+          A `Play`: a notebook plays it, ``save(file)`` writes the page, ``data`` is what it shows.
+
+        Raises:
+          RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> page = tape.play(y, x)  # page.save("tape.html") writes it
+        >>> print(page)
+        <The tape of y: 1 operation, forward and backward; a notebook plays it, .save(file) writes the page>
+        """
+        listing, play, steps = _seeing("listing", "play", "steps")
+
+        return play.play(steps.Backward(self, target, sources, output_gradients, listing.namespaces()))
+
+    @in_recorded_types
     def check_numerics(self, target: Any, sources: Any, output_gradients: Any = None) -> None:
         """Looks for the first operation, forward or backward, whose value or cotangent is NaN or infinite.
 

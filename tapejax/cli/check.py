@@ -38,6 +38,7 @@ from typing import Any
 import tapejax
 
 from ..ops.missing import missing
+from ..programs import autograph
 from . import imports, notebook
 
 _ROOTS = (imports.ALIAS, "tapejax")  # a ported program says `import tapejax as tf`
@@ -172,15 +173,26 @@ def _ask(kind: type, name: str) -> None:
         raise AttributeError(name)
 
 
+def _called(path: str) -> Any:
+    """What runs when the value at a path is called: of an initializer, or a layer, its ``__call__``."""
+    found = _found(path)[2]
+    return getattr(found, "__call__", None) if path.endswith(_VALUE) else found  # noqa: B004
+
+
+def _annotated(function: Any) -> Any:
+    """The type that a function says it returns, or None."""
+    try:
+        return typing.get_type_hints(function).get("return")
+    except Exception:  # whatever its annotations are, they are no help
+        return None
+
+
 @functools.cache
 def _result(path: str) -> str | None:
     """The path of what a call of ``tf.data.Dataset.range`` gives: ``tf.data.Dataset()``; None where that is not known."""
-    kind = _found(path)[2]
+    kind = _called(path)
     if not isinstance(kind, type):
-        try:
-            kind = typing.get_type_hints(kind).get("return")
-        except Exception:  # whatever its annotations are, they are no help
-            return None
+        kind = _annotated(kind)
     if not isinstance(kind, type) or not kind.__module__.startswith("tapejax") or issubclass(kind, types.ModuleType):
         return None
     public = f"tapejax.{kind.__module__.rpartition('.')[2]}"  # tf.data.Dataset is defined in programs.data
@@ -197,7 +209,7 @@ def _below(path: str | None, attribute: str) -> str | None:
 def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
     """The arguments of a call that the function has no parameters for: the node, its name, the parameters it has."""
     try:
-        parameters = [*inspect.signature(_found(path)[2]).parameters.values()]
+        parameters = [*inspect.signature(_called(path)).parameters.values()]
     except (TypeError, ValueError):
         return
     if _VALUE in path and parameters and parameters[0].name == "self":
@@ -212,6 +224,32 @@ def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
     stars = any(isinstance(argument, ast.Starred) for argument in call.args)
     if inspect.Parameter.VAR_POSITIONAL not in kinds and not stars and len(call.args) > len(by_place):
         yield call.args[len(by_place)], f"argument {len(by_place) + 1}", f"the arguments {', '.join(by_place)}"
+
+
+_MAKES_TENSORS = ("tf.constant", "tf.convert_to_tensor", "tf.Variable")
+_OF_GRAPHS = ("graph", "function_def")
+_REFUSES = "nothing: JAX runs at once, and there are no graphs to build; tf.function compiles"
+_OF_SHAPES = {"tf.shape", "tf.size", "tf.rank"}
+_AUTOGRAPH = "the extra: pip install tapejax[autograph], or tf.cond and tf.while_loop"
+
+
+def _operands(node: ast.AST) -> Iterator[ast.expr]:
+    """The names and calls on whose values it depends whether an expression is true; ``x.shape`` and ``x is None`` are known."""
+    if isinstance(node, (ast.Name, ast.Call)):
+        yield node
+    elif isinstance(node, ast.Subscript):
+        yield from _operands(node.value)
+    elif not isinstance(node, ast.Attribute):
+        identity = isinstance(node, ast.Compare) and any(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops)
+        for part in () if identity else ast.iter_child_nodes(node):
+            yield from _operands(part)
+
+
+def _is_string(node: ast.AST) -> bool:
+    """Whether it is a string, or a list that begins with one."""
+    while isinstance(node, (ast.List, ast.Tuple)) and node.elts:
+        node = node.elts[0]
+    return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
 
 
 # ---- what the program means
@@ -275,6 +313,7 @@ class _Reader(ast.NodeVisitor):
         self.scope = self.module = _Scope()
         # attributes that the program sets: a module or tensor may have more than its class
         self.given: set[str] = set()
+        self.compiled = False  # within a tf.function, whose control flow AutoGraph converts
         self.later: list[Callable[[], None]] = []
 
     def part(self, tree: ast.Module, cell: int | None, source: str | bytes) -> None:
@@ -296,9 +335,11 @@ class _Reader(ast.NodeVisitor):
         self.uses.add(Use(self.cell, line, column, path.replace(_VALUE, ""), status, use))
 
     def note_paths(self, node: ast.AST, paths: _Paths) -> None:
-        for path in paths - {None, "tf"}:
-            if not path.endswith(_VALUE):
-                status, use, _ = _found(path)
+        found = {path: _found(path) for path in paths - {None, "tf"} if not path.endswith(_VALUE)}
+        for path, (status, use, _) in found.items():
+            # what may be a tensor or a variable may have the methods of either
+            in_doubt = _VALUE in path and any(other[0] == "supported" for other in found.values())
+            if status != "missing" or not in_doubt:
                 self.note(node, path, status, use)
 
     # -- expressions
@@ -326,6 +367,14 @@ class _Reader(ast.NodeVisitor):
         if isinstance(node.ctx, ast.Load):
             known = node.attr not in self.given
             self.note_paths(node, frozenset(path for path in paths if path and (known or _VALUE not in path)))
+            concrete = isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+            if concrete and node.value.func.attr == "get_concrete_function" and node.attr in _OF_GRAPHS:  # type: ignore[attr-defined]
+                self.note(
+                    node,
+                    f"tf.ConcreteFunction.{node.attr}",
+                    "missing",
+                    "print(jax.make_jaxpr(f)(x)): there are no graphs",
+                )
         base: Any = node
         while isinstance(base, ast.Attribute) and paths != _OTHER:
             base, paths = base.value, self.paths(base.value)  # of tf.nn.relu only the whole is a use
@@ -338,6 +387,10 @@ class _Reader(ast.NodeVisitor):
         self.generic_visit(node)
         for path in self.paths(node.func) - {None, "tf"}:
             if _found(path)[0] == "supported":
+                if path in _MAKES_TENSORS and node.args and _is_string(node.args[0]):
+                    self.note(node, f"{path}(string)", "missing", "Python's strings: JAX has no tensors of strings")
+                if _annotated(_called(path)) is typing.NoReturn:
+                    self.note(node, path, "missing", _REFUSES)
                 for place, argument, use in _lacking(path, node):
                     self.note(place, f"{path}({argument})", "missing", use)
 
@@ -439,20 +492,21 @@ class _Reader(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.visit_all([*node.decorator_list, node.returns])
-        self.function(node.args, node.body)
+        decorators = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+        self.function(node.args, node.body, any("tf.function" in self.paths(each) for each in decorators))
         self.scope.bind(node.name, _OTHER)
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
-    def function(self, arguments: ast.arguments, body: list[ast.stmt]) -> None:
+    def function(self, arguments: ast.arguments, body: list[ast.stmt], compiled: bool = False) -> None:
         named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         named += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
         self.visit_all([*arguments.defaults, *arguments.kw_defaults, *(argument.annotation for argument in named)])
         scope = _Scope(self.scope.outer if isinstance(self.scope, _ClassScope) else self.scope)
-        cell, lines = self.cell, self.lines
+        cell, lines, compiled = self.cell, self.lines, compiled or self.compiled
 
         def read() -> None:
-            self.cell, self.lines = cell, lines
+            self.cell, self.lines, self.compiled = cell, lines, compiled
             with self.inner(scope):
                 for argument in named:
                     scope.bind(argument.arg, _OTHER)
@@ -486,12 +540,29 @@ class _Reader(ast.NodeVisitor):
             ends.append(self.scope.now)
         self.scope.now = _either(*ends)
 
+    def control(self, node: ast.stmt, value: ast.expr) -> None:
+        """Notes control flow on a tensor, as far as it shows, where nothing converts it."""
+        on_tensor = any("tf.Tensor()" in self.paths(part) for part in _operands(value) if not self.is_known(part))
+        if self.compiled and on_tensor and not autograph.INSTALLED:
+            self.note(node, f"tf.autograph ({type(node).__name__.lower()} on a tensor)", "missing", _AUTOGRAPH)
+
+    def is_known(self, node: ast.expr) -> bool:
+        """Whether it is a number that stays known while a function is traced: of shapes, or a range of numbers."""
+        if not isinstance(node, ast.Call):
+            return False
+        paths = self.paths(node.func)
+        numbers = all(isinstance(argument, ast.Constant) for argument in node.args)
+        return not paths.isdisjoint(_OF_SHAPES) or ("tf.range" in paths and numbers)
+
     def visit_If(self, node: ast.If) -> None:
+        self.control(node, node.test)
         self.visit(node.test)
         self.branches(node.body, node.orelse)
 
     def visit_While(self, node: ast.While | ast.For | ast.AsyncFor) -> None:
-        self.visit(node.test if isinstance(node, ast.While) else node.iter)
+        decides = node.test if isinstance(node, ast.While) else node.iter
+        self.control(node, decides)
+        self.visit(decides)
         if not isinstance(node, ast.While):
             self.bind(node.target)
         self.branches(node.body, ())

@@ -1,7 +1,8 @@
 """Run a program or notebook that says ``import tensorflow`` on JAX, unmodified.
 
 What makes that possible ends with the program: its imports of ``tensorflow`` find tapejax (`imports`), 64-bit types
-are switched on because TensorFlow has them (Python floats still become float32, as there), and Keras runs on JAX.
+are switched on because TensorFlow has them (Python floats still become float32, as there), and Keras runs on JAX. What
+JAX compiles is kept for the next run, in the user's cache folder or where `TAPEJAX_COMPILATION_CACHE` says (``off``: nowhere).
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ import jax
 from . import imports, notebook
 
 
-def run(program: str | os.PathLike[str], arguments: Sequence[str] = (), *, full_traceback: bool = False) -> int:
+def run(
+    program: str | os.PathLike[str],
+    arguments: Sequence[str] = (),
+    *,
+    full_traceback: bool = False,
+    prepare: Callable[[ast.Module], ast.Module] | None = None,
+) -> int:
     """Run the file ``program`` as ``python program *arguments`` would, with tapejax in TensorFlow's place.
 
     Of a notebook (``.ipynb``) the code cells run in order, in its folder; a cell that fails is reported, and the next
@@ -38,6 +45,7 @@ def run(program: str | os.PathLike[str], arguments: Sequence[str] = (), *, full_
         program: the file.
         arguments: what the program finds in ``sys.argv[1:]``.
         full_traceback: whether tracebacks also show the frames between the program's own lines.
+        prepare: what a program, not a notebook, is changed by before it runs.
 
     Returns the exit status: 0; or 1 after an uncaught exception, whose traceback in the program's own lines goes to
     stderr; or 2 if the file cannot be read or is not Python. ``SystemExit`` passes through.
@@ -55,7 +63,7 @@ def run(program: str | os.PathLike[str], arguments: Sequence[str] = (), *, full_
     is_notebook = path.suffix == ".ipynb"
     try:
         source = path.read_bytes()
-        steps = _cells(source.decode(), os.fspath(program)) if is_notebook else [_whole(source, str(path))]
+        steps = _cells(source.decode(), os.fspath(program)) if is_notebook else [_whole(source, str(path), prepare)]
     except OSError as error:
         return _refuse(f"cannot read {os.fspath(program)}: {error.strerror}")
     except (SyntaxError, ValueError) as error:  # ValueError: null bytes, not a notebook
@@ -96,8 +104,9 @@ def run(program: str | os.PathLike[str], arguments: Sequence[str] = (), *, full_
 # ---- the program, as steps to run
 
 
-def _whole(source: bytes, name: str) -> Callable[[dict], None]:
-    code = compile(source, name, "exec", dont_inherit=True)
+def _whole(source: bytes, name: str, prepare: Callable | None) -> Callable[[dict], None]:
+    tree: Any = source if prepare is None else prepare(ast.parse(source, name))
+    code = compile(tree, name, "exec", dont_inherit=True)
     return lambda names: exec(code, names)
 
 
@@ -142,18 +151,42 @@ def _display(*values: object) -> None:
 
 @contextlib.contextmanager
 def _settings(full_traceback: bool) -> Iterator[None]:
-    before = jax.config.read("jax_enable_x64"), jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
+    before = {name: getattr(jax.config, name) for name in ("jax_traceback_filtering", *_KEEPING)}
+    before["jax_enable_x64"] = jax.config.read("jax_enable_x64")
     # If Keras is there on another backend, tapejax.keras raises an error about it.
     backend = {} if "keras" in sys.modules else {"KERAS_BACKEND": "jax"}
     jax.config.update("jax_enable_x64", True)
     if full_traceback:
         jax.config.update("jax_traceback_filtering", "off")
+    _keep_compiled_programs()
     try:
         with imports.replaced(os.environ, **backend):
             yield
     finally:
-        for name, value in zip(("jax_enable_x64", "jax_traceback_filtering"), before, strict=True):
+        for name, value in before.items():
             jax.config.update(name, value)
+
+
+CACHE = "TAPEJAX_COMPILATION_CACHE"  # the environment variable: a folder, or "off"
+# What compiles faster than this is not worth a file: reading one takes about 5 milliseconds.
+WORTH_KEEPING = 0.02
+_KEEPING = (
+    "jax_compilation_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_min_entry_size_bytes",
+)
+
+
+def _keep_compiled_programs() -> None:
+    """Has JAX keep what it compiles in a folder of this user and machine, unless it keeps it already or is told not to."""
+    folder = os.environ.get(CACHE, "")
+    config: Any = jax.config
+    if folder == "off" or config.jax_compilation_cache_dir is not None:
+        return
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    kept = folder or str(Path(base, "tapejax", platform.node() or "here"))
+    for name, value in zip(_KEEPING, (kept, WORTH_KEEPING, -1), strict=True):
+        jax.config.update(name, value)
 
 
 @contextlib.contextmanager

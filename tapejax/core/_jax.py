@@ -11,8 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax._src import callback, config, core, custom_derivatives, linear_util, named_sharding, stages
-from jax._src.interpreters import ad, mlir, partial_eval
+import numpy as np
+from jax._src import (
+    callback,
+    config,
+    core,
+    custom_derivatives,
+    debugging,
+    dispatch,
+    linear_util,
+    named_sharding,
+    stages,
+)
+from jax._src.interpreters import ad, mlir, partial_eval, pxla
 
 from .types import Function, TraceLike, Value
 
@@ -27,6 +38,8 @@ StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
 Ref: Any = core.Ref
 HOST_EFFECTS: Any = (callback.IOEffect, callback.OrderedIOEffect)  # of what calls Python, which may answer differently
+# of what calls Python and takes no answer
+PRINTING_EFFECTS: Any = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 eval_jaxpr = core.eval_jaxpr
 jaxpr_as_fun = core.jaxpr_as_fun
 wrap_init = linear_util.wrap_init
@@ -34,6 +47,28 @@ UNSPECIFIED: Any = named_sharding.UNSPECIFIED  # what a jit has where no shardin
 ShapeDtypeStruct: Any = jax.ShapeDtypeStruct  # public, but without types
 # All settings that decide what tracing a function gives, as one hashable value: part of the key of JAX's own caches.
 trace_context = config.trace_context
+
+
+def runs_compiled(primitive: Primitive) -> bool:
+    """Whether JAX runs `primitive` on values as a compiled program of its own, and in no other way."""
+    return getattr(primitive.impl, "func", None) is dispatch.apply_primitive
+
+
+def key_numbers(keys: Value) -> Any:
+    """The numbers that an array of keys of ``jax.random`` holds, as NumPy has them."""
+    return np.asarray(keys._base_array)
+
+
+@functools.cache
+def _default_placement() -> tuple[Any, Any]:
+    device = jax.local_devices()[0]
+    return jax.sharding.SingleDeviceSharding(device), device
+
+
+def array_from_host(x: Any, aval: Any) -> Any:
+    """The ``jax.Array`` of type `aval`, where operations run by default, that has the memory of the NumPy array `x` on a CPU."""
+    sharding, device = _default_placement()
+    return pxla.batched_device_put(aval, sharding, [x], [device], False)
 
 
 def has_lowering(primitive: Primitive) -> bool:

@@ -73,6 +73,13 @@ class Cache(Generic[V]):
     def clear(self) -> None:
         self._young, self._old = {}, {}
 
+    def discard(self, concerns: Callable[[Any], bool]) -> None:
+        """Forgets what is kept under the keys for which ``concerns(key)``."""
+        for kept in (self._young, self._old):
+            for key in list(kept):
+                if concerns(key):
+                    kept.pop(key, None)
+
     def __len__(self) -> int:
         return len(self._young.keys() | self._old.keys())
 

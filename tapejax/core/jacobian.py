@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from . import recorder
 from ._jax import ShapeDtypeStruct
@@ -16,7 +17,7 @@ from .sweep import push, sweep
 from .types import Value, Values
 
 # Columns (or rows) of a Jacobian are computed together as far as what they need fits into this, or into half the result.
-CHUNK_BYTES = 2 << 20
+CHUNK_BYTES = 8 << 20
 
 
 def jacobian(program: Program, values: Values, mode: str | None = None) -> list[Any]:
@@ -32,7 +33,7 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     if mode is None:
         passes = sum(values[slot].size for slot in dict.fromkeys(connected))
         # forward mode knows a complex derivative in one direction of two
-        forward = passes < target.size and not any([jnp.iscomplexobj(x) for x in values])
+        forward = _less(passes, target.size) and not any([jnp.iscomplexobj(x) for x in values])
         mode = "forward" if forward else "reverse"
     rows = {"reverse": _reverse_rows, "forward": _forward_columns}
     other = "forward" if mode == "reverse" else "reverse"
@@ -63,6 +64,15 @@ def _target(program: Program, values: Values) -> Any:
     """The value of a program's one target; None where it is not connected, or an integer."""
     (slot,) = program.targets
     return None if slot is None or not is_inexact(values[slot]) else values[slot]
+
+
+def _symbolic(size: Any) -> bool:
+    """Whether JAX knows `size` by name only: in a program for any batch size."""
+    return not isinstance(size, (int, np.integer))
+
+
+def _less(size: Any, other: Any) -> bool:
+    return not _symbolic(size) and not _symbolic(other) and size < other
 
 
 def _one_hot(index: Any, like: Value) -> Any:
@@ -117,9 +127,10 @@ def _batch_rows(program: Program, *values: Any) -> list[Any]:
 def _map_chunks(row: Any, count: int, program: Program, values: Values, result_bytes: int, axis: int = 0) -> Any:
     """`row` of every index below `count`, stacked: at once under `vmap`, or chunk after chunk where memory asks for it."""
     carried = {step.ins[i] for step in program.steps for i in step.active_ins}
-    each = max(1, sum(values[slot].nbytes for slot in carried))
-    chunk = max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
+    each = sum(values[slot].nbytes for slot in carried) or 1
     rows = jax.vmap(row, out_axes=axis)
+    unknown = any(map(_symbolic, (count, each, result_bytes)))
+    chunk = count if unknown else max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
     if chunk >= count:
         return rows(jnp.arange(count))
 

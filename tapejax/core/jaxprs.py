@@ -9,6 +9,7 @@ and ours see that it is the same program.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import threading
@@ -23,6 +24,7 @@ import numpy as np
 from . import cache, canonical, shadow
 from ._jax import (
     HOST_EFFECTS,
+    PRINTING_EFFECTS,
     UNSPECIFIED,
     ClosedJaxpr,
     Literal,
@@ -65,6 +67,45 @@ def among(params: Params) -> bool:
 def asks_host(jaxpr: JaxProgram) -> bool:
     """Whether running `jaxpr` calls Python with ``io_callback``, which may give something else each time."""
     return any(isinstance(effect, HOST_EFFECTS) for effect in jaxpr.effects)
+
+
+def prints(effects: Any) -> bool:
+    """Whether these are effects of what calls Python and takes no answer: ``jax.debug.print``, ``tf.print``, summaries."""
+    return any(isinstance(effect, PRINTING_EFFECTS) for effect in effects)
+
+
+def without_prints(value: Value) -> Any:
+    """A jaxpr, or those in a tuple, without the equations that print, at any depth: for what is computed anew."""
+    if not isinstance(value, _JAXPR_TYPES):
+        return _mapped(without_prints, value)
+    inner = open_jaxpr(value)
+    if not prints(inner.effects):
+        return value
+    equations = [_without_prints(eqn) for eqn in inner.eqns if not prints(eqn.effects) or among(eqn.params)]
+    inner = inner.replace(eqns=equations, effects=_others(inner.effects))
+    return value.replace(jaxpr=inner) if hasattr(value, "jaxpr") else inner
+
+
+def _others(effects: Any) -> Any:
+    return type(effects)(effect for effect in effects if not isinstance(effect, PRINTING_EFFECTS))
+
+
+def _without_prints(eqn: Equation) -> Equation:
+    if not prints(eqn.effects):
+        return eqn
+    params = {name: without_prints(value) for name, value in eqn.params.items()}
+    if "fwd_jaxpr_thunk" in params:
+        with contextlib.suppress(Exception):  # the user's rule fails, or is not for tracing
+            rule = _traced_vjp(params)
+            params |= rule.parameters([without_prints(rule.programs[0]), rule.programs[1]])
+    return eqn.replace(params=params, effects=_others(eqn.effects))
+
+
+def _mapped(fn: Function, value: Any) -> Any:
+    """`fn` of a jaxpr, or of those in a tuple; other values as they are."""
+    if isinstance(value, (tuple, list)) and any(isinstance(x, _JAXPR_TYPES) for x in value):
+        return getattr(value, "_make", type(value))([_mapped(fn, x) for x in value])
+    return fn(value) if isinstance(value, _JAXPR_TYPES) else value
 
 
 def is_plain_jit(params: Params) -> bool:
@@ -387,6 +428,26 @@ def trace_rules(staged: JaxProgram, subfuns: Sequence[Subfun]) -> None:
             eqn.params[name] = wrap_init(rule, debug_info=thunk.debug_info)
 
 
+def settle(subfuns: Sequence[Subfun]) -> None:
+    """Leaves the results of the function or of its rule stored, not both, where a rule was traced during the call."""
+    function, rule, *_ = [[store for store in fun.stores if store is not None] for fun in subfuns]
+    if any(map(_is_filled, rule)):
+        for store in function:
+            store.reset()
+
+
+def are_filled(stores: Sequence[Any]) -> bool:
+    """Whether a call has stored what its caller reads of it."""
+    return all([bool(store) for store in stores if store is not None])
+
+
+def _is_filled(store: Any) -> bool:
+    try:
+        return store.val is not None
+    except Exception:  # JAX's StoreException
+        return False
+
+
 def _traced_rule(traced: Any, stores: Sequence[Any], stored: Sequence[Any], *nonzero: bool) -> Any:
     for store, value in zip(stores, stored, strict=True):
         store.reset()
@@ -437,11 +498,9 @@ _known: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
 
 def intern(value: Value) -> Any:
     """The first jaxpr seen with the structure of `value` (a jaxpr, or a tuple of them); other values as they are."""
-    if isinstance(value, (tuple, list)):
-        if not any(isinstance(v, _JAXPR_TYPES) for v in value):
-            return value
-        return getattr(value, "_make", type(value))(map(intern, value))
-    if not isinstance(value, _JAXPR_TYPES) or constants(value):
+    if not isinstance(value, _JAXPR_TYPES):
+        return _mapped(intern, value)
+    if constants(value):
         return value
     known = _known.get(value)
     if known is not None and (first := known()) is not None and not cache.shadowing:

@@ -8,6 +8,7 @@ tables, under keys from `canonical`: each holds a compiled function or a jaxpr, 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,9 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import cache, jaxprs
-from ._jax import Ref, Tracer, eval_jaxpr, jaxpr_as_fun
+from ._jax import Ref, Tracer, eval_jaxpr, jaxpr_as_fun, runs_compiled
 from .cache import Cache, Once
 from .canonical import UncacheableError, exact, snapshot
+from .compiling import Trial
 from .shadow import call_both
 from .types import Function, JaxProgram, Params, Primitive, Value, Values
 
@@ -31,7 +33,8 @@ Pullback = Callable[[Sequence[Any]], Sequence[Any]]
 class Op:
     """What an entry does: a pure function of flat arrays, and how to run it now.
 
-    `fn(*arrays)` returns an array or a pytree of arrays and may be traced; `call` does the same at full speed. Two Ops are
+    `fn(*arrays)` returns an array or a pytree of arrays and may be traced, for derivatives: it prints nothing. `call` does the
+    same at full speed, and prints what there is to print. Two Ops are
     equal when their `key` is, so that programs made of them can be compared and cached; without a key an Op equals nothing but
     itself. `bound` is the function or primitive that it runs and the static arguments, where it is no more than that.
     """
@@ -41,12 +44,13 @@ class Op:
     eager = False
     pull: Pullback | None = None
     results = 0
+    outputs = 0  # where residuals follow them: how many there are
     staged: Staged | None = None
 
     def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
         self.name = name
         self.fn = fn
-        self.call = call or jax.jit(fn)
+        self.call = call or Trial(fn, functools.partial(_settle, weakref.ref(self)))
         self.bound: tuple[Any, dict[str, Any]] | None = bound
         self.key = self if key is None else key
         self._hash = object.__hash__(self) if key is None else hash(key)
@@ -65,6 +69,12 @@ class Op:
 
     def __repr__(self) -> str:
         return f"Op({self.name})"
+
+
+def _settle(found: Any, compiled: Function) -> None:
+    op = found()
+    if op is not None:
+        op.call = compiled
 
 
 class PythonOp(Op):
@@ -168,8 +178,13 @@ def _moves(devices: Sequence[Any], args: Values) -> bool:
 
 def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
     # It will not be recognised when it comes again: nothing is compiled or kept for it.
-    fn = functools.partial(primitive.bind, **{name: snapshot(value) for name, value in params.items()})
-    return PythonOp(params.get("name") or primitive.name, fn)
+    params = {name: snapshot(value) for name, value in params.items()}
+    call = functools.partial(primitive.bind, **params)
+    return PythonOp(params.get("name") or primitive.name, _silent(primitive, params), call)
+
+
+def _silent(primitive: Primitive, params: Params) -> Function:
+    return functools.partial(primitive.bind, **{name: jaxprs.without_prints(value) for name, value in params.items()})
 
 
 _bind_ops: Cache[Op] = Cache(CACHED_OPS, compare_ops)
@@ -185,10 +200,13 @@ def _bind_op(primitive: Primitive, params: Params) -> Op:
 
 def _make_bind_op(primitive: Primitive, params: Params, key: Any) -> Op:
     params = {name: snapshot(value) for name, value in params.items()}
-    fn = functools.partial(primitive.bind, **params)
+    fn, itself = _silent(primitive, params), functools.partial(primitive.bind, **params)
     # Binding a jitted function anew costs 50 microseconds; one compiled from here has JAX's fast path, but would not
     # keep what the user's jit says of donation and shardings.
-    call = None if primitive.name in jaxprs.JIT and jaxprs.is_plain_jit(params) else fn
+    plain = jaxprs.is_plain_jit(params) if primitive.name in jaxprs.JIT else runs_compiled(primitive)
+    call: Function | None = None if plain else itself
+    if plain and any(jaxprs.prints(jaxpr.effects) for jaxpr in jaxprs.jaxprs_in(params)):
+        call = Trial(itself)
     kind = Op if jaxprs.primitive_compiles(primitive, params) else PythonOp
     return kind(params.get("name") or primitive.name, fn, call, key, (primitive, params))
 
@@ -199,8 +217,9 @@ def _compare_program_ops(key: Any, kept: Any, fresh: Any) -> Any:
     return compare_ops(key, kept[0], itself), (), params
 
 
-# By the identity of all parameters, which are kept alive here.
-_program_ops = Cache(CACHED_OPS, _compare_program_ops)
+# By the identity of all parameters, which are kept alive here: where functions are made all the time these are never seen
+# again, and take some 30 KiB each.
+_program_ops = Cache(CACHED_OPS // 2, _compare_program_ops)
 
 
 def _make_program_op(primitive: Primitive, params: Params, args: Values) -> Any:
@@ -262,7 +281,7 @@ class Staged(NamedTuple):
         if self.again is not None:  # a rule that cannot be traced runs on values
             fn = functools.partial(_call_without, self.constants, self.again)
         else:  # a rule may get a constant of its function, and expects an array of JAX's
-            fn = functools.partial(_call_on_arrays, jaxpr_as_fun(closed))
+            fn = functools.partial(_call_on_arrays, jaxpr_as_fun(jaxprs.without_prints(closed)))
         return PythonOp(self.name, jaxprs.without_closure(fn, self.name, self.closed_over), call)
 
 
@@ -270,8 +289,9 @@ _jaxpr_ops: Cache[Op] = Cache(CACHED_OPS, compare_ops)
 
 
 def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) -> Op:
-    fn = jaxprs.without_closure(jaxpr_as_fun(closed), name, closed_over)
-    return Op(name, fn, key=(closed, name, closed_over))
+    again = jaxprs.without_prints(closed)
+    fn = jaxprs.without_closure(jaxpr_as_fun(again), name, closed_over)
+    return Op(name, fn, None if again is closed else Trial(jaxpr_as_fun(closed)), key=(closed, name, closed_over))
 
 
 def _call_on_arrays(fn: Function, *inputs: Any) -> Any:

@@ -20,7 +20,7 @@ from .cache import Cache
 from .canonical import open_jaxpr
 from .op import Op, is_ref
 from .recording import Entry
-from .rules import differentiable, forget_on_registration, joint, zero_gradients
+from .rules import depends_on_rules, differentiable, joint, zero_gradients
 from .types import Atom, Equation, JaxProgram, Params, Positions, Value
 
 
@@ -32,6 +32,11 @@ class Step(NamedTuple):
     outs: tuple[int, ...]
     active_ins: Positions
     active_outs: Positions
+
+    @property
+    def residuals(self) -> tuple[int, ...]:
+        """The last of `outs`: what its pullback reads beside `ins`."""
+        return self.outs[self.op.outputs :] if self.op.outputs else ()
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ def compact(
     """A program of these steps with its slots numbered anew, and the old number of each slot whose value is read."""
     slots: dict[int, int] = {}
     for step in steps:
-        for x in step.ins:
+        for x in (*step.ins, *step.residuals):
             slots.setdefault(x, len(slots))
     for end_slot in (*targets, *sources):
         if end_slot is not None:
@@ -265,7 +270,7 @@ def links(op: Op, kinds: tuple[Any, ...], entry: Entry) -> tuple[frozenset[int],
 _links: Cache[tuple[frozenset[int], ...]] = Cache(_LINKS_KEPT)
 
 
-forget_on_registration(_links.clear)
+depends_on_rules(_links, lambda key: key[:1])
 
 
 def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:

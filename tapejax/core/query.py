@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +17,27 @@ from ._jax import Tracer, current_trace, trace_context, under
 from .cache import Cache
 from .program import SCALARS, Link, NumberedRecording, Program, active_entries, kind_of, relevant_entries, slice_program
 from .recording import Recording
-from .rules import forget_on_registration
+from .rules import depends_on_rules
 from .types import Value
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def in_recorded_types(method: Method) -> Method:
+    """`method`, of an object that has a `_recording`, run with 64-bit types on or off as they were when that began.
+
+    A derivative in 32 bits of what was computed in 64 would be refused, or rounded.
+    """
+
+    @functools.wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        x64 = jax.config.jax_enable_x64 if self._recording is None else self._recording.x64  # type: ignore[attr-defined]
+        if x64 == jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+            return method(self, *args, **kwargs)
+        with jax.enable_x64(x64):
+            return method(self, *args, **kwargs)
+
+    return cast(Method, run)
 
 
 class Source(NamedTuple):
@@ -43,6 +63,8 @@ class Query:
       sources: arrays, or `Source`s.
       include_nondifferentiable: whether what depends on the sources through integers, comparisons or `stop_gradient` counts
         as well, which carries no gradient.
+      with_residuals: whether the residuals that large calls left are used. What uses them must not be recorded: a tape that
+        has the call does not have them.
     """
 
     def __init__(
@@ -52,8 +74,15 @@ class Query:
         sources: Sequence[Any],
         *,
         include_nondifferentiable: bool = False,
+        with_residuals: bool = False,
     ):
         self.recording = recording
+        self.entries = recording.entries
+        if with_residuals and any([entry.kept for entry in self.entries]):
+            self.entries = [
+                x if x.kept is None else x._replace(op=x.kept.op, outputs=(*x.outputs, *x.kept.arrays))
+                for x in self.entries
+            ]
         self.targets = targets
         self.include_nondifferentiable = include_nondifferentiable
         self.arrays: list[Any] = []  # all that the sources held
@@ -90,7 +119,7 @@ class Query:
                     tuple(map(number, inputs)),
                     tuple(map(number, outputs)),
                 )
-                for op, inputs, outputs, _ in self.recording.entries
+                for op, inputs, outputs, *_ in self.entries
             ]
         )
         ends, starts = tuple(map(number, self.targets)), tuple(map(number, self.arrays))
@@ -113,21 +142,20 @@ class Query:
 
     def active(self) -> Iterator[Link]:
         """The entries through which a source reaches a value, in order."""
-        return active_entries(self.numbered, self.recording.entries)
+        return active_entries(self.numbered, self.entries)
 
     def relevant(self) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
         """The entries that lead from a source to a target, see `relevant_entries`."""
-        return relevant_entries(self.numbered, self.recording.entries)
+        return relevant_entries(self.numbered, self.entries)
 
     def program(self) -> tuple[Program, list[Any]]:
         """The program from the sources' arrays to the targets, and the recorded value of every slot that is read."""
         numbered, values = self._once()
-        if any(
-            [op.eager for op, _, _ in numbered.entries]
-        ):  # equal to nothing else, and to keep it would keep its arrays
-            program, read = slice_program(numbered, self.recording.entries)
+        # a call that runs Python is equal to nothing else, and to keep it would keep its arrays
+        if any([op.eager for op, _, _ in numbered.entries]):
+            program, read = slice_program(numbered, self.entries)
         else:
-            program, read = _programs.get(numbered, slice_program, numbered, self.recording.entries)
+            program, read = _programs.get(numbered, slice_program, numbered, self.entries)
         return program, [values[number] for number in read]
 
     def derivative(self, take: Callable[[Program, list[Any]], Sequence[Any]]) -> list[Any]:
@@ -151,7 +179,7 @@ class Query:
 
 
 _programs: Cache[tuple[Program, tuple[int, ...]]] = Cache(512)
-forget_on_registration(_programs.clear)
+depends_on_rules(_programs, lambda numbered: [op for op, _, _ in numbered.entries])
 
 
 def _deleted(recording: Recording) -> str:

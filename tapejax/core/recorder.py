@@ -39,6 +39,7 @@ from ._jax import (
 )
 from .cache import Cache, Once
 from .canonical import snapshot
+from .compiling import Trial, possible
 from .op import (
     CACHED_OPS,
     Op,
@@ -53,6 +54,7 @@ from .op import (
     refuse_ref,
 )
 from .recording import Entry, Recording
+from .residuals import Kept, is_large, keeping
 from .shadow import difference
 from .types import Function, Params, Primitive, Subfun, TraceLike, Value, Values
 from .where import caller
@@ -90,7 +92,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         found: list[Recording] = self._recordings.active
         return found
 
-    def note(self, op: Op, inputs: Values, outputs: Any) -> Any:
+    def note(self, op: Op, inputs: Values, outputs: Any, kept: Kept | None = None) -> Any:
         """Appends an entry to every active recording and returns `outputs`."""
         recordings = self._recordings.active
         if not recordings:
@@ -99,16 +101,19 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
         if any([isinstance(x, np.ndarray) for x in inputs]):  # it may change before a derivative is taken
             inputs = [snapshot(x) for x in inputs]
-        entry = Entry(op, tuple(inputs), flat, caller(3))
+        entry = Entry(op, tuple(inputs), flat, caller(3), kept)
         for recording in recordings:
             recording.entries.append(entry)
         return outputs
 
-    def run(self, op: Op, inputs: Values) -> Any:
-        """Runs `op` under the outer trace and notes it."""
+    def run(self, op: Op, inputs: Values, large: int | None = None) -> Any:
+        """Runs `op` under the outer trace and notes it. Of a large call with so many outputs residuals may be kept."""
         before = current_trace()
         try:
             set_trace(self.outer)
+            if large and (wide := keeping(op, op, large, inputs, self._recordings.active)) is not None:
+                every = wide.call(*inputs)
+                return self.note(op, inputs, every[:large], Kept(wide, tuple(every[large:])))
             return self.note(op, inputs, op.call(*inputs))
         finally:
             try:
@@ -119,7 +124,10 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
     def process_primitive(self, primitive: Primitive, tracers: Values, params: Params, /) -> Any:
         if primitive.name in _REF_OPERATIONS:
             return self._run_on_ref(primitive, tracers, params)
-        outputs = self.run(*primitive_op(primitive, params, tracers))
+        op, inputs = primitive_op(primitive, params, tracers)
+        jitted = primitive.name in jaxprs.JIT and type(self.outer) is EvalTrace
+        large = jitted and is_large(op, params["jaxpr"]) and jaxprs.is_plain_jit(params)
+        outputs = self.run(op, inputs, len(params["jaxpr"].out_avals) if large else None)
         if primitive.name in _CALLS and len(outputs) > 1:
             forwarded = jaxprs.forwarded_inputs(params)
             for recording in self.recordings if forwarded else ():
@@ -161,7 +169,9 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
 
     def _run_custom(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
         if not any(isinstance(trace, DIFFERENTIATING_TRACES) for trace in trace_stack(self.outer)):
-            return self._run_staged(primitive, subfuns, tracers, params)
+            outputs = self._run_staged(primitive, subfuns, tracers, params)
+            jaxprs.settle(subfuns)
+            return outputs
         # Inside jax.grad the rule is traced right away, and once only: the call must go on as it came.
         outputs = under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
         fn, _ = jaxprs.rebind(primitive, subfuns, params)
@@ -173,7 +183,13 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         if key is None:
             op, arrays, _, repack = self._stage(primitive, subfuns, tracers, params, False).value
         else:
-            op, arrays, stores, repack = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
+            # A thread uses what it staged itself: JAX may not have finished with another thread's call of it.
+            key = threading.get_ident(), key
+            found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
+            if not jaxprs.are_filled(found[2]):  # an interrupt has left it so
+                _staged.discard(key.__eq__)
+                found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
+            op, arrays, stores, repack = found
             if stores is not subfuns[0].stores:
                 subfuns[0].populate_stores(stores)
         return repack(self.run(op, (*arrays, *tracers)))
@@ -215,7 +231,7 @@ _CALLS = frozenset((*jaxprs.JIT, "checkpoint", "remat", "remat2"))
 _REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "freeze"))
 
 
-_copy = jax.jit(jnp.copy)
+copied = Trial(jnp.copy)
 
 
 def _distinct(outputs: Any, inputs: Values) -> Any:
@@ -224,14 +240,14 @@ def _distinct(outputs: Any, inputs: Values) -> Any:
     if hasattr(outputs, "dtype"):
         for x in inputs:
             if x is outputs:
-                return _copy(outputs)
+                return copied(outputs)
         return outputs
     seen = {id(x) for x in inputs}
     if type(outputs) is list and len(outputs) == 1 and id(outputs[0]) not in seen:
         return outputs  # what a jitted function of one result gives
     fresh = []
     for x in jax.tree.leaves(outputs):
-        fresh.append(_copy(x) if id(x) in seen and isinstance(x, jax.Array) else x)
+        fresh.append(copied(x) if id(x) in seen and isinstance(x, jax.Array) else x)
         seen.add(id(x))
     return jax.tree.unflatten(jax.tree.structure(outputs), fresh)
 
@@ -315,6 +331,13 @@ def also(recording: Recording, fn: Function, /, *args: Any, **kwargs: Any) -> An
         return fn(*args, **kwargs)
     finally:
         activation.stop()
+
+
+def on_trial(fn: Function, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)``, whose operations JAX would compile one by one, as a tape runs them (`compiling`)."""
+    if type(current_trace()) is not EvalTrace or not possible():
+        return fn(*args, **kwargs)
+    return also(Recording(), fn, *args, **kwargs)
 
 
 def alone(recordings: Sequence[Recording], fn: Function, /, *args: Any, **kwargs: Any) -> Any:

@@ -9,6 +9,8 @@ import copy
 import weakref
 from typing import Any, NamedTuple
 
+import jax
+
 from . import cache
 from ._jax import Tracer
 from .op import Op
@@ -32,6 +34,7 @@ class Entry(NamedTuple):
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
     where: Where = None  # what `caller` said: the line of the user's code that ran it
+    kept: Any = None  # of a large call: `residuals.Kept`
 
     @property
     def line(self) -> Line | None:
@@ -55,15 +58,29 @@ class Mark(NamedTuple):
 class Recording:
     """What one tape has seen: its entries in order, what it watches since when, and the variables read."""
 
-    __slots__ = ("entries", "watched", "variables", "watch_accessed", "marks", "forgotten", "forwarded", "origins")
+    __slots__ = (
+        "entries",
+        "watched",
+        "variables",
+        "watch_accessed",
+        "marks",
+        "forgotten",
+        "forwarded",
+        "origins",
+        "x64",
+        "_reached",
+    )
 
     def __init__(self, watch_accessed: bool = True):
         self.watch_accessed = watch_accessed
+        self.x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined]
         self.entries: list[Entry] = []
         # id of a watched array -> (the array, kept alive; how many entries there were when the watch began)
         self.watched: dict[int, tuple[Any, int]] = {}
         # id of a watched variable -> (the variable, the arrays that it held when it was read)
         self.variables: dict[int, tuple[Any, dict[int, Value]]] = {}
+        # how many entries there were when that was found, and the ids of what is watched or computed from that
+        self._reached: tuple[int, set[int]] = (0, set())
         # For `explain`: what happened to the tape, and what a recording that was reset knew (and is alive still).
         self.marks: list[Mark] = []
         self.forgotten: Any = ()
@@ -94,6 +111,16 @@ class Recording:
 
     def watch(self, array: Value) -> None:
         self.watched.setdefault(id(array), (array, len(self.entries)))
+
+    def reached(self) -> set[int]:
+        """The ids of the arrays that are watched, or were computed from one that was: gradient may go back to them."""
+        seen, found = self._reached
+        found.update(self.watched)
+        for entry in self.entries[seen:]:
+            if any([id(x) in found for x in entry.inputs]):
+                found.update(map(id, entry.outputs))
+        self._reached = len(self.entries), found
+        return found
 
     def watch_variable(self, variable: Any, array: Value) -> None:
         """Watches what `variable` holds now, and from here on whatever it holds when it is read."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from .cache import Cache
 from .op import Op
 from .types import Function, Value
 
@@ -17,12 +18,22 @@ from .types import Function, Value
 Rule = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 _rules: dict[str, Rule | None] = {}
-_caches: list[Callable[[], None]] = []
+_caches: list[tuple[Cache[Any], Callable[[Any], Iterable[Op]]]] = []
 
 
-def forget_on_registration(forget: Callable[[], None]) -> None:
-    """Has `forget()` called whenever a rule is registered: for a cache of what depends on the rules."""
-    _caches.append(forget)
+def depends_on_rules(cache: Cache[Any], ops_in: Callable[[Any], Iterable[Op]]) -> None:
+    """Has `cache` cleared whenever a rule is registered; ``ops_in(key)`` are the operations that it knows something of."""
+    _caches.append((cache, ops_in))
+
+
+def forget(op: Op) -> None:
+    """Drops what is known of `op`, which will not be run again, and of its pullbacks: compiled programs take memory."""
+
+    def concerns(other: Op) -> bool:
+        return other is op or type(other.key) is tuple and isinstance(other.key[0], Op) and concerns(other.key[0])
+
+    for cache, ops_in in _caches:
+        cache.discard(lambda key, ops_in=ops_in: any(map(concerns, ops_in(key))))  # type: ignore[misc]
 
 
 def register(name: str, rule: Rule | None) -> None:
@@ -34,8 +45,12 @@ def register(name: str, rule: Rule | None) -> None:
     if name in _rules:
         raise KeyError(f"Registering two gradient with name {name!r}! Its gradient was registered before.")
     _rules[name] = rule
-    for forget in _caches:
-        forget()
+    clear_caches()
+
+
+def clear_caches() -> None:
+    for cache, _ in _caches:
+        cache.clear()
 
 
 def runs_python(op: Op) -> bool:

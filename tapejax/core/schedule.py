@@ -14,7 +14,7 @@ from . import recorder
 from .cache import Cache
 from .op import Op, compare_ops
 from .program import Chunk, Program, chunks
-from .rules import forget_on_registration, runs_python
+from .rules import depends_on_rules, runs_python
 from .sweep import add_cotangents, push, sweep
 from .types import Function, Slot, Value, Values
 
@@ -130,7 +130,7 @@ def _remember(counts: OrderedDict[Any, int], key: Any) -> int:
 
 
 _compiled: Cache[Op] = Cache(CACHED_SWEEPS, compare_ops)
-forget_on_registration(_compiled.clear)
+depends_on_rules(_compiled, lambda key: [step.op for step in key[1].steps])
 
 
 def compiled(name: str, run: Function, program: Program, *how: Any) -> Op:

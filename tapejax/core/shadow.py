@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ._jax import ClosedJaxpr, Jaxpr, Literal, ShapeDtypeStruct, Tracer, eval_jaxpr, jaxpr_as_fun
+from ._jax import ClosedJaxpr, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from .cache import require
 from .canonical import open_jaxpr
 from .types import Function, JaxProgram, Value, Values
@@ -100,26 +100,30 @@ def call_both(name: str, call: Function, kept: Function, fresh: Function, inputs
     if unknown or program.effects:
         return outputs
     again = eval_jaxpr(program.jaxpr, program.consts, *inputs)
-    if not _close(results, again):
+    if not close(results, again):
         # operation by operation it may lose other digits than as one program
         again = jax.jit(jaxpr_as_fun(program))(*inputs)
-        require(_close(results, again), name, f"It computed {results}, now it computes {again}.")
+        require(close(results, again), name, f"It computed {results}, now it computes {again}.")
     return outputs
 
 
 def _traced(function: Function, inputs: Values) -> Any:
-    specs = [
-        ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False)) if isinstance(x, jax.Array) else x
-        for x in inputs
-    ]
+    specs = [jax.typeof(x) if isinstance(x, jax.Array) else x for x in inputs]  # 64 bits also where they are turned off
     return jax.make_jaxpr(lambda *xs: function(*xs))(*specs)  # anew: JAX keeps what it traced for a function
 
 
-def _close(xs: Values, ys: Values) -> bool:
-    return len(xs) == len(ys) and all(map(_close_arrays, xs, ys))
+def close(xs: Values, ys: Values, scale: float = 0.0) -> bool:
+    """Whether arrays are the same but for rounding, bit for bit where they are no floats; `scale` is how large operands are."""
+    return len(xs) == len(ys) and all([_close_arrays(x, y, scale) for x, y in zip(xs, ys, strict=True)])
 
 
-def _close_arrays(x: Value, y: Value) -> bool:
+def size_of(xs: Values) -> float:
+    """The largest of the finite floats in `xs`."""
+    floats = [x for x in map(np.asarray, xs) if x.dtype.kind == "f"]
+    return float(max([np.abs(x[np.isfinite(x)]).max(initial=0.0) for x in floats], default=0.0))
+
+
+def _close_arrays(x: Value, y: Value, scale: float) -> bool:
     if x.shape != y.shape or x.dtype != y.dtype:
         return False
     x, y = _plain(x), _plain(y)
@@ -127,8 +131,10 @@ def _close_arrays(x: Value, y: Value) -> bool:
         return bool(x.tobytes() == y.tobytes())
     # bit for bit it is not: what is computed may be rounded elsewhere
     finfo: Any = jax.numpy.finfo  # without types
-    tolerance = float(finfo(x.dtype).eps) ** 0.5
+    eps = float(finfo(x.dtype).eps)
+    tolerance = eps**0.5
     wide = np.complex128 if jax.numpy.issubdtype(x.dtype, np.complexfloating) else np.float64
     x, y = x.astype(wide), y.astype(wide)
     finite = np.abs(x[np.isfinite(x)])
-    return np.allclose(x, y, rtol=tolerance, atol=tolerance * finite.max(initial=0.0), equal_nan=True)
+    atol = max(tolerance * finite.max(initial=0.0), 1000 * eps * scale)  # of operands that cancel rounding is left
+    return np.allclose(x, y, rtol=tolerance, atol=atol, equal_nan=True)

@@ -15,7 +15,8 @@ from .op import Op, PythonOp, compare_ops
 from .program import Program, Step
 from .query import Query
 from .recording import Recording
-from .rules import differentiable, forget_on_registration, runs_python
+from .residuals import KeepingOp
+from .rules import depends_on_rules, differentiable, runs_python
 from .types import Positions, Slot, Value, Values
 
 CACHED_PULLBACKS = 4096
@@ -59,7 +60,11 @@ def sweep_steps(
             back = _pull_own(step, values, ct)
         else:
             inputs = [values[slot] for slot in step.ins]
-            pull = pullback(step.op, step.active_ins, active_outs)
+            if isinstance(step.op, KeepingOp) and step.op.serves(step.active_ins, active_outs):
+                inputs += [values[slot] for slot in step.residuals]
+                pull = pullback_of_kept(step.op, step.active_ins, active_outs)
+            else:
+                pull = pullback(step.op, step.active_ins, active_outs)
             back = recorder.run(pull, (*inputs, *[ct[step.outs[j]] for j in active_outs]))
         for i, x in zip(step.active_ins, back, strict=True):
             if x is not None:
@@ -90,7 +95,7 @@ def _cached_by_op(make: Any) -> Any:
     def cached(op: Op, *args: Any) -> Op:
         return make(op, *args) if runs_python(op) else kept.get((op, *args), make, op, *args)
 
-    forget_on_registration(kept.clear)
+    depends_on_rules(kept, lambda key: key[:1])
     return cached
 
 
@@ -111,6 +116,16 @@ def pullback(op: Op, active_ins: Positions, active_outs: Positions) -> Op:
     name = f"{op.name}_pullback"
     key = (op, active_ins, active_outs)
     return (PythonOp if runs_python(op) else Op)(name, pull, key=key)
+
+
+@_cached_by_op
+def pullback_of_kept(op: KeepingOp, active_ins: Positions, active_outs: Positions) -> Op:
+    """The operation (inputs of `op`, what it kept, cotangents of its active outputs) -> cotangents of its active inputs."""
+
+    def pull(*flat: Any) -> tuple[Any, ...]:
+        return op.pull_back(flat, active_ins, active_outs)
+
+    return Op(f"{op.name}_pullback", pull, key=(op, active_ins, active_outs, "kept"))
 
 
 def _restricted(op: Op, inputs: Values, active_ins: Sequence[int], active_outs: Sequence[int]) -> Any:

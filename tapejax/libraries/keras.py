@@ -29,11 +29,15 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from ..ops import summary
+from ..values.dtypes import DType
 from ..values.errors import SymbolicValue
+from ..values.names import name_scope
+from ..values.structures import is_variable
 from ..values.tensor import Tensor
 from . import adapters as libraries
-from . import keras_adapter
-from .keras_adapter import answer, arrays_in, called_by_user, tensors_in
+from . import keras_adapter, keras_trainer
+from .keras_adapter import arrays_in, tensors_in, visible
 
 NAME = "tapejax.keras"  # under which programs import it
 
@@ -70,19 +74,6 @@ def _load() -> types.ModuleType:
 # ---- what user code is given ----------------------------------------------------------------------------------------
 
 
-def _visible(fn: Callable) -> Callable:
-    """`fn` of Keras's, which gives tensors to user code and arrays to Keras."""
-
-    @functools.wraps(fn)
-    def answering(*args: Any, **kwargs: Any) -> Any:
-        if not called_by_user(2):
-            return fn(*args, **kwargs)
-        return answer(fn(*arrays_in(args), **arrays_in(kwargs)), args, kwargs)
-
-    answering.__answers__ = True  # type: ignore[attr-defined]
-    return answering
-
-
 def _given_tensors(fn: Callable) -> Callable:
     @functools.wraps(fn)
     def on_tensors(*args: Any, **kwargs: Any) -> Any:
@@ -98,9 +89,9 @@ def _return_tensors(base: Any, *methods: str) -> None:
         for name in methods:
             method = vars(kind).get(name)
             if isinstance(method, types.FunctionType) and not hasattr(method, "__answers__"):
-                setattr(kind, name, _visible(method))
+                setattr(kind, name, visible(method))
             elif isinstance(method, property) and method.fget is not None and not hasattr(method.fget, "__answers__"):
-                setattr(kind, name, property(_visible(method.fget), method.fset, method.fdel, method.__doc__))
+                setattr(kind, name, property(visible(method.fget), method.fset, method.fdel, method.__doc__))
 
     own = vars(base).get("__init_subclass__")
 
@@ -129,8 +120,8 @@ def _answer_in_tensors(keras: types.ModuleType) -> None:
     arithmetic = [f"__{name}__" for name in _ARITHMETIC.split()]
     for kind, methods in (
         (defining(keras.Variable, "__add__"), (*arithmetic, "assign", "assign_add", "assign_sub")),
-        (keras.Layer, ("losses",)),
-        (defining(keras.Model, "compute_loss"), ("compute_loss",)),
+        (keras.Layer, ("losses", "get_initial_state")),
+        (defining(keras.Model, "compute_loss"), ("compute_loss", "compute_metrics", "get_metrics_result")),
         (keras.Loss, ("__call__",)),
         (keras.Metric, ("__call__", "result", "update_state")),
         (keras.initializers.Initializer, ("__call__",)),
@@ -144,54 +135,82 @@ def _answer_in_tensors(keras: types.ModuleType) -> None:
 # ---- functional models ----------------------------------------------------------------------------------------------
 
 
-def _operation_class(keras: types.ModuleType) -> type:
+def _operation_class(keras: types.ModuleType, functions: dict[str, Callable]) -> type:
+    @keras.saving.register_keras_serializable("tapejax")
     class Call(keras.Operation):  # type: ignore[name-defined]
-        """A call of a tf function, in a Functional model. Its KerasTensors are the inputs, all else is part of it."""
+        """A call of a tf function, in a Functional model: its inputs are `arguments` at `positions`, all else is part of it."""
 
-        def __init__(self, function: Callable, arguments: Any, name: str):
+        def __init__(self, function: str, arguments: Any, positions: list[int], name: str | None = None):
             super().__init__(name=name)
-            self._function, self._arguments = function, arguments
+            self._function, self._arguments, self._positions = function, arguments, positions
+
+        def compute_output_spec(self, inputs: Any) -> Any:
+            # Keras takes a KerasTensor times a number for sparse.
+            return super().compute_output_spec([keras.KerasTensor(x.shape, x.dtype) for x in inputs])
 
         def call(self, inputs: Any) -> Any:
-            given = iter(inputs)
-            args, kwargs = keras.tree.map_structure(
-                lambda x: next(given) if isinstance(x, keras.KerasTensor) else x, self._arguments
-            )
-            return arrays_in(self._function(*args, **kwargs))
+            leaves = keras.tree.flatten(self._arguments)
+            for position, x in zip(self._positions, inputs, strict=True):
+                leaves[position] = x
+            args, kwargs = keras.tree.pack_sequence_as(self._arguments, leaves)
+            return arrays_in(functions[self._function](*args, **kwargs))
 
         def get_config(self) -> dict:
-            raise NotImplementedError(
-                f"a model with tf.{self._function.__name__} between its layers has no config, and cannot be saved or cloned as a "
-                "whole: save its weights, or use the function of keras.ops, or a layer"
-            )
+            if any(is_variable(x) for x in keras.tree.flatten(self._arguments)):
+                raise NotImplementedError(
+                    f"a model with a variable in {self._function} between its layers has no config, and cannot be saved or "
+                    "cloned as a whole: save its weights, or make a layer that holds the variable"
+                )
+            arguments = keras.tree.map_structure(_portable, self._arguments)
+            return {
+                "function": self._function,
+                "arguments": keras.saving.serialize_keras_object(arguments),
+                "positions": self._positions,
+                "name": self.name,
+            }
+
+        @classmethod
+        def from_config(cls, config: dict) -> Any:
+            return cls(**{**config, "arguments": keras.saving.deserialize_keras_object(config["arguments"])})
 
     return Call
 
 
+def _portable(x: Any) -> Any:
+    return x.name if isinstance(x, DType) else arrays_in(x)
+
+
 def _take_symbols(keras: types.ModuleType) -> None:
     """Lets tf functions take the KerasTensors of Functional models, and give KerasTensors."""
-    operation = _operation_class(keras)
+    functions: dict[str, Callable] = {}
+    operation = _operation_class(keras, functions)
     count: dict[str, int] = {}
 
-    def taking_symbols(fn: Callable) -> Callable:
+    def taking_symbols(fn: Callable, path: str) -> Callable:
+        functions[path] = fn
+
         @functools.wraps(fn)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 return fn(*args, **kwargs)
             except SymbolicValue:
-                symbols = [x for x in keras.tree.flatten((args, kwargs)) if isinstance(x, keras.KerasTensor)]
+                leaves = keras.tree.flatten((args, kwargs))
+                symbols = {i: x for i, x in enumerate(leaves) if isinstance(x, keras.KerasTensor)}
                 if not symbols:
                     raise
             name = f"tf_{fn.__name__.strip('_')}"
             count[name] = number = count.get(name, -1) + 1
-            return operation(fn, (args, kwargs), f"{name}_{number}" if number else name)(symbols)
+            others = [None if i in symbols else x for i, x in enumerate(leaves)]
+            arguments = keras.tree.pack_sequence_as((args, kwargs), others)
+            made = operation(path, arguments, [*symbols], f"{name}_{number}" if number else name)
+            return made([*symbols.values()])
 
         return call
 
     for module in libraries.namespaces:
         for name, fn in list(vars(module).items()):
             if isinstance(fn, types.FunctionType) and fn.__module__.startswith("tapejax.ops") and name[:1] != "_":
-                setattr(module, name, taking_symbols(fn))
+                setattr(module, name, taking_symbols(fn, f"tf{module.__name__.removeprefix('tapejax')}.{name}"))
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------
@@ -208,8 +227,8 @@ def _take_datasets() -> None:
 
         batch_size = has_partial_batch = partial_batch_size = None
 
-        def __init__(self, dataset: Any):
-            self._dataset = dataset
+        def __init__(self, dataset: Any, class_weight: dict | None):
+            self._dataset, self._class_weight = dataset, class_weight
 
         @property
         def num_batches(self) -> int | None:
@@ -217,21 +236,25 @@ def _take_datasets() -> None:
             return count if count >= 0 else None  # unknown, or without end
 
         def get_jax_iterator(self) -> Any:
-            return (arrays_in(batch) for batch in self._dataset)
+            return (arrays_in(self._weighted(batch)) for batch in self._dataset)
 
         def get_numpy_iterator(self) -> Any:
-            return self._dataset.as_numpy_iterator()
+            return map(self._weighted, self._dataset.as_numpy_iterator())
+
+        def _weighted(self, batch: Any) -> Any:
+            if self._class_weight is None:
+                return batch
+            x, y = batch
+            return x, y, adapters.data_adapter_utils.class_weight_to_sample_weights(y, self._class_weight)
 
     @functools.wraps(choose)
     def get_data_adapter(x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
         data = sys.modules.get("tapejax.programs.data")
         if data is None or not isinstance(x, data.Dataset):
             return choose(x, y, sample_weight, **options)
-        if not (y is None and sample_weight is None and options.get("class_weight") is None):
-            raise ValueError(
-                "y, sample_weight and class_weight go into the Dataset, beside x, where x is a tf.data.Dataset"
-            )
-        return DatasetAdapter(x)
+        if not (y is None and sample_weight is None):
+            raise ValueError("y and sample_weight go into the Dataset, beside x, where x is a tf.data.Dataset")
+        return DatasetAdapter(x, options.get("class_weight"))
 
     adapters.get_data_adapter = get_data_adapter
 
@@ -260,12 +283,36 @@ class _TensorFlow:
     SparseTensor = type("SparseTensor", (), {})
     RaggedTensor = type("RaggedTensor", (), {})
 
+    assign = staticmethod(lambda variable, value: variable.assign(value))
+    assign_add = staticmethod(lambda variable, value: variable.assign_add(value))
+    assign_sub = staticmethod(lambda variable, value: variable.assign_sub(value))
+
     @property
     def compat(self) -> Any:
         return types.SimpleNamespace(v1=self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(libraries.namespaces[0], name)
+
+
+def _open_name_scopes() -> None:
+    """Lets Keras's name scopes, those of its layers for instance, be open as TensorFlow's, too."""
+    kind: Any = importlib.import_module("keras.src.backend.jax.core").name_scope
+    enter, leave = kind.__enter__, kind.__exit__
+
+    def enter_both(self: Any) -> Any:
+        enter(self)
+        if self._pop_on_exit:  # else it is the one that is open already
+            self._opened = name_scope(self.name)
+            self._opened.__enter__()
+        return self
+
+    def leave_both(self: Any, *exception: Any) -> None:
+        if self._pop_on_exit:
+            self._opened.__exit__()
+        leave(self, *exception)
+
+    kind.__enter__, kind.__exit__ = enter_both, leave_both
 
 
 def _instead_of_tensorflow() -> None:
@@ -278,6 +325,9 @@ def _instead_of_tensorflow() -> None:
         ("saving.serialization_lib", types.SimpleNamespace(available=False)),
     ):
         importlib.import_module(f"keras.src.{name}").tf = found  # type: ignore[attr-defined]
+    tensorboard: Any = importlib.import_module("keras.src.callbacks.tensorboard")
+    tensorboard.TensorBoard.summary = libraries.namespaces[0].summary
+    tensorboard.keras_model_summary = summary.keras_model
 
     def set_logits(tensor: Tensor, logits: Any) -> None:
         tensor._array._keras_logits = logits
@@ -321,7 +371,7 @@ _functions: dict[int, Callable] = {}
 def _mirrored(full: str, found: Any) -> Any:
     if isinstance(found, types.FunctionType) and found.__module__.startswith("keras."):
         legacy = found.__module__.startswith("keras.src.legacy.")  # programs for TensorFlow, which need tensors
-        return _functions.setdefault(id(found), _given_tensors(found) if legacy else _visible(found))
+        return _functions.setdefault(id(found), _given_tensors(found) if legacy else visible(found))
     if isinstance(found, types.ModuleType) and found.__name__.startswith("keras."):
         module = sys.modules.get(full)
         if module is None:
@@ -334,6 +384,12 @@ def _mirrored(full: str, found: Any) -> Any:
     return found
 
 
+def _share_activations() -> None:
+    """Makes ``layer.activation is tf.keras.activations.relu`` hold of a layer that was told its activation by name."""
+    known: dict[str, Any] = importlib.import_module("keras.src.activations").ALL_OBJECTS_DICT
+    known.update({name: _mirrored(name, fn) for name, fn in known.items() if isinstance(fn, types.FunctionType)})
+
+
 def _fill(names: dict[str, Any]) -> _Mirror:
     real = _load()
     libraries.install()
@@ -342,7 +398,10 @@ def _fill(names: dict[str, Any]) -> _Mirror:
         _answer_in_tensors(keras)
         _take_symbols(keras)
         _instead_of_tensorflow()
+        _open_name_scopes()
+        _share_activations()
         _take_datasets()
+        keras_trainer.install()
         keras_adapter.returns_tensors = True
     mirror = _Mirror(NAME, real)
     for name, found in list(vars(real).items()):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import sys
 import types
 import warnings
@@ -99,7 +100,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
 
     def initialize_now(variable: Any, initializer: Any) -> None:
         if reading.capturing.capture is None:
-            return initialize(variable, initializer)
+            return recorder.on_trial(initialize, variable, initializer)  # most shapes occur once
         with staging.init_scope():
             return initialize(variable, initializer)
 
@@ -121,6 +122,11 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
 def called_by_user(depth: int) -> bool:
     """Whether the frame `depth` levels above is neither Keras's, JAX's nor ours."""
     return not sys._getframe(depth).f_globals.get("__name__", "").startswith(_INTERNAL)
+
+
+def from_user(function: Any) -> bool:
+    """Whether `function` is neither Keras's, JAX's nor ours."""
+    return not function.__module__.startswith(_INTERNAL)
 
 
 def _called_by_keras() -> bool:
@@ -154,21 +160,48 @@ def _mapped(fn: Callable[[Any], Any], x: Any) -> Any:
     return x
 
 
-def _any(kind: type, x: Any) -> bool:
+def contains(kind: Any, x: Any) -> bool:
+    """Whether `x` is of this kind, or has one that is, inside lists, tuples and dicts."""
     if isinstance(x, (list, tuple)):
-        return any(_any(kind, item) for item in x)
+        return any(contains(kind, item) for item in x)
     if isinstance(x, dict):
-        return any(_any(kind, item) for item in x.values())
+        return any(contains(kind, item) for item in x.values())
     return isinstance(x, kind)
 
 
 def answer(found: Any, *given: Any) -> Any:
     """What user code is given: tensors; but arrays where it passed arrays and no tensor."""
-    return found if _any(jax.Array, given) and not _any(Tensor, given) else tensors_in(found)
+    return found if contains(jax.Array, given) and not contains(Tensor, given) else tensors_in(found)
+
+
+# A method that user code calls more often is run as Keras runs it: each of its operations is worth compiling.
+CALLS_ON_TRIAL = 50
+
+
+def visible(fn: Callable) -> Callable:
+    """`fn` of Keras's, which gives tensors to user code and arrays to Keras; or of the user's, which is given tensors."""
+    calls = itertools.count()
+
+    @functools.wraps(fn)
+    def answering(*args: Any, **kwargs: Any) -> Any:
+        user = called_by_user(2)
+        if _written_for_tensorflow(fn):
+            found = fn(*tensors_in(args), **tensors_in(kwargs))
+            return found if user else arrays_in(found)
+        if not user:
+            return fn(*args, **kwargs)
+        arrays = arrays_in(args), arrays_in(kwargs)
+        seldom = next(calls) < CALLS_ON_TRIAL
+        found = recorder.on_trial(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
+        return answer(found, args, kwargs)
+
+    answering.__answers__ = True  # type: ignore[attr-defined]
+    return answering
 
 
 def _take_tensors(layer: Any, operation: Any, backend: Any) -> None:
     layer_call, operation_call, add_loss = layer.__call__, operation.__call__, layer.add_loss
+    maybe_build, symbolic_call = layer._maybe_build, operation.symbolic_call
     compute_output_spec, set_keras_mask = backend.compute_output_spec, backend.set_keras_mask
 
     @functools.wraps(layer_call)
@@ -185,19 +218,74 @@ def _take_tensors(layer: Any, operation: Any, backend: Any) -> None:
     def infer(fn: Callable, *args: Any, **kwargs: Any) -> Any:
         tensors = returns_tensors and _written_for_tensorflow(getattr(fn, "__func__", fn))
 
-        @functools.wraps(fn)
-        def on_arrays(*args: Any, **kwargs: Any) -> Any:
-            if tensors:
-                args, kwargs = tensors_in(args), tensors_in(kwargs)
-            return arrays_in(fn(*args, **kwargs))
+        def spec(*args: Any, **kwargs: Any) -> Any:
+            capture = staging.Capture(False)  # variables that `fn` assigns to hold afterwards what they held before
 
-        return compute_output_spec(on_arrays, *args, **kwargs)
+            @functools.wraps(fn)
+            def on_arrays(*args: Any, **kwargs: Any) -> Any:
+                if tensors:
+                    args, kwargs = tensors_in(args), tensors_in(kwargs)
+                return arrays_in(capture.trace(functools.partial(fn, *args, **kwargs)))
 
+            return compute_output_spec(on_arrays, *args, **kwargs)
+
+        try:
+            return spec(*args, **kwargs)
+        except Exception:
+            found = _by_two_sizes(spec, backend.KerasTensor, args, kwargs)
+            if found is None:
+                raise
+            return found
+
+    @functools.wraps(maybe_build)
+    def build(self: Any, *args: Any) -> None:
+        with (
+            staging.init_scope() if not self.built else contextlib.nullcontext()
+        ):  # tf.Variables made there have values
+            maybe_build(self, *args)
+
+    @functools.wraps(symbolic_call)
+    def call_symbolically(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return symbolic_call(
+            self, *arrays_in(args), **arrays_in(kwargs)
+        )  # the graph of a model is saved with its constants
+
+    layer._maybe_build, operation.symbolic_call = build, call_symbolically
     layer.__call__, operation.__call__ = call_layer, call_operation
     layer.add_loss = functools.wraps(add_loss)(lambda self, loss: add_loss(self, arrays_in(loss)))
     backend.compute_output_spec = functools.wraps(compute_output_spec)(infer)
     backend.set_keras_mask = functools.wraps(set_keras_mask)(lambda x, mask: set_keras_mask(x, arrays_in(mask)))
     Tensor._keras_mask = property(lambda self: answer(backend.get_keras_mask(self._array)))  # type: ignore[attr-defined]
+
+
+# Two sizes that a program does not have by itself.
+_SIZES = 83, 89
+
+
+def _by_two_sizes(infer: Callable, kind: Any, args: Any, kwargs: Any) -> Any:
+    """What `infer` says where it cannot say it of sizes that are not known: of two sizes in their place. Results whose
+    lengths differ have a length that is not known. None where it fails for these sizes, too, or all sizes are known."""
+    if not any(isinstance(x, kind) and None in x.shape for x in jax.tree.leaves((args, kwargs))):
+        return None
+
+    def of_size(size: int) -> Any:
+        def known(x: Any) -> Any:
+            if not isinstance(x, kind):
+                return x
+            return kind([size if n is None else n for n in x.shape], x.dtype, name=x.name)
+
+        given, named = jax.tree.map(known, (args, kwargs))
+        return infer(*given, **named)
+
+    def merged(one: Any, other: Any) -> Any:
+        if not isinstance(one, kind):
+            return one
+        return kind([n if n == m else None for n, m in zip(one.shape, other.shape, strict=True)], one.dtype)
+
+    try:
+        return jax.tree.map(merged, *map(of_size, _SIZES))
+    except Exception:
+        return None
 
 
 # By the function, not by its code: equal code may stand in two modules.
@@ -206,8 +294,7 @@ _spelled: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 def _written_for_tensorflow(function: Any) -> bool:
     """Whether `function` is written in TensorFlow's spelling: its module has tapejax (as ``tf``) or a part of it by name."""
-    code = getattr(function, "__code__", None)
-    if code is None or function.__module__.startswith(_INTERNAL):
+    if getattr(function, "__code__", None) is None or not from_user(function):
         return False
     function = getattr(function, "__func__", function)
     known = _spelled.get(function)
@@ -233,7 +320,7 @@ def _take_gradients(optimizer: Any, backend: Any) -> None:
             variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
             if not self.built and variables:
                 with backend.name_scope(self.name, caller=self):
-                    self.build(variables)
+                    recorder.on_trial(self.build, variables)
                 self.built = True
             update = _updates.setdefault(self, {}) if _is_pure(self, grads, variables) else None
             if update is None:

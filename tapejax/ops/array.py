@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..core import recorder
 from ..core._jax import Tracer
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
@@ -571,11 +572,27 @@ def _plan_slice(item: slice, length: int, axis: int) -> tuple[tuple, list]:
     bounds = [None if bound is None else _bound(bound) for bound in (item.start, item.stop, item.step)]
     if bounds[2] == 0:
         raise InvalidArgumentError(f"strides[{axis}] must be non-zero")
+    if not isinstance(length, int):
+        return _plan_symbolic(bounds, length, axis)
     start, stop, step = slice(*bounds).indices(length)
     count = len(builtins.range(start, stop, step))
     if count == length and step == 1:
         return ("all",), []
     return ("cut", count, step), [start if step > 0 else start + (count - 1) * step] if count else [0]
+
+
+def _plan_symbolic(bounds: Sequence[int | None], length: Any, axis: int) -> tuple[tuple, list]:
+    """The slice of an axis that is as long as a batch whose size is not known."""
+    start, stop, step = bounds
+    if step not in (None, 1) or stop is not None and stop >= 0:
+        raise InvalidArgumentError(
+            f"a slice of dimension {axis}, whose length {length} is not known here, takes step 1 and no stop that is counted "
+            f"from the front: got {slice(*bounds)}"
+        )
+    if not start and stop is None:
+        return ("all",), []
+    begin = 0 if start is None else start if start >= 0 else length + start
+    return ("cut", (length if stop is None else length + stop) - begin, 1), [begin]
 
 
 def _bound(bound: Any) -> int:
@@ -601,6 +618,7 @@ def _position(item: Any, length: int, axis: int) -> Any:
         item = raw(item)
         if isinstance(item, Tracer) or known(item) is None:
             return op(_wrapped, item, length)._array
+        recorder.record_escape("static", item)
     value = int(item if number else np.asarray(item))
     if not -length <= value < length:
         raise InvalidArgumentError(f"slice index {value} of dimension {axis} out of bounds (length {length})")
@@ -620,7 +638,7 @@ def _getitem(x, *starts, plan):
     for axis, (entry, length) in enumerate(zip(axes, x.shape, strict=True)):
         count, step = {"all": (length, 1), "at": (1, 1)}.get(entry[0]) or entry[1:]
         start.append(kind.type(0) if entry == ("all",) else next(given))
-        sizes.append((count - 1) * abs(step) + 1 if count else 0)
+        sizes.append(count if abs(step) == 1 or not count else (count - 1) * abs(step) + 1)
         strides.append(abs(step))
         if step < 0:
             flipped.append(axis)

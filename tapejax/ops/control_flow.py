@@ -20,6 +20,7 @@ from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
 from ..values.staging import Threaded
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, raw
+from . import loops
 from .array import stack
 from .random import each_row
 from .tensor_array import TensorArray
@@ -42,6 +43,8 @@ def _tensors(structure: Any, arrays: Sequence[Any]) -> Any:
     given = iter(arrays)
 
     def filled(x: Any) -> Any:
+        if x is None:  # as a branch may return it
+            return None
         return x.holding(given) if isinstance(x, TensorArray) else Tensor(next(given))
 
     return nest.map_structure(filled, structure)
@@ -77,13 +80,15 @@ def _select(choose: Callable, branches: Sequence[Callable]) -> Any:
         def traced() -> list[Any]:
             result = branch()
             structures.append(result)
-            return _arrays(result)
+            return _arrays([x for x in nest.flatten(result) if x is not None])
 
         return traced
 
     threaded = Threaded(*[(flat(branch), ()) for branch in branches])
     arrays, state = choose([partial(threaded, i, threaded.state) for i in range(len(branches))])
     nest.assert_same_structure(structures[0], structures[-1])
+    if len({tuple(x is None for x in nest.flatten(structure)) for structure in structures}) > 1:
+        raise TypeError("branches must return None in the same places, or not at all")
     threaded.finish(state)
     return _tensors(structures[0], arrays)
 
@@ -173,8 +178,9 @@ def while_loop(
 ) -> Any:
     """`body` over and over while `cond` holds, as Python on known values; both take the loop variables one by one.
 
-    Traced, it is a ``lax.while_loop``, which goes forward only; with `maximum_iterations` it is a ``lax.scan`` of that
-    length, which can be differentiated backward too.
+    In a `function` it can be differentiated backward, for which states are computed anew (`loops`). Under ``jax.jit`` and its
+    kin it is a ``lax.while_loop``, which goes forward only; with `maximum_iterations` it is a ``lax.scan`` of that length,
+    which can be differentiated backward too.
 
     Args:
       cond: takes the loop variables and returns a boolean scalar.
@@ -222,23 +228,43 @@ def while_loop(
         # What the body writes says which shape the elements have: it is traced once for that alone.
         _look_at(flat, start)
         start = _arrays(variables)
-    threaded = Threaded((lambda *arrays: [raw(cond(*_tensors(variables, arrays)))], start), (flat, start))
-
-    def holds(carry: Any) -> Any:
-        return threaded(0, carry[1], *carry[0])[0][0]
-
-    def advance(carry: Any) -> Any:
-        return threaded(1, carry[1], *carry[0])
-
-    def bounded(carry: Any, _: Any) -> Any:
-        return jax.lax.cond(holds(carry), advance, lambda carry: carry, carry), None
-
-    if maximum_iterations is None:
-        last, state = jax.lax.while_loop(holds, advance, (start, threaded.state))
-    else:
-        (last, state), _ = jax.lax.scan(bounded, (start, threaded.state), None, length=int(maximum_iterations))
+    threaded = Threaded((flat, start), (lambda *arrays: [raw(cond(*_tensors(variables, arrays)))], start))
+    kind = jax.lax.while_loop if reading.capturing.capture is None else loops.while_loop
+    last, state = run_loop(threaded, start, None, True, maximum_iterations, kind)
     threaded.finish(state)
     return _tensors(variables, last)
+
+
+def run_loop(
+    threaded: Threaded,
+    start: list[Any],
+    rows: Any,
+    tested: bool,
+    limit: Any = None,
+    loop: Callable = jax.lax.while_loop,
+) -> tuple[Any, Any]:
+    """Runs a loop's body: over `rows`, at most `limit` times, while its test holds. Returns its arrays and the state.
+
+    The first body of `threaded` takes a row of each array in `rows`, and the arrays that `start` gives at first, and returns new
+    ones; the second, if the loop is `tested`, takes the arrays and says whether to go on.
+    """
+
+    def holds(carry: Any) -> Any:
+        return threaded(1, carry[1], *carry[0])[0][0]
+
+    def advance(carry: Any, *row: Any) -> Any:
+        return threaded(0, carry[1], *row, *carry[0])
+
+    def step(carry: Any, row: Any) -> Any:
+        given = row or ()
+        if not tested:
+            return advance(carry, *given), None
+        return jax.lax.cond(holds(carry), advance, lambda carry, *_: carry, carry, *given), None
+
+    if rows is None and limit is None:
+        return loop(holds, advance, (start, threaded.state))
+    length = None if limit is None else int(limit)
+    return jax.lax.scan(step, (start, threaded.state), rows, length=length)[0]
 
 
 def _look_at(body: Callable, arrays: Sequence[Any]) -> None:

@@ -75,7 +75,7 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
         result, backward = pair
         arguments = nest.flatten(args)
         call = _Call(self._name, backward, arguments, _others(watcher, arguments))
-        return _attach(call, self, args, kwargs, result)
+        return _attach(call, self, args, kwargs, result, watcher)
 
     @property
     def _name(self) -> str:
@@ -129,7 +129,9 @@ def _others(watcher: Recording, arguments: Sequence[Any]) -> list[Any]:
     return [v for v, _ in watcher.variables.values() if id(v) not in given]
 
 
-def _attach(call: _Call, function: custom_gradient, args: Sequence, kwargs: dict[str, Any], result: Any) -> Any:
+def _attach(
+    call: _Call, function: custom_gradient, args: Sequence, kwargs: dict[str, Any], result: Any, watcher: Recording
+) -> Any:
     """`result` anew, as values whose gradient is the call's."""
     if call.variables and not _takes_variables(call.backward):
         why = f"since function uses variables: {list(call.variables)}"
@@ -137,6 +139,7 @@ def _attach(call: _Call, function: custom_gradient, args: Sequence, kwargs: dict
     flat = [(x, raw(x)) for x in nest.flatten(result)]
     outputs = [array for _, array in flat]
     inputs = _inputs(call.arguments, call.variables)
+    _note_closed_over(watcher, inputs)
 
     def pull(cotangents: Sequence[Any]) -> list[Any]:
         given = [conjugate(c) for c in cotangents]  # the user's function keeps to TensorFlow's convention
@@ -155,9 +158,15 @@ def _attach(call: _Call, function: custom_gradient, args: Sequence, kwargs: dict
         found = recorder.run(op, (*outputs, *inputs))
     else:
         traced = _Traced(pull, outputs)
+        outputs = [recorder.run(_CUT, (x,)) for x in outputs]
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
         found = recorder.run(Op(call.name, fn, fn), (*outputs, *inputs, *traced.closed_over))
     return _like(result, found)
+
+
+# To a tape no gradient goes by what the function ran, which may have none, as a `while_loop`. To JAX's own transformations
+# the results are those of a `custom_vjp`: a second derivative goes that way.
+_CUT = Op("stop_gradient", jax.lax.stop_gradient, jnp.copy, key=(jax.lax.stop_gradient, jnp.copy))
 
 
 def _like(structure: Any, arrays: Sequence[Any]) -> Any:
@@ -170,6 +179,14 @@ def _inputs(arguments: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
     """The arrays among the arguments, then the variables'."""
     inputs = [reading.read(x) if is_variable(x) else leaf.array for x in arguments if (leaf := leaf_of(x))]
     return inputs + [reading.read(v) for v in variables]
+
+
+def _note_closed_over(watcher: Recording, inputs: Sequence[Any]) -> None:
+    """Notes which arrays a call that `watcher` saw used beside its `inputs`: when it runs again, it uses the same ones."""
+    known = {id(x) for x in (*inputs, *(x for entry in watcher.entries for x in entry.outputs))}
+    used = [x for entry in watcher.entries for x in entry.inputs]
+    used += [ref() for mark in watcher.marks if mark.kind == "closure" for ref in mark.about[1:]]
+    recorder.record_escape("closure", *[x for x in used if isinstance(x, jax.Array) and id(x) not in known])
 
 
 def _takes_variables(backward: Callable) -> bool:
@@ -265,6 +282,7 @@ def recompute_grad(f: Callable) -> Callable:
         variables = _others(watcher, arguments)
         flat = nest.flatten(result)
         inputs = _inputs(arguments, variables)
+        _note_closed_over(watcher, inputs)
 
         def again(*arrays: Any) -> list[Any]:
             return _anew(f, args, kwargs, arguments, variables, arrays)

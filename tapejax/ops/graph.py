@@ -173,15 +173,23 @@ class AggregationMethod:
     EXPERIMENTAL_ACCUMULATE_N = 2
 
 
+UNCONVERTED = "_autograph_unconverted"
+
+
 def do_not_convert(func: Callable | None = None) -> Any:
-    """`func` as it is (a decorator): nothing is converted here."""
-    return func if func is not None else lambda f: f
+    """`func`, whose control flow `function` leaves as it is (a decorator)."""
+    if func is None:
+        return do_not_convert
+    # a method, or what is no Python function, is not converted, or not alone
+    with contextlib.suppress(AttributeError):
+        setattr(func, UNCONVERTED, True)
+    return func
 
 
 def set_loop_options(
     parallel_iterations=None, swap_memory=None, maximum_iterations=None, shape_invariants=None
 ) -> None:
-    """Nothing: Python's loops are unrolled. `tf.while_loop` takes these as arguments."""
+    """In a loop that `function` converts, `maximum_iterations` bounds it; the rest, and elsewhere all, changes nothing."""
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:

@@ -587,10 +587,11 @@ def _mean(x, axis, keepdims):
     if kind_of(x.dtype) in FIELD:
         return jnp.mean(x, axis, keepdims=keepdims)
     # Integers stay integers, rounded towards 0; neither their sum nor their number need fit their dtype.
-    total = jnp.sum(x, axis, dtype=wide("int64" if kind_of(x.dtype) == "i" else "uint64"), keepdims=keepdims)
-    # Of nothing it is 0. XLA ends the process where it finds a constant divided by zero.
-    count = np.maximum(np.prod([x.shape[one] for one in axis], dtype=total.dtype), 1)
-    return lax.div(*jnp.broadcast_arrays(total, count)).astype(x.dtype)
+    with jax.enable_x64(True):
+        total = jnp.sum(x, axis, dtype="int64" if kind_of(x.dtype) == "i" else "uint64", keepdims=keepdims)
+        # Of nothing it is 0. XLA ends the process where it finds a constant divided by zero.
+        count = np.maximum(np.prod([x.shape[one] for one in axis], dtype=total.dtype), 1)
+        return lax.div(*jnp.broadcast_arrays(total, count)).astype(x.dtype)
 
 
 def _max(x, axis, keepdims):

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
+from ..core._jax import Tracer
 from ..core.op import PythonOp
-from ..values import nest
+from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from .registry import opaque
@@ -57,6 +58,8 @@ def numpy_function(
 ) -> Any:
     """Runs `func` on NumPy arrays as an operation of its own, which has no gradient: what depends on it is not connected.
 
+    A `function` that calls it runs as Python.
+
     Args:
       func: takes NumPy arrays and returns arrays.
       inp: the tensors to pass.
@@ -65,6 +68,7 @@ def numpy_function(
     Raises:
       NotImplementedError: inside `jax.jit`, where the shapes of the results are not known; use `jax.pure_callback`.
     """
+    reading.require_python("numpy_function")
     several = nest.is_nested(Tout)
     arrays = [raw(x) for x in inp]
     if recorder.staging():
@@ -82,14 +86,32 @@ def numpy_function(
     return [Tensor(x) for x in outputs] if several else Tensor(outputs[0])
 
 
+def _without_result(func: Callable, arrays: Sequence[Any]) -> list:
+    def run(*values: Any) -> None:
+        with recorder.outside():
+            func(*map(Tensor, values))
+
+    if any(isinstance(x, Tracer) for x in arrays):
+        jax.debug.callback(run, *arrays)
+    else:
+        func(*map(Tensor, arrays))
+    return []
+
+
 def py_function(func: Callable, inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
     """Runs `func` on the tensors as Python: the tape sees what it computes, so it is differentiable.
+
+    A `function` that calls it runs as Python, unless there are no results.
 
     Args:
       func: takes tensors and returns tensors (or values that become tensors of `Tout`).
       inp: the tensors to pass.
-      Tout: the dtype of the result, or a list of them.
+      Tout: the dtype of the result, or a list of them. An empty list: there is no result, and in a compiled function `func` runs
+        each time that the function does, on known values.
     """
+    if nest.is_nested(Tout) and not Tout:
+        return _without_result(func, [raw(x) for x in inp])
+    reading.require_python("py_function")
     result = func(*(convert_to_tensor(x) for x in inp))
     if nest.is_nested(Tout):
         return [convert_to_tensor(x, dtype=t) for x, t in zip(result, Tout, strict=True)]

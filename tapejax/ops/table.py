@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..core import recorder
 from ..core._jax import Tracer
 from ..values.dtypes import DType, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError
@@ -111,6 +112,7 @@ def host(value: Any, argument: str = "argument") -> np.ndarray:
             f"{argument} must have a known value: the shape of the result depends on it. Got a tensor that JAX is "
             "tracing. Give a Python number or NumPy array, or compute it outside jit, vmap, grad and scan"
         )
+    recorder.record_escape("static", array)
     return np.asarray(array)
 
 

@@ -24,7 +24,7 @@ from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, requested
 from ..values.errors import InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..values.tensor import Tensor, is_array_like, raw
-from . import pipeline
+from . import inputs, pipeline
 from .function import function
 from .pipeline import Pass, Rows, Seed, Steps, going, grain, map_leaves, own_array, returned, tensors, tracing_here
 from .signatures import TensorSpec, accepting
@@ -664,6 +664,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def __iter__(self) -> Iterator:
         return Iterator(self)
 
+    _runs = inputs.runs  # how a loop in a `function` takes them
+
     def __bool__(self) -> bool:
         return True
 
@@ -831,7 +833,8 @@ def _require_values() -> None:
     if reading.capturing.capture is not None or recorder.staging():
         raise OperatorNotAllowedInGraphError(
             "Iterating over a tf.data.Dataset is not possible in a tf.function, jax.jit or lax.scan: the elements would be baked "
-            "into the program. Iterate outside, and call the compiled function with each element."
+            "into the program. Iterate outside, and call the compiled function with each element; a `for` statement over it that "
+            "AutoGraph converts reads it at each call (the extra `tapejax[autograph]`)."
         )
 
 
@@ -963,6 +966,7 @@ class Iterator(grain.DatasetIterator):
         self._inner = going(grain.experimental.WithOptionsIterDataset(self._dataset._stage(run), quiet))
 
     def _next(self) -> Any:
+        reading.require_python("next(iterator)")
         _require_values()
         if self._run.threaded and tracing_here():  # the thread waits for the end of the trace
             raise RuntimeError(

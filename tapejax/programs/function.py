@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import logging
 import traceback
+import types
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -18,14 +20,17 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..core import recorder
 from ..core._jax import trace_context
 from ..core.where import serves
 from ..values import nest, reading
 from ..values.dtypes import requested
-from ..values.errors import DTypeError, OperatorNotAllowedInGraphError
+from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
+from ..values.names import name_scope
 from ..values.staging import Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, is_array_like
+from . import autograph
 from .signatures import (
     TensorSpec,
     accepting,
@@ -41,6 +46,7 @@ from .signatures import (
 
 __all__ = ["ConcreteFunction", "Function", "TensorSpec", "function", "init_scope", "inside_function"]
 
+_LOGGER = logging.getLogger("tapejax")
 _eagerly = False
 
 
@@ -72,24 +78,26 @@ def inside_function() -> bool:
 
 
 @accepting(
-    "autograph jit_compile reduce_retracing experimental_implements experimental_autograph_options "
+    "jit_compile reduce_retracing experimental_implements experimental_autograph_options "
     "experimental_attributes experimental_relax_shapes experimental_compile experimental_follow_type_hints",
-    autograph=True,
     reduce_retracing=False,
 )
-def function(func: Callable | None = None, input_signature: Any = None) -> Any:
+def function(func: Callable | None = None, input_signature: Any = None, autograph: Any = True) -> Any:
     """Compiles a Python function of tensors: it runs once for each kind of arguments, and from then on as one program.
 
     A decorator, with or without arguments. Tensors are inputs, by shape and dtype; Python numbers, strings and other objects
     count by value, a new one traces again. Variables that the function reads or assigns, Keras's too, keep their state as if it
     were Python; ones that it creates it may create on its first call only.
 
-    Control flow is Python's, while tracing: where it depends on a tensor's value, use `tf.cond` and `tf.while_loop`.
+    Control flow is Python's, while tracing. Where it depends on a tensor's value (``if x > 0:``, ``while``, ``for i in
+    tf.range(n)``, ``break``, ``and`` ...) it is converted if the extra ``tapejax[autograph]`` is installed; without it, use
+    `tf.cond` and `tf.while_loop`.
 
     Args:
       func: the function, a method or any callable.
       input_signature: a list of (nested) `TensorSpec` for the first arguments, which are converted and must fit.
-      autograph, jit_compile, reduce_retracing, experimental_...: taken for TensorFlow's sake.
+      autograph: whether control flow is converted, in `func` and in what it calls of the user's functions.
+      jit_compile, reduce_retracing, experimental_...: taken for TensorFlow's sake.
 
     Raises (when called):
       TypeError: the arguments do not fit the function or its `input_signature`, one cannot be hashed, or the function returns
@@ -111,22 +119,24 @@ def function(func: Callable | None = None, input_signature: Any = None) -> Any:
     """
     signature = check_signature(input_signature)
     if func is None:
-        return lambda decorated: Function(decorated, signature)
+        return lambda decorated: Function(decorated, signature, bool(autograph))
     if isinstance(func, (classmethod, staticmethod)):
-        return type(func)(Function(func.__func__, signature))
-    return Function(func, signature)
+        return type(func)(Function(func.__func__, signature, bool(autograph)))
+    return Function(func, signature, bool(autograph))
 
 
 class Function:
     """A compiled function, made by `function`."""
 
-    def __init__(self, python_function: Callable, input_signature: tuple | None = None):
+    def __init__(self, python_function: Callable, input_signature: tuple | None = None, autograph: bool = True):
         if not callable(python_function):
             raise TypeError(f"tf.function decorates callables, got {python_function!r}")
         self.python_function = python_function
         self.input_signature = input_signature
+        self.autograph = autograph
         self._binding = Binding(_signature(python_function), input_signature)
         self._programs: dict[Hashable, Program] = {}
+        self._as_python: set[Hashable] = set()  # calls that cannot be traced
         self._concrete: dict[Hashable, ConcreteFunction] = {}
         self._methods: dict[int, tuple[Any, Function]] = {}
         self._traces = 0
@@ -145,7 +155,7 @@ class Function:
             reference: Any = weakref.ref(instance, lambda _: methods.pop(key, None))
         except TypeError:  # it cannot be referred to weakly, so it lives as long as this function
             reference = lambda: instance  # noqa: E731
-        bound = Function(_Method(self.python_function, reference), self.input_signature)
+        bound = Function(_Method(self.python_function, reference), self.input_signature, self.autograph)
         methods[key] = reference, bound
         return bound
 
@@ -158,8 +168,37 @@ class Function:
         key, arrays = self._key(args, kwargs)
         program = self._programs.get(key)
         if program is None:
-            program = self._trace(key, args, kwargs, arrays)
+            try:
+                if key in self._as_python and not recorder.staging():
+                    return self._run_as_python(args, kwargs, arrays)
+                program = self._trace(key, args, kwargs, arrays)
+            except PythonNeeded as reason:
+                if recorder.staging():  # the function that is being traced around this one runs as Python, too
+                    raise
+                _LOGGER.info("tf.function %s runs as Python: %s", self.name, reason)
+                self._as_python.add(key)
+                return self._run_as_python(args, kwargs, arrays)
         return program(arrays)
+
+    def _run_as_python(self, args: Sequence[Any], kwargs: dict[str, Any], arrays: Sequence[Any]) -> Any:
+        outputs: list[Any] = []
+        given = iter(arrays)
+        rebuilt = [rebuild(x, given) for x in args]
+        try:
+            found = self._target()(*rebuilt, **{name: rebuild(x, given) for name, x in kwargs.items()})
+        except StopIteration as end:
+            raise OutOfRangeError("End of sequence") from end
+        return flatten_result(found, outputs)(iter(outputs))
+
+    def _target(self) -> Callable:
+        return self.python_function.bound() if isinstance(self.python_function, _Method) else self.python_function
+
+    def _run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Calls the Python function, its control flow converted where it may depend on a tensor."""
+        target = self._target()
+        if self.autograph and autograph.INSTALLED and autograph.needed(target, args, kwargs):
+            return autograph.call(target, tuple(args), kwargs)
+        return target(*args, **kwargs)
 
     def _key(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Hashable, list[Any]]:
         """The key of a call, and its tensors."""
@@ -238,7 +277,7 @@ class Function:
         return "\n\n".join(self._binding.in_words(program) for program in self._programs.values())
 
     def __deepcopy__(self, memo: dict) -> Function:
-        return Function(self.python_function, self.input_signature)
+        return Function(self.python_function, self.input_signature, self.autograph)
 
     def __repr__(self) -> str:
         return f"<tapejax.function {self.name}{self._binding.signature or ''}>"
@@ -255,11 +294,14 @@ class _Method:
         signature = inspect.signature(method)
         self.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def bound(self) -> Callable:
         instance = self._reference()
         if instance is None:
             raise ReferenceError(f"the object whose method {self.__name__} is called exists no more")
-        return self.__wrapped__(instance, *args, **kwargs)
+        return types.MethodType(self.__wrapped__, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.bound()(*args, **kwargs)
 
 
 # ---- one program ----------------------------------------------------------------------------------------------------
@@ -276,13 +318,14 @@ class Program:
             rebuilt = [rebuild(x, given) for x in args]
             named = {name: rebuild(x, given) for name, x in kwargs.items()}
             outputs: list[Any] = []
-            self.pack = flatten_result(function.python_function(*rebuilt, **named), outputs)
+            with name_scope(""):  # scopes around the call, which may be another each time, do not count
+                self.pack = flatten_result(function._run(rebuilt, named), outputs)
             return outputs
 
         try:
             self.staged = Staged(body, inputs, function.name, arrays)
         except jax.errors.ConcretizationTypeError as error:
-            raise _not_allowed(function.name, error) from error
+            raise _not_allowed(function, error) from error
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
         self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive for nothing
         # The key of this program knows them by identity.
@@ -339,15 +382,16 @@ def _unwrapped(structure: Any) -> Any:
     return nest.map_structure(leaf, structure)
 
 
-def _not_allowed(name: str, error: Exception) -> OperatorNotAllowedInGraphError:
+def _not_allowed(function: Function, error: Exception) -> OperatorNotAllowedInGraphError:
     """What is wrong in the user's terms: Python wants to know a value that is not there yet."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not serves(f.filename)]
     where = f' (File "{frames[-1].filename}", line {frames[-1].lineno}: `{frames[-1].line}`)' if frames else ""
+    reason = autograph.why_not(error) if function.autograph else ""
     return OperatorNotAllowedInGraphError(
         f"Using a symbolic `tf.Tensor` as a Python value (`if`, `while`, `and`, bool(), int(), range() ...) is not allowed in "
-        f"the tf.function {name!r}{where}: the function is traced once for all values, so there is none yet. Use tf.cond in "
-        "place of `if`, tf.while_loop in place of `while`, tf.where to choose between tensors; or let it run eagerly, with "
-        "tf.config.run_functions_eagerly(True)."
+        f"the tf.function {function.name!r}{where}: the function is traced once for all values, so there is none yet. Use "
+        "tf.cond in place of `if`, tf.while_loop in place of `while`, tf.where to choose between tensors; or let it run eagerly, "
+        f"with tf.config.run_functions_eagerly(True). {reason}".rstrip()
     )
 
 
@@ -537,6 +581,12 @@ class ConcreteFunction:
         """What the program takes beyond its arguments: its variables, and tensors that the function closed over."""
         staged = self._program.staged
         return [slot.holder for slot in staged.slots] + [Tensor(x) for x in staged.constants]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("graph", "function_def"):
+            text = "there is no TensorFlow graph: jax.make_jaxpr(f)(*args) shows the program, structured_outputs what it returns"
+            raise AttributeError(f"ConcreteFunction has no attribute {name!r}, for {text}")
+        raise AttributeError(f"ConcreteFunction has no attribute {name!r}")
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         return self.function_type

@@ -21,6 +21,7 @@ import logging
 import math
 import os
 import re
+import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -91,14 +92,14 @@ def save(obj: Any, export_dir: str | os.PathLike, signatures: Any = None, option
     traces that it has, or the one of its `input_signature`. Other attributes are Python's and stay behind.
 
     Args:
-      obj: a `Module`, or what `load` returned.
+      obj: a `Module`, a built model or layer of Keras, or what `load` returned.
       export_dir: a directory, made if it does not exist.
       signatures: a function with an input signature, or a dict of them, to be found in ``loaded.signatures``; they return
-        tensors in a dict.
+        tensors in a dict. By default, of Keras: its call, on ``inputs``.
       options: `SaveOptions`.
 
     Raises:
-      ValueError: `obj` is no Module, or a function cannot be exported (it prints, or calls back into Python).
+      ValueError: `obj` is none of these, or a function cannot be exported (it prints, or calls back into Python).
       AssertionError: a function reads a variable that is no attribute of `obj` or of what it holds.
 
     >>> import tempfile
@@ -112,11 +113,13 @@ def save(obj: Any, export_dir: str | os.PathLike, signatures: Any = None, option
     >>> loaded.scale(tf.constant([1.0, 2.0])).numpy()
     array([2., 4.], dtype=float32)
     """
-    if not isinstance(obj, (Module, LoadedObject)):
+    if not (isinstance(obj, (Module, LoadedObject)) or _is_layer(obj)):
         raise ValueError(
-            f"Expected a tf.Module (or what tf.saved_model.load returned) for export, got {obj!r} of type {type(obj).__name__}. "
-            "Make it an attribute of a tf.Module."
+            "Expected a tf.Module, a model or layer of Keras (or what tf.saved_model.load returned) for export, got "
+            f"{obj!r} of type {type(obj).__name__}. Make it an attribute of a tf.Module."
         )
+    if signatures is None and _is_layer(obj):
+        signatures = _call_of(obj)
     _require_flatbuffers()
     _Saver(options or SaveOptions()).save(obj, Path(export_dir), signatures)
 
@@ -310,9 +313,33 @@ def _content(value: Any) -> tuple[str, Iterable[tuple[Any, Any]]] | None:
         return "object", _attributes(value)
     if isinstance(value, Generator):
         return "object", [("state", value.state)]
-    if hasattr(value, "trainable_variables") and hasattr(value, "variables"):  # a layer of Keras
-        return "object", [("variables", list(value.variables))]
+    if _is_layer(value):  # a tf.Variable is none of its variables
+        held = [(name, x) for name, x in vars(value).items() if name == "_layers" or isinstance(x, Variable)]
+        return "object", [("variables", list(value.variables)), *held, *_methods(value)]
     return None
+
+
+def _is_layer(value: Any) -> bool:
+    keras: Any = sys.modules.get("keras")
+    return hasattr(keras, "Layer") and isinstance(value, keras.Layer)
+
+
+def _call_of(layer: Any) -> Function | None:
+    """The call of a layer of Keras, for batches of any size; None where nobody knows its inputs yet."""
+    names = (f"inputs_{number}" if number else "inputs" for number in itertools.count())
+
+    def spec(shape: Any, dtype: Any) -> TensorSpec:
+        return TensorSpec([None, *shape[1:]], dtype, next(names))
+
+    if not layer.built:
+        return None
+    try:
+        inputs = nest.map_structure(lambda x: spec(x.shape, x.dtype), layer.input)
+    except AttributeError:  # it was called on values only
+        if (shape := layer.get_build_config().get("input_shape")) is None:
+            return None
+        inputs = spec(shape, layer.compute_dtype)
+    return Function(lambda inputs: nest.map_structure(Tensor, layer(inputs)), (inputs,))
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
@@ -320,6 +347,10 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     for name in sorted(vars(value)):
         if name not in OWN:
             yield name, vars(value)[name]
+    yield from _methods(value)
+
+
+def _methods(value: Any) -> Iterator[tuple[str, Any]]:
     for name in dir(type(value)):
         if isinstance(inspect.getattr_static(type(value), name), Function) and name not in vars(value):
             yield name, getattr(value, name)

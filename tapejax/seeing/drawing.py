@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -21,6 +21,7 @@ from ..core.query import Query
 from ..core.recording import Recording
 from ..core.where import Line
 from ..values.shown import number_text
+from .graph_evidence import given_at
 from .listing import Names, ancestors, cut, name_of, options, shortened
 
 # More operations than this are folded into groups,
@@ -39,21 +40,29 @@ PNG_DPI = 144
 NEAR = 3
 
 BLUE, PALE, GREY, SILVER, AMBER, GREEN = "#1d4ed8", "#dbeafe", "#6b7280", "#f3f4f6", "#fde68a", "#bbf7d0"
-OUTLINE, EDGE = "#9ca3af", "#b6bcc6"
+OUTLINE, EDGE, RED = "#9ca3af", "#b6bcc6", "#b91c1c"
 CENTRED = {"ha": "center", "va": "center"}
 
 
 @dataclass(eq=False)
 class Node:
-    """An operation, a group of them, or a value that came from outside; `layer` and `at` are its place."""
+    """An operation, a group of them, or a value that came from outside; `layer` and `at` are its place.
+
+    `positions` are those of its entries, `arrays` what these compute, or what came from outside. `room` is the least width
+    and height that it needs, in inches.
+    """
 
     label: str
     note: str = ""
     kind: str = "operation"  # or "source", "constant", "turn" (where a long edge passes a layer)
     carries: bool = False
     target: bool = False
+    source: bool = False  # also an operation whose result is one
     layer: int = 0
     at: float = 0.0
+    positions: Sequence[int] = ()
+    arrays: list[Any] = field(default_factory=list)
+    room: tuple[float, float] = (0.5, 0.0)
     ins: list[Edge] = field(default_factory=list)
     outs: list[Edge] = field(default_factory=list)
 
@@ -63,11 +72,13 @@ class Node:
         if self.kind == "turn":
             return 0.05
         size = 0.074 if self.kind == "constant" else 0.089
-        return max(0.5, 0.24 + max(size * len(self.label), 0.068 * len(self.note)))
+        return max(self.room[0], 0.24 + max(size * len(self.label), 0.068 * len(self.note)))
 
     @property
     def from_outside(self) -> bool:
-        return self.kind in ("source", "constant")
+        return (
+            self.kind in ("source", "constant") and not self.ins
+        )  # what an assignment put into a variable has its place
 
     @property
     def pull(self) -> float:
@@ -76,7 +87,7 @@ class Node:
 
     @property
     def height(self) -> float:
-        return 0.05 if self.kind == "turn" else 0.46 if self.note else 0.34
+        return 0.05 if self.kind == "turn" else max(self.room[1], 0.46 if self.note else 0.34)
 
     def size(self, across: bool) -> float:
         """From left to right, or down the page."""
@@ -91,6 +102,7 @@ class Edge:
     head: Node
     label: str
     carries: bool
+    cut: bool = False  # an assignment: the value goes on, its gradient does not
 
 
 class Drawing:
@@ -136,7 +148,11 @@ def draw(names: Names, query: Query) -> Drawing:
     """The picture of what leads to the query's targets (of all, where there are none); its sources are marked."""
     with recorder.outside():
         nodes = graph(names, query)
-    layers = arrange(nodes)
+    return picture(arrange(nodes))
+
+
+def picture(layers: Sequence[Sequence[Node]]) -> Drawing:
+    """The picture of nodes in their places."""
     try:
         import matplotlib
     except ImportError as error:
@@ -153,7 +169,11 @@ def graph(names: Names, query: Query) -> list[Node]:
     """The nodes, joined by their edges, in the order in which they ran."""
     recording, targets, sources = query.recording, query.targets, query.arrays
     entries = recording.entries
-    shown = ancestors(entries, targets)[0] if targets else list(range(len(entries)))
+    assigned = _assigned(recording)
+    shown = ancestors(entries, targets, assigned)[0] if targets else list(range(len(entries)))
+    if len(shown) > OPERATIONS:  # groups take the order out of reads and assignments
+        assigned = {}
+        shown = ancestors(entries, targets, assigned)[0] if targets else shown
     # the entries that gradient passes, and the inputs by which it does
     if targets:
         active = {position: active_ins for position, active_ins, _ in query.relevant()[0]}
@@ -168,31 +188,50 @@ def graph(names: Names, query: Query) -> list[Node]:
         if id(x) not in maker:  # it came from outside
             source, label = id(x) in source_ids, shortened(names.of(x), 26)
             kind = "source" if source else "constant"
-            maker[id(x)] = Node(label, kind=kind, carries=source, target=id(x) in target_ids)
-            nodes.append(maker[id(x)])
+            node = Node(label, kind=kind, carries=source, target=id(x) in target_ids, arrays=[x])
+            maker[id(x)] = node
+            for given in assigned.get(id(x), ()):
+                if (tail := maker.get(id(given))) is not None:
+                    node.note = "after assign"  # another node may have the variable's name: what it held before
+                    tail.outs.append(edge := Edge(tail, node, "assign", carries=False, cut=True))
+                    node.ins.append(edge)
+            nodes.append(node)
         return maker[id(x)]
 
+    for x in itertools.chain.from_iterable(assigned.values()):
+        if id(x) in source_ids - assigned.keys() and not names.is_result(x):  # the assignment may be its first use
+            maker_of(x)
     for group in _groups(recording, shown):
         node = _operation(recording, names, group, any(i in active for i in group))
-        inside = {id(x) for position in group for x in entries[position].outputs}
+        node.positions, node.arrays = group, [x for position in group for x in entries[position].outputs]
+        inside = {id(x) for x in node.arrays}
         for position in group:
             for i, x in enumerate(entries[position].inputs):
-                if not isinstance(x, jax.Array) or id(x) in inside or _is_number(x, names):
+                if not isinstance(x, jax.Array) or id(x) in inside or is_number(x, names):
                     continue
                 tail, carries = maker_of(x), i in active.get(position, ())
                 if (id(tail), id(node), id(x)) not in joined:
                     joined.add((id(tail), id(node), id(x)))
-                    edge = Edge(tail, node, _shape(x), carries)
+                    edge = Edge(tail, node, shape_text(x), carries)
                     tail.outs.append(edge)
                     node.ins.append(edge)
-        for position in group:
-            for x in entries[position].outputs:
-                maker[id(x)] = node
-                node.target = node.target or id(x) in target_ids
+        for x in node.arrays:
+            maker[id(x)] = node
+            node.target = node.target or id(x) in target_ids
+            node.source = node.source or id(x) in source_ids
         nodes.append(node)
     for x in (*sources, *targets):  # also those that nothing leads from or to
         maker_of(x)
     return nodes
+
+
+def _assigned(recording: Recording) -> dict[int, list[Any]]:
+    """The values that assignments computed new contents of variables from, by the id of the array that these are."""
+    found = {}
+    for into, *given in (given_at(mark) for mark in recording.marks if mark.kind == "state"):
+        if into is not None:
+            found[id(into)] = [x for x in given if x is not None]
+    return found
 
 
 def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
@@ -233,20 +272,20 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
         elif len({x.file for x in lines}) == 1 and line is not None:
             where = f"{Line(line.file, min(x.number for x in lines), '', '')}–{max(x.number for x in lines)}"
         return Node(label, f"{len(group)} operations, {where}", carries=carries)
-    numbers = [number_text(x) for x in entry.inputs if not isinstance(x, jax.Array) or _is_number(x, names)]
+    numbers = [number_text(x) for x in entry.inputs if not isinstance(x, jax.Array) or is_number(x, names)]
     said = [names.name(x) or names.stored(x) for x in entry.outputs]
     label = " ".join([cut(name, 30), *[*numbers, *options(entry)][:2]])
     return Node(label, ", ".join(n for n in said if n)[:28], carries=carries)
 
 
-def _is_number(x: Any, names: Names) -> bool:
+def is_number(x: Any, names: Names) -> bool:
     """A scalar without a name: it is written into the operation that uses it."""
-    if isinstance(x, Tracer) or x.ndim or names.name(x):
-        return False
+    if isinstance(x, Tracer) or x.ndim or names.name(x) or jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
+        return False  # an extended dtype is that of a random key
     return not names.is_result(x)
 
 
-def _shape(x: Any) -> str:
+def shape_text(x: Any) -> str:
     return "×".join(map(str, x.shape)) if x.ndim else "scalar"
 
 
@@ -270,7 +309,7 @@ def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
         for edge in list(node.outs):
             _turn(edge, layers)
     _order(layers)
-    _place(layers)
+    place(layers, is_across(layers))
     return layers
 
 
@@ -280,7 +319,7 @@ def _by_their_uses(node: Node) -> list[Node]:
     edges, node.outs = sorted(node.outs, key=lambda edge: edge.head.layer), []
     for edge in edges:
         if found[-1].outs and edge.head.layer - found[-1].outs[0].head.layer > NEAR:
-            found.append(Node(node.label, kind=node.kind, carries=node.carries, target=node.target))
+            found.append(replace(node, ins=[], outs=[]))
         edge.tail = found[-1]
         edge.tail.outs.append(edge)
     for near in found:
@@ -299,7 +338,7 @@ def _turn(edge: Edge, layers: list[list[Node]]) -> None:
         turn = Node("", kind="turn", carries=edge.carries, layer=layer)
         edge.head = turn
         turn.ins.append(edge)
-        edge = Edge(turn, head, "", edge.carries)
+        edge = Edge(turn, head, "", edge.carries, edge.cut)
         turn.outs.append(edge)
         layers[layer].append(turn)
     head.ins.append(edge)
@@ -340,9 +379,8 @@ def is_across(layers: Sequence[Sequence[Node]]) -> bool:
     return _depths(layers, True)[0][-1][1] <= ACROSS if layers else True
 
 
-def _place(layers: Sequence[Sequence[Node]]) -> None:
+def place(layers: Sequence[Sequence[Node]], across: bool) -> None:
     """Moves the nodes towards their neighbours, keeping their order and distances."""
-    across = is_across(layers)
     for layer in layers:
         for i, node in enumerate(layer):
             node.at = float(i)
@@ -366,41 +404,35 @@ def _spread(wishes: Sequence[float], steps: Sequence[float], pulls: Sequence[flo
     return list(isotonic_regression(wishes - offsets, weights=pulls).x + offsets)
 
 
-# ---- the paint ------------------------------------------------------------------------------------------------------
+class Layout:
+    """Where nodes that `place` has placed lie, in inches, and how the edges run between them."""
 
+    def __init__(self, layers: Sequence[Sequence[Node]], across: bool):
+        self.across, self.gap = across, _gap(layers, across)
+        self.left = self.top = 0.0  # where the nodes begin
+        self._depths, self._low, high = _depths(layers, across)
+        self._sizes = [max((node.size(across) for node in layer), default=0.5) for layer in layers]
+        length, breadth = self._depths[-1][1], high - self._low
+        self.width, self.height = (length, breadth) if across else (breadth, length)
 
-def _paint(layers: Sequence[Sequence[Node]]) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    def spot(self, node: Node, along: float = 0.0) -> tuple[float, float]:
+        """The middle of a node, or a place `along` the flow from it."""
+        depth, side = self._depths[node.layer][0] + along, node.at - self._low
+        x, y = (depth, side) if self.across else (side, depth)
+        return self.left + x, self.top + y
 
-    across = is_across(layers)
-    depths, low, high = _depths(layers, across)
-    margin, legend = 0.35, 0.45
-    length, breadth = depths[-1][1] + margin, high - low + 2 * margin
-    width, height = (length + margin, breadth + legend) if across else (breadth, length + margin + legend)
-    narrow, width = width, max(width, 5.2)  # the legend needs room
-    layout: Any = "none"  # whatever the user's rcParams say
-    figure = Figure(figsize=(width, height), dpi=100, layout=layout)
-    FigureCanvasAgg(figure)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_axis_off()
-    axes.set(xlim=(0, width), ylim=(height, 0))
-
-    def spot(node: Node, along: float = 0.0) -> tuple[float, float]:
-        depth, side = depths[node.layer][0] + margin + along, node.at - low + margin
-        x, y = (depth, side) if across else (side, depth)
-        return x + (width - narrow) / 2, y
-
-    nodes = [node for layer in layers for node in layer]
-    sizes = [max((node.size(across) for node in layer), default=0.5) for layer in layers]
-    labelled: set[tuple[int, str]] = set()
-    for edge in (edge for node in nodes for edge in node.outs):
-        _paint_edge(axes, edge, spot, across, sizes, _gap(layers, across), labelled)
-    for node in nodes:
-        if node.kind != "turn":
-            _paint_node(axes, node, *spot(node))
-    _paint_legend(axes, height, nodes)
-    return figure
+    def curve(self, edge: Edge) -> list[tuple[float, float]]:
+        """A cubic curve by its four points; before them, where the edge comes from a turn, the start of a straight line."""
+        across, tail, head = self.across, edge.tail, edge.head
+        size = self._sizes[tail.layer]
+        out, into = (self._sizes[n.layer] if n.kind == "turn" else n.size(across) for n in (tail, head))
+        start, end, turn = (
+            self.spot(tail, out / 2),
+            self.spot(head, -into / 2),
+            self.spot(tail, size / 2 + self.gap / 2),
+        )
+        bends = [(turn[0], start[1]), (turn[0], end[1])] if across else [(start[0], turn[1]), (end[0], turn[1])]
+        return [self.spot(tail, -out / 2)] * (tail.kind == "turn") + [start, *bends, end]
 
 
 def _depths(layers: Sequence[Sequence[Node]], across: bool) -> tuple[list[tuple[float, float]], float, float]:
@@ -418,33 +450,55 @@ def _gap(layers: Sequence[Any], across: bool) -> float:
     return GAPS[0 if across else 1 if len(layers) <= MANY else 2]
 
 
-def _paint_edge(
-    axes: Any, edge: Edge, spot: Any, across: bool, size: Sequence[float], gap: float, labelled: set
-) -> None:
+# ---- the paint ------------------------------------------------------------------------------------------------------
+
+
+def _paint(layers: Sequence[Sequence[Node]]) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    layout = Layout(layers, is_across(layers))
+    margin, legend = 0.35, 0.45
+    narrow, height = layout.width + 2 * margin, layout.height + 2 * margin + legend
+    width = max(narrow, 5.2)  # the legend needs room
+    engine: Any = "none"  # whatever the user's rcParams say
+    figure = Figure(figsize=(width, height), dpi=100, layout=engine)
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    layout.left, layout.top = margin + (width - narrow) / 2, margin
+    nodes = [node for layer in layers for node in layer]
+    labelled: set[tuple[int, str]] = set()
+    for edge in (edge for node in nodes for edge in node.outs):
+        _paint_edge(axes, edge, layout.curve(edge), labelled)
+    for node in nodes:
+        if node.kind != "turn":
+            _paint_node(axes, node, *layout.spot(node))
+    _paint_legend(axes, margin, height - 0.22, nodes)
+    return figure
+
+
+def _paint_edge(axes: Any, edge: Edge, points: Sequence[tuple[float, float]], labelled: set) -> None:
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
     tail, head = edge.tail, edge.head
-    out, into = ((size[n.layer] if n.kind == "turn" else n.size(across)) / 2 for n in (tail, head))
-    start, end = spot(tail, out), spot(head, -into)
-    turn = spot(tail, size[tail.layer] / 2 + gap / 2)
-    bends = [(turn[0], start[1]), (turn[0], end[1])] if across else [(start[0], turn[1]), (end[0], turn[1])]
-    curve = [start, *bends, end]
-    points, codes = curve, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
-    if tail.kind == "turn":  # straight through the layer that it passes
-        points, codes = [spot(tail, -out), *curve], [Path.MOVETO, Path.LINETO, *codes[1:]]
-    colour, width, order = (BLUE, 1.5, 2) if edge.carries else (EDGE, 1.0, 1)
+    codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
+    if len(points) > 4:  # straight through the layer that it passes
+        codes[:1] = [Path.MOVETO, Path.LINETO]
+    colour, width, order = (BLUE, 1.5, 2) if edge.carries else (RED, 1.0, 1) if edge.cut else (EDGE, 1.0, 1)
     style = "-|>,head_length=4,head_width=2" if head.kind != "turn" else "-"
     arrow = FancyArrowPatch(path=Path(points, codes), arrowstyle=style, shrinkA=0, shrinkB=0)
-    arrow.set(color=colour, linewidth=width, zorder=order)
+    arrow.set(color=colour, linewidth=width, zorder=order, linestyle=":" if edge.cut else "-")
     axes.add_patch(arrow)
     if edge.label and (id(tail), edge.label) not in labelled:
         labelled.add((id(tail), edge.label))
         t = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
         weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3]
-        x, y = (sum(w * p[i] for w, p in zip(weights, curve, strict=True)) for i in (0, 1))
+        x, y = (sum(w * p[i] for w, p in zip(weights, points[-4:], strict=True)) for i in (0, 1))
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
-        ink = BLUE if edge.carries else GREY
+        ink = BLUE if edge.carries else RED if edge.cut else GREY
         axes.text(x, y, edge.label, fontsize=7.5, color=ink, bbox=box, zorder=4, **CENTRED)
 
 
@@ -453,6 +507,7 @@ def _paint_node(axes: Any, node: Node, x: float, y: float) -> None:
 
     constant, operation = node.kind == "constant", node.kind == "operation"
     plain = (PALE if node.carries else SILVER) if operation else "white" if constant else AMBER
+    plain = AMBER if node.source else plain
     corner = (x - node.width / 2, y - node.height / 2)
     shape = f"round,pad=0,rounding_size={0.06 if operation else node.height / 2}"
     box = FancyBboxPatch(corner, node.width, node.height, boxstyle=shape, zorder=5)
@@ -465,13 +520,12 @@ def _paint_node(axes: Any, node: Node, x: float, y: float) -> None:
         axes.text(x, y + 0.11, node.note, fontsize=7.5, zorder=6, color=GREY, **CENTRED)
 
 
-def _paint_legend(axes: Any, height: float, nodes: Sequence[Node]) -> None:
+def _paint_legend(axes: Any, x: float, y: float, nodes: Sequence[Node]) -> None:
     from matplotlib.patches import Rectangle
 
-    x, y = 0.35, height - 0.22
-    plain = [node for node in nodes if node.kind == "operation" and not node.target]
+    plain = [node for node in nodes if node.kind == "operation" and not node.target and not node.source]
     items = [
-        ("source", AMBER, BLUE, any(node.kind == "source" for node in nodes)),
+        ("source", AMBER, BLUE, any(node.kind == "source" or node.source and not node.target for node in nodes)),
         ("carries gradient", PALE, BLUE, any(node.carries for node in plain)),
         ("does not", SILVER, OUTLINE, any(not node.carries for node in plain)),
         ("constant", "white", OUTLINE, any(node.kind == "constant" for node in nodes)),

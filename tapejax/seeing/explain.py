@@ -1,9 +1,10 @@
 """Why a gradient is what it is: along which operations it comes, or where its path broke and what would fix it.
 
-Three sources of evidence, in this order. The recording knows every operation of the block, watched or not: what depends on
+Four sources of evidence, in this order. The recording knows every operation of the block, watched or not: what depends on
 what, and through which operation no gradient passes. The marks on it tell what happened to the tape: when it watched,
 stopped, was reset, and which values were converted (`graph_evidence`). Where both are silent, the text of the program is
-read (`text_evidence`). What is then said stands in a table (`reasons`).
+read (`text_evidence`). Of a gradient that is connected, one backward pass tells whether it is zero (`number_evidence`). What
+is then said stands in a table (`reasons`).
 """
 
 from __future__ import annotations
@@ -28,14 +29,19 @@ from ..values.shown import GREEN, RED, bold, faint, number_text, page
 from ..values.structures import Leaf, Structure, _is_container, is_variable, sources_of, targets_of
 from .graph_evidence import Graph, given_at
 from .listing import Names, name_of
+from .number_evidence import Numbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward
-from .text_evidence import Reading, Texts
+from .text_evidence import Reading, Texts, number_name
 
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 # A longer path is printed by its beginning and its end.
 STEPS, FIRST, LAST = 24, 12, 8
 _Found = Sequence[tuple[int, tuple[int, ...], tuple[int, ...]]]  # what `Query.relevant` finds
+
+
+# What is said where `gradient` raises an error.
+_RAISES = "gradient() raises"
 
 
 class PathStep(NamedTuple):
@@ -62,7 +68,9 @@ class SourceReport(NamedTuple):
     @property
     def state(self) -> str:
         """The gradient in a word or two."""
-        return "connected" if self.connected else "an error" if "not differentiable" in self.kinds else "None"
+        if self.connected:
+            return "connected, and zero" if "zero" in self.kinds else "connected"
+        return "an error" if any(_RAISES in reason.message for reason in self.reasons) else "None"
 
     def __str__(self) -> str:
         if not self.connected:
@@ -72,7 +80,7 @@ class SourceReport(NamedTuple):
                 bullet = f"{i}. " if several else ""
                 lines.append(f"  {bullet}" + str(reason).replace("\n", "\n  " + " " * len(bullet)))
             return "\n".join(lines)
-        lines = [f"{self.name}: connected" + ("" if self.path else ": it is the target itself")]
+        lines = [f"{self.name}: {self.state}" + ("" if self.path else ": it is the target itself")]
         width, wide = (max((len(str(step[i])) for step in self.path), default=0) for i in (0, 1))
         for step in self.folded():
             if isinstance(step, str):
@@ -128,6 +136,7 @@ def _html(report: SourceReport) -> str:
         line = f"{step.line}  {step.line.text}" if step.line else ""
         rows.append(f"<div>&nbsp;&rarr; {bold(step.operation)} {html.escape(step.value)} {faint(line)}</div>")
     for kind, message, remedy, _, where in report.reasons:
+        kind = f"note: {kind}" if report.connected else kind
         line = f"<div><code>{html.escape(f'{where}  {where.text}')}</code></div>" if where else ""
         rows.append(
             f'<div style="margin:3px 0 3px 1em"><b style="{_BADGE}">{html.escape(kind)}</b> {html.escape(message)}{line}'
@@ -147,11 +156,12 @@ def explain(
     recording = None if tape._recording is None else recorder.continuation_of(tape._recording)
     with recorder.outside():
         names = Names(recording or Recording(), spaces)
-        called = [names.of(leaf.array) for leaf in ends]
+        values = {name: x for space in reversed(spaces) for name, x in space.items()}
+        called = [_is_number(leaf) and number_name(leaf.array, values) or names.of(leaf.array) for leaf in ends]
         of = called[0] if len(called) == 1 else f"the sum of {', '.join(called[:6])}{' ...' if len(called) > 6 else ''}"
         if recording is not None:
-            case = _Case(tape, recording, names, spaces, places, ends)
-            return Explanation([case.report(leaf, i) for i, leaf in enumerate(starts)], of)
+            case = _Case(tape, recording, names, spaces, values, places, ends)
+            return Explanation(case.noted([case.report(leaf, i) for i, leaf in enumerate(starts)], of), of)
         missing = (
             reason("used up", At("gradient", line_of(tape._used))) if tape._used is not None else reason("not recorded")
         )
@@ -187,15 +197,16 @@ class _Case:
         recording: Recording,
         names: Names,
         spaces: Sequence[dict],
+        values: dict[str, Any],
         places: Sequence[Any],
         ends: Sequence[Leaf],
     ):
         self.tape, self.recording, self.names, self.spaces = tape, recording, names, spaces
         self.texts, self.ends, self.entries = Texts(recording, places), ends, recording.entries
         self.traced: set[Any] = set()  # pullbacks that were found to be sound
-        self.values: dict[str, Any] = {}
-        for space in reversed(spaces):
-            self.values.update(space)
+        self.values = values
+        # of each connected source what else there is to ask
+        self._connected: list[tuple[int, Leaf, Reading, _Found]] = []
 
     def report(self, source: Leaf, position: int) -> SourceReport:
         name = _source_name(source, position, self.names)
@@ -212,10 +223,29 @@ class _Case:
         if any(x in needed and x in used for x in numbered.sources):
             if refused := self._refused(found, source, name):
                 return SourceReport(name, source.value, False, (), tuple(refused))
-            notes = graph.watched_late(targets, connected=True)
-            return SourceReport(name, source.value, True, self._path(targets, graph.arrays, found), tuple(notes))
+            self._connected.append((position, source, text, found))
+            return SourceReport(name, source.value, True, self._path(targets, graph.arrays, found))
+        if (swapped := graph.swapped(self.ends)) is not None:
+            return SourceReport(name, source.value, False, (), (swapped,))
         reasons = [r for target in targets for r in _why(target, graph, text)]
         return SourceReport(name, source.value, False, (), tuple(dict.fromkeys(reasons)))
+
+    def noted(self, reports: list[SourceReport], of: str) -> list[SourceReport]:
+        """The reports, with what may be surprising about the gradients of connected sources."""
+        if not self._connected:
+            return reports
+        targets = [leaf.array for leaf in self.ends]
+        numbers = Numbers(self.tape, self.ends, [source for _, source, _, _ in self._connected], self.spaces)
+        for i, (position, _, text, found) in enumerate(self._connected):
+            notes = [
+                *text.graph.watched_late(targets, connected=True),
+                *text.another(),
+                *text.broadcast(found),
+                *(note for target in targets for note in text.part(target, numbers.gradients[i])),
+                *numbers.zero(i, text.graph, found, of),
+            ]
+            reports[position] = reports[position]._replace(reasons=tuple(notes))
+        return reports
 
     def _path(self, targets: Sequence[Any], arrays: Sequence[Any], found: _Found) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target, through the entries that `Query.relevant` found."""
@@ -256,7 +286,7 @@ class _Case:
         passed: list[Any] = []  # only running these tells
         try:
             passed += walk
-        except (LookupError, TypeError) as error:
+        except Exception as error:  # what a rule of the user's raises
             left = [entry for entry in own if all(step.entry is not entry for step in passed)]
             return [_not_differentiable(left[-1] if left else None, name, error)]
         if walk.gradients[0] is not None:
@@ -274,7 +304,12 @@ def _not_differentiable(entry: Entry | None, name: str, error: Exception) -> Rea
 def _why(target: Any, graph: Graph, text: Reading) -> list[Reason]:
     reasons = [] if is_inexact(target) else [graph.integer_target(target)]
     unwatched = graph.unwatched(target)
-    reasons += [text.replaced() or graph.never_watched()] if unwatched is None else unwatched
+    if unwatched is None:
+        unwatched = text.another()
+        if unwatched and graph.first_use(*graph.arrays) is None:  # nothing is broken: another value is meant
+            return unwatched
+        unwatched = unwatched or [text.replaced() or graph.never_watched()]
+    reasons += unwatched
     return reasons + _broken(target, graph, text) or [graph.unrelated(target)]
 
 

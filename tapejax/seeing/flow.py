@@ -18,6 +18,8 @@ from ..core.where import Line, line_of
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
 _THREADS = re.compile(r"\bThread\(|Executor\(|\.submit\(|to_thread\(|run_in_executor\(|\.result\(\)")
 _SHAPE = re.compile(r"_like\(|\bshape\b|\.ndim\b|\blen\(|\brank\(|\bsize\b|\.dtype\b")
+_CHOICE = re.compile(r"[<>]|[=!]=|\bint\(|\bbool\(|\bround\(|\bsign\(|\barg(?:max|min|sort)\(|\bfloor\(|\bceil\(")
+_SHAPING = re.compile(r"\bNone\b|newaxis|reshape|expand_dims|_dims\b|\.T\b")
 _PYTHON = re.compile(r"\bnp\.|\bnumpy\b|\bmath\.|\bfloat\(|\bint\(|\.numpy\(|\.item\(|\.tolist\(|\bscipy\.")
 
 
@@ -47,6 +49,16 @@ class Assignment(NamedTuple):
     def shape(self) -> bool:
         """Whether it may be only the shape of something that enters."""
         return bool(_SHAPE.search(self.line.text))
+
+    @property
+    def choice(self) -> bool:
+        """Whether what leaves may be a decision, which has no gradient in any case."""
+        return bool(_CHOICE.search(self.line.text))
+
+    @property
+    def shaping(self) -> bool:
+        """Whether it says which shape it wants."""
+        return bool(_SHAPING.search(self.line.text))
 
     def holds(self, line: Line) -> bool:
         return line.file == self.line.file and self.line.number <= line.number <= self.end

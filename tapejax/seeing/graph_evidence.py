@@ -37,6 +37,8 @@ class Graph:
         self.sought = source.source(recording)
         self.arrays = Query(recording, (), [self.sought]).arrays
         self.dependents = self._dependents(self.arrays)
+        variable = isinstance(source.value, Variable) and source.value.trainable and recording.watch_accessed
+        self.never_read = variable and id(source.value) not in recording.variables
 
     def _dependents(self, arrays: Sequence[Any]) -> set[int]:
         """All that was computed from `arrays`, gradient or not, by id."""
@@ -113,6 +115,16 @@ class Graph:
                 return [reason("watched late", at(entry), name=self.name, where=where, uncounted=uncounted)]
         return []
 
+    def swapped(self, targets: Sequence[Leaf]) -> Reason | None:
+        """Whether it is the source that was computed from the targets."""
+        ends = [(leaf, leaf.source(self.recording)._replace(watched=True)) for leaf in targets]
+        came = [leaf for leaf, end in ends if Query(self.recording, [self.source.array], [end]).relevant()[0]]
+        if not came or not self.dependents.isdisjoint(id(leaf.array) for leaf in targets):
+            return None
+        called = [self.names.of(leaf.array) for leaf in came]
+        target = called[0] if len(called) == 1 else f"[{', '.join(called)}]"
+        return reason("swapped", at(self.made.get(id(self.source.array))), name=self.name, target=target)
+
     # ---- operations: where does the path break? ----
 
     def integer_target(self, target: Any) -> Reason:
@@ -140,6 +152,11 @@ class Graph:
             if reached and cut and len(reasons) < BREAKS:
                 reasons.append(self._cut(entry, reached[0], cut[0]))
         return [r for r in reasons if r.kind != "shape"] or reasons
+
+    def called(self, x: Any) -> str:
+        """The name of an operation's argument."""
+        name = self.names.of(x)
+        return "its argument" if name.lstrip("-")[:1].isdigit() else name  # a number without a name
 
     def _starts(self) -> list[Any]:
         """What could carry gradient: the source's arrays, of integers the first floating-point values computed from them."""
@@ -173,9 +190,7 @@ class Graph:
 
     def _cut(self, entry: Entry, came: Any, made: Any) -> Reason:
         called, line = name_of(entry), entry.line
-        value, out = self.names.of(came), self.names.of(made)
-        if value[:1].isdigit():  # a number without a name
-            value = "its argument"
+        value, out = self.called(came), self.names.of(made)
         inside = _inside(entry, came, made)  # of a function of the user's: what matters is in it
         name, integer = inside or (called, not is_inexact(made))
         said, where = (f"{name}, inside {called},", ": inside") if inside else (name, "")
@@ -211,9 +226,13 @@ class Graph:
         return None
 
     def state_reason(self, mark: Mark) -> Reason:
-        into = given_at(mark)[0]
+        into, line = given_at(mark)[0], line_of(mark.where)
+        if line is not None and any(given_at(made)[0] is into for made in self.marked("new variable")):
+            called = "" if self.names.name(into) is None else f", {self.names.of(into)}"
+            values = {"line": line.number, "called": called, "name": self.name}
+            return reason("state: new variable", At("Variable", line), **values)
         holder = "a Variable" if into is None else self.names.of(into)
-        return reason("state", At("assign", line_of(mark.where)), holder=holder)
+        return reason("state", At("assign", line), holder=holder)
 
     def before_reset(self, target: Any) -> Reason | None:
         if self._forgotten(target):

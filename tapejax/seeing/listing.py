@@ -6,13 +6,15 @@ is, and what the user calls the values, is found when somebody looks.
 
 from __future__ import annotations
 
+import bisect
 import dis
 import functools
 import html
+import itertools
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +23,7 @@ import numpy as np
 from ..core import jaxprs, recorder
 from ..core._jax import Tracer
 from ..core.query import Query, Source
-from ..core.recording import Entry, Recording, type_of
+from ..core.recording import Entry, Mark, Recording, type_of
 from ..core.where import Line, line_of, serves
 from ..values.shown import ORANGE, bold, faint, number_text, page, table_html
 from ..values.structures import is_variable, leaf_of
@@ -29,6 +31,8 @@ from ..values.tensor import Tensor, Variable
 
 # Tables longer than this show their beginning and their end.
 ROWS, FIRST, LAST = 60, 40, 15
+# Longer than this, a loop is shown by one round, if that hides so many rows; so many lengths of a round are tried.
+UNFOLDED, HIDDEN, PERIODS = 30, 12, 16
 # In HTML what is between is folded into groups, as many as a browser opens without a pause.
 GROUP, GROUPS = 100, 6
 # How far into containers and objects names are looked for, and how many objects in all.
@@ -73,8 +77,9 @@ class Names:
     """What the user calls the values of a recording, and what the tape calls those that have no name.
 
     A value is known by its identity. What no variable holds any more is called by the name that it was stored under when
-    it was computed, with the number of its entry where others were, too: ``hidden``, ``h_3``. Other results are ``t3``
-    (of entry 3) or ``t3_1``, other arrays ``c0, c1...``.
+    it was computed, with the number of its entry where others were, too: ``hidden``, ``h_3``. What was watched under a name
+    that has another value now is ``x_watched``. Other results are ``t3`` (of entry 3) or ``t3_1``, other arrays ``c0,
+    c1...`` in the order in which they were used, so that everything that looks at a tape calls them the same.
     """
 
     def __init__(self, recording: Recording, spaces: Sequence[dict[str, Any]] = ()):
@@ -84,6 +89,7 @@ class Names:
         self._seen: set[int] = set()
         self._given: dict[int, str] = {}
         self._stored: dict[int, str] = {}
+        self._watched = recording.watched.keys()
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
         with recorder.outside():
@@ -115,6 +121,22 @@ class Names:
                     self._stored[id(x)] = own
                     name = own if often[own] == 1 else f"{own}_{position}"
                 self._given.setdefault(id(x), name)
+        self._name_watched(recording)
+        for entry in recording.entries:
+            for x in entry.inputs:
+                if isinstance(x, jax.Array) and (not _is_scalar(x) or id(x) in self._watched):
+                    self.of(x)
+
+    def _name_watched(self, recording: Recording) -> None:
+        """What nobody holds any more is called as in ``tape.watch(x)``."""
+        taken = {*self._names.values(), *self._stored.values()}
+        for mark in recording.marks:
+            if mark.kind != "watch" or id(mark.about) in self._names or id(mark.about) in self._given:
+                continue
+            if (name := watched_as(mark)) is not None:
+                own = itertools.chain([name, f"{name}_watched"], (f"{name}_watched_{i}" for i in itertools.count(2)))
+                self._given[id(mark.about)] = found = next(n for n in own if n not in taken)
+                taken.add(found)
 
     def _add(self, name: str, value: Any, depth: int) -> None:
         if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.ndarray, np.generic)):
@@ -157,7 +179,7 @@ class Names:
             return number_text(x)
         found = self._names.get(key) or self._given.get(key)
         if found is None:
-            if not isinstance(x, Tracer) and x.ndim == 0 and jax.numpy.issubdtype(x.dtype, np.number):
+            if _is_scalar(x) and key not in self._watched:
                 return number_text(np.asarray(x)[()])
             found = self._given[key] = f"c{self._count}"
             self._count += 1
@@ -167,6 +189,16 @@ class Names:
         """Its name with its dtype and shape: ``w: float32[3,4]``."""
         name = shortened(self.of(x))  # a number is written as it is
         return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
+
+
+def _is_scalar(x: Any) -> bool:
+    """Whether `x` is a number with a value that can be written down."""
+    return not isinstance(x, Tracer) and x.ndim == 0 and bool(jax.numpy.issubdtype(x.dtype, np.number))
+
+
+def watched_as(mark: Mark) -> str | None:
+    """The name in ``tape.watch(x)`` that a mark notes, where the argument is no more than a name."""
+    return None if mark.where is None else _arguments(mark.where[0]).get(mark.where[1])
 
 
 def _stored(entries: Sequence[Entry]) -> dict[int, str]:
@@ -208,6 +240,24 @@ def _bound_by_loops(code: Any) -> frozenset[str]:
         if binding and step.opname.startswith("STORE_") and step.argval:
             found.update(step.argval if isinstance(step.argval, tuple) else [step.argval])
     return frozenset(found)
+
+
+@functools.lru_cache(256)
+def _arguments(code: Any) -> dict[int, str]:
+    """For each instruction that calls something with one argument which is a name: that name."""
+    found: dict[int, str] = {}
+    loaded = called = None
+    start = 0
+    for step in dis.get_instructions(code):
+        if called is not None:  # while a call runs, 3.11 points behind its instruction
+            found |= dict.fromkeys(range(start, step.offset), called)
+            called = None
+        if step.opname == "CALL":
+            called, start, loaded = loaded if step.arg == 1 else None, step.offset, None
+        elif step.opname != "PRECALL":
+            loads = step.opname.startswith(("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF"))
+            loaded = step.argval if loads and isinstance(step.argval, str) else None
+    return found
 
 
 @functools.lru_cache(256)
@@ -294,12 +344,25 @@ def _option(key: str, value: Any) -> str:
     return plain.get(key, f"{key}=") + text
 
 
-def ancestors(entries: Sequence[Entry], arrays: Sequence[Any]) -> tuple[list[int], dict[int, tuple[Any, int]]]:
+def ancestors(
+    entries: Sequence[Entry], arrays: Sequence[Any], assigned: Mapping[int, Sequence[Any]] | None = None
+) -> tuple[list[int], dict[int, tuple[Any, int]]]:
     """What `arrays` were computed from, gradient or not: the positions of the entries, in order, and the arrays that no
-    entry made, by id, each with the position of the last entry that uses it."""
-    wanted = {id(x) for x in arrays}
-    used: dict[int, tuple[Any, int]] = {id(x): (x, len(entries)) for x in arrays}
+    entry made, by id, each with the position of the last entry that uses it. `assigned` are, by the id of a variable's
+    content, the values that it came of: what these were computed from counts, too."""
+    wanted: set[int] = set()
+    used: dict[int, tuple[Any, int]] = {}
     found = []
+
+    def want(x: Any, position: int) -> None:
+        used[id(x)] = (x, position)
+        if id(x) not in wanted:
+            wanted.add(id(x))
+            for given in (assigned or {}).get(id(x), ()):
+                want(given, position)
+
+    for x in arrays:
+        want(x, len(entries))
     for position in reversed(range(len(entries))):
         entry = entries[position]
         if any(id(x) in wanted for x in entry.outputs):
@@ -308,8 +371,7 @@ def ancestors(entries: Sequence[Entry], arrays: Sequence[Any]) -> tuple[list[int
                 used.pop(id(x), None)
             for x in entry.inputs:
                 if isinstance(x, jax.Array):
-                    wanted.add(id(x))
-                    used[id(x)] = (x, position)
+                    want(x, position)
     return found[::-1], used
 
 
@@ -327,6 +389,66 @@ class Row(NamedTuple):
     line: Line | None
 
 
+class Hidden(NamedTuple):
+    """Rows that are not shown: what stands in their place, and those that a reader may unfold."""
+
+    mark: str
+    text: str
+    positions: range
+    loop: bool = False
+
+    @classmethod
+    def between(cls, start: int, stop: int) -> Hidden:
+        return cls("…", f"{stop - start} more: tape[{start}] to tape[{stop - 1}]", range(start, stop))
+
+
+class Loop(NamedTuple):
+    """Entries that go in circles: the first, how many one round has, and how many rounds there are."""
+
+    first: int
+    period: int
+    rounds: int
+
+    @property
+    def stop(self) -> int:
+        return self.first + self.period * self.rounds
+
+    def hidden(self) -> Hidden:
+        """All rounds but the first."""
+        last = "" if self.period == 1 else f" to tape[{self.first + self.period - 1}]"
+        text = f"{self.rounds} rounds like tape[{self.first}]{last}, up to tape[{self.stop - 1}]"
+        return Hidden(f"×{self.rounds}", text, range(self.stop - self.period, self.stop), loop=True)
+
+
+def _loops(entries: Sequence[Entry], active: set[int]) -> Iterator[Loop]:
+    """The longest loops: the same instructions of the user's, over and over, with results of the same types."""
+    keys = [
+        (name_of(entry), entry.where, tuple(map(type_of, entry.outputs)), position in active)
+        for position, entry in enumerate(entries)
+    ]
+    later: dict[Any, list[int]] = {}  # where each comes again
+    for position, key in enumerate(keys):
+        later.setdefault(key, []).append(position)
+    start = 0
+    while start < len(keys):
+        again = later[keys[start]]
+        next_ones = again[bisect.bisect(again, start) :][:PERIODS]
+        best = max((_rounds(keys, start, stop - start) for stop in next_ones), default=None, key=lambda loop: loop.stop)
+        if best is not None and best.stop - start - best.period >= HIDDEN and best.rounds > 2:
+            yield best
+            start = best.stop
+        else:
+            start += 1
+
+
+def _rounds(keys: Sequence[Any], first: int, period: int) -> Loop:
+    """How often `period` entries repeat."""
+    stop = first + period
+    while keys[first : first + period] == keys[stop : stop + period]:
+        stop += period
+    return Loop(first, period, (stop - first) // period)
+
+
 class Table:
     """The rows of a recording, each made when it is read."""
 
@@ -337,6 +459,19 @@ class Table:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def parts(self) -> list[int | Hidden]:
+        """What is shown of it: rows by their position, and what is hidden between them."""
+        parts: list[int | Hidden] = []
+        at = 0
+        for loop in _loops(self._entries, self._active) if len(self) > UNFOLDED else ():
+            parts += [*range(at, loop.first + loop.period), loop.hidden()]
+            at = loop.stop
+        parts += range(at, len(self))
+        if len(parts) <= ROWS:
+            return parts
+        start, stop = (part if isinstance(part, int) else part.positions[0] for part in (parts[FIRST], parts[-LAST]))
+        return [*parts[:FIRST], Hidden.between(start, stop), *parts[-LAST:]]
 
     def __getitem__(self, position: int) -> Row:
         entry, names = self._entries[position], self.names
@@ -403,16 +538,12 @@ def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
         return heading(tape, None)
     names = Names(recording, spaces)
     table = Table(recording, names)
-    shown: list[int | None] = list(range(len(table)))
-    if len(table) > ROWS:
-        shown = [*range(FIRST), None, *range(len(table) - LAST, len(table))]
     cells = [("#", "", "value", "operation", "inputs", "line")]
-    for position in shown:
-        if position is None:
-            more = f"{len(table) - FIRST - LAST} more: tape[{FIRST}] to tape[{len(table) - LAST - 1}]"
-            cells.append(("…", "", "…", "…", "…", more))
+    for part in table.parts():
+        if isinstance(part, Hidden):
+            cells.append((part.mark, "", "…", "…", "…", part.text))
             continue
-        row = table[position]
+        row = table[part]
         line = f"{row.line}  {row.line.text}" if row.line else ""
         texts = (cut(row.value, 44), row.operation, cut(row.inputs, 60), cut(line, 64))
         cells.append((str(row.number), "∂" if row.carries else "", *texts))
@@ -439,17 +570,24 @@ def html_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
     names = Names(recording, spaces)
     table = Table(recording, names)
     body = f"<div>{bold(heading(tape, recording, names))}</div>"
-    if len(table) <= ROWS:
-        return page(body + _html_rows(table, range(len(table)), head=True) + _LEGEND)
-    body += _html_rows(table, range(FIRST), head=True)
-    stop = len(table) - LAST
-    for i, start in enumerate(range(FIRST, stop, GROUP)):
-        if i == GROUPS:
-            body += f"<div>{faint(f'… {stop - start} more: tape[{start}] to tape[{stop - 1}]')}</div>"
-            break
-        part = range(start, min(start + GROUP, stop))
-        body += f"<details><summary>operations {part[0]} to {part[-1]}</summary>{_html_rows(table, part)}</details>"
-    return page(body + _html_rows(table, range(stop, len(table))) + _LEGEND)
+    for i, (_, run) in enumerate(itertools.groupby(table.parts(), type)):
+        parts = list(run)
+        rows = [part for part in parts if isinstance(part, int)]
+        body += _html_rows(table, rows, head=i == 0) if rows else ""
+        body += "".join(_html_hidden(table, part) for part in parts if isinstance(part, Hidden))
+    return page(body + _LEGEND)
+
+
+def _html_hidden(table: Table, hidden: Hidden) -> str:
+    """Rows to be unfolded: of a loop its last round."""
+    body, positions = "", hidden.positions
+    for i in range(0, len(positions), GROUP):
+        if i == GROUP * GROUPS:
+            return body + f"<div>{faint(f'… {Hidden.between(positions[i], positions.stop).text}')}</div>"
+        part = positions[i : i + GROUP]
+        summary = f"{hidden.mark} {hidden.text}" if hidden.loop else f"operations {part[0]} to {part[-1]}"
+        body += f"<details><summary>{summary}</summary>{_html_rows(table, part)}</details>"
+    return body
 
 
 _LEGEND = f"<div>{bold('∂', ORANGE)} {faint('carries gradient to what the tape watches')}</div>"

@@ -64,6 +64,29 @@ _SMOOTH = (
     "sigmoid, where on the values)"
 )
 
+_NOT_FLAT = (
+    "where {target} has a minimum there is nothing to fix; else change the values (other initial ones, a smaller step) or take "
+    "an operation that is not flat there (leaky_relu in place of relu)"
+)
+# Why an operation passes nothing on: of those by which that happens to training programs.
+FLAT = {
+    name: why
+    for names, why in (
+        (("relu", "relu6"), "below zero {operation} is flat"),
+        (("sigmoid", "logistic", "tanh", "softmax"), "far from zero {operation} is saturated"),
+        (
+            ("multiply", "mul", "matmul", "dot", "dot_general"),
+            "a product passes on zero where the other factor is zero",
+        ),
+        (
+            ("maximum", "minimum", "max", "min", "clip", "clip_by_value"),
+            "{operation} is flat where it chose the other side",
+        ),
+        (("where", "select_n"), "{operation} chose the other side"),
+    )
+    for name in names
+}
+
 CASES: dict[str, tuple[str, str]] = {
     # ---- the tape ----
     "not recorded": (
@@ -126,6 +149,35 @@ CASES: dict[str, tuple[str, str]] = {
         "library's variable is known by the array in it",
         "take the gradient before the variable is changed, or " + _TO_WATCH,
     ),
+    "another value": (
+        "this {name} is not {former}: {operation} made it here, and the gradient is the one with respect to this value",
+        "for the gradient with respect to the other, keep both: give what this line computes a name of its own",
+    ),
+    "another value: not watched": (
+        "this {name} is not {former}: the name means another value now, which the tape does not watch",
+        "ask for the value that was watched: give the new one a name of its own",
+    ),
+    "swapped": (
+        "the arguments are swapped: {name} was computed from {target}, and not {target} from {name}",
+        "the target comes first, then the sources: gradient({name}, {target})",
+    ),
+    # ---- connected, and not what was meant ----
+    "zero": (
+        "the gradient is zero from {operation} on: to first order {target} does not change with {value}, which is {values}{why}",
+        _NOT_FLAT,
+    ),
+    "zero: further": (
+        "{operation} would pass on nothing in any case: {value} is {values}{why}",
+        "see that its argument is where it is not flat, or take another operation (leaky_relu in place of relu)",
+    ),
+    "zero: sum": (
+        "the gradient is zero: what comes back to {name} along several ways adds up to zero",
+        "if {target} should change with {name}, see whether the lines that use {name} compute what they should",
+    ),
+    "broadcast": (
+        "{operation} makes {shape} of {column} {column_shape} and {row} {row_shape}: each element of one with each of the other",
+        "if they belong together element by element, give both one shape: tf.reshape({column}, {row_shape})",
+    ),
     # ---- operations on the way ----
     "integer: target": (
         "the target {target} is {type}{made_by}: integers and booleans do not vary smoothly: they have no derivative",
@@ -152,7 +204,8 @@ CASES: dict[str, tuple[str, str]] = {
         "compute it from the values of {name}; or pass unconnected_gradients='zero' if zero is what you mean",
     ),
     "no derivative": (
-        "the derivative of {said} with respect to {value} is zero everywhere, so JAX and TensorFlow treat {out} as a constant",
+        "the derivative of {said} with respect to {value} is zero everywhere, so {out} carries no gradient: a tape says None, "
+        "where jax.grad gives zeros",
         "use a smooth operation in its place, or give it a gradient of your own with tapejax.custom_gradient",
     ),
     "no derivative: linear": (
@@ -174,6 +227,11 @@ CASES: dict[str, tuple[str, str]] = {
         "the path goes through the state of {holder}: a Variable that is assigned keeps the number, not how it was computed",
         "compute the target from the value itself, and assign it to the Variable beside that",
     ),
+    "state: new variable": (
+        "line {line} makes a new Variable{called}, and a Variable keeps the number that it is given, not how it was computed: "
+        "the path from {name} ends there",
+        "make Variables before the block, and compute with the tensor itself: without tf.Variable(...) on this line",
+    ),
     "stopped": (
         "{binds} was computed while recording was stopped (tape.stop_recording()): the tape takes it for a constant",
         "move this line out of the stop_recording() block",
@@ -185,6 +243,12 @@ CASES: dict[str, tuple[str, str]] = {
     "python": (
         "{binds} was computed by NumPy or plain Python, which the tape does not see: to it the result is a new constant",
         "use the jnp or tf function of the same name, and do not convert (float(), np.asarray(), .numpy()) on the way",
+    ),
+    "python: part": (
+        "the gradient{value} is that of a part of {target} only: {binds}, which enters it, left the tape here for NumPy or "
+        "plain Python, and counts as a constant",
+        "use the jnp or tf function of the same name, and do not convert (float(), np.asarray(), .numpy()) on the way; if a "
+        "constant is meant, tf.stop_gradient says so",
     ),
     "python: number": (
         "the {role} {name} is a {made_by} and no tensor: the tape does not see what such a number is computed from, and "

@@ -12,7 +12,7 @@ import html
 import itertools
 import keyword
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import jax
@@ -60,9 +60,10 @@ class TapeFunction:
         self._function, self._parts = function, parts
         self._printed: tuple[str, dict[str, Any]] | None = None
         self.__name__ = self.__qualname__ = "f"
+        self.__signature__ = parts[0].signature
 
-    def __call__(self, sources: Any) -> Any:
-        return self._function(sources)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
 
     def _print(self) -> tuple[str, dict[str, Any]]:
         if self._printed is None:
@@ -90,8 +91,8 @@ class TapeFunction:
 class _Scope:
     """Names that are taken, and how to get new ones."""
 
-    def __init__(self) -> None:
-        self._taken = set(_RESERVED)
+    def __init__(self, taken: Set[str]) -> None:
+        self._taken = _RESERVED | taken
 
     def new(self, wish: str) -> str:
         """`wish` as an identifier of its own."""
@@ -112,12 +113,13 @@ class _Scope:
 
 
 class _FunctionPrinter:
-    def __init__(self, program, values, arrays, owner, starts, ends, names: dict[int, str]):
+    def __init__(self, parameters, program, values, arrays, owner, starts, ends, names: dict[int, str]):
+        self.arguments = parameters.all
         self.program, self.values = program, values
         self.arrays, self.owner = arrays, owner
         (self.sources, self.starts), (self.target, self.ends) = starts, ends
         self.names = names
-        self.scope = _Scope()
+        self.scope = _Scope({each.name for each in self.arguments})
         self.code = Code(self.scope)
         self.lines: list[str] = []
         self.env: dict[int, str] = {}  # what moves with the sources
@@ -147,7 +149,11 @@ class _FunctionPrinter:
         notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.code.large.items()]
         head = "\n".join([*notes, *self.code.constants])
         body = [f"    {line}" for line in [*self.lines, f"return {returned}"]]
-        main = "\n".join([f"def f({self.parameter}):", *body])
+        names = ", ".join([self.parameter, *(each.name for each in self.arguments)])
+        if self.arguments:  # another shape may need another program: a mean that is a division by a number is one
+            types = ", ".join(f"{each.name}: {type_of(each.array)}" for each in self.arguments)
+            body.insert(0, f"    # for {types}")
+        main = "\n".join([f"def f({names}):", *body])
         return "\n\n\n".join(filter(None, [head, *self.code.helpers, main])) + "\n"
 
     def _constant(self, x: Any) -> str:
@@ -168,7 +174,8 @@ class _FunctionPrinter:
             wish = self.names.get(id(leaf.array)) or (keyed[0] if keyed else "x" if single else f"x{len(names)}")
             names.append(self.scope.new(wish))
         self.parameter = names[0] if single else "sources"
-        used = {i for i, slot in zip(self.owner, self.program.sources, strict=True) if slot is not None}
+        pairs = zip(self.owner, self.program.sources, strict=True)
+        used = {i for i, slot in pairs if slot is not None and i < len(leaves)}
         if not single and used:
             flat = isinstance(self.sources, (list, tuple)) and all(p == f"sources[{i}]" for i, p in enumerate(paths))
             if flat and len(used) == len(leaves):
@@ -177,6 +184,7 @@ class _FunctionPrinter:
                 self.lines += [line] if len(line) <= WIDTH else broken
             else:
                 self.lines += [f"{names[i]} = {paths[i]}" for i in sorted(used)]
+        names += [each.name for each in self.arguments]
         given: dict[int, str] = {}
         made = {slot for step in self.program.steps for slot in step.outs}
         for array, i, slot in zip(self.arrays, self.owner, self.program.sources, strict=True):
@@ -595,6 +603,7 @@ _STRUCTURED: dict[str, Callable[[Code, Any, Sequence[str]], str | None]] = {
     # to where its argument is: code that is pasted elsewhere has other devices
     "device_put": _called("jax.device_put"),
     "random_unwrap": _called("jax.random.key_data"),
+    "random_wrap": lambda _, eqn, args: f"jax.random.wrap_key_data({args[0]}, impl={eqn.params['impl'].name!r})",
     "closed_call": _inlined("call_jaxpr"),
     "core_call": _inlined("call_jaxpr"),
 }

@@ -97,13 +97,17 @@ def spelling_of_equation(name: str, eqn: Any, args: Sequence[str]) -> str | None
 def closed_equation(eqn: Any) -> Any:
     """An equation as a program of its own, whose inputs are its distinct variables."""
     free = list(dict.fromkeys(v for v in eqn.invars if not isinstance(v, Literal)))
-    params = eqn.primitive.get_bind_params(eqn.params)
+    params = {name: _plain(value) for name, value in eqn.primitive.get_bind_params(eqn.params).items()}
 
     def bind(*xs: Any) -> Any:
         env = dict(zip(free, xs, strict=True))
         return eqn.primitive.bind(*(v.val if isinstance(v, Literal) else env[v] for v in eqn.invars), **params)
 
     return jax.make_jaxpr(bind)(*(jaxprs.spec_of(v.aval) for v in free))
+
+
+def _fields(value: Any) -> list[str]:
+    return list(getattr(value, "_fields", ()) or getattr(type(value), "__dataclass_fields__", ()))
 
 
 def is_name(arg: str) -> bool:
@@ -521,9 +525,9 @@ def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
             else:
                 avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
                 told = {
-                    key: _plain(value)
+                    key: plain
                     for key, value in eqn.params.items()
-                    if key != "name" and value is not None and not _default(key, value, avals)
+                    if key != "name" and (plain := _plain(value)) is not None and not _default(key, value, avals)
                 }
                 params = canonical_form.parameters(eqn.primitive, told)
                 name = "add" if eqn.primitive.name == "add_any" else eqn.primitive.name
@@ -568,7 +572,7 @@ def _same_as(eqn: Any, ins: Sequence[Any]) -> Any:
         return ins[1 + int(which)]
     if len(eqn.outvars) == 1 and not eqn.effects and ins and out.size <= _FOLDED and not jaxprs.among(eqn.params):
         known = [_known(x) for x in ins]
-        if all(x is not None for x in known):
+        if all(x is not None for x in known) and not jnp.issubdtype(out.dtype, jax.dtypes.extended):
             with jax.ensure_compile_time_eval():
                 found = eqn.primitive.bind(*map(jnp.asarray, known), **eqn.primitive.get_bind_params(eqn.params))
             return _literal_key(np.asarray(found), out)
@@ -622,9 +626,13 @@ def _moved(eqn: Any, ins: Sequence[Any], made: dict[Any, Any]) -> tuple | None:
 
 
 def _plain(parameter: Any) -> Any:
-    # JAX keeps a NumPy integer where it was given one; it is the same axis
+    """A parameter without what makes no difference: NumPy's kind of integer, and a mesh without axes, which `jax.vmap` adds."""
     if isinstance(parameter, np.integer):
         return int(parameter)
+    if isinstance(parameter, jax.sharding.NamedSharding):
+        return parameter if parameter.mesh.axis_names else None
+    if type(parameter).__name__.endswith("DimensionNumbers") and (fields := _fields(parameter)):
+        return type(parameter)(**{name: _plain(getattr(parameter, name)) for name in fields})
     return tuple(map(_plain, parameter)) if type(parameter) is tuple else parameter
 
 
@@ -744,8 +752,7 @@ def literal(value: Any) -> str:
         return f"np.array({value.tolist()!r}, {dtype_text(value.dtype)})"
     kind = type(value)
     if getattr(jax.lax, kind.__name__, None) is kind:  # GatherDimensionNumbers and its kin
-        fields = getattr(value, "_fields", None) or [f for f in getattr(kind, "__dataclass_fields__", ())]
-        return f"jax.lax.{kind.__name__}({', '.join(f'{f}={literal(getattr(value, f))}' for f in fields)})"
+        return f"jax.lax.{kind.__name__}({', '.join(f'{f}={literal(getattr(value, f))}' for f in _fields(value))})"
     if kind is tuple:
         return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
     if kind is list:

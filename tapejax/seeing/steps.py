@@ -18,6 +18,7 @@ import numpy as np
 from ..core import recorder
 from ..core import sweep as derivatives
 from ..core._jax import Tracer
+from ..core.program import Step
 from ..core.query import Query
 from ..core.recording import Entry, type_of
 from ..core.where import Line
@@ -74,59 +75,83 @@ class Backward:
 
     def __init__(self, tape: GradientTape, target: Any, sources: Any, output_gradients: Any, spaces: Sequence[dict]):
         recording = tape._usable()
-        targets, self._structure = targets_of(target).leaves, sources_of(sources)
+        targets, self.structure = targets_of(target).leaves, sources_of(sources)
         ends = [leaf.array for leaf in targets]
-        query = Query(recording, ends, [leaf.source(recording) for leaf in self._structure.leaves])
-        self._owner = query.owners
-        found, _ = query.relevant()
+        self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])
+        found, _ = self.query.relevant()
         self._entries = [(position, recording.entries[position]) for position, _, _ in found]
-        self._program, self._values = query.program()
+        self.program, self._values = self.query.program()
         with recorder.outside():
-            self._seeds = [conjugate(x) for x in cotangents_of(targets, target, output_gradients)]
-        self._names = Names(recording, spaces)
-        self._of = self._names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
+            self.seeds = [conjugate(x) for x in cotangents_of(targets, target, output_gradients)]
+        self.names = Names(recording, spaces)
+        self.of = self.names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
         self.recording = recording
 
     def __len__(self) -> int:
-        return len(self._program.steps)
+        return len(self.program.steps)
 
     def __iter__(self) -> Iterator[BackwardStep]:
         return self._walk({})
 
     def _walk(self, ct: dict[int, Any]) -> Iterator[BackwardStep]:
-        sweep = derivatives.sweep_steps(self._program, self._values, self._seeds, ct)
+        for number, entry, step, back in self.sweep(ct):
+            incoming = [(entry.outputs[j], ct[step.outs[j]]) for j in step.active_outs if step.outs[j] in ct]
+            outgoing = [(entry.inputs[i], x) for i, x in zip(step.active_ins, back, strict=True) if x is not None]
+            yield BackwardStep(number, entry, self.of, self._named(incoming), self._named(outgoing))
+
+    def sweep(self, ct: dict[int, Any]) -> Iterator[tuple[int, Entry, Step, Sequence[Any]]]:
+        """`derivatives.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
+        sweep = derivatives.sweep_steps(self.program, self._values, self.seeds, ct)
         while True:
             with recorder.outside():  # no tape records this; but not while the user has the step
                 try:
                     at, back = next(sweep)
                 except StopIteration:
                     return
-            step, (number, entry) = self._program.steps[at], self._entries[at]
-            incoming = [(entry.outputs[j], ct[step.outs[j]]) for j in step.active_outs if step.outs[j] in ct]
-            outgoing = [(entry.inputs[i], x) for i, x in zip(step.active_ins, back, strict=True) if x is not None]
-            yield BackwardStep(number, entry, self._of, self._named(incoming), self._named(outgoing))
+            yield *self._entries[at], self.program.steps[at], back
 
     def _named(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[str, Any], ...]:
-        return tuple([(self._names.of(x), cotangent) for x, cotangent in pairs])
+        return tuple([(self.names.of(x), cotangent) for x, cotangent in pairs])
+
+    def zeros(self) -> Iterator[tuple[int, bool, set[int]]]:
+        """Of each step its number on the tape, whether only zeros come to it, and the inputs for which only zeros go out;
+        where only zeros come, as if something else came."""
+        ct: dict[int, Any] = {}
+        for number, _, step, back in self.sweep(ct):
+            active_outs = tuple([j for j in step.active_outs if step.outs[j] in ct])
+            incoming = [ct[step.outs[j]] for j in active_outs]
+            silent = not any(map(is_nonzero, incoming))
+            if silent and step.op.pull is None:
+                inputs = [self._values[slot] for slot in step.ins]
+                pull = derivatives.pullback(step.op, step.active_ins, active_outs)
+                with recorder.outside():
+                    back = recorder.run(pull, (*inputs, *map(_of_no_symmetry, incoming)))
+            pairs = zip(step.active_ins, back, strict=True)
+            zero = set() if silent and step.op.pull else {i for i, x in pairs if x is not None and not is_nonzero(x)}
+            yield number, silent, zero
 
     @property
     def gradients(self) -> Any:
         ct: dict[int, Any] = {}
-        for _ in self._walk(ct):
+        for _ in self.sweep(ct):
             pass
-        found: list[Any] = [None] * len(self._structure.leaves)
+        return self.structure.pack(self.gathered(ct))
+
+    def gathered(self, ct: dict[int, Any]) -> list[Any]:
+        """The gradient of each source, None where nothing came back, of the cotangents of the whole sweep."""
+        found: list[Any] = [None] * len(self.structure.leaves)
         with recorder.outside():
-            for i, slot in zip(self._owner, self._program.sources, strict=True):
+            for i, slot in zip(self.query.owners, self.program.sources, strict=True):
                 if slot is not None and slot in ct:
                     x = conjugate(ct[slot])
                     found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
-        return self._structure.pack(found)
+        return found
 
     def _heading(self) -> str:
-        seeds = [(t, x) for t, x in zip(self._program.targets, self._seeds, strict=True) if t is not None]
-        head = f"Backward pass of {self._of}: {len(self)} operation{'' if len(self) == 1 else 's'}"
+        seeds = [(t, x) for t, x in zip(self.program.targets, self.seeds, strict=True) if t is not None]
+        head = f"Backward pass of {self.of}: {len(self)} operation{'' if len(self) == 1 else 's'}"
         if len(seeds) == 1:
-            head += f", from ∂{self._of}/∂{self._of} = {value_text(seeds[0][1])}"
+            head += f", from ∂{self.of}/∂{self.of} = {value_text(seeds[0][1])}"
         return head
 
     def _parts(self) -> tuple[list[BackwardStep], int, list[BackwardStep]]:
@@ -167,12 +192,22 @@ def _cotangents_html(of: str, values: Sequence[tuple[str, Any]]) -> str:
     )
 
 
+def is_nonzero(x: Any) -> bool:
+    """Whether an element of an array of known values is not zero."""
+    return bool(np.asarray(x).any())
+
+
+def _of_no_symmetry(x: Any) -> Any:
+    """A cotangent like `x` that nothing but a derivative of zero takes to zero."""
+    return jnp.cos(1.0 + jnp.arange(x.size)).reshape(x.shape).astype(x.dtype)
+
+
 # ---- numbers that are none ------------------------------------------------------------------------------------------
 
 
 def check_numerics(walk: Backward, ends: Sequence[Any]) -> None:
     """Raises `NonFiniteError` for the first operation whose value, then whose cotangent, is not finite."""
-    recording, names = walk.recording, walk._names
+    recording, names = walk.recording, walk.names
     for position in listing.ancestors(recording.entries, ends)[0]:
         entry = recording.entries[position]
         for x in entry.outputs:

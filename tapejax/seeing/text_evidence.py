@@ -12,12 +12,23 @@ from ..core.program import is_inexact
 from ..core.recording import Entry, Recording
 from ..core.where import Line, line_of
 from ..values.shown import number_text
+from ..values.structures import is_variable
 from .flow import Assignment, Text, root
 from .graph_evidence import Graph
-from .reasons import At, Reason, reason
+from .listing import watched_as
+from .reasons import At, Reason, at, reason
 
 # What Python and NumPy make, and no tape sees.
 _PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
+_FLOATS = (np.ndarray, np.floating, np.complexfloating)
+# Where a prediction is compared with what it should be; and what gives a value the shape that was asked for.
+_DIFFERENCES = {"subtract", "sub", "squared_difference"}
+_SHAPING = {"reshape", "expand_dims", "broadcast_in_dim", "broadcast_to", "getitem", "transpose"}
+
+
+def number_name(value: Any, values: dict[str, Any]) -> str | None:
+    """What the user calls a number."""
+    return next((name for name, x in values.items() if x is value), None)
 
 
 class Texts:
@@ -29,10 +40,16 @@ class Texts:
         # the code that asks: where it is the block's own, we know which lines have run
         self._places = [(Text(place).scope, line_of(place)) for place in places]
         self.here = Text(places[0] if places else None)
+        self._codes = [place[0] for place in places]
 
     def asked(self, text: Text) -> int | None:
         """The line of `text` that asks, or None if that is another text's."""
         return next((line.number for scope, line in self._places if line is not None and scope == text.scope), None)
+
+    def sees(self, where: Any) -> bool:
+        """Whether the code that asks has the names of the code at `where`: the same function, or cells of one notebook."""
+        module = where[0].co_name == "<module>"
+        return any(code is where[0] or module and code.co_name == "<module>" for code in self._codes)
 
 
 class Reading:
@@ -46,24 +63,58 @@ class Reading:
 
     def replaced(self) -> Reason | None:
         """A name that was a Variable's until a tensor was bound to it."""
+        if (found := self._replaced()) is None:
+            return None
+        statement, former = found
+        return reason("replaced", At(None, statement.line), name=self.graph.name, former=former.line)
+
+    def _replaced(self) -> tuple[Assignment, Assignment] | None:
         name = self.graph.name
         for text in self.both:
             bound = text.of(root(name))
             was = [a for a in bound if "Variable(" in a.line.text]
             new = [a for a in bound if "Variable(" not in a.line.text and root(name) in a.uses]
             if was and new:
-                statement = new[0].line
-                former = [a for a in was if a.line.number < statement.number]
-                return reason("replaced", At(None, statement), name=name, former=(former or was)[0].line)
+                former = [a for a in was if a.line.number < new[0].line.number]
+                return new[0], (former or was)[0]
         return None
+
+    def another(self) -> list[Reason]:
+        """The source, if the name had another value when the tape began to watch: of an intermediate of the tape's, or of what
+        it does not know."""
+        graph, array = self.graph, self.graph.source.array
+        if is_variable(graph.source.value) or id(array) in graph.watched:
+            return []
+        made, watched = graph.made.get(id(array)), graph.marked("watch")[::-1]
+        mark = next((m for m in watched if watched_as(m) == graph.name and self.texts.sees(m.where)), None)
+        former = None if mark is None else f"the value that was watched at {line_of(mark.where)}"
+        replaced = self._replaced()
+        if mark is None and made is not None and made.line is not None and replaced is not None:
+            statement, was = replaced
+            lost = statement.holds(made.line) and self._lost_variable(array)
+            former = f"the Variable of {was.line}" if lost else None
+        if former is None:
+            return []
+        values = {"name": graph.name, "former": former}
+        if made is not None:
+            return [reason("another value", at(made), **values)]
+        bound = [a for text in self.both if text.readable for a in text.of(graph.name, self.texts.asked(text))]
+        return [reason("another value: not watched", At(None, bound[0].line if bound else None), **values)]
+
+    def _lost_variable(self, array: Any) -> bool:
+        """Whether an array was computed from a Variable that no name means any more."""
+        held = {id(x) for x in self.values.values()}
+        lost = [arrays.values() for key, (_, arrays) in self.graph.recording.variables.items() if key not in held]
+        return any(id(array) in self.graph._dependents(list(arrays)) for arrays in lost)
 
     def number(self, role: str, value: Any) -> Reason:
         """Of a number that is no tensor: where it was made."""
         python = not isinstance(value, (np.ndarray, np.generic))
         made_by = f"Python {type(value).__name__}" if python else f"NumPy {value.dtype}"
-        name = next((name for name, x in self.values.items() if x is value), "")
+        name = number_name(value, self.values) or ""
         texts = [text for text in self.both[::-1] if text.readable and name]
-        lines: list[Line | None] = [statement.line for text in texts for statement in text.of(name)]
+        bound = [statement for text in texts for statement in text.of(name, self.texts.asked(text))]
+        lines: list[Line | None] = [statement.line for statement in bound]
         lines += [line_of(mark.where) for mark in self.graph.conversions()[::-1]]
         called = name or number_text(value)
         return reason("python: number", At(None, next(iter(lines), None)), role=role, name=called, made_by=made_by)
@@ -80,6 +131,77 @@ class Reading:
         return reason(
             "outside", At(None, line), target=name, stopped=", or while recording was stopped" if line else ""
         )
+
+    # ---- connected, and not what was meant ----
+
+    def part(self, target: Any, gradient: Any) -> list[Reason]:
+        """What of the source enters a target that depends on it as a number of NumPy's or Python's."""
+        for text in self.both:
+            if (start := self._start(text, target)) is not None:
+                value = "" if gradient is None or gradient.ndim else f" ({number_text(gradient)})"
+                for statement, binds in self._exits(text, start, set(), self.texts.asked(text)):
+                    values = {"target": self.graph.names.of(target), "binds": binds, "value": value}
+                    return [reason("python: part", At(None, statement.line), **values)]
+        return []
+
+    def _exits(
+        self, text: Text, wanted: str, seen: set[tuple[str, int]], line: int | None
+    ) -> Iterator[tuple[Assignment, str]]:
+        """The statements above a use of a name that make a number of what depends on the source, each with what it makes."""
+        for statement in text.of(wanted, line):
+            number = statement.line.number
+            if (wanted, number) in seen or line is not None and number > line:
+                continue
+            seen.add((wanted, number))
+            if self._exit(text, statement, wanted):
+                yield statement, "a factor or term of this line" if self._makes(text, statement, wanted) else wanted
+            for used in sorted(statement.uses):
+                yield from self._exits(text, used, seen, number - (not statement.changes))
+
+    def _exit(self, text: Text, statement: Assignment, binds: str) -> bool:
+        """Whether a statement of the block makes a floating-point number of what depends on the source."""
+        if (
+            not self._inside(text, statement)
+            or not statement.python
+            or statement.shape
+            or statement.choice
+            or statement.defines
+        ):
+            return False
+        for mark in self.graph.conversions():
+            line, x = line_of(mark.where), mark.about[1]()
+            if line is not None and statement.holds(line) and is_inexact(x):
+                return True
+        value = self.values.get(binds)
+        if text.of(binds, self.texts.asked(text))[:1] != [statement] or not isinstance(value, (float, *_FLOATS)):
+            return False
+        if isinstance(value, np.ndarray) and value.dtype.kind not in "fc":
+            return False
+        return any(map(self._depends, map(self._array_of, statement.uses)))  # what is no Tensor leaves without a mark
+
+    def broadcast(self, found: Sequence[Any]) -> list[Reason]:
+        """A difference on the way, `found`, of a column and a row that are as long: what of this is computed, what is given."""
+        for position, active_ins, _ in found:
+            entry = self.graph.entries[position]
+            if entry.op.name not in _DIFFERENCES or len(entry.inputs) != 2 or len(active_ins) != 1:
+                continue
+            column, row = sorted(entry.inputs, key=lambda x: -np.ndim(x))
+            n = row.shape[-1] if np.ndim(row) == 1 else 0
+            other = entry.inputs[1 - active_ins[0]]
+            if n < 2 or column.shape != (n, 1) or self._depends(other) or self._shaped(column):
+                continue
+            names = {"column": self.graph.called(column), "row": self.graph.called(row)}
+            shapes = {"column_shape": column.shape, "row_shape": row.shape, "shape": entry.outputs[0].shape}
+            return [reason("broadcast", at(entry), **names, **shapes)]
+        return []
+
+    def _shaped(self, column: Any) -> bool:
+        """Whether somebody said that a value is to be a column, or might have: what nothing is known of."""
+        if (entry := self.graph.made.get(id(column))) is not None:
+            return entry.op.name in _SHAPING
+        name = self.graph.names.name(column)
+        bound = [a for text in self.both if name and text.readable for a in text.of(root(name))]
+        return not bound or any(a.shaping for a in bound)
 
     # ---- back from the target ----
 
@@ -104,19 +226,23 @@ class Reading:
     def _follow(self, target: Any) -> tuple[bool, Text | None, Assignment | None, str]:
         """Whether the text could be followed back from the target's name; which text, the statement in it where the path
         leaves the tape, one that says how if there is one, and the name that it binds."""
-        names = self.graph.names
         source = root(self.graph.name)
         for text in self.both:
-            # in the block's function the target may have another name than where it is asked about
-            called = (names.name(target), names.stored(target) if text is self.texts.block else None)
-            start = next((n for n in called if n is not None and text.readable and text.of(root(n))), None)
-            if start is None:
+            if (start := self._start(text, target)) is None:
                 continue
-            found = list(self._leaving(text, root(start), set(), self.texts.asked(text)))
+            found = list(self._leaving(text, start, set(), self.texts.asked(text)))
             if found:
                 return True, text, *next((pair for pair in found if self._says_how(text, *pair)), found[0])
             return source in {n for a in text.assignments for n in (*a.names, *a.uses)}, None, None, ""
         return False, None, None, ""
+
+    def _start(self, text: Text, target: Any) -> str | None:
+        """The name in `text` from which the target can be followed back."""
+        names = self.graph.names
+        # in the block's function the target may have another name than where it is asked about
+        called = (names.name(target), names.stored(target) if text is self.texts.block else None)
+        found = (root(name) for name in called if name is not None and text.readable)
+        return next((name for name in found if text.of(name)), None)
 
     def _leaving(
         self, text: Text, wanted: str, seen: set[tuple[str, int]], line: int | None
@@ -134,12 +260,24 @@ class Reading:
             for used in sorted(statement.uses, key=lambda n: n != source):
                 made = text.of(used, before)
                 reads = any(s.defines and source in s.uses for s in made)
-                if used == source or reads or any(self._makes(text, s, used) for s in made):
+                if used == source:
+                    ran = not self._passed_over(text, statement)
+                else:
+                    ran = reads or any(self._makes(text, s, used) for s in made)
+                if ran:
                     if not statement.defines:
                         yield statement, wanted
                     break
             for used in sorted(statement.uses):
                 yield from self._leaving(text, used, seen, before)
+
+    def _passed_over(self, text: Text, statement: Assignment) -> bool:
+        """Whether a statement of the block cannot have used the source: a Variable, which nothing read there."""
+        seen_all = not self.graph.marked("stop") and text.threads(text.block) is None
+        return self.graph.never_read and seen_all and self._inside(text, statement)
+
+    def _inside(self, text: Text, statement: Assignment) -> bool:
+        return text.block is not None and text.block.holds(statement.line.number)
 
     def _makes(self, text: Text, statement: Assignment, name: str) -> bool:
         """Whether what a statement binds to `name` depends on the source, as far as the tape knows."""
@@ -210,7 +348,7 @@ class Reading:
             return reason("stopped", At(None, line), binds=binds)
         if (started := text.started(statement.function)) is not None:
             return reason("thread", At(None, started.line), binds=binds)
-        inside = text.block is not None and text.block.holds(line.number)
+        inside = self._inside(text, statement)
         thread = text.threads(text.block) if inside and (statement.threaded or not statement.python) else None
         numpy = statement.python or isinstance(value, _PYTHON_VALUES)
         if thread is not None and (not numpy or statement.threaded or isinstance(value, list)):

@@ -166,6 +166,10 @@ class OperatorNotAllowedInGraphError(TypeError):
     """Python asked for the value of a tensor in a function that is being traced."""
 
 
+class PythonNeeded(OperatorNotAllowedInGraphError, NotImplementedError):
+    """A function that is being traced does what only Python can do, at each call: a `function` then runs as Python."""
+
+
 class NarrowingWarning(UserWarning):
     """A 64-bit type became a 32-bit type because ``jax_enable_x64`` is off."""
 

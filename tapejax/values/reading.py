@@ -11,13 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from ..core import recorder
 from ..core._jax import EvalTrace, Tracer, current_trace
 from ..core.recording import Recording
-
-_copy = jax.jit(jnp.copy)
+from .errors import PythonNeeded
 
 # Each installs what libraries need that have been imported since it was last called.
 adapters: list[Callable[[], None]] = []
@@ -47,7 +45,7 @@ def note_read(variable: Any, array: Any, store: Callable[[Any], None], trainable
         for recording, entry in zip(recordings, known, strict=True)
     ):
         with recorder.outside():
-            array = _copy(array)
+            array = recorder.copied(array)
         store(array)
     for recording in recordings:
         _watch_if_read(recording, variable, array, trainable)
@@ -68,9 +66,18 @@ def detached(array: Any) -> Any:
     if not recording():
         return array
     with recorder.outside():
-        copy = _copy(array)
+        copy = recorder.copied(array)
     recorder.record_escape("state", array, into=copy)
     return copy
+
+
+def require_python(what: str) -> None:
+    """Raises PythonNeeded where a `function` is being traced."""
+    if capturing.capture is not None:
+        raise PythonNeeded(
+            f"{what} runs at each call, on values: a tf.function that calls it runs as Python, and is no compiled program that "
+            "could be saved, exported, or called while JAX traces another."
+        )
 
 
 def plain(trace: Any) -> bool:

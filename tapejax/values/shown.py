@@ -29,6 +29,8 @@ def value_text(x: Any, indent: int = 0) -> str:
     if isinstance(x, Tracer):
         return "traced by JAX"
     found = np.asarray(x)
+    if not found.size:
+        return "no elements"
     if found.size <= SHOWN and found.ndim <= 2:
         found = found.astype(np.float32) if found.dtype.kind == "V" or found.dtype.name == "bfloat16" else found
         text = np.array2string(found, precision=4, separator=", ", suppress_small=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -20,7 +21,8 @@ import jax.numpy as jnp
 from ..core import jaxprs, recorder
 from ..core._jax import Literal, Primitive, Tracer, current_trace, jaxpr_as_fun, set_current_trace, under
 from ..core.op import Op, without_derivative
-from ..core.rules import joint
+from ..core.residuals import Kept, is_large, keeping
+from ..core.rules import forget, joint
 from . import reading
 from .reading import tracing
 from .tensor import Variable
@@ -38,6 +40,11 @@ def _assigned(new: Any, old: Any) -> Any:
 @_assigned.defjvp
 def _assigned_jvp(primals: Any, tangents: Any) -> Any:
     return primals[0], tangents[1]
+
+
+def _carried(new: Any, old: Any) -> Any:
+    """`_assigned`, where there can be a gradient."""
+    return _assigned(new, old) if jnp.issubdtype(new.dtype, jnp.inexact) and new.shape == old.shape else new
 
 
 class Slot:
@@ -129,8 +136,7 @@ class Capture:
         if (slot := self.slots.get(place)) is not None:
             if slot.assigned:
                 slot.assigned = False
-                if jnp.issubdtype(array.dtype, jnp.inexact) and array.shape == slot.tracer.shape:
-                    slot.array = array = under(self._trace, _assigned, array, slot.tracer)
+                slot.array = array = under(self._trace, _carried, array, slot.tracer)
             return array
         if place in self.created or not self._is_outside(place, array):
             return array
@@ -230,6 +236,7 @@ class Compiled:
 
     op: Op
     noted: Op
+    lifted: Any = None  # the jaxpr of `op`, where there is one
     slots: Sequence[Slot]
     changed: Sequence[int]
     constants: Sequence[Any]
@@ -255,8 +262,13 @@ class Compiled:
             found = self.op.call(*values)
         else:
             with recorder.outside():
-                found = self.op.call(*values)
-                found = [*trace.note(self.noted, values, found[: self.outputs]), *found[self.outputs :]]
+                wide = None
+                if self.lifted is not None and recorder.eager() and is_large(self.noted, self.lifted):
+                    wide = keeping(self.noted, self.op, self.outputs, values, trace.recordings)
+                found = (wide or self.op).call(*values)
+                end = self.outputs + len(self.changed)
+                kept = None if wide is None else Kept(wide, tuple(found[end:]))
+                found = [*trace.note(self.noted, values, found[: self.outputs], kept), *found[self.outputs : end]]
         if self.changed:
             with tracing:
                 self._store(found[self.outputs :], arrays)
@@ -327,11 +339,13 @@ class Staged(Compiled):
         if not self.created:
             self.lifted = self._lifted(0, sum(self._counts))
             self.op = self.noted = _named(name, self.lifted)
-            if self.changed:  # tapes see the results only: state stops gradients
-                self.noted = _named(name, self.lifted, self.outputs)
+            again = jaxprs.without_prints(self.lifted)  # a derivative computes the results anew
+            if self.changed or again is not self.lifted:  # tapes see the results only: state stops gradients
+                self.noted = _named(name, again, self.outputs)
             if jaxprs.asks_host(self.lifted):
                 self.noted = without_derivative(self.noted)
             joint.add(self.noted.fn)
+            weakref.finalize(self, forget, self.noted).atexit = False
 
     def _finish(self, capture: Capture, arrays: Sequence[Any] | None) -> None:
         self.incomplete = capture.incomplete
@@ -421,7 +435,8 @@ class Threaded:
         held = self._held | dict(zip(self._changed, state, strict=True))
         found = staged.op.fn(*[held[slot.place] for slot in staged.slots], *staged.constants, *arrays)
         for i, x in zip(staged.changed, found[staged.outputs :], strict=True):
-            held[staged.slots[i].place] = x
+            place = staged.slots[i].place
+            held[place] = _carried(x, held[place])
         return list(found[: staged.outputs]), [held[place] for place in self._changed]
 
     def finish(self, state: Sequence[Any]) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
+from ..core.compiling import Trial
 from . import reading
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, about_shapes
@@ -107,7 +108,7 @@ def _as_it_is(x: Any) -> Any:
 
 
 _as_it_is.__name__ = "constant"  # so is it called on a tape
-_to_array = jax.jit(_as_it_is)
+_to_array = Trial(_as_it_is)
 
 
 def _on_device(found: np.ndarray, dtype: np.dtype, checked: bool = True) -> jax.Array:
@@ -639,6 +640,7 @@ class Tensor(_Value):
         return self._array.shape[0]
 
     def __index__(self) -> int:
+        recorder.record_escape("static", self._array)
         return self._array.__index__()
 
     def __format__(self, spec: str) -> str:
@@ -698,8 +700,8 @@ def _read_value(x):
 
 
 # A copy that is no longer weakly typed: a variable's dtype is its own.
-_copy = jax.jit(lambda x: jnp.array(x, dtype=x.dtype, copy=True))
-_updates = {name: jax.jit(fn) for name, fn in (("add", jnp.add), ("subtract", jnp.subtract))}
+_copy = Trial(lambda x: jnp.array(x, dtype=x.dtype, copy=True))
+_updates = {name: Trial(fn) for name, fn in (("add", jnp.add), ("subtract", jnp.subtract))}
 
 
 _creations = itertools.count()
@@ -752,6 +754,7 @@ class Variable(_Value):
         self._trainable = True if trainable is None else bool(trainable)
         self.constraint = constraint
         array = _own_array(initial_value() if callable(initial_value) else initial_value, dtype)
+        recorder.record_escape("new variable", into=array)
         declared = None if validate_shape else TensorShape(None)
         declared = declared if shape is None else as_shape(shape)
         if declared is not None and not declared.is_compatible_with(array.shape):
@@ -845,6 +848,7 @@ class Variable(_Value):
             )
         with reading.tracing:  # a function that another thread traces has this variable's place, and gives it back
             self._array = array
+        recorder.record_escape("assigned", into=array)
         return self if read_value else None
 
     # Updates of parts. An index is what NumPy takes; `sparse_delta` is an IndexedSlices (it has

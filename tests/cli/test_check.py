@@ -237,6 +237,60 @@ def test_nothing_of_the_program_runs(tmp_path, capsys):
     assert "1 supported" in capsys.readouterr().out
 
 
+# ---- what a run would meet
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("tf.constant('a'); tf.constant([['a', 'b']]); tf.convert_to_tensor(b'a')", {"string"}),
+        ("tf.constant([1.0], name='a')", set()),
+        ("g = tf.get_default_graph()", {"tf.get_default_graph"}),
+        ("tf.compat.v1.disable_eager_execution()", {"tf.compat.v1.disable_eager_execution"}),
+        ("tf.function(len).get_concrete_function(1).graph", {"tf.ConcreteFunction.graph"}),
+        ("assert tf.__version__ >= '2'", set()),
+        ("tf.saved_model.save(tf.Module(), 'd')", set()),
+        ("x = tf.constant(1.0)\nx = tf.Variable(x)\ndef f():\n    x.assign_sub(1.0); x.no_such()", {"no_such"}),
+        ("x = tf.constant(1.0)\nx.assign_sub(1.0)", {"tf.Tensor.assign_sub"}),
+        ("z = tf.zeros_initializer()\nv = tf.Variable(z(shape=[2], dtype='float32'))\nv.assign_sub(v)", set()),
+        ("tf.zeros_initializer(shape=[2])", {"shape="}),
+    ],
+)
+def test_what_a_run_would_meet(source, names):
+    missing = [name for _, name in seen(source, "missing")]
+    assert all(any(part in name for name in missing) for part in names), missing
+    assert all(any(part in name for part in names) for name in missing), missing
+
+
+CONTROL = """
+@tf.function
+def f(x, n):
+    y = tf.reduce_sum(x)
+    if y > 0 and not tf.reduce_any(x < 0):
+        y = -y
+    while tf.less(y, 3.0):
+        y += 1.0
+    for i in tf.range(n):
+        y += 1.0
+    for i in tf.range(3):
+        y += 1.0
+    if y is None or tf.shape(x)[0] > 3 or y.shape[0] > 2 or n > 2:
+        return x
+    return y
+def eager(x):
+    if tf.reduce_sum(x) > 0:
+        return x
+"""
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_control_flow_needs_the_extra(monkeypatch, installed):
+    monkeypatch.setattr("tapejax.programs.autograph.INSTALLED", installed)
+    uses = [use for use in check("import tensorflow as tf" + CONTROL).uses if use.status == "missing"]
+    assert [use.line for use in uses] == ([] if installed else [5, 7, 9])
+    assert all("tapejax[autograph]" in use.use for use in uses)
+
+
 # ---- Keras
 
 

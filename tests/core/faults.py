@@ -460,8 +460,13 @@ def interrupts(count: int, seed: int, programs: list[str]) -> tuple[int, list[st
                     except KeyboardInterrupt:
                         pass
                     except Exception as error:  # what JAX makes of it
-                        if armed:
-                            raise
+                        if armed:  # or an earlier interrupt has left something behind
+                            armed = False
+                            last = traceback.extract_tb(error.__traceback__)[-1]
+                            wrong.append(
+                                f"{name}, after interrupt {hits}: {error!r:.200} ({last.filename}:{last.lineno})"
+                            )
+                            jax.clear_caches()
                         traceback.clear_frames(error.__traceback__)
                     hits, share = hits + 1, share - 1
                     wrong += [f"{name}, interrupt {hits}: {what}" for what in checked()]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.experimental import io_callback
@@ -41,6 +42,17 @@ class Case(NamedTuple):
 
 
 CASES: dict[str, Case] = {}
+
+
+def a_third(which, condition=lambda case: True):
+    """Parametrizes a test by the cases: a third of them by default, all with ``-m ""``.
+
+    For tests that look at the cases in a further way; `which` (0, 1 or 2) spreads the thirds over these tests.
+    """
+    chosen = [name for name, case in CASES.items() if condition(case)]
+    marks = [[] if i % 3 == which else pytest.mark.slow for i in range(len(chosen))]
+    params = [pytest.param(CASES[name], id=name, marks=mark) for name, mark in zip(chosen, marks)]
+    return pytest.mark.parametrize("case", params)
 
 
 def case(*shapes: Any, **special: Any) -> Callable:

@@ -600,6 +600,7 @@ class Reference(Machine):
         self.contents = list(contents)
         # True, False, or None: what a transformed block computes of some values that a tape follows and others that it does not
         self.tracked: list[bool | None] = []
+        self.unsure: set[int] = set()  # watched when that was not known: whether earlier uses count is not, either
 
     def own(self, begin: int, size: int) -> np.ndarray:
         rows = np.zeros((size, self.width))
@@ -641,6 +642,8 @@ class Reference(Machine):
         self.add("f", result, False if marks == {False} else None if unsure else marks.pop())
 
     def watch(self, position: int) -> None:
+        if self.tracked[position] is None:
+            self.unsure.add(position)
         self.tracked[position] = True
 
     def state(self, kind: str, which: int, position: int) -> None:
@@ -723,7 +726,7 @@ def expected(case: Program, xs: list[Any], contents: list[np.ndarray]) -> tuple[
     # the gradient of a complex number's real part, as TensorFlow has it
     total = sum(_weights(case, i) @ machine.all[p].jacobian[:SIZE] for i, p in enumerate(places))
     for i in range(len(machine.all)):
-        if kinds[i] != "i":
+        if kinds[i] != "i" and i not in machine.unsure:
             g = _unpacked(total[machine.columns(i)], kinds[i])
             # a target is connected with itself, followed or not
             own = None

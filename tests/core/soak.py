@@ -48,9 +48,12 @@ def caches() -> int:
     return found
 
 
-def state() -> tuple[int, int, int, int]:
+def state(running: bool = False) -> tuple[int, int, int, int]:
+    """Bytes, objects (while threads run, blocks of memory), live arrays, and how much is cached."""
     gc.collect()
-    return memory(), len(gc.get_objects()), len(jax.live_arrays()), caches()
+    # get_objects() also hands out tuples that another thread has not filled yet, which then ends in a SystemError there
+    objects = sys.getallocatedblocks() if running else len(gc.get_objects())
+    return memory(), objects, len(jax.live_arrays()), caches()
 
 
 V = tf.Variable([1.0, 2.0, 3.0])
@@ -121,7 +124,7 @@ def threads(minutes: float, count: int, seed: int) -> list[str]:
     for part in (0.2, 0.4, 0.6, 0.8):  # while they run: what is under way is seen, too
         while time.monotonic() < begin + part * 60 * minutes and not failed.is_set():
             time.sleep(0.2)
-        seen.append(state())
+        seen.append(state(running=True))
         print(f"after {part:.0%}, {sum(runs)} runs: {seen[-1][0] >> 20} MiB, {seen[-1][1:]}", flush=True)
     before = seen[0]
     for worker in workers:
@@ -130,7 +133,7 @@ def threads(minutes: float, count: int, seed: int) -> list[str]:
         faulthandler.dump_traceback()
         wrong.append(f"{stuck} threads do not come back")
     faults._variables.clear()
-    now = state()
+    now = state(running=True)
     print(
         f"{count} threads, {sum(runs)} runs: {before[0] >> 20} to {now[0] >> 20} MiB, {before[1:]} to {now[1:]}",
         flush=True,

@@ -197,7 +197,7 @@ def test_an_identity_stands_for_itself_only():
 # ---- the cache ------------------------------------------------------------------------------------------------------
 
 
-def test_a_cache_makes_each_thing_once():
+def test_a_cache_makes_each_thing_once(no_shadow):
     cache, made = Cache(8), []
 
     def make(x):
@@ -216,7 +216,7 @@ def test_what_is_made_for_once_is_not_kept():
     assert cache.get("a", lambda: Once(2)) == 2
 
 
-def test_a_cache_is_bounded_and_keeps_what_is_used():
+def test_a_cache_is_bounded_and_keeps_what_is_used(no_shadow):
     cache = Cache(8)
     used = cache.get("used", object)
     for i in range(100):
@@ -226,7 +226,7 @@ def test_a_cache_is_bounded_and_keeps_what_is_used():
     assert cache.get(0, lambda: "again") == "again"
 
 
-def test_threads_get_one_thing():
+def test_threads_get_one_thing(no_shadow):
     cache, found, ready = Cache(64), [], threading.Barrier(8)
 
     def work():

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
-from plain_jax import CASES
+from plain_jax import CASES, a_third
 
 import tapejax as tf
 from tapejax.core import jacobian as jacobians
@@ -297,14 +297,14 @@ def test_chunks_are_differentiable(budget, monkeypatch):
     ids=["square", "wide", "tall", "layer"],
 )
 def test_the_memory_of_2000_columns(function, shape, modes):
-    """All that the compiled Jacobian needs, its result included, is within twice its result."""
+    """What the compiled Jacobian needs beside its result is no more than that again, or a few megabytes."""
     x = draw(*shape)
     tape, y = recorded(function, x)
     found = tape.jacobian(y, x)
     ((_, op, values),) = modes
-    memory = op.call.lower(*values).compile().memory_analysis()
+    memory = jax.jit(op.fn).lower(*values).compile().memory_analysis()
     assert memory.output_size_in_bytes == found.nbytes
-    assert memory.output_size_in_bytes + memory.temp_size_in_bytes <= 2 * found.nbytes
+    assert memory.temp_size_in_bytes <= max(found.nbytes, jacobians.CHUNK_BYTES)
 
 
 def test_a_jacobian_seen_before_compiles_nothing():
@@ -476,6 +476,27 @@ def test_recompute_grad_is_a_checkpoint():
     assert_close(jax.grad(lambda x: tf.recompute_grad(layers)(x).sum())(x), jax.grad(lambda x: layers(x).sum())(x))
 
 
+def test_recompute_grad_of_a_custom_rule_inside_vmap():
+    """`vmap` has the rule traced while the call of it is under way; the near twin 4508 of seed 0 raised StoreException."""
+    rule = jax.custom_vjp(jnp.sin)
+    rule.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * x * 2.0,))
+
+    def function(x, wrap):
+        return jax.vmap(lambda row: wrap(lambda row: rule(row))(row))(jnp.stack([x, x * 0.5]))[1]
+
+    x = draw(3)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = jnp.sum(function(x, lambda f: lambda row: jnp.asarray(tf.recompute_grad(f)(row))))
+        first = tape.gradient(y, x)
+        z = jnp.sum(first * first)
+    gradient = jax.grad(lambda x: jnp.sum(function(x, jax.checkpoint)))
+    assert_close(first, gradient(x))
+    assert_close(outer.gradient(z, x), jax.grad(lambda x: jnp.sum(gradient(x) ** 2))(x))
+
+
 # ---- operations without a gradient ----------------------------------------------------------------------------------
 
 
@@ -484,8 +505,7 @@ def registry(monkeypatch):
     """What a test registers is forgotten after it."""
     monkeypatch.setattr(rules, "_rules", dict(rules._rules))
     yield
-    for forget in rules._caches:
-        forget()
+    rules.clear_caches()
 
 
 def opaque_cube(x):
@@ -569,10 +589,9 @@ NOT_FORWARD = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in NOT_FORWARD])
-def test_forward_mode(name):
+@a_third(2, lambda case: case.name not in NOT_FORWARD)
+def test_forward_mode(case):
     """For every construct of plain JAX the accumulator's product is `jax.jvp`'s."""
-    case = CASES[name]
     leaves, tree = jax.tree.flatten(case.arguments())
     where = [i for i, x in enumerate(leaves) if jnp.issubdtype(x.dtype, jnp.inexact)]
 

@@ -127,6 +127,14 @@ def test_what_asks_the_host_has_an_effect(ordered):
     assert not jaxprs.asks_host(jax.make_jaxpr(lambda x: jax.pure_callback(np.sin, shape, x))(np.float32(1.0)))
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+def test_what_prints_has_an_effect(ordered):
+    closed = jax.make_jaxpr(lambda x: [jax.debug.callback(print, x, ordered=ordered), x * 2])(1.0)
+    assert jaxprs.prints(closed.effects) and not jaxprs.asks_host(closed)
+    again = jaxprs.without_prints(closed)
+    assert not again.effects and [eqn.primitive.name for eqn in again.eqns] == ["mul"]
+
+
 def test_trace_context_is_all_settings_that_decide_a_program():
     before = fence.trace_context()
     assert hash(before) is not None and before == fence.trace_context()

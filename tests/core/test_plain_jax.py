@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.experimental import io_callback
-from plain_jax import CASES, Case
+from plain_jax import CASES, Case, a_third
 
 import tapejax as tf
 from tapejax.core import recorder, schedule
@@ -92,7 +92,7 @@ def test_gradient(case):
     assert not recorder.active_recordings()
 
 
-@named(lambda case: True)
+@a_third(0)
 def test_gradient_entry_by_entry(case, monkeypatch):
     monkeypatch.setattr(schedule, "COMPILE_AT_MOST", 0)
     sources, _ = split(case.arguments())
@@ -115,7 +115,7 @@ def test_values_and_as_function(case):
     assert_same(gradient(sources), expected_gradient(case.name), case.tolerance)
 
 
-@named(lambda case: case.staged)
+@a_third(1, lambda case: case.staged)
 def test_tape_inside_jit(case):
     sources, _ = split(case.arguments())
     assert_same(jax.jit(gradient_by_tape(case))(sources), expected_gradient(case.name), case.tolerance)
@@ -616,6 +616,28 @@ def test_one_program_under_two_precisions():
                 x = jnp.arange(1.0, 4.0)
                 gradient = taped(lambda v: (v * jnp.arange(3) + 1) ** 2, x)
                 assert gradient.dtype == (jnp.float64 if wide else jnp.float32)
+
+
+def test_recorded_in_64_bits_and_asked_in_32():
+    """The derivative has the precision of what was computed, as that of `jax.vjp` has."""
+    x = np.array([1.0, 2.0, 3.0])
+    slopes = np.sin(x) + x * np.cos(x)
+    with jax.enable_x64(True):
+        v, other = jnp.asarray(x), jnp.ones(2)
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch((v, other))
+            y = jnp.sin(v) * v
+        with tf.autodiff.ForwardAccumulator(v, jnp.ones(3)) as accumulator:
+            z = jnp.sin(v) * v
+    found = {
+        "gradient": (tape.gradient(y, v), slopes),
+        "jacobian": (tape.jacobian(y, v), np.diag(slopes)),
+        "jvp": (accumulator.jvp(z), slopes),
+        "unconnected": (tape.gradient(y, other, unconnected_gradients="zero"), np.zeros(2)),
+    }
+    for name, (value, expected) in found.items():
+        assert value.dtype == np.float64, name
+        np.testing.assert_allclose(value, expected, rtol=1e-14, err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32, jnp.complex64])

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import gc
 import statistics
+import sys
 import threading
 import time
 import tracemalloc
@@ -294,7 +295,7 @@ STEPS = [pytest.param(value, id=name) for name, value in list(globals().items())
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_step_seen_before_compiles_nothing(fresh_process, step):
+def test_a_step_seen_before_compiles_nothing(fresh_process, no_shadow, step):
     x = jnp.asarray([0.5, 1.0, 1.5])
     for _ in range(4):
         taped(step, x)
@@ -325,7 +326,7 @@ def test_a_step_seen_before_compiles_nothing_with_every_kind_of_gradient(fresh_p
     assert compiled == []
 
 
-def test_a_structure_that_changes_every_step_compiles_nothing_once_its_parts_were_seen():
+def test_a_structure_that_changes_every_step_compiles_nothing_once_its_parts_were_seen(no_shadow):
     x = jnp.asarray([0.5, 1.0, 1.5])
     parts = [jnp.sin, jnp.tanh, lambda v: v * v, lambda v: v + 1.0, jax.nn.relu]
 
@@ -389,6 +390,36 @@ def test_eight_threads():
         thread.start()
     for thread in threads:
         thread.join()
+    assert not failures
+
+
+def test_threads_that_meet_a_rule_at_the_same_time_for_the_first_time():
+    """What is recognised by its key is made by each of them, and one of the results is kept for all."""
+    x, failures, interval = jnp.arange(1.0, 4.0), [], sys.getswitchinterval()
+
+    def work(barrier, function):
+        try:
+            barrier.wait(60)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = function(x)
+            np.testing.assert_allclose(tape.gradient(y, x), [3.0, 3.0, 3.0])
+        except BaseException as error:
+            failures.append(error)
+
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(5):
+            function = jax.custom_jvp(jax.jit(lambda x: x * 2.0))
+            function.defjvp(jax.jit(lambda primals, tangents: (primals[0] * 2.0, tangents[0] * 3.0)))
+            barrier = threading.Barrier(8)
+            threads = [threading.Thread(target=work, args=(barrier, function)) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
     assert not failures
 
 
@@ -708,3 +739,23 @@ def test_a_tape_entered_in_jit_and_left_outside():
     jax.jit(lambda v: (tape.__enter__(), v * 2)[1])(x)
     tape.__exit__(None, None, None)
     assert_works()
+
+
+def test_what_a_call_stored_is_gone():
+    """As an interrupt may leave it: the call is staged anew."""
+    x = jnp.array([1.0, -2.0])
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = jax.nn.relu(x) * 3.0
+        return tape.gradient(y, x)
+
+    expected = gradient()
+    for kept in (recorder._staged._young, recorder._staged._old):
+        for _, _, stores, _ in kept.values():
+            for store in stores:
+                if store:
+                    store.reset()
+    for _ in range(2):
+        np.testing.assert_array_equal(gradient(), expected)

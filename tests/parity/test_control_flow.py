@@ -421,3 +421,24 @@ def test_a_recurrent_network(tf):
         states = tf.scan(lambda h, x: tf.tanh(x @ u + h @ v), inputs, initializer=tf.zeros((2, 3)))
         loss = tf.reduce_mean(states[-1] ** 2)
     return loss, tape.gradient(loss, [u, v])
+
+
+@parity
+def test_branches_that_return_none(tf):
+    """Branches for their effects, None in a structure, None in one branch only."""
+    v = tf.Variable(0.0)
+
+    def both(a, b):
+        f = tf.function(lambda p: tf.cond(p, a, b))
+        return [f(tf.constant(p)) for p in (True, False)]
+
+    def add():
+        v.assign_add(1.0)
+
+    both(lambda: tf.group(v.assign_add(1.0)), tf.no_op)
+    found = [
+        both(add, lambda: None),
+        both(lambda: (tf.constant(1.0), None), lambda: (tf.constant(2.0), None)),
+        error_of(lambda: both(lambda: (None, tf.constant(1.0)), lambda: (tf.constant(1.0), None))),
+    ]
+    return found, v

@@ -731,7 +731,7 @@ def test_what_stop_gradient_takes(tf):
     return tf.stop_gradient([1.0, 2.0]), tf.stop_gradient(3), tape.gradient(y, x)
 
 
-@parity(differs="the result of stop_gradient is a source like another; in TensorFlow nothing is by it")
+@parity(differs="the result of stop_gradient is a source like another; in TensorFlow nothing depends on it")
 def test_the_gradient_by_what_was_stopped(tf):
     """As by any other intermediate."""
     x = tf.Variable([1.0, 2.0])

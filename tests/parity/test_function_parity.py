@@ -1133,3 +1133,120 @@ def test_a_concrete_function_given_another_dtype(tf):
     """It is refused by TensorFlow's runtime, not by the binding."""
     f = tf.function(lambda x: 2 * x).get_concrete_function(tf.TensorSpec([2], tf.float32))
     return error_of(lambda: f(tf.constant([1, 2])))
+
+
+# --- Python at each call ----------------------------------------------------------------------------------------------
+
+
+@parity
+def test_py_function_on_values(tf):
+    """`py_function` sees values at each call of the function around it, and has a gradient; `numpy_function` has none."""
+    seen = []
+
+    def look(x, y):
+        seen.append(float(x.numpy()))
+        return x * y + float(np.sin(y.numpy()))
+
+    @tf.function
+    def f(x, y):
+        return tf.py_function(look, [x, y], tf.float32) * x
+
+    @tf.function
+    def around(x, y):
+        return 2.0 * f(x, y)
+
+    @tf.function
+    def several(x):
+        a, b = tf.py_function(lambda x: (x.numpy() + 1, [1, 2]), [x], [tf.float32, tf.int32])
+        c = tf.numpy_function(lambda v: v * 2, [x], tf.float32)
+        c.set_shape([])
+        return a, tf.ensure_shape(b, [2]), c
+
+    x, y, found = tf.Variable(2.0), tf.constant(3.0), []
+    for fn in (f, f, around):
+        with tf.GradientTape() as tape:
+            tape.watch(y)
+            z = fn(x, y)
+        found.append((z, tape.gradient(z, [x, y])))
+        x.assign_add(1.0)
+    return found, seen, several(tf.constant(1.0))
+
+
+@parity
+def test_an_environment_in_a_loop(tf):
+    """Steps of an environment that keeps count, in a loop that ends when it says so, in a step that is differentiated."""
+    w = tf.Variable([1.0, 2.0])
+    calls = []
+
+    def environment(action):
+        calls.append(action)
+        return np.float32(action.sum() + len(calls)), np.int32(len(calls) > 3)
+
+    def episode(action):
+        total = tf.constant(0.0)
+        for _ in tf.range(5):
+            reward, done = tf.numpy_function(environment, [action], [tf.float32, tf.int32])
+            reward.set_shape([])
+            total += reward * tf.reduce_sum(w)
+            if tf.cast(done, tf.bool):
+                break
+        return total
+
+    @tf.function
+    def step(action):
+        with tf.GradientTape() as tape:
+            loss = episode(action)
+        w.assign_sub(0.01 * tape.gradient(loss, w))
+        return loss
+
+    return [step(tf.constant([1.0, 2.0])) for _ in range(3)], w, len(calls)
+
+
+@parity
+def test_a_loop_over_an_iterator(tf):
+    """A training function of an iterator goes on where it was, and says when there is no more."""
+    w = tf.Variable([1.0, -1.0])
+    data = np.random.default_rng(0).normal(size=(12, 2)).astype("float32")
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(3)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(x, w) - 1.0))
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    @tf.function
+    def two(iterator):
+        loss = tf.constant(0.0)
+        for _ in tf.range(2):
+            loss = step(next(iterator))
+        return loss
+
+    @tf.function
+    def one(iterator):
+        return step(next(iterator))
+
+    @tf.function
+    def unrolled(iterator):
+        return [step(next(iterator)) for _ in range(3)]
+
+    iterator = iter(dataset)
+    losses = [two(iterator), two(iterator), error_of(lambda: one(iterator))]
+    iterator = iter(dataset)
+    return losses, one(iterator), unrolled(iterator), w
+
+
+@parity
+def test_scopes_of_names(tf):
+    """Scopes around a call of a function do not count in it."""
+    made = []
+
+    @tf.function
+    def f(x):
+        with tf.name_scope("inner"):
+            if not made:
+                made.append(tf.Variable(1.0, name="v"))
+            return made[0] * x
+
+    with tf.name_scope("outer"):
+        return f(2.0), made[0].name

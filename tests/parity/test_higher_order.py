@@ -84,7 +84,7 @@ def test_the_hessian_by_two_jacobians(tf):
     return rows, outer.jacobian(rows, x), outer.jacobian(slope, x)
 
 
-@parity
+@parity(rtol=3e-5)  # near the ends 1 - tanh(3 x)² loses two digits
 def test_the_curvature_of_a_curve(tf):
     """The second derivative at many points at once, by one scalar shift."""
     x, shift = tf.linspace(-1.0, 1.0, 21), tf.Variable(0.0)

@@ -167,6 +167,7 @@ REDUCTIONS = [
     row("keepdims", lambda tf, x: tf.reduce_max(x, 1, keepdims=True) * x, RAGGED),
     row("reduce_sum_int", lambda tf, x: tf.reduce_sum(x, 0), np.arange(6, dtype=np.int32).reshape(2, 3)),
     row("reduce_mean_int", lambda tf, x: tf.reduce_mean(x), np.array([-1, -2, -2, -2], np.int32)),
+    row("reduce_mean_int_large", lambda tf, x: tf.reduce_mean(x), np.array([2**30, 2**30, 2**31 - 1, -5], np.int32)),
     row("reduce_max_empty", lambda tf, x: tf.reduce_max(x), a()),
     row("reduce_mean_empty", lambda tf, x: tf.reduce_mean(x), a()),
     row("reduce_all", lambda tf, x: [tf.reduce_all(x > 0, 1), tf.reduce_any(x > 0, 1)], RAGGED),

@@ -228,9 +228,12 @@ def test_iterating_in_a_program_is_refused():
     ):
         with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="Iterate outside"):
             run()
+    following = tf.function(lambda: next(iterator))  # runs as Python, at each call
+    assert [int(following()), int(following()), int(next(iterator))] == [0, 1, 2]
+    with pytest.raises(tf.errors.OutOfRangeError):
+        following()
     with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
-        tf.function(lambda: next(iterator))()
-    assert int(next(iterator)) == 0
+        following.get_concrete_function()
 
 
 def test_iterating_under_grad_is_not():

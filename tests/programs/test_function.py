@@ -305,7 +305,7 @@ def test_not_callable():
 
 
 def test_control_flow_names_the_line_and_what_to_do():
-    @tf.function
+    @tf.function(autograph=False)
     def f(x):
         y = x * 2.0
         if y > 0:
@@ -320,7 +320,7 @@ def test_control_flow_names_the_line_and_what_to_do():
 
 
 def test_jnp_control_flow_is_told_alike():
-    @tf.function
+    @tf.function(autograph=False)
     def f(x):
         while jnp.sum(x) > 0:
             x = x - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.dom.minidom
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -34,6 +35,21 @@ def nodes_of(tape, targets, sources):
     recording = tape._recording
     names = listing.Names(recording, listing.namespaces())
     return drawing.graph(names, Query(recording, targets, sources))
+
+
+def test_a_source_that_is_an_intermediate_is_marked():
+    w = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        h = w * w
+        y = tf.sin(h) + w
+    for sources, marked in (([w, h], ["w", "multiply"]), ([w], ["w"]), ([h], ["multiply"]), ([y], ["add"])):
+        picture = tape.draw(y, sources)
+        boxes = [p for p in picture.figure.axes[0].patches if "FancyBbox" in type(p).__name__]
+        labels = [t.get_text() for t in picture.figure.axes[0].texts if t.get_fontsize() == 9]
+        amber = matplotlib.colors.to_rgba(drawing.AMBER)
+        found = [label for label, box in zip(labels, boxes, strict=True) if box.get_facecolor() == amber]
+        assert found == [label for label in marked if label != "add"]  # a target is green in any case
+        assert ("source" in texts(picture)) == bool(found)
 
 
 def test_what_is_on_it():
@@ -72,6 +88,36 @@ def test_colours_and_marks():
         "multiply 2.0": True,
         "stop_gradient": False,
     }
+
+
+def test_what_an_assignment_cuts():
+    x, average = tf.Variable(2.0, name="x"), tf.Variable(0.0, name="average")
+    with tf.GradientTape() as tape:
+        before = average._array
+        average.assign(0.9 * average + 0.1 * x)
+        y = average**2
+    nodes = nodes_of(tape, [y._array], [x._array, before, average._array])
+    add, after, power = (
+        next(n for n in nodes if n.label == s or n.note == s) for s in ("add", "after assign", "pow 2")
+    )
+    (cut,) = after.ins
+    assert (cut.tail, cut.label, cut.cut, cut.carries) == (add, "assign", True, False)
+    assert not add.carries and power.carries and after.label == "average"
+    assert [n.note for n in nodes if n.label in ("before", "average")] == ["", "after assign"]
+    said = texts(tape.draw(y, [x, average]))
+    assert "after assign" in said and "assign" in said and "multiply 0.1" in said
+    with tf.GradientTape() as tape:
+        average.assign(x)  # nothing else uses x
+        for _ in range(3):
+            average.assign_add(average * x)
+        y = average**2
+    said = texts(tape.draw(y, x))
+    assert said.count("multiply") == 3 and said.count("after assign") == 4
+    with tf.GradientTape() as tape:
+        for _ in range(drawing.OPERATIONS + 1):
+            average.assign(average * x)
+        y = average**2
+    assert "assign" not in texts(tape.draw(y, x))
 
 
 def test_everything_is_drawn_without_a_target():
@@ -196,6 +242,11 @@ def test_odd_tapes():
     tape.gradient(y, x)
     with pytest.raises(RuntimeError):
         tape.draw()
+    _key = jax.random.key(0)  # which is no number, though it is a scalar without a name
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * jax.random.normal(_key, (3,))
+    assert {"c0", "normal", "multiply"} <= set(texts(tape.draw(y, x)))
 
 
 def test_places_are_the_nearest_that_keep_their_distance():

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from plain_jax import CASES
+from plain_jax import a_third
 from test_plain_jax import split
 
 import tapejax as tf
@@ -23,7 +23,7 @@ def line_of(function, text):
 # ---- steps ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@a_third(1)
 def test_replays_to_the_gradient(case, monkeypatch):
     monkeypatch.setattr(schedule, "COMPILE_AT_MOST", 0)  # so that the two run the very same compiled pieces
     sources, rebuild = split(case.arguments())
@@ -248,3 +248,11 @@ def test_in_a_notebook():
         y = tf.reduce_sum(w) * tf.reduce_sum(v * v)
     html = tape.steps(y, [w, v])._repr_html_()
     assert html.count("<table") == 2 and "from " in html and "∂y/∂w" in html and "reduce_sum" in html
+
+
+def test_arrays_without_elements():
+    x = tf.Variable(tf.zeros([0, 2, 3]))
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.reduce_sum(x * 2.0)
+    assert "no elements" in str(tape.steps(y, x))
+    assert tape.steps(y, x).gradients.shape == tape.gradient(y, x).shape == (0, 2, 3)

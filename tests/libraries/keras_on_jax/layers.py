@@ -420,3 +420,58 @@ def test_a_step_seen_before_compiles_nothing():
     finally:
         jax.monitoring.clear_event_listeners()
     assert not compiled
+
+
+def test_as_function_of_a_model_and_its_batch():
+    model = keras.Sequential([layers.Dense(4, activation="tanh"), layers.BatchNormalization(), layers.Dense(3)])
+    x, y = tf.random.normal([5, 2]), tf.constant([0, 1, 2, 0, 1])
+    loss_of = losses.SparseCategoricalCrossentropy(from_logits=True)
+    model(x)
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+        loss = loss_of(y, model(x, training=True))
+    f = tape.as_function(loss, variables, {"x": x, "y": y})
+    other_x, other_y = tf.random.normal([5, 2]), tf.constant([2, 2, 0, 1, 0])
+    expected = loss_of(other_y, model(other_x, training=True)).numpy()
+    arrays = [jnp.asarray(v) for v in variables]
+    np.testing.assert_allclose(f(arrays, other_x, other_y), expected, rtol=1e-5)
+    printed = {"jax": jax, "jnp": jnp, "np": np, **f.constants}
+    exec(compile(f.code, "<printed>", "exec"), printed)
+    np.testing.assert_allclose(printed["f"](arrays, jnp.asarray(other_x), jnp.asarray(other_y)), expected, rtol=1e-5)
+
+
+OF_A_BATCH = {
+    "a slice": lambda x: x[:, 0] + x[:, -1],
+    "tile": lambda x: tf.tile(x[:1], [tf.shape(x)[0], 1]),
+    "range": lambda x: x * tf.cast(tf.range(tf.shape(x)[0])[:, None], x.dtype),
+    "eye": lambda x: tf.eye(tf.shape(x)[0]) @ x,
+    "scan": lambda x: tf.scan(lambda a, row: a + row, x),
+    "vectorized_map": lambda x: tf.vectorized_map(lambda row: tf.reduce_sum(row**2), x),
+    "clip_by_norm": lambda x: tf.clip_by_norm(x, 1.0, axes=[1]),
+    "half": lambda x: x[: tf.shape(x)[0] // 2],
+    "rows that alternate": lambda x: tf.concat([x[::2], x[1::2]], 0),
+}
+
+
+@pytest.mark.parametrize("name", OF_A_BATCH)
+def test_layers_of_a_batch_whose_size_is_not_known(name):
+    function = OF_A_BATCH[name]
+
+    class Layer(layers.Layer):
+        def call(self, x):
+            return function(x)
+
+    given = keras.Input([6])
+    made = Layer()(given)
+    x = tf.constant(vector)
+    assert made.shape[0] is None and made.shape[1:] == function(x).shape[1:]
+    close([keras.Model(given, made)(x)], [function(x)])
+
+
+def test_a_layer_that_fails_for_every_size_says_why():
+    class Layer(layers.Layer):
+        def call(self, x):
+            return tf.matmul(x, tf.ones([7, 1]))
+
+    with pytest.raises(Exception, match="6.*7|matmul"):
+        Layer()(keras.Input([6]))

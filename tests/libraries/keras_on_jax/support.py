@@ -49,7 +49,7 @@ def check_against_stateless_call(layer, *inputs, **options):
         outputs, after = layer.stateless_call(parameters, state, *full, **options)
         return weighted(outputs), after
 
-    (value, after), (by_parameters, by_inputs) = jax.value_and_grad(functional, (0, 1), has_aux=True)(
+    (value, after), (by_parameters, by_inputs) = jax.jit(jax.value_and_grad(functional, (0, 1), has_aux=True))(
         parameters, [given[i] for i in differentiable]
     )
     tensors = [tf.constant(x) for x in given]

@@ -310,8 +310,9 @@ def test_tf_functions_take_keras_tensors():
     model.compile("sgd", "mse")
     model.fit([x, y], np.ones(3), verbose=0)
     model.summary(print_fn=lambda text, **_: None)
-    with pytest.raises(NotImplementedError, match="save its weights"):
-        keras.models.clone_model(model)
+    twin = keras.Model.from_config(model.get_config())
+    twin.set_weights(model.get_weights())
+    close([twin([x, y])], [model([x, y])])
     with pytest.raises(ValueError, match="has no value"):
         tf.Variable(a)
 
@@ -414,6 +415,13 @@ def test_fit_on_a_dataset():
     close(history, model.fit(x, y, batch_size=4, shuffle=False, epochs=2, verbose=0).history["loss"])
     assert model.evaluate(pairs, verbose=0) == pytest.approx(model.evaluate(x, y, verbose=0), rel=1e-5)
     close([model.predict(tf.data.Dataset.from_tensor_slices(x).batch(3), verbose=0)], [model.predict(x, verbose=0)])
+    model.set_weights(start)
+    model.compile("sgd", "mse")
+    weights = {"class_weight": {0: 2.0, 1: 0.5}, "epochs": 2, "verbose": 0}
+    history = model.fit(pairs, **weights).history["loss"]
+    model.set_weights(start)
+    model.compile("sgd", "mse")
+    close(history, model.fit(x, y, batch_size=4, shuffle=False, **weights).history["loss"])
     with pytest.raises(ValueError, match="go into the Dataset"):
         model.fit(pairs, y)
 
@@ -449,6 +457,23 @@ def test_a_model_with_tf_activations_is_saved(tmp_path):
     )
     model.save(tmp_path / "model.keras")
     close([keras.models.load_model(tmp_path / "model.keras")(draw(3, 2))], [model(draw(3, 2))])
+
+
+def test_a_model_with_tf_functions_is_cloned_and_saved(tmp_path):
+    i = keras.Input((4,))
+    h = tf.nn.relu(layers.Dense(3)(i))
+    h = tf.concat([h, tf.cast(h * 2.0, dtype=tf.float32), tf.constant([[1.0, 2.0, 3.0]]) + h], axis=-1)
+    parts = tf.split(tf.math.multiply(h, tf.constant(draw(9))), 3, axis=-1)
+    model = keras.Model(i, layers.Dense(1)(tf.reshape(tf.stack(tuple(parts), axis=1), (-1, 9))))
+    x = draw(2, 4)
+    model.save(tmp_path / "model.keras")
+    close([keras.models.load_model(tmp_path / "model.keras")(x)], [model(x)])
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    close([clone(x)], [model(x)])
+    held = keras.Model(i, tf.matmul(i, tf.Variable(draw(4, 1))))
+    with pytest.raises(NotImplementedError, match=r"a variable in tf\.(linalg\.)?matmul"):
+        held.get_config()
 
 
 def test_callbacks_and_generators():
@@ -494,6 +519,47 @@ def test_a_custom_train_step_of_jax():
     model = Mine()
     model.compile("sgd", "mse")
     model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+
+
+def test_a_train_step_of_state_and_data():
+    """Keras's own signature on JAX stays Keras's, beside tf; one that takes (data) may call it by super."""
+
+    class OfState(keras.Model):
+        def train_step(self, state, data):
+            assert isinstance(data[0], jax.Array) and tf is not None
+            logs, state = super().train_step(state, data)
+            return {**logs, "mine": 2.0 * logs["loss"]}, state
+
+    class OfData(keras.Model):
+        def train_step(self, data):
+            logs = super().train_step(data)
+            return {**logs, "mine": tf.multiply(2.0, logs["loss"])}
+
+    x, y, found = draw(8, 3), draw(8, 1), []
+    for kind in (OfState, OfData):
+        i = keras.Input((3,))
+        model = kind(i, layers.Dense(1, kernel_initializer="ones")(i))
+        model.compile("sgd", "mse")
+        history = model.fit(x, y, batch_size=4, epochs=2, shuffle=False, verbose=0).history
+        assert history["mine"][0] != history["loss"][0]  # of the last batch; the loss is of the epoch
+        found.append([*history["loss"], *history["mine"]])
+    close(*found)
+
+
+def test_a_train_function_of_the_users():
+    """`make_train_function` in TensorFlow's way: what it makes takes an iterator."""
+
+    class Model(keras.Model):
+        def make_train_function(self, force=False):
+            step = tf.function(self.train_step)
+            self.train_function = lambda iterator: {**step(next(iterator)), "made": 1.0}
+            return self.train_function
+
+    i = keras.Input((3,))
+    model = Model(i, layers.Dense(1)(i))
+    model.compile("sgd", "mse")
+    assert model.fit(draw(8, 3), draw(8, 1), verbose=0).history["made"] == [1.0]
+    assert sorted(model.make_train_function()(iter([(draw(8, 3), draw(8, 1))]))) == ["loss", "made"]
 
 
 def test_none_of_it_warns(caplog, recwarn):

@@ -1,0 +1,198 @@
+"""What the site has beside the pages in docs/: notebooks, files of the repository, the API, the played tape."""
+
+import html
+import os
+import posixpath
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from latex2mathml.converter import convert
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parents[2]
+# Pages of the repository that do not lie in docs/.
+PAGES = {"ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "README.md": "overview.md"}
+# Each page of the API: its title, and its objects with the names that users write.
+API = {
+    "tape": (
+        "The tape",
+        {"tapejax.tape": "GradientTape UnconnectedGradients", "tapejax.accumulator": "ForwardAccumulator"},
+    ),
+    "seeing": (
+        "What a tape shows",
+        {
+            "tapejax.seeing.explain": "Explanation SourceReport PathStep",
+            "tapejax.seeing.steps": "Backward Step",
+            "tapejax.seeing.drawing": "Drawing",
+            "tapejax.seeing.play": "Play",
+        },
+    ),
+    "custom_gradients": (
+        "Custom gradients",
+        {
+            "tapejax.ops.custom_gradient": "custom_gradient recompute_grad grad_pass_through",
+            "tapejax.ops.registry": "RegisterGradient no_gradient",
+        },
+    ),
+    "values": (
+        "Values",
+        {
+            "tapejax.values.tensor": "Tensor Variable constant convert_to_tensor is_tensor",
+            "tapejax.values.dtypes": "TensorShape DType as_dtype",
+            "tapejax.values": "nest errors",
+        },
+    ),
+    "programs": (
+        "Whole programs",
+        {
+            "tapejax.programs.function": "function TensorSpec",
+            "tapejax.programs.module": "Module",
+            "tapejax.programs": "saved_model train",
+            "tapejax.libraries": "keras",
+        },
+    ),
+    "data": ("Datasets", {"tapejax.programs": "data"}),
+    "checking": ("Checking", {"tapejax.testing": "compute_gradient max_error", "tapejax.ops": "debugging"}),
+}
+PLAYED = "played_tape.html"
+EMBEDDED = f'<iframe class="played" src="{PLAYED}" title="A tape, played"></iframe>\n\n[On a page of its own]({PLAYED})'
+LINK = r"(?<=\]\()([^)\s:#]+)(?=[)#])"  # one that leads to a file
+
+
+def place_of(path):
+    """Where a file of the repository is in the site's sources: a page, a notebook, or shown as a source."""
+    if path.startswith("docs/") and not path.endswith(".py"):
+        return path.removeprefix("docs/")
+    return PAGES.get(path) or (path if path.endswith(".ipynb") else f"source/{path}.md")
+
+
+def page_of(src_uri):
+    """The file of the repository that a page of the site shows."""
+    return next((path for path, place in PAGES.items() if place == src_uri), f"docs/{src_uri}")
+
+
+def links(text):
+    """The links of a page that lead to files: matches of which the first group is the path."""
+    return re.finditer(LINK, text)
+
+
+def target_of(page, link):
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+
+
+def source_page(path):
+    text = (ROOT / path).read_text(encoding="utf-8")
+    fence = "`" * 5
+    language = {".py": "python", ".ipynb": "json"}.get(Path(path).suffix, "text")
+    return f"---\nsearch:\n  exclude: true\n---\n\n# {posixpath.basename(path)}\n\n`{path}`\n\n{fence}{language}\n{text}{fence}\n"
+
+
+def api_page(title, objects):
+    entries = [
+        f"::: {module}.{name}\n    options:\n      heading: {name}\n      toc_label: {name}\n"
+        for module, names in objects.items()
+        for name in names.split()
+    ]
+    return "\n".join([f"# {title}\n", *entries])
+
+
+def run(*command):
+    """What a Python program prints, on the CPU, in lines of 80 characters."""
+    settings = {"JAX_PLATFORMS": "cpu", "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, *command]
+    return subprocess.run(command, env=os.environ | settings, check=True, capture_output=True, text=True).stdout
+
+
+def command_line_page():
+    general = run("-m", "tapejax", "--help")
+    commands = re.findall(r"(?m)^    (\w+)  ", general)
+    sections = [
+        f"## python -m tapejax {command}\n\n```text\n{run('-m', 'tapejax', command, '--help')}```\n"
+        for command in commands
+    ]
+    return "\n".join(["# The command line", "", f"```text\n{general}```\n", *sections])
+
+
+@event_priority(100)  # before mkdocs-jupyter, which looks for notebooks among the files
+def on_files(files, config):
+    def add(src_uri, **what):
+        files.append(File.generated(config, src_uri, **what))
+
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        files.append(File(f"notebooks/{notebook.name}", str(ROOT), config.site_dir, config.use_directory_urls))
+    for path, place in PAGES.items():
+        add(place, content=(ROOT / path).read_text(encoding="utf-8"))
+    for name, page in API.items():
+        add(f"api/{name}.md", content=api_page(*page))
+    add("api/command_line.md", content=command_line_page())
+    with tempfile.TemporaryDirectory() as folder:
+        run(str(ROOT / "docs" / "site" / "played.py"), f"{folder}/{PLAYED}")
+        add(PLAYED, content=Path(folder, PLAYED).read_bytes())
+    linked = {
+        target_of(page_of(page.src_uri), link[1])
+        for page in files.documentation_pages()
+        if page.src_uri.endswith(".md")
+        for link in links(page.content_string)
+    }
+    for path in sorted(linked | {"docs/site/played.py"}):
+        place = place_of(path)
+        if place.startswith("source/") and (ROOT / path).is_file():
+            add(place, content=source_page(path))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Links of the repository become links of the site. One that leads nowhere fails the strict build."""
+    src = page.file.src_uri
+    if not src.endswith(".md") or src.startswith(("source/", "api/")):
+        return markdown
+
+    def moved(link):
+        place = place_of(target_of(page_of(src), link[1]))
+        return posixpath.relpath(place, posixpath.dirname(src) or ".")
+
+    if src == "guide.md":  # three columns of code need the whole width
+        page.meta["hide"] = ["navigation", "toc"]
+    markdown = re.sub(LINK, moved, markdown)
+    return re.sub(r"(?s)<!-- the played tape.*?<!-- end of the played tape -->", EMBEDDED, markdown)
+
+
+def on_page_content(content, page, config, files):
+    """Formulas of notebooks become MathML, which browsers show without a script."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return content
+    # mkdocs-jupyter leaves out what is code, in titles and in links
+    found = re.findall(r'(?s)<h\d id="([^"]*)">(.*?)<a class="anchor-link"', content)
+    for item, (item.id, title) in zip(headings(page.toc), found, strict=True):
+        item.title = re.sub("<.*?>", "", title)
+    return DARK_AT_ONCE + with_mathml(content)
+
+
+def headings(items):
+    for item in items:
+        yield item
+        yield from headings(item.children)
+
+
+# The theme does this too, but after the players in the page have looked whether it is dark.
+DARK_AT_ONCE = """<script>
+if (matchMedia("(prefers-color-scheme: dark)").matches) document.body.dataset.mdColorScheme = "slate"
+</script>
+"""
+# What holds no formulas: code, the text that a button copies, tags.
+CODE = r"<(pre|code|script|style)\b.*?</\1>|<div class=\"clipboard-copy-txt\".*?</div>|<[^>]*>"
+
+
+def with_mathml(content):
+    def formula(found):
+        if found["formula"] is None:
+            return found[0]
+        display = "block" if found["formula"].startswith("$$") else "inline"
+        return convert(html.unescape(found["formula"]).strip("$"), display=display)
+
+    pattern = rf"(?s:{CODE})|(?P<formula>(?s:\$\$[^$]+\$\$)|\$[^$\n<]+(?:\n[^$\n<]+)?\$)"
+    return re.sub(pattern, formula, content)

@@ -1,0 +1,451 @@
+"""What is left of a program where its tapes' statements are taken out: the data, the loop, what it prints.
+
+A statement stays if it uses neither TensorFlow, but for a few names that `jnp` has, nor anything that was made by a statement
+that went. The ``with`` statement of a step becomes a call of the ported step, and what takes and applies its gradients goes.
+Functions on the way to it, from the module's own statements, are kept statement by statement, all others whole or not at all.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import random
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+PROBE = "__tapejax_before_loop__"
+_ALIASES = ("tensorflow", "keras", "tapejax", "tf_keras")
+
+# TensorFlow's name: what takes the same arguments in `jnp` and gives the same.
+JNP = {
+    "constant": "asarray", "convert_to_tensor": "asarray", "cast": "astype", "concat": "concatenate", "range": "arange",
+    "reduce_mean": "mean", "reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "math.reduce_std": "std",
+} | {name: name for name in (
+    "abs argmax bool_ cos equal exp expand_dims float16 float32 float64 int32 int64 linspace matmul ones ones_like reshape round "
+    "sin sqrt square squeeze stack tanh uint8 where zeros zeros_like"
+).split()}  # fmt: skip
+
+
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
+
+
+class NotKept(Exception):
+    """The program's loop cannot be kept; says at which line, and why."""
+
+
+@dataclass
+class Site:
+    """A step's place: the name of the function that runs it, its arguments, the lines that go with it, what it gives."""
+
+    name: str
+    arguments: list[str]
+    expressions: list[Any]  # what the program calls the arguments there
+    types: list[str]
+    lines: set[int]
+    outputs: list[str] = field(default_factory=list)
+    updates: list[tuple[tuple, str]] = field(default_factory=list)  # shapes of the arguments, and the step for them
+
+
+class Randoms:
+    """The states of the program's generators of random numbers when it first came to each of its loops."""
+
+    def __init__(self) -> None:
+        self.states: dict[int, dict[str, Any]] = {}
+
+    def prepare(self, tree: ast.Module) -> ast.Module:
+        """The program with a probe before each statement of the module and its functions, and before each loop."""
+        for node in ast.walk(tree):
+            whole = isinstance(node, (ast.Module, ast.FunctionDef))
+            for name in ("body", "orelse", "finalbody"):
+                statements = getattr(node, name, None)
+                if isinstance(statements, list):
+                    setattr(node, name, [part for s in statements for part in self._probed(s, whole)])
+        return ast.fix_missing_locations(tree)
+
+    def _probed(self, statement: ast.stmt, whole: bool) -> Iterator[ast.stmt]:
+        first = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)  # a docstring
+        if isinstance(statement, (ast.For, ast.While)) or whole and isinstance(statement, _SIMPLE) and not first:
+            probe = ast.parse(f"{PROBE}({statement.lineno}, globals(), locals())").body[0]
+            for part in ast.walk(probe):
+                ast.copy_location(part, statement)
+            yield probe
+        yield statement
+
+    def note(self, line: int, *spaces: dict[str, Any]) -> None:
+        if line not in self.states:
+            names = {name: x for space in spaces for name, x in space.items()}
+            found = {n: x.bit_generator.state for n, x in names.items() if isinstance(x, np.random.Generator)}
+            legacy = {n: x.get_state() for n, x in names.items() if isinstance(x, np.random.RandomState)}
+            whole = {"np.random": np.random.get_state(), "random": random.getstate()}
+            self.states[line] = {"generators": found, "legacy": legacy, "whole": whole}
+
+    @property
+    def generators(self) -> set[str]:
+        return {name for states in self.states.values() for part in ("generators", "legacy") for name in states[part]}
+
+    def restoring(self, line: int, source: str, gone: set[str], data: dict[str, Any]) -> Iterator[str]:
+        """Statements that put the generators where they were before the loop at a line."""
+        states = self.states.get(line, {"generators": {}, "legacy": {}, "whole": {}})
+        for name, state in states["generators"].items():
+            if name not in gone and all(isinstance(x, (int, str)) for part in state.values() for x in _values(part)):
+                yield f"{name}.bit_generator.state = {state!r}"
+        legacy = {f"{n}": x for n, x in states["legacy"].items() if n not in gone}
+        if "np.random." in source.replace("np.random.default_rng", "") and states["whole"]:
+            legacy["np.random"] = states["whole"]["np.random"]
+        for name, (kind, keys, *rest) in legacy.items():
+            key = f"random/{name}/{line}"
+            data[key] = np.asarray(keys)
+            yield f"{name}.set_state(({kind!r}, NPZ[{key!r}], *{tuple(rest)!r}))"
+        if "import random" in source and states["whole"]:
+            version, numbers, rest = states["whole"]["random"]
+            key = f"random/python/{line}"
+            data[key] = np.asarray(numbers)
+            yield f"random.setstate(({version}, tuple(NPZ[{key!r}].tolist()), {rest!r}))"
+
+
+def _values(part: Any) -> Any:
+    return part.values() if isinstance(part, dict) else (part,)
+
+
+def used_after(tree: ast.Module, line: int) -> list[str]:
+    """The names that the ``with`` statement at a line binds, and that are read outside of it."""
+    inside = next((n for n in ast.walk(tree) if isinstance(n, ast.With) and n.lineno == line), None)
+    if inside is None:
+        return []
+    own = {id(node) for node in ast.walk(inside)}
+    read = {
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in own
+    }
+    return [name for name in dict.fromkeys(_stored(inside)) if name in read]
+
+
+def rewrite(
+    source: str, tree: ast.Module, sites: dict[int, Site], randoms: Randoms, program: str, data: dict[str, Any]
+) -> str:
+    """The text of the program without its tapes' statements, which runs the ported steps in their place.
+
+    Raises:
+      NotKept: the statements around a step depend on what goes.
+    """
+    gone: set[str] = set()
+    missing: dict[str, set[int]] = {}
+    for _ in range(4):  # a function may use what is found later to be gone, or be called with it
+        rewriter = _Rewriter(source, tree, sites, randoms, program, data, gone, missing)
+        lines = rewriter.block(tree.body, set(), "", top=True)
+        if rewriter.gone_in_end <= gone and rewriter.missing == missing:
+            break
+        gone, missing = gone | rewriter.gone_in_end, rewriter.missing
+    for name in rewriter.way - rewriter.called:
+        raise NotKept(f"the function {name!r}, which leads to a step, is called under another name")
+    if rewriter.found != set(sites):
+        line = min(set(sites) - rewriter.found)
+        raise NotKept(f"the statements that lead to line {line} use TensorFlow, or what it made")
+    return "\n".join(["", *map(_caller, sites.values()), *lines, ""])
+
+
+def _caller(site: Site) -> str:
+    names = site.arguments
+    given = [f"jnp.asarray({n}, {t!r})" if t else n for n, t in zip(names, site.types, strict=True)]
+    returned = ", ".join(f"found[{name!r}]" for name in site.outputs)
+    lines = [
+        f"def {site.name}({', '.join(names)}):",
+        '    """Runs a step; returns what the program uses of it afterwards."""',
+    ]
+    lines += ["    global step_carry", f"    batch = [{', '.join(given)}]"]
+    update = site.updates[0][1]
+    if len(site.updates) > 1:
+        table = ", ".join(f"{shapes!r}: {name}" for shapes, name in site.updates)
+        lines.append(f"    step = {{{table}}}[tuple(np.shape(x) for x in batch)]")
+        update = "step"
+    lines.append(f"    step_carry, loss, found = {update}(step_carry, *batch)")
+    lines.append("    step_losses.append([float(x) for x in loss])")
+    return "\n".join([*lines, f"    return {returned}" if returned else "", "", ""])
+
+
+class _Rewriter:
+    def __init__(
+        self, source: str, tree: Any, sites: Any, randoms: Any, program: str, data: Any, ever: set, missing: dict
+    ):
+        self.source, self.lines, self.sites, self.randoms = source, source.splitlines(), sites, randoms
+        self.program, self.data, self.ever, self.known_missing = program, data, ever, missing
+        self.missing: dict[str, set[int]] = {}  # function -> positions of arguments that are gone
+        self.aliases: dict[str, str] = {}
+        self.found: set[int] = set()
+        self.gone_in_end: set[str] = set()
+        self.update_lines = {line for site in sites.values() for line in site.lines}
+        functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        self.way = {name for name, node in functions.items() if self._has_site(node)}
+        while more := {n for n, node in functions.items() if n not in self.way and self._calls(node)}:
+            self.way |= more
+        self.functions = functions
+        self.called: set[str] = set()  # of the functions on the way
+        self.in_loop = False
+        self.runs_once = True  # what is being rewritten, as far as one can see
+        self.drawn = False  # whether something was left out that may have drawn random numbers
+
+    # -- questions
+
+    def _has_site(self, node: ast.AST) -> bool:
+        return any(isinstance(n, ast.With) and n.lineno in self.sites for n in ast.walk(node))
+
+    def _calls(self, node: ast.AST) -> list[ast.Call]:
+        calls = (n for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
+        return [call for call in calls if call.func.id in self.way]  # type: ignore[attr-defined]
+
+    def _leads(self, node: ast.AST) -> bool:
+        return self._has_site(node) or bool(self._calls(node))
+
+    def _fits(self, node: ast.AST, gone: set[str]) -> bool:
+        """Whether a statement or expression uses neither TensorFlow nor what is gone."""
+        definition = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        own = set(_stored(node)) if definition else _bound_inside(node)
+        own |= {a.arg for n in ast.walk(node) if isinstance(n, ast.arguments) for a in _arguments(n)}
+        gone = (gone | self.ever if definition else gone) - own
+        names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+        added_to = [n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign)]
+        read = [n for n in names if not isinstance(n.ctx, ast.Store) or n in added_to]
+        return not any(n.id in self.aliases for n in names) and not any(n.id in gone for n in read)
+
+    # -- statements
+
+    def block(self, statements: Sequence[ast.stmt], gone: set[str], indent: str, top: bool = False) -> list[str]:
+        out: list[str] = []
+        end = statements[0].lineno - 1 if statements and not top else 0
+        left_out = False
+        for node in statements:
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            between = self.lines[end : first - 1]
+            text = self.statement(node, gone, indent)
+            end = node.end_lineno or node.lineno
+            if text is None:  # left out, and to be looked at
+                draws = [f"{indent}{draw}  # for the numbers that it draws" for draw in self._draws(node, gone)]
+                if not left_out:
+                    out += [*between, f"{indent}# LOOK: left out, for it uses TensorFlow or what such a line made"]
+                more = " ..." if end > node.lineno else ""
+                out.append(f"{indent}# {self.program}:{node.lineno}: {self.lines[first - 1].strip()}{more}")
+                out += draws
+                left_out = not draws
+                plain = not isinstance(node, (ast.FunctionDef, ast.ClassDef))
+                self.drawn |= plain and any(isinstance(n, ast.Call) for n in ast.walk(node))
+                continue
+            left_out = left_out and not text
+            if text and self.drawn and self.runs_once and not self.in_loop and isinstance(node, _SIMPLE):
+                between = [*between, *self._restored(node, gone, indent)]
+            out += [*between, *text] if text else []
+        if top:
+            self.gone_in_end = set(gone)
+        if not any(line.strip() and not line.strip().startswith("#") for line in out):
+            out.append(f"{indent}pass")
+        return out
+
+    def statement(self, node: ast.stmt, gone: set[str], indent: str) -> list[str] | None:
+        """The lines of a statement that stays; nothing for one whose work is done elsewhere; None for one that is left out."""
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            return self._import(node, gone)
+        if isinstance(node, ast.With) and node.lineno in self.sites:
+            return self._step(node, gone, indent)
+        own = self._own_lines(node)
+        if own & self.update_lines and not self._leads(node):
+            gone.update(_stored(node))
+            return []
+        if isinstance(node, ast.FunctionDef) and node.name in self.way:
+            return self._function(node, gone, indent)
+        if self._leads(node):
+            if isinstance(node, (ast.For, ast.While, ast.If, ast.With, ast.Try)):
+                return self._compound(node, gone, indent)
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                raise NotKept(f"the tape at line {min(self.sites)} is in a method or a function inside another")
+            return self._call(node, gone, indent)
+        new = self._translated(node)
+        if self._fits(new, gone):
+            gone.difference_update(_stored(node))
+            same = ast.dump(new) == ast.dump(node)
+            return self._text(node) if same else [indent + line for line in ast.unparse(new).splitlines()]
+        if isinstance(node, (ast.For, ast.While, ast.If, ast.Try)) and self._fits(
+            _header(self._translated(node)), gone
+        ):
+            inner = self._compound(node, gone, indent)
+            if any(
+                isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign))
+                for n in ast.walk(ast.parse(textwrap.dedent("\n".join(inner))))
+            ):
+                return inner
+        gone.update(_stored(node))
+        return None
+
+    def _draws(self, node: ast.stmt, gone: set[str]) -> list[str]:
+        """Calls in a statement of a loop that is left out which stay, since they may draw random numbers."""
+        if not self.in_loop or isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If)):
+            return []
+        found: list[str] = []
+        pending: list[Any] = [self._translated(node)]
+        while pending:
+            part = pending.pop(0)
+            func = part.func if isinstance(part, ast.Call) else None
+            root = func.value if isinstance(func, ast.Attribute) else func
+            own = isinstance(root, ast.Name) and (root.id in self.functions or root.id in self.randoms.generators)
+            if own and self._fits(part, gone):
+                found.append(ast.unparse(part))
+            elif not isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.Lambda)):
+                pending += ast.iter_child_nodes(part)
+        return found
+
+    def _own_lines(self, node: ast.stmt) -> set[int]:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            return set()
+        return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+    def _text(self, node: ast.stmt) -> list[str]:
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        return self.lines[first - 1 : node.end_lineno]
+
+    def _import(self, node: Any, gone: set[str]) -> list[str] | None:
+        module = getattr(node, "module", None)
+        for alias in node.names:
+            path = f"{module}.{alias.name}" if module else alias.name
+            if path.partition(".")[0] in _ALIASES:
+                name = alias.asname or alias.name.partition(".")[0]
+                self.aliases[name] = path if alias.asname or module else path.partition(".")[0]
+        if module == "__future__":
+            return []
+        ours = any((getattr(node, "module", None) or a.name).partition(".")[0] in _ALIASES for a in node.names)
+        return [] if ours else self._text(node)
+
+    def _step(self, node: ast.With, gone: set[str], indent: str) -> list[str]:
+        site = self.sites[node.lineno]
+        for expression in site.expressions:
+            if not self._fits(ast.parse(expression), gone):
+                raise NotKept(
+                    f"{expression}, which line {node.lineno} uses, is made by a statement that uses TensorFlow"
+                )
+        gone.update(_stored(node))
+        gone.difference_update(site.outputs)
+        self.found.add(node.lineno)
+        call = f"{site.name}({', '.join(site.expressions)})"
+        return [f"{indent}{', '.join(site.outputs)} = {call}" if site.outputs else indent + call]
+
+    def _function(self, node: ast.FunctionDef, gone: set[str], indent: str) -> list[str]:
+        new = copy.deepcopy(node)
+        new.decorator_list = [d for d in node.decorator_list if self._fits(d, gone)]
+        new.body = [ast.Pass()]
+        new.returns = None
+        for argument in _arguments(new.args):
+            argument.annotation = None
+        names = [a.arg for a in _arguments(node.args)]
+        lost = {names[i] for i in self.known_missing.get(node.name, ()) if i < len(names)}
+        inner = (gone | self.ever) - set(_stored(node)) - set(names) | lost
+        head = ast.unparse(new).splitlines()[:-1]
+        outside = self.runs_once, self.drawn
+        self.runs_once = any(isinstance(n, (ast.For, ast.While)) and self._leads(n) for n in ast.walk(node))
+        body = self.block(node.body, inner, indent + "    ")
+        self.runs_once, self.drawn = outside
+        return [*(indent + line for line in head), *body]
+
+    def _compound(self, node: Any, gone: set[str], indent: str) -> list[str]:
+        header = _header(self._translated(node))
+        if not self._fits(header, gone):
+            raise NotKept(f"line {node.lineno} uses TensorFlow or what it made: {self.lines[node.lineno - 1].strip()}")
+        out = []
+        loop = isinstance(node, (ast.For, ast.While))
+        before = self.in_loop
+        if loop and not self.in_loop and self._leads(node) and self.drawn:
+            out += self._restored(node, gone, indent)
+        self.in_loop = before or loop
+        gone.difference_update(_stored(header))
+        head = ast.unparse(header).splitlines()
+        out += [indent + head[0], *self.block(node.body, gone, indent + "    ")]
+        if isinstance(node, ast.While) and not self._fits(header, gone):
+            raise NotKept(f"line {node.lineno} goes on by what is left out: {self.lines[node.lineno - 1].strip()}")
+        for handler in getattr(node, "handlers", ()):
+            kind = f" {ast.unparse(handler.type)}" if handler.type else ""
+            name = f" as {handler.name}" if handler.name else ""
+            out += [f"{indent}except{kind}{name}:", *self.block(handler.body, gone, indent + "    ")]
+        for name, word in (("orelse", "else"), ("finalbody", "finally")):
+            if getattr(node, name, None):
+                out += [f"{indent}{word}:", *self.block(getattr(node, name), gone, indent + "    ")]
+        self.in_loop = before
+        return out
+
+    def _restored(self, node: ast.stmt, gone: set[str], indent: str) -> list[str]:
+        """What puts random generators in the state which they had before a statement, if it may draw numbers."""
+        if not any(isinstance(n, ast.Call) for n in ast.walk(node)):
+            return []
+        self.drawn = False
+        states = list(self.randoms.restoring(node.lineno, self.source, gone, self.data))
+        note = f"{indent}# The generators as they were here: what was left out has drawn numbers, too."
+        return [note, *(indent + line for line in states)] if states else []
+
+    def _call(self, node: ast.stmt, gone: set[str], indent: str) -> list[str] | None:
+        """A statement that calls a function on the way to a step: arguments that are gone are no longer given."""
+        new = self._translated(node)
+        for call in self._calls(new):
+            self.called.add(call.func.id)  # type: ignore[attr-defined]
+            for i, argument in enumerate(call.args):
+                if not self._fits(argument, gone):
+                    call.args[i] = ast.Constant(None)
+                    self.missing.setdefault(call.func.id, set()).add(i)  # type: ignore[attr-defined]
+        if not self._fits(new, gone):
+            raise NotKept(f"line {node.lineno} uses TensorFlow or what it made: {self.lines[node.lineno - 1].strip()}")
+        gone.difference_update(_stored(node))
+        return [indent + line for line in ast.unparse(new).splitlines()]
+
+    def _translated(self, node: Any) -> Any:
+        return _ToJnp(self.aliases).visit(copy.deepcopy(node))
+
+
+class _ToJnp(ast.NodeTransformer):
+    def __init__(self, aliases: dict[str, str]):
+        self.aliases = aliases
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802
+        path = ast.unparse(node).split(".")
+        if path[0] in self.aliases:
+            full = [*self.aliases[path[0]].split("."), *path[1:]]
+            name = ".".join(full[1:])
+            if full[0] in ("tensorflow", "tapejax") and name == "newaxis":
+                return ast.Constant(None)
+            for known in (name, name.removeprefix("math.")):
+                if full[0] in ("tensorflow", "tapejax") and known in JNP:
+                    return ast.parse(f"jnp.{JNP[known]}", mode="eval").body
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" and not node.args:
+            return ast.Call(ast.parse("np.asarray", mode="eval").body, [node.func.value], [])
+        return node
+
+
+def _header(node: Any) -> Any:
+    """A compound statement with nothing in it."""
+    new = copy.copy(node)
+    new.body = [ast.Pass()]
+    for name in ("orelse", "finalbody", "handlers"):
+        if hasattr(new, name):
+            setattr(new, name, [])
+    if isinstance(new, ast.Try):
+        new.finalbody = [ast.Pass()]
+    return new
+
+
+def _stored(node: ast.AST) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
+            yield each.id
+        elif isinstance(each, (ast.FunctionDef, ast.ClassDef)):
+            yield each.name
+
+
+def _bound_inside(node: ast.AST) -> set[str]:
+    """Names that comprehensions and lambdas bind."""
+    parts = [n.target for n in ast.walk(node) if isinstance(n, ast.comprehension)]
+    return {name for part in parts for name in _stored(part)}
+
+
+def _arguments(arguments: ast.arguments) -> list[ast.arg]:
+    rest = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest]

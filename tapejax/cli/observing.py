@@ -1,0 +1,345 @@
+"""What a program does with its tapes, step by step: blocks, gradients, and what they do to variables.
+
+A step begins where a tape is entered and none is active, and an update has been made since the last one began; it ends where
+the next begins. While it lasts a tape of our own records what the program's tapes do not: what becomes of the gradients.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core import recorder, schedule
+from ..core.recorder import copied, outside
+from ..core.recording import Recording
+from ..core.where import serves
+from ..seeing.listing import Names
+from ..tape import GradientTape
+from ..values import nest, reading
+from ..values.structures import is_variable, leaf_of, sources_of, targets_of
+from ..values.tensor import Variable
+
+
+@dataclass
+class Block:
+    """A ``with`` statement over a tape: its line, and the values of the names around it, before and after."""
+
+    file: str
+    line: int
+    function: str
+    before: dict[str, Any]
+    names: tuple[str, ...]  # those of `before` that belong to a function's call, not to the module
+    after: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Gradient:
+    """A call of `GradientTape.gradient` with respect to variables; `entries` are those of the step that are part of it."""
+
+    block: Block
+    line: int
+    recording: Recording
+    targets: list[Any]
+    variables: list[Any]
+    found: list[Any]
+    entries: range
+
+    @property
+    def loss(self) -> float:
+        return float(sum(np.sum(np.asarray(x, "float64")) for x in self.targets))
+
+
+@dataclass
+class Applied:
+    """A call of a Keras optimizer: the gradients that it was given, and the arrays of its variables before and after."""
+
+    optimizer: Any
+    line: int
+    gradients: list[Any]
+    variables: list[Any]
+    before: list[Any]
+    after: list[Any]
+    rate: float
+    count: int  # how often it was applied before
+
+
+@dataclass
+class Assigned:
+    """All assignments to one variable in a step: the array before, the value assigned last, and the array then."""
+
+    variable: Any
+    line: int
+    before: Any
+    value: Any
+    after: Any
+
+
+@dataclass
+class Step:
+    number: int
+    tape: GradientTape
+    recording: Recording
+    gradients: list[Gradient] = field(default_factory=list)
+    applied: list[Applied] = field(default_factory=list)
+    assigned: dict[int, Assigned] = field(default_factory=dict)
+    held: dict[int, tuple[Any, Any]] = field(
+        default_factory=dict
+    )  # arrays that were put in variables: id -> array, variable
+
+
+class Enough(SystemExit):
+    """Ends a program after as many steps as were asked for."""
+
+
+class Observer:
+    """Notes the steps of a program that runs while `installed`.
+
+    ``steps`` are the first `keep`, then some; ``losses`` are those of all. ``values`` says of the array that
+    a variable holds what was assigned to it, ``owners`` of which variable it is.
+    """
+
+    def __init__(self, keep: int, stop_after: int | None):
+        self.keep, self.stop_after = keep, stop_after
+        self.steps: list[Step] = []
+        self.losses: list[tuple[float, ...]] = []
+        self.values: dict[int, tuple[Any, Any]] = {}
+        self.owners: dict[int, tuple[Any, Any]] = {}
+        self.names: dict[int, tuple[Any, str]] = {}  # id of a variable -> it, and what the program calls it
+        self._step: Step | None = None
+        self._count = 0
+        self._active: list[GradientTape] = []
+        self._quiet = False
+        self._patches = contextlib.ExitStack()
+        self._keras = False
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        with self._patches:
+            self._patch(GradientTape, "__enter__", self._enter)
+            self._patch(GradientTape, "__exit__", self._exit)
+            self._patch(GradientTape, "gradient", self._gradient)
+            self._patch(Variable, "_change", self._change)
+            self._patch(Variable, "assign", self._assign)
+            self._patch(schedule, "_worth_compiling", self._worth_compiling)
+            try:
+                yield
+            finally:
+                self._finish()
+                if len(self.steps) > 2 and self.steps[-1].number == self._count - 1:
+                    self.steps.pop()  # what the program does after its loop came with it
+
+    def _patch(self, owner: Any, name: str, method: Callable) -> None:
+        original, own = getattr(owner, name), vars(owner).get(name)
+
+        @functools.wraps(original)
+        def patched(*args: Any, **kwargs: Any) -> Any:
+            return method(original, *args, **kwargs)
+
+        setattr(owner, name, patched)
+        # what was inherited is inherited again
+        self._patches.callback(*((delattr, owner, name) if own is None else (setattr, owner, name, own)))
+
+    def _patch_keras(self) -> None:
+        reading.install_adapters()  # whose hooks come first: ours see what the user assigns
+        if not self._keras and "keras" in sys.modules:
+            self._keras = True
+            keras = sys.modules["keras"]
+            self._patch(keras.Variable, "_direct_assign", self._assign)
+            self._patch(keras.optimizers.Optimizer, "apply", self._apply)
+
+    # -- steps
+
+    def _begin(self) -> None:
+        step = self._step
+        if step is not None and not (step.applied or step.assigned and step.gradients):
+            if len(step.recording.entries) < 50_000:  # tapes that were not for training go on in the same step
+                return
+            step.tape.__exit__()
+        elif step is not None:
+            self._finish()
+        if self.stop_after is not None and self._count >= self.stop_after:
+            raise Enough
+        tape = GradientTape(persistent=True, watch_accessed_variables=False)
+        tape._start("enter")
+        assert tape._recording is not None
+        self._step = Step(self._count, tape, tape._recording)
+
+    def _finish(self) -> None:
+        step, self._step = self._step, None
+        if step is None:
+            return
+        step.tape.__exit__()
+        if not step.gradients or not (step.applied or step.assigned):
+            return self._forget(step)
+        self._count += 1
+        self.losses.append(tuple(each.loss for each in step.gradients))
+        last = self.steps[-1].number if self.steps else -1
+        if last >= self.keep and last & (last - 1):  # later ones are kept at the powers of two
+            self._forget(self.steps.pop())
+        self.steps.append(step)
+
+    def _forget(self, step: Step) -> None:
+        for key, (array, variable) in step.held.items():
+            if held(variable) is not array:
+                self.values.pop(key, None)
+                self.owners.pop(key, None)
+
+    # -- hooks
+
+    def _worth_compiling(self, original: Callable, *args: Any) -> bool:
+        # A gradient inside a block is a part of it: step by step, it is the same operations whenever it is taken.
+        return not (self._active and recorder.eager()) and original(*args)
+
+    def _enter(self, original: Callable, tape: GradientTape) -> Any:
+        self._patch_keras()
+        frame = user_frame()
+        if frame is None:
+            return original(tape)
+        if not self._active:
+            self._begin()
+        self._active.append(tape)
+        code, own = frame.f_code, frame.f_locals is not frame.f_globals
+        names = tuple(frame.f_locals) if own else ()
+        vars(tape)["_block"] = Block(code.co_filename, frame.f_lineno, code.co_name, self._snapshot(frame), names)
+        return original(tape)
+
+    def _exit(self, original: Callable, tape: GradientTape, *exception: Any) -> None:
+        original(tape, *exception)
+        frame = user_frame()
+        if tape in self._active:
+            self._active.remove(tape)
+            assert frame is not None
+            vars(tape)["_block"].after = snapshot(frame, arrays=False)
+
+    def _gradient(
+        self, original: Callable, tape: GradientTape, target: Any, sources: Any, *rest: Any, **more: Any
+    ) -> Any:
+        step, recording, frame = self._step, tape._recording, user_frame()
+        if step is None or frame is None or recording is None or [other for other in self._active if other is not tape]:
+            return original(tape, target, sources, *rest, **more)
+        start = len(step.recording.entries)
+        found = original(tape, target, sources, *rest, **more)
+        variables = [leaf.value for leaf in sources_of(sources).leaves]
+        if rest or more.get("output_gradients") is not None or not all(map(is_variable, variables)):
+            return found
+        with outside():
+            self._name(variables, recording, frame)
+        arrays = [None if x is None else leaf_of(x).array for x in nest.flatten(found)]  # type: ignore[union-attr]
+        targets = [leaf.array for leaf in targets_of(target).leaves]
+        inside = range(start, len(step.recording.entries))
+        block = vars(tape)["_block"]
+        step.gradients.append(Gradient(block, frame.f_lineno, recording, targets, variables, arrays, inside))
+        return found
+
+    def _apply(self, original: Callable, optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        frame = user_frame()
+        if self._step is None or self._quiet or frame is None:
+            return original(optimizer, grads, trainable_variables)
+        grads = list(grads)
+        variables = list(optimizer._trainable_variables if trainable_variables is None else trainable_variables)
+        with outside():
+            before, rate = [held(v) for v in variables], float(np.asarray(optimizer.learning_rate))
+            count = int(np.asarray(optimizer.iterations))
+        self._quiet = True
+        try:
+            result = original(optimizer, grads, trainable_variables)
+        finally:
+            self._quiet = False
+        arrays = [None if x is None else leaf_of(x).array for x in grads]  # type: ignore[union-attr]
+        after = [held(v) for v in variables]
+        for variable, old, new in zip(variables, before, after, strict=True):
+            self._own(variable, old, new)
+        self._step.applied.append(Applied(optimizer, frame.f_lineno, arrays, variables, before, after, rate, count))
+        return result
+
+    def _assign(self, original: Callable, variable: Any, value: Any, *rest: Any, **more: Any) -> Any:
+        before = held(variable) if self._step is not None and not self._quiet else None
+        result = original(variable, value, *rest, **more)
+        leaf = leaf_of(value)
+        self._note(variable, before, value if leaf is None else leaf.array)
+        return result
+
+    def _change(self, original: Callable, variable: Any, change: Callable, *rest: Any) -> Any:
+        """``assign_add`` and its like compute the new value out of the tapes' sight."""
+        if self._step is None or self._quiet:
+            return original(variable, change, *rest)
+        before = held(variable)
+        value = change(before)
+        result = original(variable, lambda _: copied(value), *rest)
+        self._note(variable, before, value)
+        return result
+
+    def _note(self, variable: Any, before: Any, value: Any) -> None:
+        frame = user_frame()
+        if before is None or self._step is None or frame is None:
+            return
+        after = held(variable)
+        self._own(variable, before, after)
+        self.values[id(after)] = value, after
+        if id(variable) not in self.names:
+            with outside():
+                self._name([variable], self._step.recording, frame)
+        first = self._step.assigned.get(id(variable))
+        line = frame.f_lineno
+        self._step.assigned[id(variable)] = Assigned(variable, line, first.before if first else before, value, after)
+
+    def _own(self, variable: Any, before: Any, after: Any) -> None:
+        assert self._step is not None
+        self.owners.setdefault(id(before), (before, variable))
+        self.owners[id(after)] = self._step.held[id(after)] = after, variable
+
+    def _snapshot(self, frame: Any) -> dict[str, Any]:
+        return snapshot(frame) if self._count < self.keep else {}
+
+    def _name(self, variables: list[Any], recording: Recording, frame: Any) -> None:
+        unnamed = [v for v in variables if id(v) not in self.names]
+        if unnamed:
+            spaces = [frame.f_locals, frame.f_globals]
+            objects = [{n: x for n, x in space.items() if not isinstance(x, (list, tuple))} for space in spaces]
+            names = Names(recording, [*objects, *spaces])  # the better name is of a part of a model, not of a list
+            for v in unnamed:
+                found = names.name(held(v)) if isinstance(v, Variable) else None
+                self.names[id(v)] = v, found or getattr(v, "path", None) or "variable"
+
+
+def held(variable: Any) -> Any:
+    """The array in a variable, without a note of it on the tapes."""
+    if isinstance(variable, Variable):
+        return reading.held(variable)
+    return getattr(variable, "_value", None)
+
+
+def user_frame() -> Any:
+    frame: Any = sys._getframe(2)
+    while frame is not None and serves(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def snapshot(frame: Any, arrays: bool = True) -> dict[str, Any]:
+    """Tensors, arrays and numbers by the expressions for them: names, and parts of what has a name."""
+    found: dict[str, Any] = {}
+    for space in (frame.f_locals, *([] if frame.f_locals is frame.f_globals else [frame.f_globals])):
+        for name, value in list(space.items()):
+            if name.startswith("__") or name in found:
+                continue
+            parts: Any = {name: value}
+            if isinstance(value, (tuple, list)) and len(value) < 9:
+                parts = {f"{name}[{i}]": x for i, x in enumerate(value)}
+            elif isinstance(value, dict) and len(value) < 9:
+                parts = {f"{name}[{key!r}]": x for key, x in value.items()}
+            for text, part in parts.items():
+                leaf = None if is_variable(part) else leaf_of(part)
+                if leaf is not None:
+                    found[text] = leaf.array
+                elif arrays and isinstance(part, np.ndarray) and part.dtype.kind in "biufc":
+                    found[text] = part.copy() if part.size < 1 << 20 else part  # it may change in place
+                elif isinstance(part, (bool, int, float, np.number)):
+                    found[text] = part
+    return found

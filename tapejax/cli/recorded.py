@@ -1,0 +1,476 @@
+"""What the steps of a program have in common: which functions they are, of which parameters.
+
+Each step is taken apart into *pieces*: the loss of each gradient, what became of the gradients before an optimizer was given
+them, and what was assigned to variables. A piece is a slice of a recording. Between the steps it must be the same
+operations; what it reads from outside and differs between steps is an argument, what a variable holds is state, and the
+rest is constant.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..core.program import SCALARS
+from ..core.recording import Entry, Mark, Recording, type_of
+from ..seeing.parameters import is_parameter_name
+from ..tape import GradientTape
+from ..values.tensor import Tensor
+from .imports import replaced
+from .observing import Applied, Gradient, Observer, Step
+
+Label = tuple[
+    str, str
+]  # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
+
+
+class Refused(Exception):
+    """A program that cannot be ported; says which line, why, and what to do by hand."""
+
+    def __init__(self, where: Any, why: str, by_hand: str):
+        super().__init__(f"{where}: {why}\n  by hand: {by_hand}" if where else f"{why}\n  by hand: {by_hand}")
+
+
+@dataclass
+class External:
+    """A value that a slice reads from outside, and the places where: entry and input."""
+
+    value: Any
+    places: list[tuple[int, int]]
+
+
+@dataclass
+class Slice:
+    """The part of a recording that leads to targets: its key, and what it reads."""
+
+    key: Hashable
+    positions: list[int]  # of its entries in the recording
+    entries: list[Entry]
+    externals: list[External]
+    labels: dict[Label, Any]
+
+
+@dataclass
+class Piece:
+    """One function of a kind of step, as the first of its steps recorded it."""
+
+    role: str  # "loss", "change" (of gradients), "assign"
+    subject: Any  # the `Gradient`s, `Applied`s of the steps, or nothing
+    entries: Sequence[Entry]
+    marks: Sequence[Mark]
+    targets: Any
+    slices: list[Slice]
+    block: Any  # of the tape
+    name: str = ""  # what the gradients of a loss are called
+    arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
+
+
+@dataclass
+class Kind:
+    """Steps that are alike: their `pieces`, and of each argument its values, step by step."""
+
+    steps: list[Step]
+    pieces: list[Piece]
+    arguments: dict[str, list[Any]] = field(default_factory=dict)
+    expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
+    outputs: list[str] = field(
+        default_factory=list
+    )  # what the program uses of the block afterwards, as far as it is known
+
+    @property
+    def losses(self) -> list[Piece]:
+        return [piece for piece in self.pieces if piece.role == "loss"]
+
+    @property
+    def block(self) -> Any:
+        return self.losses[0].subject[0].block
+
+
+class Steps:
+    """The `kinds` of steps that an `Observer` has seen; each step of `observer.steps` is of ``kind_of[step.number]``.
+
+    Args:
+      outputs: for a block, the names whose values the program uses after it.
+
+    Raises:
+      Refused: something in them cannot be printed as a function of parameters, state and arguments.
+    """
+
+    def __init__(self, observer: Observer, outputs: Callable[[Any], list[str]]):
+        self.observer, self.outputs = observer, outputs
+        self.names: dict[int, str] = {}
+        self.kinds: list[Kind] = []
+        self.kind_of: dict[int, int] = {}
+        self.variables: dict[str, Any] = {}
+        self.initial: dict[str, Any] = {}
+        self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
+        sources = {id(v) for step in observer.steps for each in step.gradients for v in each.variables}
+        self.trained |= sources & {key for step in observer.steps for key in step.assigned}
+        self.state: set[int] = set()
+        # what is assigned counts if a loss or an update reads it: found by looking until nothing new turns up
+        while True:
+            before = len(self.state)
+            found = [self._pieces(step) for step in observer.steps]
+            if len(self.state) == before:
+                break
+        for step, pieces in zip(observer.steps, found, strict=True):
+            self._add(step, pieces)
+        self._constants: list[Any] = []  # what steps read that was the same whenever they ran
+        often = sorted(self.kinds, key=lambda kind: -len(kind.steps))
+        if len(often[0].steps) < 2:
+            at = where(often[0].steps[0], often[0].steps[0].gradients[0])
+            raise Refused(at, "no step ran twice: what differs between steps cannot be seen", "let it make a few steps")
+        for kind in often:
+            self._find_arguments(kind)
+
+    # -- variables
+
+    def name(self, variable: Any) -> str:
+        """A name of its own for a variable, which is a Python name."""
+        if id(variable) not in self.names:
+            _, wish = self.observer.names.get(id(variable), (None, None))
+            wish = wish or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
+            base = re.sub(r"\W+", "_", wish).strip("_") or "variable"
+            base = base if is_parameter_name(base) else f"v_{base}"
+            names = [base, *(f"{base}_{i}" for i in range(2, len(self.names) + 3))]
+            name = next(name for name in names if name not in self.variables)
+            self.names[id(variable)], self.variables[name] = name, variable
+        return self.names[id(variable)]
+
+    def label(self, variable: Any, array: Any) -> Label:
+        name = self.name(variable)
+        if id(variable) not in self.trained:
+            self.state.add(id(variable))
+        self.initial.setdefault(name, array)
+        return ("params" if id(variable) in self.trained else "state", name)
+
+    def lines(self, step: Step) -> set[int]:
+        """The lines at which gradients are taken and variables changed, which a printed step replaces."""
+        parts: list[Any] = [a for key, a in step.assigned.items() if key in self.trained | self.state]
+        return {part.line for part in (*parts, *step.gradients, *step.applied)}
+
+    # -- pieces
+
+    def _pieces(self, step: Step) -> list[Piece]:
+        known: dict[int, tuple[Label, Any]] = {}
+        begins: dict[int, Any] = {}  # id of a variable -> what it held when the step began
+        for each in step.applied:
+            for v, old, new in zip(each.variables, each.before, each.after, strict=True):
+                if id(v) in begins:
+                    raise Refused(where(step, each), "a variable is updated twice in one step", "write two steps")
+                begins[id(v)] = old
+                known[id(old)] = self.label(v, old), old
+                known[id(new)] = ("updated", self.name(v)), new
+        for assigned in step.assigned.values():
+            if id(assigned.variable) not in begins and id(assigned.variable) in self.trained | self.state:
+                known[id(assigned.before)] = self.label(assigned.variable, assigned.before), assigned.before
+        gradients: dict[int, tuple[Label, Any]] = {}
+        for i, gradient in enumerate(step.gradients, 1):
+            for v, x in zip(gradient.variables, gradient.found, strict=True):
+                if x is not None:
+                    gradients[id(x)] = (f"gradients_{i}", self.name(v)), x
+        backward = {position for each in step.gradients for position in each.entries}
+        entries = [None if i in backward else entry for i, entry in enumerate(step.recording.entries)]
+
+        updates = []
+        for each in step.applied:
+            targets = {self.name(v): x for v, x in zip(each.variables, each.gradients, strict=True) if x is not None}
+            updates.append(self._piece("change", each, entries, (), targets, {**known, **gradients}, step))
+        values = {
+            self.name(a.variable): a.value
+            for key, a in step.assigned.items()
+            if key in self.trained | self.state and not self._from_block(step, a)
+        }
+        if values:
+            updates.append(self._piece("assign", step, entries, (), values, {**known, **gradients}, step))
+        used = {label[0] for piece in updates for label in piece.slices[0].labels}
+        losses = []
+        for i, gradient in enumerate(step.gradients, 1):
+            if f"gradients_{i}" in used:
+                losses.append(self._loss(step, gradient, known, f"gradients_{i}"))
+        if not losses:
+            first = step.gradients[0]
+            raise Refused(where(step, first), "the gradients taken here change no variable", "port it by as_function")
+        return [*losses, *updates]
+
+    def _from_block(self, step: Step, assigned: Any) -> Gradient | None:
+        """The gradient in whose block a value was computed."""
+        blocks = (
+            each for each in step.gradients for e in each.recording.entries for x in e.outputs if x is assigned.value
+        )
+        return next(blocks, None)
+
+    def _loss(self, step: Step, gradient: Gradient, known: dict, name: str) -> Piece:
+        recording = gradient.recording
+        own = dict(known)
+        for variable, read in recording.variables.values():
+            arrays = list(read.values())
+            if len(arrays) > 1 and id(variable) in self.trained | self.state:
+                why = f"the variable {self.name(variable)!r} is assigned to and read again in the tape's block"
+                raise Refused(
+                    where(step, gradient), why, "compute with the value itself, and assign it after the block"
+                )
+            if id(variable) in self.trained:
+                own[id(arrays[0])] = self.label(variable, arrays[0]), arrays[0]
+        made = {id(x) for e in recording.entries for x in e.outputs}
+        outputs = {n: gradient.block.after.get(n) for n in self.outputs(gradient.block)}
+        ends = {id(x) for x in gradient.targets}
+        outputs = {n: x for n, x in outputs.items() if id(x) in made - ends}
+        state = {
+            self.name(a.variable): a.value
+            for key, a in step.assigned.items()
+            if key in self.state and self._from_block(step, a) is gradient
+        }
+        self._slice(recording.entries, gradient.targets, own, step, strict=where(step, gradient))
+        target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
+        targets = (target, outputs | state) if outputs or state else target
+        piece = self._piece("loss", gradient, recording.entries, recording.marks, targets, own, step)
+        piece.name = name
+        return piece
+
+    def _piece(self, role: str, subject: Any, entries: Any, marks: Any, targets: Any, known: dict, step: Any) -> Piece:
+        arrays, tree = jax.tree.flatten(targets)
+        found, ends = self._slice(entries, arrays, known, step)
+        block = (subject if role == "loss" else step.gradients[0]).block
+        if role == "loss":  # all that was recorded: what Python looked at is there, too
+            kept = dict(zip(found.positions, found.entries, strict=True))
+            entries = [kept.get(i, entry) for i, entry in enumerate(entries)]
+        else:
+            entries, found.positions = found.entries, list(range(len(found.entries)))
+        for external in found.externals:
+            external.places = [(found.positions[i] if i >= 0 else i, j) for i, j in external.places]
+        return Piece(role, [subject], entries, marks, jax.tree.unflatten(tree, ends), [found], block)
+
+    def _slice(
+        self, entries: Sequence[Entry | None], targets: Sequence[Any], known: dict, step: Step, strict: str = ""
+    ) -> tuple[Slice, list[Any]]:
+        """The slice that leads to the targets, and these; a variable's value counts as what was assigned to it in the step.
+
+        Raises:
+          Refused: a loss, at the line `strict`, depends on what was assigned, which carries no gradient.
+        """
+
+        def resolved(x: Any) -> Any:
+            while id(x) not in known and id(x) in step.held and id(x) in self.observer.values:
+                if strict and getattr(x, "dtype", np.dtype(int)).kind in "fc":
+                    name = self.name(step.held[id(x)][1])
+                    why = f"the variable {name!r} is assigned to and read again before the gradient is taken"
+                    raise Refused(strict, why, "compute with the value itself, and assign it after the block")
+                x = self.observer.values[id(x)][0]
+            return x
+
+        def labelled(x: Any) -> Label | None:
+            if id(x) in known:
+                return known[id(x)][0]
+            variable = self.observer.owners.get(id(x), (None, None))[1]
+            return None if variable is None else self.label(variable, x)
+
+        targets = [resolved(x) for x in targets]
+        wanted, positions = {id(x) for x in targets}, []
+        for position in reversed(range(len(entries))):
+            entry = entries[position]
+            if entry is not None and any(id(x) in wanted and labelled(x) is None for x in entry.outputs):
+                positions.append(position)
+                wanted.update(id(resolved(x)) for x in entry.inputs)
+        numbers: dict[int, Any] = {}
+        externals: dict[int, External] = {}
+        labels: dict[Label, Any] = {}
+        parts: list[Any] = []
+        kept: list[Entry] = []
+
+        def number(x: Any, place: tuple[int, int]) -> Any:
+            x = resolved(x)
+            if (label := labelled(x)) is not None:
+                labels[label] = x
+                return label
+            if id(x) in numbers and type(x) not in SCALARS:
+                if id(x) in externals:
+                    externals[id(x)].places.append(place)
+                return numbers[id(x)]
+            key = id(x) if type(x) not in SCALARS else -len(externals) - 1
+            externals[key] = External(x, [place])
+            numbers[key] = len(numbers)
+            return len(numbers), type_of(x)
+
+        for position in reversed(positions):
+            entry = entries[position]
+            assert entry is not None
+            ins = tuple([number(x, (len(kept), i)) for i, x in enumerate(entry.inputs)])
+            for x in entry.outputs:
+                if labelled(x) is None:
+                    numbers[id(x)] = len(numbers)
+            op = entry.op if entry.op.staged is None else entry.op.canonicalised()
+            parts.append((op, ins))
+            kept.append(entry._replace(inputs=tuple(map(resolved, entry.inputs))))
+        ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])
+        return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
+
+    # -- kinds
+
+    def _add(self, step: Step, pieces: list[Piece]) -> None:
+        for i, kind in enumerate(self.kinds):
+            same = [(a.role, a.slices[0].key) for a in kind.pieces] == [(b.role, b.slices[0].key) for b in pieces]
+            if same:
+                kind.steps.append(step)
+                for mine, new in zip(kind.pieces, pieces, strict=True):
+                    mine.slices += new.slices
+                    mine.subject += new.subject
+                self.kind_of[step.number] = i
+                return
+        self.kind_of[step.number] = len(self.kinds)
+        self.kinds.append(Kind([step], pieces))
+        self._require_few(step, pieces)
+
+    def _require_few(self, step: Step, pieces: list[Piece]) -> None:
+        """Refuses programs whose steps are different programs each time."""
+        block = pieces[0].subject[0].block
+        alike = [kind for kind in self.kinds if (kind.block.file, kind.block.line) == (block.file, block.line)]
+        if len(alike) <= KINDS:
+            return
+        for mine, other in zip(alike[0].pieces, pieces, strict=False):
+            pairs = zip(mine.slices[0].key[0], other.slices[0].key[0], other.slices[0].entries, strict=False)  # type: ignore[index]
+            line = next((entry.line for a, b, entry in pairs if a != b), None)
+            if mine.slices[0].key != other.slices[0].key:
+                why = f"step {step.number} runs other operations than the steps before, from here on"
+                text = f" (`{line.text}`)" if line else ""
+                raise Refused(
+                    line or where(step, pieces[0].subject[0]),
+                    why + text,
+                    "let the number of operations and the shapes be the same in all steps: pad batches and episodes to one "
+                    "length (drop_remainder=True), use lax.scan or lax.cond in place of Python's loops and branches",
+                )
+
+    def _find_arguments(self, kind: Kind) -> None:
+        early = [i for i, step in enumerate(kind.steps) if step.number < self.observer.keep]
+        blocks = [kind.losses[0].subject[i].block for i in early]
+        taken = set(self.variables)
+        for piece in kind.pieces:
+            for position, external in enumerate(piece.slices[0].externals):
+                values = [part.externals[position].value for part in piece.slices]
+                if len(values) > 1:
+                    varies = any(not same(values[0], x) for x in values[1:])
+                else:  # it ran once: what other steps do not know as a constant
+                    varies = not any(same(values[0], x) for x in self._constants)
+                known = self._known(kind, values)
+                expression = known and kind.expressions[known]
+                if known is None:
+                    expression = next(matching(blocks, [values[i] for i in early]), None) if early else None
+                own = expression is not None and re.split(r"\W", expression)[0] in blocks[0].names
+                if not varies and not (own and np.ndim(external.value) > 0):
+                    self._constants.append(external.value)
+                    continue
+                if known is None:
+                    known = argument_name(expression, taken)
+                    taken.add(known)
+                    kind.arguments[known], kind.expressions[known] = values, expression
+                piece.arguments[position] = known
+        order = list(blocks[0].names) if early else []
+        place = {n: order.index(text) if (text := kind.expressions[n]) in order else len(order) for n in kind.arguments}
+        kind.arguments = {n: kind.arguments[n] for n in sorted(place, key=place.__getitem__)}
+        kind.expressions = {n: kind.expressions[n] for n in kind.arguments}
+
+    def _known(self, kind: Kind, values: list[Any]) -> str | None:
+        pairs = kind.arguments.items()
+        return next(
+            (n for n, old in pairs if all(map(same, old, values)) and type_of(old[0]) == type_of(values[0])), None
+        )
+
+
+KINDS = 4  # of steps, at one place: batches of different sizes, say
+
+
+def where(step: Step, part: Gradient | Applied) -> str:
+    return f"{step.gradients[0].block.file}:{part.line}"
+
+
+def same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) in SCALARS or type(b) in SCALARS:
+        return type(a) is type(b) and repr(a) == repr(b)
+    if isinstance(a, jax.Array) and jnp.issubdtype(a.dtype, jax.dtypes.extended):
+        return bool(jnp.all(jax.random.key_data(a) == jax.random.key_data(b)))
+    a, b = np.asarray(a), np.asarray(b)
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def matching(blocks: Sequence[Any], values: Sequence[Any]) -> Iterator[str]:
+    """The expressions that had these values at these blocks, one block a value; plain names first."""
+    names = sorted(blocks[0].before, key=lambda text: (not text.isidentifier(), text not in blocks[0].names))
+    for name in names:
+        if all(name in block.before and equal(block.before[name], x) for block, x in zip(blocks, values, strict=True)):
+            yield name
+
+
+def equal(given: Any, used: Any) -> bool:
+    """Whether a value of the program's becomes `used` when it is converted to its dtype."""
+    if given is used:
+        return True
+    if np.shape(given) != np.shape(used) or getattr(used, "dtype", None) is not None and used.dtype.kind not in "biufc":
+        return False
+    if not np.shape(given) and np.asarray(given).dtype.kind != np.asarray(used).dtype.kind:
+        return False
+    used = np.asarray(used)
+    return bool(np.array_equal(np.asarray(given).astype(used.dtype), used))
+
+
+def argument_name(expression: str | None, taken: set[str]) -> str:
+    base = re.sub(r"\W+", "_", expression or "").strip("_")
+    base = base if base and is_parameter_name(base) and base not in ("params", "state") else "value"
+    return next(n for n in (base, *(f"{base}_{i}" for i in range(1, len(taken) + 2))) if n not in taken)
+
+
+# ---- as a function --------------------------------------------------------------------------------------------------
+
+
+def as_function(
+    piece: Piece, sources: Any, state: dict[str, Any], names: dict[str, Any], unused: bool
+) -> tuple[str, dict]:
+    """What `GradientTape.as_function` prints of a piece, a function of its sources, then its state and its arguments.
+
+    Args:
+      sources: a nested dict of arrays of the recording.
+      state: more of them, which become parameters by their names.
+      names: what the program calls its values.
+      unused: whether what was recorded beside the piece counts, which shows what Python has looked at.
+
+    Returns the code, and the arrays that it takes for constants.
+    """
+    changes: dict[tuple[int, int], Any] = {}
+    arguments: dict[str, Any] = {name: Tensor(x) for name, x in state.items()}
+    for position, name in piece.arguments.items():
+        external = piece.slices[0].externals[position]
+        value = external.value
+        if name in arguments:
+            value = arguments[name]._array
+        elif not isinstance(value, jax.Array):
+            value = jnp.asarray(value)
+        arguments[name] = Tensor(value)
+        changes.update((place, value) for place in external.places)
+    recording = Recording(watch_accessed=False)
+    for x in jax.tree.leaves(sources):
+        recording.watch(x)
+    part = set(piece.slices[0].positions)
+    for position, entry in enumerate(piece.entries):
+        if not unused and piece.role == "loss" and position not in part:
+            continue
+        inputs = [changes.get((position, i), x) for i, x in enumerate(entry.inputs)]
+        recording.entries.append(entry._replace(inputs=tuple(inputs)))
+    recording.marks = list(piece.marks) if unused else []
+    tape = GradientTape(persistent=True)
+    tape._recording = recording
+    ends, tree = jax.tree.flatten(piece.targets)
+    ends = [Tensor(jnp.asarray(changes.get((-1, i), x))) for i, x in enumerate(ends)]
+    named = types.ModuleType("__main__")  # where a tape looks for names when no code of the user's is running
+    vars(named).update({name: x for name, x in names.items() if name.isidentifier()})
+    with replaced(sys.modules, __main__=named):
+        found = tape.as_function(jax.tree.unflatten(tree, ends), jax.tree.map(Tensor, sources), arguments=arguments)
+        return found.code, found.constants

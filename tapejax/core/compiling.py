@@ -1,0 +1,186 @@
+"""When an operation is compiled, and how well: the one place where the core asks XLA for a program.
+
+XLA takes 30 to 700 milliseconds for what most operations do in microseconds, and a short program runs most of its operations a
+few times. So an operation is on `Trial` first: NumPy evaluates it (`host`) where it can, else XLA compiles it with its cheap
+passes. Each run adds an estimate of what it cost more than a compiled one would have. When that sum has reached about what a
+compile costs, the operation is compiled as `jax.jit` compiles it, for good. The estimate depends on shapes and on the number of
+calls alone, never on a clock: a program that is run twice gives the same numbers. Their last digits may change at that call.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import cache, jaxprs
+from ._jax import EvalTrace, array_from_host, current_trace, key_numbers, trace_context
+from .canonical import open_jaxpr
+from .host import Interpreter, Unsupported
+from .shadow import close, size_of
+from .types import Function, JaxProgram, Value, Values
+
+# What compiling costs, in microseconds: for the program, and for each of its equations.
+COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
+# What a run by other means costs more than a compiled one: for the call, each equation and each number that one reads or writes.
+CALL, EQUATION, ELEMENT = 25.0, 5.0, 0.003
+# NumPy keeps every value of a program until it ends, where XLA keeps few: none that reads and writes more numbers goes to it.
+MOST_NUMBERS = 1 << 21
+# What NumPy does not know (convolutions ...) takes XLA longest.
+CHEAPER = 4
+# After so many compiled runs for each set of types that were seen, an operation is called without looking at the types.
+RUNS_TO_SETTLE = 100
+# Options of XLA on a CPU. It refuses those that it does not know, with an error; then there are none.
+CHEAP = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_parallel_codegen_split_count": 1,
+    "xla_cpu_use_fusion_emitters": False,
+}
+# What runs as a loop in a compiled program: unoptimised it may take any number of times as long.
+LOOPS = ("while", "scan", "triangular_solve", "lu", "cholesky", "eigh", "svd", "qr", "householder_product", "sort")
+
+enabled = os.environ.get("TAPEJAX_COMPILE", "") != "always"
+_cheap_options: dict[str, Any] | None = CHEAP
+
+
+class Plan:
+    """How a function is run on arguments of certain types, what a run costs more than a compiled one, and what may be spent."""
+
+    __slots__ = ("run", "cost", "left")
+
+    def __init__(self, run: Function, cost: float = 0.0, left: float = 0.0):
+        self.run, self.cost, self.left = run, cost, left
+
+
+class Trial:
+    """``jax.jit(fn)`` of flat arrays, run by the means that cost least until it has come back often enough.
+
+    `on_settled` is called once, with the compiled function, when there is nothing left to decide.
+    """
+
+    __slots__ = ("_fn", "_jitted", "_cheap", "_plans", "_compiled_runs", "_settled", "_on_settled", "__weakref__")
+
+    def __init__(self, fn: Function, on_settled: Any = None):
+        self._fn = fn
+        self._jitted = jax.jit(fn)
+        self._cheap: Any = None
+        self._plans: dict[Any, Plan] = {}
+        self._compiled_runs = 0
+        self._settled = False
+        self._on_settled = on_settled
+
+    def __call__(self, *args: Any) -> Any:
+        if self._settled or type(current_trace()) is not EvalTrace or not possible():
+            return self._jitted(*args)
+        try:
+            key = trace_context(), *map(_kind, args)
+        except jax.errors.ConcretizationTypeError:  # a tracer that left its trace: JAX has words for it
+            return self._jitted(*args)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(args)
+        plan.left -= plan.cost
+        if plan.left < 0:
+            plan.run, plan.cost, plan.left = self._run_compiled, 0.0, 0.0
+        found = plan.run(args)
+        if cache.shadowing and plan.cost:
+            self._compare(found, args)
+        return found
+
+    def _compare(self, found: Any, args: Values) -> None:
+        """Raises ShadowError where the compiled program computes something else."""
+        found, compiled = jax.tree.leaves(found), jax.tree.leaves(self._jitted(*args))
+        # one that is not read may have been donated
+        held = [x for x in args if not (isinstance(x, jax.Array) and x.is_deleted())]
+        numbers = [x for x in held if not jax.dtypes.issubdtype(getattr(x, "dtype", np.float32), jax.dtypes.extended)]
+        same = close(found, compiled, size_of(numbers)) and [x.aval for x in found] == [x.aval for x in compiled]
+        name = getattr(self._fn, "__name__", "operation")
+        cache.require(same, name, f"Before it was compiled it computed {found}, compiled it computes {compiled}.")
+
+    def _run_compiled(self, args: Values) -> Any:
+        self._compiled_runs += 1
+        if self._compiled_runs > RUNS_TO_SETTLE * len(self._plans):
+            self._settled = True
+            self._plans.clear()
+            self._cheap = None
+            if self._on_settled is not None:
+                self._on_settled(self._jitted)
+        return self._jitted(*args)
+
+    def _plan(self, args: Values) -> Plan:
+        placed = any([isinstance(x, jax.Array) and x.committed for x in args])
+        if placed or not jax.sharding.get_abstract_mesh().empty:
+            return Plan(self._run_compiled)
+        traced = self._jitted.trace(*args)
+        program = traced.jaxpr
+        equations, elements = _measure(program)
+        budget = COMPILE + COMPILE_EQUATION * equations
+        try:
+            interpreter = Interpreter(program, MOST_NUMBERS)
+        except Unsupported:
+            if program.effects or any([jaxprs.contains(program, name) for name in LOOPS]) or _cheap_options is None:
+                return Plan(self._run_compiled)
+            return Plan(self._run_cheap, 1 + ELEMENT * elements, CHEAPER * budget)
+        avals, tree = program.out_avals, jax.tree.structure(traced.out_info)
+        dtypes = [aval.dtype if isinstance(aval.dtype, np.dtype) else None for aval in program.in_avals]
+
+        def run(args: Values) -> Any:
+            given = zip(args, dtypes, strict=True)
+            try:
+                inputs = [key_numbers(x) if dtype is None else np.asarray(x, dtype) for x, dtype in given]
+            except RuntimeError:  # one was donated and deleted, which is no matter where it is not read
+                return self._jitted(*args)
+            outputs = interpreter(inputs)
+            return jax.tree.unflatten(tree, map(array_from_host, outputs, avals))
+
+        return Plan(run, CALL + EQUATION * equations + ELEMENT * elements, budget)
+
+    def _run_cheap(self, args: Values) -> Any:
+        global _cheap_options
+        if self._cheap is None:
+            self._cheap = jax.jit(self._fn, compiler_options=_cheap_options)
+        try:
+            return self._cheap(*args)
+        except jax.errors.JaxRuntimeError as error:
+            if "compile option" not in str(error):
+                raise
+            _cheap_options = None
+            self._plans.clear()
+            return self._jitted(*args)
+
+
+def _kind(x: Value) -> Any:
+    if isinstance(x, jax.Array):
+        weak = getattr(x, "weak_type", False)  # keys of random numbers have none
+        return x.shape, x.dtype, weak, x.committed
+    return (x.shape, x.dtype) if isinstance(x, (np.ndarray, np.generic)) else type(x)
+
+
+def _measure(jaxpr: JaxProgram) -> tuple[int, int]:
+    """How many equations a program has, and how many numbers they read and write."""
+    equations = elements = 0
+    for eqn in open_jaxpr(jaxpr).eqns:
+        inner = [_measure(each) for each in jaxprs.jaxprs_in(eqn.params)]
+        sizes = [math.prod(getattr(v.aval, "shape", ())) for v in (*eqn.invars, *eqn.outvars)]
+        equations += 1 + sum([count for count, _ in inner])
+        elements += sum([size for _, size in inner]) if inner else sum(sizes)
+    return equations, elements
+
+
+def possible() -> bool:
+    """Whether operations may be run otherwise than compiled: on a CPU, without JAX's modes that look into a compiled run."""
+    config: Any = jax.config
+    return (
+        enabled
+        and config.jax_default_device is None
+        and config.jax_transfer_guard_host_to_device in (None, "allow")
+        and not (config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit)
+        and _backend() == "cpu"
+    )
+
+
+_backend = functools.cache(jax.default_backend)  # the first call decides it for the process

@@ -1,0 +1,184 @@
+"""What a large call leaves for its backward pass: its residuals, so that the pullback need not run the call again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from . import cache
+from ._jax import Literal, jaxpr_as_fun, trace_context
+from .cache import Cache
+from .canonical import open_jaxpr
+from .jaxprs import consts_of, evaluate_equation, jaxprs_in
+from .op import Op
+from .recording import Recording
+from .rules import depends_on_rules, differentiable, is_inexact, joint, runs_python
+from .shadow import difference
+from .types import Equation, JaxProgram, Positions, Values
+
+# A call with fewer multiplications in products and convolutions is run again: to hand arrays over would take longer.
+WORTH_KEEPING = 10_000_000
+
+
+class KeepingOp(Op):
+    """What `noted` gives, then what its pullback with respect to the inputs `active_ins` needs beside the inputs.
+
+    Kept are results of products and convolutions; the rest of `jax.vjp`'s residuals is computed from these anew, as with
+    `jax.checkpoint_policies.dots_saveable`. ``call`` runs `op`, which may give more than `noted` does.
+    """
+
+    __slots__ = ("active_ins", "kept", "outputs", "program", "_again", "_every", "_structure")
+
+    def __init__(self, noted: Op, op: Op, active_ins: Positions, outputs: int, inputs: Values):
+        self.active_ins, self.outputs = active_ins, outputs
+        # the equations of a jitted function
+        fn = noted.fn if noted.bound is None else jaxpr_as_fun(noted.bound[1]["jaxpr"])
+
+        def run(*flat: Any) -> list[Any]:
+            def at(*active: Any) -> tuple[list[Any], list[Any]]:
+                full = list(flat)
+                for i, x in zip(active_ins, active, strict=True):
+                    full[i] = x
+                every = jax.tree.leaves(fn(*full))
+                return [x for x in every if is_inexact(x)], every
+
+            _, pull, every = jax.vjp(at, *[flat[i] for i in active_ins], has_aux=True)
+            residuals, self._structure = jax.tree.flatten(pull)
+            more = [] if op is noted else jax.tree.leaves(op.fn(*flat))[outputs:]
+            self._every = len(every) + len(more)
+            return [*every, *more, *residuals]
+
+        self.program = jax.make_jaxpr(run)(*inputs)
+        self._again, self.kept = _cut(open_jaxpr(self.program), self._every)
+
+        def linked(*flat: Any) -> list[Any]:  # the rules that `program` has applied say what is connected
+            return [*jax.tree.leaves(noted.fn(*flat)), *jax.lax.stop_gradient(self._run(0, flat))]
+
+        calls = jax.jit(lambda *flat: self._run(self._every, flat))
+        super().__init__(noted.name, linked, calls, (noted, active_ins, trace_context()))
+        if noted.fn in joint:
+            joint.add(self.fn)
+
+    def serves(self, active_ins: Positions, active_outs: Positions) -> bool:
+        """Whether what is kept is enough for this pullback."""
+        return set(active_ins) <= set(self.active_ins) and max(active_outs) < self.outputs
+
+    def _run(self, outputs: int, flat: Values) -> list[Any]:
+        jaxpr = open_jaxpr(self.program)
+        return self._evaluate(jaxpr.eqns, [*jaxpr.outvars[:outputs], *self.kept], flat)
+
+    def _evaluate(
+        self, equations: Sequence[Equation], wanted: Sequence[Any], flat: Values, kept: Values = ()
+    ) -> list[Any]:
+        jaxpr = open_jaxpr(self.program)
+        env = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts_of(self.program), *flat), strict=True))
+        env.update(zip(self.kept, kept, strict=False))
+
+        def read(x: Any) -> Any:
+            return x.val if isinstance(x, Literal) else env[x]
+
+        for eqn in equations:
+            env.update(zip(eqn.outvars, evaluate_equation(eqn, [*map(read, eqn.invars)], {}), strict=True))
+        return [*map(read, wanted)]
+
+    def pull_back(self, flat: Values, active_ins: Positions, active_outs: Positions) -> tuple[Any, ...]:
+        """The pullback of (inputs, what was kept, cotangents of the active outputs)."""
+        jaxpr = open_jaxpr(self.program)
+        count = len(jaxpr.invars)
+        inputs, kept, cotangents = flat[:count], flat[count : -len(active_outs)], flat[-len(active_outs) :]
+        residuals = self._evaluate(self._again, jaxpr.outvars[self._every :], inputs, kept)
+        given = dict(zip(active_outs, cotangents, strict=True))
+        inexact = [(j, x.aval) for j, x in enumerate(jaxpr.outvars[: self.outputs]) if is_inexact(x.aval)]
+        ends = [given[j] if j in given else jnp.zeros(aval.shape, aval.dtype) for j, aval in inexact]
+        back = jax.tree.unflatten(self._structure, residuals)(ends)
+        return tuple([back[self.active_ins.index(i)] for i in active_ins])
+
+
+def _cut(jaxpr: Any, first: int) -> tuple[list[Equation], list[Any]]:
+    """How the outputs from `first` on are computed again: the equations, and the results of products that these read."""
+    needed = {x for x in jaxpr.outvars[first:] if not isinstance(x, Literal)}
+    again, kept = [], []
+    for eqn in reversed(jaxpr.eqns):
+        read = [x for x in eqn.outvars if x in needed]
+        if read and _multiplications_of(eqn):
+            kept += read
+        elif read:
+            again.append(eqn)
+            needed.update(x for x in eqn.invars if not isinstance(x, Literal))
+    return again[::-1], kept[::-1]
+
+
+class Kept(NamedTuple):
+    """Beside the entry of a call: the operation that gives the residuals, too, and these."""
+
+    op: KeepingOp
+    arrays: tuple[Any, ...]
+
+
+def is_large(op: Op, program: JaxProgram) -> bool:
+    """Whether to keep the residuals of a call of `program`, as which tapes see `op`, is worth while."""
+    return _is_large.get(op, _measure, program)
+
+
+def keeping(noted: Op, op: Op, outputs: int, inputs: Values, recordings: Sequence[Recording]) -> KeepingOp | None:
+    """What to run in place of the large `op` where gradient may go back through it.
+
+    Of its outputs tapes see so many, which are what `noted` gives.
+    """
+    if runs_python(noted) or differentiable(noted) is not noted.fn or not all([hasattr(x, "dtype") for x in inputs]):
+        return None
+    reached = set().union(*[recording.reached() for recording in recordings])
+    active_ins = tuple([i for i, x in enumerate(inputs) if id(x) in reached and is_inexact(x)])
+    if not active_ins:
+        return None
+    found = _keeping.get((noted, active_ins, trace_context()), _make, noted, op, active_ins, outputs, inputs)
+    return found if isinstance(found, KeepingOp) else None
+
+
+def _make(noted: Op, op: Op, active_ins: Positions, outputs: int, inputs: Values) -> Op:
+    """The operation that keeps; or `op`, where there is nothing to keep, or no derivative: who asks for it is told why."""
+    try:
+        found = KeepingOp(noted, op, active_ins, outputs, inputs)
+    except Exception:
+        return op
+    return found if found.kept else op
+
+
+def _compare(key: Any, kept: Op, fresh: Op) -> Op:
+    cache.require(type(kept) is type(fresh), kept.name, "Whether its residuals are kept.")
+    if isinstance(kept, KeepingOp) and isinstance(fresh, KeepingOp):
+        found = difference(kept.program, fresh.program)
+        cache.require(found is None, kept.name, found or "")
+    return kept
+
+
+_is_large: Cache[bool] = Cache(4096)
+_keeping: Cache[Op] = Cache(256, _compare)
+depends_on_rules(_is_large, lambda op: [op])
+depends_on_rules(_keeping, lambda key: key[:1])
+
+
+# ---- how large a call is ----------------------------------------------------------------------------------------------
+
+
+def _measure(jaxpr: JaxProgram) -> bool:
+    return bool(_multiplications(jaxpr) >= WORTH_KEEPING) and not open_jaxpr(jaxpr).effects
+
+
+def _multiplications(jaxpr: Any) -> Any:
+    return sum(map(_multiplications_of, open_jaxpr(jaxpr).eqns))
+
+
+def _multiplications_of(eqn: Equation) -> Any:
+    """Those of products and convolutions, as far as they are known: one round of a `while`, every branch of a `cond`."""
+    if eqn.primitive.name == "dot_general":
+        (contracted, _), _ = eqn.params["dimension_numbers"]
+        return math.prod(eqn.outvars[0].aval.shape) * math.prod(eqn.invars[0].aval.shape[i] for i in contracted)
+    if eqn.primitive.name == "conv_general_dilated":
+        kernel, layout = eqn.invars[1].aval.shape, eqn.params["dimension_numbers"].rhs_spec
+        return math.prod(eqn.outvars[0].aval.shape) * math.prod(kernel) // max(kernel[layout[0]], 1)
+    return eqn.params.get("length", 1) * sum(map(_multiplications, jaxprs_in(eqn.params)))

@@ -1,0 +1,227 @@
+"""``tf.sparse``: matrices of a few values and where they are, as far as programs differentiate with them: dense results, by JAX's
+gathers and scatters. The number of values is a shape, and so it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..core._jax import Tracer
+from ..values.dtypes import DType, TensorShape, as_dtype, requested
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
+from . import math as _math
+from .table import host
+
+
+@jax.tree_util.register_pytree_node_class
+class SparseTensor:
+    """A tensor that is zero but for `values` at `indices`.
+
+    Args:
+      indices: the place of each value, int64 of shape (values, axes).
+      values: the values; they carry the gradient.
+      dense_shape: the shape of the whole, known integers.
+
+    Raises:
+      ValueError: the shapes do not fit each other.
+
+    >>> import tapejax as tf
+    >>> matrix = tf.SparseTensor([[0, 1], [1, 0]], [2.0, 3.0], [2, 2])
+    >>> print(tf.sparse.sparse_dense_matmul(matrix, tf.constant([[1.0], [10.0]])).numpy())
+    [[20.]
+     [ 3.]]
+    """
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any):
+        self._sizes = tuple(int(size) for size in host(dense_shape, "dense_shape"))
+        self.indices = _indices(indices)
+        self.values = convert_to_tensor(values)
+        if self.indices.shape != (*self.values.shape, len(self._sizes)) or self.values.shape.rank != 1:
+            raise ValueError(
+                f"indices of shape {tuple(self.indices.shape)}, values of shape {tuple(self.values.shape)} and a dense_shape of "
+                f"{len(self._sizes)} sizes do not fit: they are (N, sizes), (N,) and (sizes,)"
+            )
+
+    dense_shape = property(lambda self: _indices(np.array(self._sizes, np.int64)), doc="The shape, as a tensor.")
+    shape = property(lambda self: TensorShape(self._sizes), doc="The shape.")
+
+    @property
+    def dtype(self) -> DType:
+        """The values' dtype."""
+        return self.values.dtype
+
+    def get_shape(self) -> TensorShape:
+        """The shape."""
+        return self.shape
+
+    def with_values(self, new_values: Any) -> SparseTensor:
+        """Other values in the same places."""
+        return SparseTensor(self.indices, new_values, self._sizes)
+
+    def tree_flatten(self) -> tuple[Any, Any]:
+        """For JAX, which takes it apart."""
+        return (self.indices, self.values), self._sizes
+
+    @classmethod
+    def tree_unflatten(cls, sizes: Any, parts: Any) -> SparseTensor:
+        """For JAX, which puts it together: of whatever it has made of the parts."""
+        made = object.__new__(cls)
+        made._sizes = sizes
+        made.indices, made.values = (Tensor(x) if isinstance(x, jax.Array) else x for x in parts)
+        return made
+
+    def __repr__(self) -> str:
+        return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
+
+
+def _indices(x: Any) -> Tensor:
+    if is_array_like(x):
+        return convert_to_tensor(x)
+    return Tensor(jnp.asarray(np.asarray(x, np.int64), int))  # the widest integers that there are
+
+
+def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+    """The values of a tensor that are not zero, and where they are.
+
+    Raises:
+      TypeError: the tensor's value is not known, as in a compiled function: how many there are is a shape.
+    """
+    array = raw(tensor)
+    places = np.argwhere(host(tensor, "the tensor of tf.sparse.from_dense") != 0)
+    return SparseTensor(places, op(_gathered, Tensor(array), _indices(places)), array.shape)
+
+
+def _gathered(x, places):
+    return x[tuple(places.T)]
+
+
+def to_dense(
+    sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None
+) -> Tensor:
+    """The whole tensor.
+
+    Args:
+      default_value: what stands where there is no value, zero by default.
+      validate_indices: whether indices, if they are known, must be in order and different.
+
+    Raises:
+      InvalidArgumentError: they are not, or lie outside.
+    """
+    places = raw(sp_input.indices)
+    if validate_indices and not isinstance(places, Tracer):
+        _require_order(np.asarray(places), sp_input._sizes)
+    default = convert_to_tensor(0 if default_value is None else default_value, dtype=sp_input.dtype)
+    return op(_scattered, sp_input.values, sp_input.indices, default, sizes=sp_input._sizes)
+
+
+def _scattered(values, places, default, sizes):
+    return jnp.broadcast_to(default, sizes).at[tuple(places.T)].set(values)
+
+
+def _require_order(places: np.ndarray, sizes: tuple[int, ...]) -> None:
+    if len(places) and not ((places >= 0) & (places < np.array(sizes))).all():
+        raise InvalidArgumentError(f"indices {places.tolist()} are out of bounds of the shape {list(sizes)}")
+    flat = np.ravel_multi_index(tuple(places.T), sizes) if len(places) else places
+    if (np.diff(flat) <= 0).any():
+        raise InvalidArgumentError("indices are repeated or out of order: tf.sparse.reorder puts them in order")
+
+
+def sparse_dense_matmul(
+    sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+) -> Tensor:
+    """The matrix product of a sparse and a dense matrix, in either order; `adjoint_a`, `adjoint_b` as `tf.matmul` has them.
+
+    Raises:
+      ValueError, InvalidArgumentError: they are no matrices, or their shapes or dtypes do not fit.
+    """
+    if not isinstance(sp_a, SparseTensor):  # (a b)^H = b^H a^H
+        return op(_adjoint, sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a))
+    dense = convert_to_tensor(b, dtype=sp_a.dtype)
+    rows, columns = (0, 1) if not adjoint_a else (1, 0)
+    dense = op(_adjoint, dense) if adjoint_b else dense
+    if len(sp_a._sizes) != 2 or dense.ndim != 2 or sp_a._sizes[columns] != dense.shape[0]:
+        raise InvalidArgumentError(
+            f"cannot multiply a sparse matrix of shape {sp_a._sizes} and a dense one of shape {tuple(dense.shape)}: "
+            f"{'adjoint_a, ' * adjoint_a}k (inner) dimensions differ"
+        )
+    static = {"rows": rows, "columns": columns, "count": sp_a._sizes[rows]}
+    return op(_multiplied, sp_a.values, sp_a.indices, dense, **static)
+
+
+def _multiplied(values, places, dense, rows, columns, count):
+    values = jnp.conj(values) if rows else values
+    return jax.ops.segment_sum(values[:, None] * dense[places[:, columns]], places[:, rows], count)
+
+
+def _adjoint(x):
+    return jnp.conj(jnp.swapaxes(x, -1, -2))
+
+
+def _moved(places: Any, values: Any, sizes: Any) -> SparseTensor:
+    """Values at other places, in the order of these."""
+    order = op(_order, places)
+    return SparseTensor(op(_taken, places, order), op(_taken, values, order), sizes)
+
+
+def _order(places):
+    return jnp.lexsort(places.T[::-1])
+
+
+def _taken(x, order):
+    return x[order]
+
+
+def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
+    """The same, with its indices in order, row by row."""
+    return _moved(sp_input.indices, sp_input.values, sp_input._sizes)
+
+
+def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None) -> SparseTensor:
+    """The axes in the order `perm`, or in reverse."""
+    axes = [int(i) for i in host(perm, "perm")] if perm is not None else [*range(len(sp_input._sizes))][::-1]
+    places = op(_permuted, sp_input.indices, axes=tuple(axes))
+    return _moved(places, sp_input.values, [sp_input._sizes[i] for i in axes])
+
+
+def _permuted(places, axes):
+    return places[:, jnp.array(axes)]
+
+
+def map_values(op: Callable, *args: Any, **kwargs: Any) -> SparseTensor:
+    """``op(*args, **kwargs)`` with the values of each sparse tensor in its place, at its indices."""
+    (first, *_) = [x for x in (*args, *kwargs.values()) if isinstance(x, SparseTensor)]
+
+    def values(x: Any) -> Any:
+        return x.values if isinstance(x, SparseTensor) else x
+
+    return first.with_values(op(*map(values, args), **{name: values(x) for name, x in kwargs.items()}))
+
+
+def reduce_sum(
+    sp_input: SparseTensor,
+    axis: Any = None,
+    keepdims: Any = None,
+    output_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Sums over axes, all by default, as a dense tensor."""
+    if output_is_sparse:
+        raise NotImplementedError("tf.sparse.reduce_sum gives dense tensors: how many sums are not zero is a shape")
+    whole = op(_added, sp_input.values, sp_input.indices, sizes=sp_input._sizes)
+    return _math.reduce_sum(whole, axis, bool(keepdims))  # type: ignore[attr-defined]
+
+
+def _added(values, places, sizes):
+    return jnp.zeros(sizes, values.dtype).at[tuple(places.T)].add(values)
+
+
+def eye(num_rows: Any, num_columns: Any = None, dtype: Any = "float32", name: str | None = None) -> SparseTensor:
+    """The identity matrix."""
+    sizes = int(num_rows), int(num_rows if num_columns is None else num_columns)
+    places = np.repeat(np.arange(min(sizes))[:, None], 2, axis=1)
+    return SparseTensor(places, jnp.ones(min(sizes), requested(as_dtype(dtype))), sizes)

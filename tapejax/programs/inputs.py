@@ -1,0 +1,71 @@
+"""The elements of a dataset as inputs of a program that loops over it: read anew whenever the program runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core import recorder
+from ..core._jax import Tracer
+from ..values import nest, reading
+from ..values.staging import init_scope
+from ..values.tensor import raw
+
+__all__ = ["runs"]
+
+
+def runs(dataset: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """The elements, in runs of one shape: an element's structure, and an array for each leaf with a row for each element.
+
+    To be called while a `function` is traced. All elements are read before the program runs, and must be as many, and of such
+    shapes, as when it was traced.
+
+    Raises:
+      ValueError: the dataset is infinite.
+    """
+    if dataset._count == -1:
+        raise ValueError("a dataset without end was iterated over in a tf.function: take(n) makes it finite")
+    holder, capture = _Elements(dataset), reading.capturing.capture
+    assert capture is not None
+    names = map(str, itertools.count())
+    for structure in holder.structures:
+        yield structure, [capture.adopt(holder, next(names)) for _ in nest.flatten(structure)]
+
+
+class _Elements:
+    """What a program takes its inputs from: attributes "0", "1" ... for the leaves. It is read when the first is asked for."""
+
+    def __init__(self, dataset: Any):
+        self._dataset, self._unread = dataset, {}
+        self._shapes: Any = None
+        self._unread = self._read()
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.isdigit():
+            raise AttributeError(name)
+        if name not in self._unread:
+            self._unread = self._read()
+        return self._unread.pop(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.isdigit() and not isinstance(value, Tracer):  # put back after tracing
+            vars(self).pop(name, None)
+        else:
+            vars(self)[name] = value
+
+    def _read(self) -> dict[str, Any]:
+        with init_scope(), recorder.outside():
+            elements = [(x, [np.shape(leaf) for leaf in nest.flatten(x)]) for x in self._dataset.as_numpy_iterator()]
+            groups = [[x for x, _ in group] for _, group in itertools.groupby(elements, lambda pair: pair[1])]
+            columns = [column for group in groups for column in zip(*map(nest.flatten, group), strict=True)]
+            arrays = [raw(np.stack(column)) for column in columns]
+        shapes = [(x.shape, x.dtype) for x in arrays]
+        if self._shapes is None:
+            self._shapes, self.structures = shapes, [group[0] for group in groups]
+        elif self._shapes != shapes:
+            text = "a dataset that a tf.function loops over has other elements now than when the function was traced"
+            raise ValueError(f"{text}: {self._shapes} then, {shapes} now")
+        return {str(i): x for i, x in enumerate(arrays)}

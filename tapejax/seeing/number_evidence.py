@@ -1,0 +1,68 @@
+"""Why a gradient that is connected is zero, as far as the numbers of one backward pass tell."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core._jax import Tracer
+from ..tape import GradientTape
+from ..values.shown import number_text, value_text
+from ..values.structures import Leaf
+from .graph_evidence import BREAKS, Graph
+from .listing import name_of
+from .reasons import FLAT, WIDTH, Reason, at, reason
+from .steps import Backward, is_nonzero
+
+
+class Numbers:
+    """The gradients of the sum of `ends` with respect to `starts`, computed step by step when they are first asked for."""
+
+    def __init__(self, tape: GradientTape, ends: Sequence[Leaf], starts: Sequence[Leaf], spaces: Sequence[dict]):
+        self._count = len(starts)
+        values = [leaf.value for leaf in ends], [leaf.value for leaf in starts]
+        self._walk = Backward(tape, *values, None, spaces)
+        arrays = [leaf.array for leaf in (*ends, *starts)]
+        self._known = not any(isinstance(x, Tracer) for x in arrays)
+
+    @functools.cached_property
+    def gradients(self) -> Sequence[Any]:
+        """NumPy arrays, or None each where nothing can be computed: under a trace, of values that were deleted since, by a
+        rule of the user's that raises."""
+        try:
+            found = self._walk.gradients if self._known else []
+        except Exception:
+            found = []
+        return [np.asarray(x) for x in found] or [None] * self._count
+
+    @functools.cached_property
+    def _zeros(self) -> dict[int, tuple[bool, set[int]]]:
+        return {number: (silent, zero) for number, silent, zero in self._walk.zeros()}
+
+    def zero(self, position: int, graph: Graph, found: Sequence[Any], of: str) -> list[Reason]:
+        """If the gradient with respect to a source is zero: the operations on the way, `found`, that make it so."""
+        gradient = self.gradients[position]
+        if gradient is None or not gradient.size or is_nonzero(gradient):
+            return []
+        stops = []
+        for number, active_ins, _ in reversed(found):
+            entry = graph.entries[number]
+            silent, zero = self._zeros.get(number, (False, set()))
+            for i in zero.intersection(active_ins):
+                why = FLAT.get(name_of(entry), "").format(operation=name_of(entry))
+                values = {"value": graph.called(entry.inputs[i]), "values": _line_of_values(entry.inputs[i])}
+                case = "zero: further" if silent else "zero"
+                stops.append(reason(case, at(entry), target=of, why=why and f"; {why}", **values))
+        return stops[:BREAKS] or [reason("zero: sum", target=of, name=graph.name)]
+
+
+def _line_of_values(x: Any) -> str:
+    text = number_text(x) if np.size(x) == 1 else " ".join(value_text(x).split())
+    return (
+        text
+        if len(text) <= WIDTH // 2 or np.iscomplexobj(x)
+        else f"from {number_text(np.min(x))} to {number_text(np.max(x))}"
+    )

@@ -1,0 +1,284 @@
+"""The page of `tape.play` in a real browser. Chromium is Playwright's own, or the one that TAPEJAX_CHROMIUM names."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from test_play import long_tape
+
+import tapejax as tf
+
+pytest.importorskip("matplotlib")
+playwright = pytest.importorskip("playwright.sync_api")
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with playwright.sync_playwright() as started:
+        executable = os.environ.get("TAPEJAX_CHROMIUM") or started.chromium.executable_path
+        if not os.path.exists(executable):
+            pytest.skip("needs a Chromium: playwright install chromium, or TAPEJAX_CHROMIUM=its path")
+        browser = started.chromium.launch(executable_path=executable)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium, tmp_path):
+    """Opens a page; afterwards nothing may have failed in it, and nothing may have been asked of a network."""
+    contexts, faults = [], []
+
+    def visit(shown, width=1280, height=800, **options):
+        file = tmp_path / "tape.html"
+        if isinstance(shown, str):
+            file.write_text(shown, encoding="utf-8")
+        else:
+            shown.save(file)
+        options = {"color_scheme": "light", "reduced_motion": "reduce", **options}
+        contexts.append(chromium.new_context(viewport={"width": width, "height": height}, **options))
+        page = contexts[-1].new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("request", lambda request: request.url.startswith(("file:", "data:")) or faults.append(request.url))
+        page.goto(file.as_uri())
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+def small():
+    """y = (h² + h)·1 with h = x·w, of which h has three contributions."""
+    x, w = tf.constant([[1.0, 2.0]]), tf.Variable([[0.5, 1.0], [-1.0, 0.25]])
+    with tf.GradientTape(persistent=True) as tape:
+        h = x @ w
+        y = tf.reduce_sum(h * h + h)
+    return tape.play(y, w), tape.gradient(y, w).numpy()
+
+
+def long(rounds):
+    tape, y, w = long_tape(rounds)
+    return tape.play(y, w), tape.gradient(y, w).numpy()
+
+
+def place(page):
+    """The step that is shown, and the last one."""
+    return tuple(map(int, page.locator(".counter").inner_text().split("/")))
+
+
+def said(page):
+    return page.locator(".now").inner_text()
+
+
+def numbers(page, within=".now"):
+    """The numbers of the first matrix that is shown, as exactly as the page has them."""
+    rows = page.locator(f"{within} table").first.locator("tr")
+    return [[float(cell.get_attribute("title")) for cell in row.locator("td").all()] for row in rows.all()]
+
+
+def test_the_arrow_keys_step_through_it(visit):
+    shown, gradient = small()
+    page = visit(shown)
+    assert place(page) == (0, 10) and "with respect to" in said(page)
+    assert page.locator("img").is_hidden()
+    texts, lit = [], []
+    for step in range(1, 11):
+        page.keyboard.press("ArrowRight")
+        assert place(page)[0] == step
+        texts.append(said(page))
+        lit.append(page.locator(".code .lit").all_inner_texts())
+    assert "h = matmul(x, w)" in texts[0] and "y = reduce_sum" in texts[3] and "begins" in texts[4]
+    assert all(["h = x @ w" in lines[0] for lines in (lit[0], lit[8])]) and "tf.reduce_sum(h * h + h)" in lit[1][0]
+    assert "∂y/∂h" in texts[7] and texts[7].count("+") == 2 and "=" in texts[7]  # 1 + h + h
+    np.testing.assert_array_equal(numbers(page), gradient)
+    page.keyboard.press("ArrowRight")
+    assert place(page) == (10, 10)
+    page.keyboard.press("ArrowLeft")
+    assert place(page) == (9, 10)
+    page.keyboard.press("Home")
+    assert place(page) == (0, 10)
+    page.keyboard.press("End")
+    assert place(page) == (10, 10)
+
+
+def test_the_graph_shows_where_it_is(visit):
+    page = visit(small()[0])
+    assert page.locator(".node.ahead").count() == 4 and page.locator(".node .cotangent > *").count() == 0
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".node.active .label").all_text_contents() == ["matmul"]
+    assert page.locator(".edge.lit").count() == 2 and page.locator(".node.ahead").count() == 3
+    page.keyboard.press("End")
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")
+    # back through the product: one edge, on which two contributions come to h
+    assert page.locator(".node.active .label").all_text_contents() == ["multiply"]
+    assert page.locator(".node.receiving .label").all_text_contents() == ["matmul"]
+    assert page.locator(".edge.lit").count() == 1
+    assert page.locator(".thumb rect").count() > 10
+
+
+def test_buttons_slider_nodes_and_lines(visit):
+    page = visit(small()[0])
+    page.get_by_role("button", name="One step on").click()
+    page.get_by_role("button", name="One step on").click()
+    assert place(page)[0] == 2
+    page.get_by_role("button", name="One step back").click()
+    assert place(page)[0] == 1
+    page.get_by_role("button", name="Backward").click()
+    assert "begins" in said(page)
+    slider = page.get_by_role("slider", name="Step")
+    assert slider.get_attribute("aria-valuetext") == "5 of 10, backward"
+    slider.fill("3")
+    assert place(page)[0] == 3
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert place(page)[0] == 4  # by one, not by two
+    page.locator(".node", has_text="matmul").click()
+    assert "h = matmul(x, w)" in said(page)
+    page.locator(".code li", has_text="reduce_sum").click()
+    assert place(page)[0] == 2
+    page.get_by_role("button", name="To the gradient").click()
+    assert "The gradient" in said(page)
+    page.get_by_role("button", name="To the start").click()
+    assert place(page)[0] == 0
+
+
+def test_it_plays_by_itself_and_pauses(visit):
+    page = visit(small()[0])
+    page.keyboard.press(" ")
+    page.get_by_text("2 / 10").wait_for(timeout=10_000)
+    page.get_by_role("button", name="Pause").click()
+    at = place(page)
+    page.wait_for_timeout(2_000)
+    assert place(page) == at and page.get_by_role("button", name="Play").is_visible()
+
+
+@pytest.mark.parametrize("width", [380, 800, 1280, 1920])
+@pytest.mark.parametrize("rounds", [1, 14, 500])
+def test_every_length_fits_every_window(visit, width, rounds):
+    shown, gradient = long(rounds)
+    page = visit(shown, width=width, height=800)
+    page.keyboard.press("End")
+    np.testing.assert_allclose(numbers(page), gradient, rtol=1e-4)
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_timeout(50)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    box, graph = page.locator(".node.active > rect").bounding_box(), page.locator(".graph").bounding_box()
+    assert graph["y"] - 2 <= box["y"] and box["y"] + box["height"] <= graph["y"] + graph["height"] + 2
+    assert graph["x"] - 2 <= box["x"] and box["x"] + box["width"] <= graph["x"] + graph["width"] + 2
+    letters = page.locator(".node .label").first.bounding_box()["height"]
+    assert letters > 9
+    assert ("narrow" in page.locator(".player").get_attribute("class")) == (width == 380)
+
+
+def test_text_stays_in_its_node(visit):
+    for shown, _ in (small(), long(500)):
+        page = visit(shown)
+        page.keyboard.press("End")
+        for node in page.locator(".node").all():
+            rect = node.locator("rect").first.bounding_box()
+            for text in node.locator("text").all():
+                box = text.bounding_box()
+                assert rect["x"] <= box["x"] and box["x"] + box["width"] <= rect["x"] + rect["width"], (
+                    text.text_content()
+                )
+                assert rect["y"] <= box["y"] and box["y"] + box["height"] <= rect["y"] + rect["height"], (
+                    text.text_content()
+                )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_follow_the_reader(visit, scheme):
+    page = visit(small()[0], color_scheme=scheme)
+    colour = page.locator(".player").evaluate("node => getComputedStyle(node).backgroundColor")
+    red = int(colour.removeprefix("rgb(").split(",")[0])
+    assert red > 250 if scheme == "light" else red < 40
+
+
+def test_motion_follows_the_reader(visit):
+    for motion, name in (("reduce", "none"), ("no-preference", "forward")):
+        page = visit(small()[0], reduced_motion=motion)
+        page.keyboard.press("ArrowRight")
+        way = page.locator(".edge.lit .way").first
+        assert way.evaluate("node => getComputedStyle(node).animationName") == name
+
+
+def notebook(*outputs, background="#ffffff"):
+    """A page that shows outputs as a notebook does: HTML is set, and its scripts are made anew."""
+    cells = "".join(f"<template>{output}</template><div class=cell></div>" for output in outputs)
+    return f"""<!DOCTYPE html><meta charset="utf-8"><body style="background:{background}">{cells}<script>
+    for (const cell of document.querySelectorAll(".cell")) {{
+      cell.innerHTML = cell.previousElementSibling.innerHTML;
+      for (const script of cell.querySelectorAll("script")) {{
+        const again = document.createElement("script");
+        for (const x of script.attributes) again.setAttribute(x.name, x.value);
+        again.textContent = script.textContent;
+        script.replaceWith(again);
+      }}
+    }}</script>"""
+
+
+def output_of(shown):
+    return shown._repr_mimebundle_()["text/html"]
+
+
+def test_in_a_notebook_each_is_stepped_by_itself(visit):
+    one, other = output_of(small()[0]), output_of(long(1)[0])
+    page = visit(notebook(one, other, one, background="#111111"), height=2000)
+    counters = page.locator(".counter")
+    assert counters.all_inner_texts() == ["0 / 10", "0 / 12", "0 / 10"]
+    page.keyboard.press("ArrowRight")
+    assert counters.all_inner_texts() == ["0 / 10", "0 / 12", "0 / 10"]  # the notebook has the keys
+    page.evaluate("document.addEventListener('keydown', () => (document.title += 'seen '))")
+    page.locator(".now").nth(1).click()
+    page.keyboard.press("ArrowRight")
+    assert page.title() == ""  # nor does the notebook, or a slide, move on
+    assert counters.all_inner_texts() == ["0 / 10", "1 / 12", "0 / 10"]
+    heights = {page.locator(".player").nth(1).bounding_box()["height"]}
+    for _ in range(11):
+        page.keyboard.press("ArrowRight")
+        heights.add(page.locator(".player").nth(1).bounding_box()["height"])
+    assert len(heights) == 1  # what is below does not move
+    # the notebook is dark, whatever the system says
+    colour = page.locator(".player").first.evaluate("node => getComputedStyle(node).backgroundColor")
+    assert int(colour.removeprefix("rgb(").split(",")[0]) < 40
+
+
+def test_full_screen(visit):
+    page = visit(notebook(output_of(small()[0])), height=900)
+    player = page.locator(".player")
+    before = player.bounding_box()
+    page.get_by_role("button", name="Full screen").click()
+    page.locator(".player.page").wait_for()
+    assert player.bounding_box()["height"] > before["height"]
+    page.keyboard.press("ArrowRight")
+    assert place(page)[0] == 1
+    page.keyboard.press("f")
+    page.locator(".player:not(.page)").wait_for()
+    assert player.bounding_box()["height"] == before["height"]
+
+
+def test_without_scripts_there_is_the_still_picture(visit):
+    page = visit(
+        notebook(output_of(small()[0])).partition("<script>\n")[0].replace("template", "div"), java_script_enabled=False
+    )
+    image = page.locator("img").first
+    assert image.is_visible() and image.bounding_box()["width"] > 300
+    assert image.get_attribute("alt") == "The tape of y: 4 operations, forward and backward"
+    assert "frames" not in page.locator("body").inner_text()
+
+
+def test_the_users_text_is_text(visit):
+    text = "</script><script>document.title = 'broken'</script><img src=x onerror=\"document.title='broken'\"> & <b>"
+    params = {text: tf.Variable(3.0)}
+    with tf.GradientTape() as tape:
+        y = params[text] * 2.0
+    page = visit(tape.play(y, params))
+    assert f"params[{text!r}]" in said(page)
+    page.keyboard.press("End")
+    assert page.title() == "The tape of y: 1 operation, forward and backward"
+    assert page.locator(".now b, .now img").count() == 0
