@@ -1,8 +1,9 @@
 """One measurement, in a process of its own: ``python -m benchmarks.worker WORKLOAD SYSTEM SECONDS``.
 
-Prints one line of JSON: the loss of the first step, and in milliseconds the first step, the median of the steps once
-warm, and the slowest of all. ``python -m benchmarks.worker import SYSTEM`` times the import alone, ``python -m
-benchmarks.worker capture SECONDS`` a step that notes the lines of the user's code, as all do, and one that does not.
+Prints one line of JSON: the loss of the first step; in milliseconds the first step, the median and the tenth and
+ninetieth percentile of the steps once warm, and the slowest of all; and by how many MiB the process grew at its peak.
+``python -m benchmarks.worker import SYSTEM`` times the import alone, ``python -m benchmarks.worker capture SECONDS`` a
+step that notes the lines of the user's code, as all do, and one that does not.
 """
 
 from __future__ import annotations
@@ -10,18 +11,22 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.workloads import WORKLOADS, Step, Workload
+from benchmarks import torch_workloads
+from benchmarks.workloads import WORKLOADS, Step
 
 
-def measure(workload: Workload, system: str, seconds: float) -> dict[str, float]:
-    """Time ``workload`` under ``system``, for about ``seconds`` once it is warm."""
-    step, wait = SYSTEMS[system](workload)
+def measure(name: str, system: str, seconds: float) -> dict[str, float]:
+    """Time the workload ``name`` under ``system``, for about ``seconds`` once it is warm."""
+    workload = WORKLOADS[name]
+    step, wait = SYSTEMS[system](name)
+    before = peak_memory()
     numbers = itertools.count()
 
     def timed(together: int = workload.together) -> tuple[Any, float]:
@@ -40,13 +45,22 @@ def measure(workload: Workload, system: str, seconds: float) -> dict[str, float]
     loss, first = timed(1)
     warm_up = repeat(seconds / 2, least=3, most=50)
     times = repeat(seconds, least=5, most=2000)
+    tenths = statistics.quantiles(times, n=10, method="inclusive")
     return {
         "loss": float(loss),
         "first": first,
         "median": statistics.median(times),
+        "low": tenths[0],
+        "high": tenths[-1],
+        "memory": peak_memory() - before,
         "slowest": max(first, *warm_up, *times),
         "repeats": len(times),
     }
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def import_time(system: str) -> dict[str, float]:
@@ -86,45 +100,56 @@ def capture_times(seconds: float) -> dict[str, dict[str, float]]:
 Wait = Callable[[Any, Any], Any]
 
 
-def _tapejax(workload: Workload) -> tuple[Step, Wait]:
+def _tapejax(name: str) -> tuple[Step, Wait]:
     import jax
 
     import tapejax
 
+    workload = WORKLOADS[name]
     return (workload.tapejax or workload.taped)(tapejax), lambda *results: jax.block_until_ready(results)
 
 
-def _tensorflow(workload: Workload) -> tuple[Step, Wait]:
+def _tensorflow(name: str) -> tuple[Step, Wait]:
     import tensorflow as tf
 
     # On a CPU an eager operation has ended when it returns; numpy() makes sure without copying large gradients.
-    return workload.taped(tf), lambda loss, gradients: (loss.numpy(), gradients[-1].numpy())
+    return WORKLOADS[name].taped(tf), lambda loss, gradients: (loss.numpy(), gradients[-1].numpy())
 
 
-def _tf_function(workload: Workload) -> tuple[Step, Wait]:
+def _tf_function(name: str) -> tuple[Step, Wait]:
     import tensorflow as tf
 
-    step, wait = _tensorflow(workload)
+    step, wait = _tensorflow(name)
     compiled = tf.function(step)
     return lambda i: compiled(0), wait  # a new Python number would be a new trace
 
 
-def _jax_grad(workload: Workload) -> tuple[Step, Wait]:
+def _torch(name: str) -> tuple[Step, Wait]:
+    import torch
+
+    on_a_gpu = torch.cuda.is_available()
+    if on_a_gpu:
+        torch.set_default_device("cuda")
+    return torch_workloads.STEPS[name](torch), lambda *results: torch.cuda.synchronize() if on_a_gpu else None
+
+
+def _jax_grad(name: str) -> tuple[Step, Wait]:
     import jax
 
-    return workload.functional(lambda f: f), lambda *results: jax.block_until_ready(results)
+    return WORKLOADS[name].functional(lambda f: f), lambda *results: jax.block_until_ready(results)
 
 
-def _jax_jit(workload: Workload) -> tuple[Step, Wait]:
+def _jax_jit(name: str) -> tuple[Step, Wait]:
     import jax
 
-    return workload.functional(jax.jit), lambda *results: jax.block_until_ready(results)
+    return WORKLOADS[name].functional(jax.jit), lambda *results: jax.block_until_ready(results)
 
 
-SYSTEMS: dict[str, Callable[[Workload], tuple[Step, Wait]]] = {
+SYSTEMS: dict[str, Callable[[str], tuple[Step, Wait]]] = {
     "tapejax": _tapejax,
     "tensorflow": _tensorflow,
     "tf.function": _tf_function,
+    "torch": _torch,
     "jax.grad": _jax_grad,
     "jax.jit": _jax_jit,
 }
@@ -137,4 +162,4 @@ if __name__ == "__main__":
     elif name == "capture":
         print(json.dumps(capture_times(float(system))))
     else:
-        print(json.dumps(measure(WORKLOADS[name], system, float(seconds[0]))))
+        print(json.dumps(measure(name, system, float(seconds[0]))))

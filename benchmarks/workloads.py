@@ -1,9 +1,10 @@
 """What is timed.
 
 A workload has two faces. ``taped(tf)`` is a program in TensorFlow's spelling; the same lines run under TensorFlow and
-under tapejax. ``functional(jit)`` is what a JAX user would write by hand, compiled or (``jit`` does nothing) not. Both
-return a function ``step(i)`` that does step number ``i`` forward and backward and returns the loss and the gradients.
-All systems start from the same numbers, drawn by NumPy, and must return the same loss.
+under tapejax. ``functional(jit)`` is what a JAX user would write by hand, compiled or (``jit`` does nothing) not. Some
+have a third, in ``torch_workloads.py``. All return a function ``step(i)`` that does step number ``i`` forward and backward
+and returns the loss and the gradients. All systems start from the same numbers, drawn by NumPy, and must return the same
+loss.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ Step = Callable[[int], tuple[Any, Any]]
 
 @dataclass(frozen=True)
 class Target:
-    """``tapejax`` may take at most ``limit`` times what ``system`` takes."""
+    """``tapejax`` may take at most ``limit`` times what ``system`` takes, and ``plus`` milliseconds."""
 
     system: str
     limit: float
+    plus: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Workload:
     slowest_step: float | None = None  # seconds that no step of tapejax may exceed, the first included
     without: frozenset[str] = field(default=frozenset())  # systems for which it means nothing
     together: int = 1  # steps until somebody waits for a result: a training loop looks at its loss now and then
+    memory: Target | None = None  # the same for the peak of memory
 
 
 # ---- a multilayer perceptron
@@ -443,6 +446,102 @@ def functional_hessian(batch: int, width: int) -> Callable[[Callable], Step]:
     return build
 
 
+# ---- one operation, many times
+
+
+REPEATED = 1000  # so that milliseconds a step are microseconds an operation
+
+
+def square_data():
+    return np.random.default_rng(0).normal(0, 1, (32, 32)).astype("float32")
+
+
+def taped_operation(number: bool) -> Callable[[Any], Step]:
+    """``x + y`` with tensors, or ``x * 2.0``, recorded."""
+
+    def build(tf):
+        x, y = tf.constant(square_data()), tf.constant(square_data())
+
+        def step(i):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                for _ in range(REPEATED):
+                    z = x * 2.0 if number else x + y
+            return tf.reduce_sum(z), [z]
+
+        return step
+
+    return build
+
+
+def functional_operation(number: bool) -> Callable[[Callable], Step]:
+    def build(jit):
+        import jax
+        import jax.numpy as jnp
+
+        x, y = jnp.asarray(square_data()), jnp.asarray(square_data())
+        operands = (x,) if number else (x, y)
+        call = jit(lambda x: x * 2.0) if number else jit(lambda x, y: x + y)
+        total = jax.jit(jnp.sum)
+
+        def step(i):
+            for _ in range(REPEATED):
+                z = call(*operands)
+            return total(z), [z]
+
+        return step
+
+    return build
+
+
+# ---- a deep network, whose memory counts
+
+
+def deep_data(batch: int, width: int, layers: int):
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, (batch, width)).astype("float32")
+    return x, [rng.normal(0, 1 / np.sqrt(width), (width, width)).astype("float32") for _ in range(layers)]
+
+
+def taped_deep(batch: int, width: int, layers: int) -> Callable[[Any], Step]:
+    def build(tf):
+        x, weights = deep_data(batch, width, layers)
+        x, weights = tf.constant(x), [tf.Variable(w) for w in weights]
+        biases = [tf.Variable(np.zeros(width, "float32")) for _ in weights]
+
+        def step(i):
+            with tf.GradientTape() as tape:
+                h = x
+                for w, b in zip(weights, biases, strict=True):
+                    h = tf.nn.gelu(tf.matmul(h, w) + b, approximate=True)
+                loss = tf.reduce_mean(tf.square(h))
+            return loss, tape.gradient(loss, [*weights, *biases])
+
+        return step
+
+    return build
+
+
+def functional_deep(batch: int, width: int, layers: int) -> Callable[[Callable], Step]:
+    def build(jit):
+        import jax
+        import jax.numpy as jnp
+
+        x, weights = deep_data(batch, width, layers)
+        x, weights = jnp.asarray(x), [jnp.asarray(w) for w in weights]
+
+        def loss(parameters, x):
+            for w, b in parameters:
+                x = jax.nn.gelu(x @ w + b)
+            return jnp.mean(jnp.square(x))
+
+        parameters = [(w, jnp.zeros(width, "float32")) for w in weights]
+        value_and_grad = jit(jax.value_and_grad(loss))
+        return lambda i: value_and_grad(parameters, x)
+
+    return build
+
+
 # ---- a training step of Keras
 
 
@@ -521,27 +620,46 @@ def functional_keras(batch: int, width: int) -> Callable[[Callable], Step]:
 
 SMALL, LARGE = (32, 64), (256, 1024)
 # Of the derivatives: by hand with jax.jit, in TensorFlow with its eager tape, and the first call, which compiles.
-DERIVATIVES = (Target("jax.jit", 3), Target("tensorflow", 1 / 50))
+DERIVATIVES = (Target("jax.jit", 2, plus=0.4), Target("tensorflow", 1 / 50))
 FIRST_DERIVATIVE = (Target("tensorflow", 1.5),)
+FIRST = (Target("jax.jit", 1.5),)
+EAGER_ONLY = frozenset({"tf.function", "jax.grad"})
 
 WORKLOADS = {
+    "operation": Workload(
+        f"{REPEATED} times x + y on a tape",
+        taped_operation(number=False),
+        functional_operation(number=False),
+        targets=(Target("jax.jit", 1.35),),
+        without=EAGER_ONLY,
+    ),
+    "number": Workload(
+        f"{REPEATED} times x * 2.0 on a tape",
+        taped_operation(number=True),
+        functional_operation(number=True),
+        targets=(Target("jax.jit", 1.5),),
+        without=EAGER_ONLY,
+    ),
     "small-mlp": Workload(
         "4-layer MLP, batch 32, width 64",
         taped_mlp(*SMALL),
         functional_mlp(*SMALL),
-        targets=(Target("tensorflow", 1 / 6),),
+        targets=(Target("torch", 1), Target("tensorflow", 1 / 10)),
+        first=FIRST,
     ),
     "jnp-mlp": Workload(
         "the same MLP in plain jnp inside a tape",
         taped_mlp(*SMALL),
         functional_mlp(*SMALL),
         tapejax=jnp_mlp_in_a_tape(*SMALL),
-        targets=(Target("tensorflow", 1 / 2),),
+        targets=(Target("tensorflow", 1 / 3),),
+        first=FIRST,
     ),
     "train-mlp": Workload(
         "the same MLP with its update: a training step",
         taped_mlp(*SMALL, update=True),
         functional_training(*SMALL),
+        first=FIRST,
     ),
     "function": Workload(
         "the same training step as one tf.function, 20 steps together",
@@ -549,7 +667,15 @@ WORKLOADS = {
         functional_training(*SMALL),
         tapejax=compiled_training(*SMALL),
         targets=(Target("jax.jit", 1.2), Target("tf.function", 1)),
+        first=FIRST,
         together=20,
+    ),
+    "function-waited": Workload(
+        "the same tf.function, waited for after each step",
+        taped_mlp(*SMALL, update=True),
+        functional_training(*SMALL),
+        tapejax=compiled_training(*SMALL),
+        targets=(Target("jax.jit", 1.15, plus=0.008),),
     ),
     "keras": Workload(
         "Keras: a training step of the same MLP with Adam",
@@ -563,6 +689,12 @@ WORKLOADS = {
         functional_mlp(*LARGE),
         targets=(Target("jax.jit", 1.2),),
     ),
+    "deep-mlp": Workload(
+        "twelve layers of 1024 with GELU, batch 4096",
+        taped_deep(4096, 1024, 12),
+        functional_deep(4096, 1024, 12),
+        memory=Target("torch", 1.1),
+    ),
     "jitted-loss": Workload(
         "a tape around the same loss as one jax.jit",
         taped_mlp(256, 1024),
@@ -574,20 +706,21 @@ WORKLOADS = {
         "chain of 400 scalar operations",
         taped_chain(400),
         functional_chain(400),
+        targets=(Target("torch", 1.3),),
     ),
     "changing": Workload(
         "a structure that changes every step",
         taped_changing,
         functional_changing,
-        targets=(Target("tensorflow", 1 / 3),),
+        targets=(Target("torch", 2), Target("tensorflow", 1 / 5)),
         without=frozenset({"tf.function"}),  # it would have to retrace and compile at every step, like jax.jit
     ),
     "rnn": Workload(
         "RNN, 300 steps unrolled",
         taped_rnn(300),
         functional_rnn(300),
-        targets=(Target("tensorflow", 1 / 6),),
-        slowest_step=5.0,
+        targets=(Target("torch", 0.6), Target("tensorflow", 1 / 6)),
+        slowest_step=3.0,
     ),
     "jacobian": Workload(
         "jacobian of a (7, 20) layer by its (20, 20) kernel",
@@ -611,3 +744,4 @@ WORKLOADS = {
         first=FIRST_DERIVATIVE,
     ),
 }
+ON_A_GPU = ("large-mlp", "deep-mlp", "jitted-loss", "function", "keras")  # elsewhere it only waits
