@@ -65,6 +65,8 @@ def pytest_configure(config):
     kept.mode = config.getoption("tensorflow")
     if kept.mode == "keep" and config.getoption("numprocesses", None):
         raise pytest.UsageError("--tensorflow=keep writes one file for each test file: run it in one process")
+    if kept.mode == "keep" and (config.option.keyword or any("::" in name for name in config.args)):
+        raise pytest.UsageError("--tensorflow=keep writes what a whole test file gives: without -k, and without ::")
 
 
 @pytest.fixture
@@ -78,8 +80,23 @@ def no_shadow():
     cache.shadow(before)
 
 
-def pytest_sessionfinish():
+def pytest_sessionfinish(session):
     kept.save()
+    if hasattr(session.config, "workeroutput"):  # of pytest-xdist
+        session.config.workeroutput["computed"] = sorted(kept.computed)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    kept.computed.update(getattr(node, "workeroutput", {}).get("computed", ()))
+
+
+def pytest_terminal_summary(terminalreporter):
+    if kept.computed and kept.mode == "kept":
+        terminalreporter.write_line(
+            "TensorFlow ran for tests whose outcomes are not kept, or are older than the tests. To keep them:\n"
+            f'  pytest -m "" --tensorflow=keep {" ".join(sorted(kept.computed))}'
+        )
 
 
 @pytest.hookimpl(optionalhook=True)

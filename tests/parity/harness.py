@@ -177,6 +177,8 @@ def tensorflows(compute: Callable[[], Outcome], *sources: str) -> Outcome:
     if not version:
         pytest.fail(f"TensorFlow is not installed, and {file.missing(name)}", pytrace=False)
     fresh = compute()
+    if known is None:
+        kept.computed.add(kept.current_file())
     if kept.mode == "keep":
         file.keep(name, fresh)
     elif kept.mode == "fresh":

@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 mode = "kept"  # the option --tensorflow
+computed: set[str] = set()  # test files of which an outcome was not kept
 
 
 class Kept:
@@ -56,9 +57,14 @@ class Kept:
             self._path.write_bytes(lzma.compress(json.dumps(content, separators=(",", ":")).encode(), preset=9))
 
 
+def current_file() -> str:
+    """The path of the test that runs now."""
+    return os.environ["PYTEST_CURRENT_TEST"].partition("::")[0]
+
+
 def current_test(*sources: str) -> tuple[Kept, str]:
     """What is kept for the test that runs now, and the test's name; `sources` are further files that outcomes follow from."""
-    path, _, name = os.environ["PYTEST_CURRENT_TEST"].removesuffix(" (call)").partition("::")
+    path, name = current_file(), os.environ["PYTEST_CURRENT_TEST"].removesuffix(" (call)").partition("::")[2]
     if path not in _files:
         texts = (HERE / "outcomes.py", HERE / "tables.py", ROOT / path, *(ROOT / source for source in sources))
         _files[path] = Kept(HERE / "kept" / f"{Path(path).stem}.json.xz", texts)
