@@ -99,11 +99,27 @@ def pytest_terminal_summary(terminalreporter):
         )
 
 
+# Files of few tests that run for minutes: a worker that starts one of these last runs it alone.
+LONG = [
+    "test_notebooks",
+    "test_keras",
+    "test_keras_parity",
+    "test_saved_model_parity",
+    "test_autograph_parity",
+    "test_random_parity",
+]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONG)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """A file runs in one process, so that what it compiles is of use to it and can be dropped after it."""
     from xdist.scheduler import LoadFileScheduling
 
+    config.option.loadscopereorder = False
     return LoadFileScheduling(config, log)
 
 
