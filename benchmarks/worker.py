@@ -47,7 +47,7 @@ def measure(name: str, system: str, seconds: float) -> dict[str, float]:
     times = repeat(seconds, least=5, most=2000)
     tenths = statistics.quantiles(times, n=10, method="inclusive")
     return {
-        "loss": float(loss),
+        "loss": float(loss.detach() if hasattr(loss, "detach") else loss),  # PyTorch warns else
         "first": first,
         "median": statistics.median(times),
         "low": tenths[0],
