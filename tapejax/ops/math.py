@@ -314,7 +314,8 @@ def _field_power(x, y):
 
 
 def _power_by_base(x, y, dx):
-    return jax.jvp(lambda x: _field_power(x, y), (x,), (dx,))[1]
+    # Not JAX's own rule: differentiated with respect to the exponent, it takes the logarithm of a negative base.
+    return dx * (y * _power(x, y - 1))
 
 
 def _power_by_exponent(x, y, dy):
@@ -370,7 +371,7 @@ def _no_nan(x, y):
     return jnp.where(y == 0, 0, x * y)
 
 
-_multiply_no_nan = _with_slopes(_no_nan, lambda x, y, dx: jnp.where(y == 0, 0, dx) * y, lambda x, y, dy: _scaled(x, dy))
+_multiply_no_nan = _with_slopes(_no_nan, lambda x, y, dx: _multiply_no_nan(dx, y), lambda x, y, dy: _scaled(x, dy))
 
 
 def _xlogy(x, y):

@@ -123,7 +123,7 @@ def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tens
 
 
 def _crelu(x, axis):
-    return jax.nn.relu(jnp.concatenate([x, -x], axis))
+    return _relu(jnp.concatenate([x, -x], axis))
 
 
 renamed("crelu", _crelu)

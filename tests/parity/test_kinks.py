@@ -281,3 +281,33 @@ def test_functions_of_two_arguments_at_the_origin(tf):
     """atan2 on the axes, squared_difference of equals."""
     x, y = [0.0, 1.0, -1.0], [1.0, 0.0, -1.0]
     return slopes(tf, tf.math.atan2, x, y), slopes(tf, tf.math.squared_difference, x, x)
+
+
+def curvatures(tf, function, *values):
+    """The gradient of each gradient with respect to each argument."""
+    xs = [tf.Variable(value) for value in values]
+    with tf.GradientTape(persistent=True) as outer:
+        with tf.GradientTape() as inner:
+            y = function(*xs)
+        found = inner.gradient(y, xs)
+    return [None if slope is None else outer.gradient(slope, xs) for slope in found]
+
+
+@parity
+def test_mixed_second_derivatives_of_powers(tf):
+    """The slope of a negative base with respect to the exponent is finite, as that of the power itself is."""
+    x, y = [0.0, 0.0, 2.0, -2.0, -2.0, 1.0], [2.0, 3.0, 3.0, 2.0, 3.0, 0.5]
+    return curvatures(tf, tf.pow, x, y), curvatures(tf, lambda x: x**3.0, x), curvatures(tf, lambda y: 2.0**y, y)
+
+
+@parity
+def test_second_derivatives_of_pieces(tf):
+    """relu and its kin are flat almost everywhere: zeros, not None."""
+    x = [[-1.0, 0.0, 2.0]]
+    functions = tf.nn.relu, tf.nn.relu6, tf.nn.leaky_relu, tf.nn.crelu, lambda x: tf.maximum(x, 0.5)
+    return [curvatures(tf, function, x) for function in functions]
+
+
+@parity(differs="multiply_no_nan: where y is 0, the slope of x's gradient with respect to y is 0, not the cotangent")
+def test_second_derivatives_of_multiply_no_nan(tf):
+    return curvatures(tf, tf.math.multiply_no_nan, [1.0, 2.0], [0.0, 3.0])
