@@ -1,4 +1,4 @@
-"""How the notebooks' figures look: ``import style; style.use()``.
+"""How the notebooks' figures look: ``import style; style.use()``; and `check`, for their exercises.
 
 The colours are Okabe and Ito's, which people with any kind of colour vision tell apart. Lines carry their names on the
 picture (`name`, `name_lines`), so that nobody has to match a legend.
@@ -100,3 +100,22 @@ def heat(ax: Any, matrix: Any, limit: float | None = None, bar: bool = True, **o
         colorbar.outline.set_visible(False)
         colorbar.ax.tick_params(length=0, labelsize=11)
     return image
+
+
+def check(answer: Any, right: Any) -> None:
+    """Checks what a student wrote in the place of ``...``; says so where nothing has been written.
+
+    `right` is the answer, up to rounding, or a function that asserts what has to hold of it.
+    """
+    blanks = answer.values() if isinstance(answer, dict) else [answer]
+    if any(blank is ... for blank in blanks):
+        print("Not answered yet.")
+        return
+    if right is None or isinstance(right, (set, type)):
+        assert answer == right, "Not right. Try again, or open the answer."
+    elif callable(right):
+        right(answer)
+    else:
+        fits = answer is not None and np.shape(answer) == np.shape(right)
+        assert fits and np.allclose(answer, right, rtol=1e-3, atol=1e-5), "Not right. Try again, or open the answer."
+    print("Right.")

@@ -55,3 +55,27 @@ def test_the_first_page_plays_its_program():
     played = (ROOT / "docs" / "site" / "played.py").read_text(encoding="utf-8")
     *program, gradient = shown.strip().split("\n\n")
     assert all(part in played for part in program) and gradient == "tape.gradient(loss, [x, w])"
+
+
+def test_a_button_opens_a_notebook_where_the_repository_has_an_address(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "site")
+    from hosted import button, colab_address
+
+    here = "https://colab.research.google.com/github/an-owner/a.name/blob/main/notebooks/1_first_tape.ipynb"
+    for repository in (
+        "https://github.com/an-owner/a.name",
+        "https://github.com/an-owner/a.name.git",
+        "https://github.com/an-owner/a.name/",
+    ):
+        assert colab_address(repository, "notebooks/1_first_tape.ipynb") == here
+        shown = button(repository, "notebooks/1_first_tape.ipynb")
+        assert f'href="{here}"' in shown and "%cd a.name/notebooks" in shown
+    assert "/blob/stable/" in colab_address("https://github.com/an-owner/a.name", "x.ipynb", "stable")
+    for other in (
+        None,
+        "",
+        "https://example.org/an-owner/a.name",
+        "https://github.com/an-owner",
+        "github.com.example.org/a/b",
+    ):
+        assert colab_address(other, "x.ipynb") is None and button(other, "x.ipynb") == ""

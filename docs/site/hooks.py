@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from hosted import button
 from latex2mathml.converter import convert
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
@@ -169,7 +170,9 @@ def on_page_content(content, page, config, files):
     found = re.findall(r'(?s)<h\d id="([^"]*)">(.*?)<a class="anchor-link"', content)
     for item, (item.id, title) in zip(headings(page.toc), found, strict=True):
         item.title = re.sub("<.*?>", "", title)
-    return DARK_AT_ONCE + with_mathml(content)
+    repository = os.environ.get("TAPEJAX_REPOSITORY") or config.repo_url
+    hosted = button(repository, page.file.src_uri, config.extra.get("branch", "main"))
+    return DARK_AT_ONCE + hosted + with_mathml(content)
 
 
 def headings(items):

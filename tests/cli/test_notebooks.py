@@ -73,6 +73,19 @@ def processor_seconds():
     return used.ru_utime + used.ru_stime
 
 
+def kernel_here(folder, make):
+    """A kernel that is not started yet, and its environment: the Python that runs the tests, whatever "python3" is to Jupyter."""
+    spec = folder / "kernels" / "python3"
+    spec.mkdir(parents=True)
+    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (spec / "kernel.json").write_text(json.dumps({"argv": command, "display_name": "Python 3", "language": "python"}))
+    specs = kernelspec.KernelSpecManager(kernel_dirs=[str(spec.parent)], ensure_native_kernel=False)
+    search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": search}
+    environment.pop("MPLBACKEND", None)
+    return make(kernel_name="python3", kernel_spec_manager=specs), environment
+
+
 def test_there_are_notebooks():
     assert NOTEBOOKS
 
@@ -86,16 +99,7 @@ def test_runs_in_a_fresh_kernel(path, tmp_path):
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
 
-    # the kernel is the Python that runs the tests, whatever "python3" is to Jupyter on this machine
-    spec = tmp_path / "kernels" / "python3"
-    spec.mkdir(parents=True)
-    command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (spec / "kernel.json").write_text(json.dumps({"argv": command, "display_name": "Python 3", "language": "python"}))
-    specs = kernelspec.KernelSpecManager(kernel_dirs=[str(spec.parent)], ensure_native_kernel=False)
-    kernel = manager.AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs)
-    search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": search}
-    environment.pop("MPLBACKEND", None)
+    kernel, environment = kernel_here(tmp_path, manager.AsyncKernelManager)
 
     where = {"metadata": {"path": str(FOLDER)}}
     # by the clock only what hangs is stopped: other tests may be running beside this one
@@ -130,5 +134,5 @@ def test_metadata_are_clean(path):
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec == {"name": "python3", "display_name": "Python 3", "language": "python"}
     assert set(notebook.metadata.get("language_info", {})) <= {"name"}
-    # "jupyter" folds the code of a drawing away
-    assert not [cell.metadata for cell in notebook.cells if set(cell.metadata) - {"tags", "jupyter"}]
+    # "jupyter" folds the code of a drawing away, "slideshow" and the tag "drawing" are for slides
+    assert not [cell.metadata for cell in notebook.cells if set(cell.metadata) - {"tags", "jupyter", "slideshow"}]
