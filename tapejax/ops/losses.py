@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..values.tensor import Tensor, convert_to_tensor
-from . import array, math, nn
+from . import array, nn
+from . import math as _math
 from .table import TensorLike, renamed
+
+math: Any = _math  # whose functions come out of tables
 
 
 class Reduction:
@@ -44,15 +47,15 @@ def compute_weighted_loss(
     Raises:
       ValueError: there is no such reduction, or the weights have another shape.
     """
-    x = convert_to_tensor(losses)
-    w = array.cast(weights, "float32")
+    x: Any = convert_to_tensor(losses)
+    w: Any = array.cast(weights, "float32")
     if w.shape.rank and (
         w.shape.rank != x.shape.rank or any(a not in (1, b) for a, b in zip(w.shape, x.shape, strict=True))
     ):
         raise ValueError(f"weights of shape {w.shape} cannot be broadcast to losses of shape {x.shape}")
     if reduction != Reduction.NONE and reduction not in _DIVISORS:
         raise ValueError(f"Invalid Reduction Key {reduction}. Key should be one of {['none', *_DIVISORS]}.")
-    weighted = array.cast(x, "float32") * w
+    weighted: Any = array.cast(x, "float32") * w
     if reduction != Reduction.NONE:
         count = array.cast(_DIVISORS[reduction](array.broadcast_to(w, array.shape(x))), "float32")
         weighted = math.divide_no_nan(math.reduce_sum(weighted), count)
@@ -79,7 +82,7 @@ def _elementwise(name: str, of_floats: Callable, doc: str) -> Callable:
     return renamed(name, loss)
 
 
-def _floats(name: str, labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
+def _floats(name: str, labels: Any, predictions: Any) -> tuple[Any, Any]:
     if labels is None or predictions is None:
         raise ValueError(f"{name}: both labels and predictions must be given")
     y, p = array.cast(labels, "float32"), array.cast(predictions, "float32")
@@ -145,8 +148,8 @@ def sigmoid_cross_entropy(
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
     """`tf.nn.sigmoid_cross_entropy_with_logits`, weighted and reduced as `compute_weighted_loss` does."""
-    x = convert_to_tensor(logits)
-    y = array.cast(multi_class_labels, x.dtype)
+    x: Any = convert_to_tensor(logits)
+    y: Any = array.cast(multi_class_labels, x.dtype)
     if label_smoothing > 0:
         y = y * (1 - label_smoothing) + 0.5 * label_smoothing
     return compute_weighted_loss(nn.sigmoid_cross_entropy_with_logits(y, x), weights, reduction=reduction)
@@ -166,11 +169,13 @@ def softmax_cross_entropy(
     Raises:
       ValueError: the shapes differ.
     """
-    x = convert_to_tensor(logits)
-    y = array.cast(onehot_labels, x.dtype)
+    x: Any = convert_to_tensor(logits)
+    y: Any = array.cast(onehot_labels, x.dtype)
     x.shape.assert_is_compatible_with(y.shape)
     if label_smoothing > 0:
-        y = y * (1 - label_smoothing) + label_smoothing / array.cast(array.shape(y)[1], x.dtype)
+        sizes: Any = array.shape(y)
+        classes: Any = array.cast(sizes[1], x.dtype)
+        y = y * (1 - label_smoothing) + label_smoothing / classes
     losses = nn.softmax_cross_entropy_with_logits(array.stop_gradient(y), x)
     return compute_weighted_loss(losses, weights, reduction=reduction)
 

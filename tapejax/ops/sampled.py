@@ -10,9 +10,12 @@ import jax.numpy as jnp
 from ..core import recorder
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor
-from . import array, linalg, math, nn
+from . import array, linalg, nn
+from . import math as _math
 from .random import key_of, state
 from .table import TensorLike, static, wide
+
+math: Any = _math  # whose functions come out of tables
 
 
 class Candidates(NamedTuple):
@@ -96,11 +99,11 @@ def _logits(
         sampled = log_uniform_candidate_sampler(labels, num_true, num_sampled, True, num_classes, seed)
     classes, of_true, of_sampled = (array.stop_gradient(x) for x in sampled)
     inputs = convert_to_tensor(inputs)
-    true = math.reduce_sum(array.expand_dims(inputs, 1) * nn.embedding_lookup(weights, labels), 2)
+    rows: Any = array.expand_dims(inputs, 1)
+    true: Any = math.reduce_sum(rows * nn.embedding_lookup(weights, labels), 2)
     true += nn.embedding_lookup(biases, labels) - math.log(of_true)
-    other = linalg.matmul(inputs, nn.embedding_lookup(weights, classes), transpose_b=True) + nn.embedding_lookup(
-        biases, classes
-    )
+    other: Any = linalg.matmul(inputs, nn.embedding_lookup(weights, classes), transpose_b=True)
+    other += nn.embedding_lookup(biases, classes)
     if without_hits:
         hits = math.reduce_any(array.expand_dims(array.cast(labels, classes.dtype), 2) == classes, 1)
         other += array.where(hits, _NEVER, 0.0)
