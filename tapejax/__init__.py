@@ -53,7 +53,7 @@ _sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module 
 
 # TensorFlow 2's names are the only ones: `tf.compat.v2` is all of them
 _NAMESPACES["compat"].v2 = _sys.modules[f"{__name__}.compat.v2"] = _sys.modules[__name__]  # type: ignore[attr-defined]
-_NAMESPACES["compat.v1"].executing_eagerly = executing_eagerly  # type: ignore[attr-defined]
+vars(_NAMESPACES["compat.v1"]).update({name: globals()[name] for name in _names.IN_VERSION_1 if name in globals()})
 
 _adapters.namespaces = (_sys.modules[__name__], *_NAMESPACES.values())
 

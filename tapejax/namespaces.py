@@ -116,11 +116,18 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.compat": {"ops.compat": "as_bytes as_str=as_text as_str_any as_text path_to_str"},
     "tf.compat.v1": {
         "ops.compat": """
-            disable_eager_execution disable_v2_behavior enable_eager_execution enable_v2_behavior
+            ConfigProto GPUOptions InteractiveSession Session disable_eager_execution disable_v2_behavior
+            enable_eager_execution enable_v2_behavior
             enable_resource_variables=enable_v2_behavior enable_v2_tensorshape=enable_v2_behavior
             """,
         "ops.random": "set_random_seed=set_seed",
         "ops.graph": "get_logger",
+    },
+    "tf.compat.v1.losses": {
+        "ops.losses": """
+            Reduction absolute_difference compute_weighted_loss hinge_loss huber_loss log_loss mean_squared_error
+            sigmoid_cross_entropy softmax_cross_entropy sparse_softmax_cross_entropy
+            """
     },
     "tf.compat.v1.logging": {
         "ops.compat": "DEBUG ERROR FATAL INFO WARN debug error fatal get_verbosity info log set_verbosity warn warning"
@@ -160,6 +167,12 @@ _LATER: dict[str, dict[str, str]] = {
             get_log_device_placement is_traceback_filtering_enabled
             """,
         "ops.graph": "assert_proper_iterable",
+    },
+    "tf.distribute": {
+        "ops.distribute": """
+            InputContext MirroredStrategy OneDeviceStrategy ReduceOp ReplicaContext Strategy get_replica_context get_strategy
+            has_strategy
+            """
     },
     "tf.dtypes": {
         "ops.array": "cast complex saturate_cast",
@@ -243,6 +256,7 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.math.special": {"ops.math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e expint spence"},
     "tf.nn": {
         "ops.rearrange": "approx_max_k approx_min_k space_to_batch",
+        "ops.sampled": "nce_loss sampled_softmax_loss",
         "ops.windows": """
             atrous_conv2d atrous_conv2d_transpose batch_norm_with_global_normalization collapse_repeated
             compute_average_loss conv_transpose ctc_loss dilation2d erosion2d local_response_normalization lrn
@@ -250,7 +264,10 @@ _LATER: dict[str, dict[str, str]] = {
             """,
     },
     "tf.nn.experimental": {"ops.windows": "general_dropout stateless_dropout"},
-    "tf.random": {"ops.generator": "Algorithm Generator create_rng_state get_global_generator set_global_generator"},
+    "tf.random": {
+        "ops.generator": "Algorithm Generator create_rng_state get_global_generator set_global_generator",
+        "ops.sampled": "log_uniform_candidate_sampler uniform_candidate_sampler",
+    },
     "tf.random.experimental": {
         "ops.generator": """
             Algorithm Generator create_rng_state get_global_generator index_shuffle set_global_generator stateless_shuffle
@@ -292,6 +309,30 @@ _LATER: dict[str, dict[str, str]] = {
 }
 
 
+# What `tf.compat.v1` has as well, for the arguments that both versions take.
+IN_VERSION_1 = """
+    AggregationMethod Assert DType GradientTape IndexedSlices Module RegisterGradient SparseTensor Tensor
+    TensorArray TensorShape TensorSpec UnconnectedGradients Variable VariableSynchronization abs acos acosh add
+    add_n argmax argmin argsort as_dtype asin asinh atan atan2 atanh bfloat16 bitcast bool
+    broadcast_dynamic_shape broadcast_static_shape broadcast_to cast clip_by_global_norm clip_by_norm
+    clip_by_value complex complex128 complex64 concat constant control_dependencies convert_to_tensor cos cosh
+    cumsum custom_gradient divide double dynamic_partition dynamic_stitch einsum ensure_shape equal
+    executing_eagerly exp expand_dims eye fill float16 float32 float64 floor function get_logger
+    get_static_value grad_pass_through greater greater_equal group guarantee_const half histogram_fixed_width
+    histogram_fixed_width_bins identity identity_n init_scope int16 int32 int64 int8 is_symbolic_tensor
+    is_tensor less less_equal linspace logical_and logical_not logical_or matmul matrix_square_root maximum
+    meshgrid minimum multiply negative no_gradient no_op norm not_equal numpy_function one_hot ones ones_like
+    parallel_stack pow print py_function range rank realdiv recompute_grad reduce_all reduce_any
+    reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum repeat
+    required_space_to_batch_paddings reshape reverse roll round saturate_cast scatter_nd searchsorted
+    sequence_mask shape_n sigmoid sign sin sinh slice sort space_to_batch_nd split sqrt square squeeze stack
+    stop_gradient strided_slice subtract switch_case tan tanh tensor_scatter_nd_add tensor_scatter_nd_max
+    tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update tensordot tile timestamp transpose
+    truediv truncatediv truncatemod uint16 uint32 uint64 uint8 unique unique_with_counts unravel_index unstack
+    vectorized_map zeros zeros_like
+""".split()
+
+
 def _found(entry: str, places: tuple) -> tuple[str, Any]:
     new, _, old = entry.partition("=")
     place = next(vars(place) for place in places if (old or new) in vars(place))
@@ -313,6 +354,7 @@ LATER: dict[str, dict[str, tuple[str, str]]] = {
     }
     for namespace, families in _LATER.items()
 }
+LATER["tf.compat.v1"] |= {name: LATER["tf"][name] for name in IN_VERSION_1 if name in LATER["tf"]}
 
 
 def names_of(full: str) -> list[str]:

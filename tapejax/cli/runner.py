@@ -73,7 +73,7 @@ def run(
         return _refuse(f"{os.fspath(program)} is not a program in Python {platform.python_version()}")
 
     main = types.ModuleType("__main__")
-    vars(main).update(__builtins__=builtins, **({"display": _display} if is_notebook else {"__file__": str(path)}))
+    vars(main).update(__builtins__=builtins, **(_of_jupyter(main) if is_notebook else {"__file__": str(path)}))
     report = _Reporter(path.parent, full_traceback)
     failed = []
     argv = [os.fspath(program), *arguments]
@@ -126,6 +126,12 @@ def _cell(source: str, name: str) -> Callable[[dict], None]:
         exec(compile(ast.Interactive(shown), name, "single", dont_inherit=True), names)
 
     return step
+
+
+def _of_jupyter(main: types.ModuleType) -> dict[str, Any]:
+    """The names that Jupyter gives to a notebook's cells."""
+    jupyter = notebook.Jupyter(lambda source: _cell(source, "<get_ipython().run_cell>")(vars(main)))
+    return {"display": _display, "get_ipython": lambda: jupyter}
 
 
 def _is_quiet(source: str) -> bool:

@@ -98,3 +98,59 @@ def as_str_any(value: Any, encoding: str = "utf-8") -> str:
 
 
 path_to_str = os.fspath
+
+
+# ---- Settings of a session ---------------------------------------------------------------------------------------------
+
+
+class _Settings:
+    """Settings that are kept, and change nothing: XLA decides."""
+
+    def __init__(self, **settings: Any):
+        vars(self).update(settings)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        vars(self)[name] = _Settings()  # a group of settings
+        return vars(self)[name]
+
+
+class ConfigProto(_Settings):
+    """Settings of a session: kept, without effect. On a GPU `tf.config.experimental.set_memory_growth` has one."""
+
+
+class GPUOptions(_Settings):
+    """Settings of a session's GPUs: kept, without effect."""
+
+
+class Session:
+    """What programs open to set a session's `config`, and never run.
+
+    Raises:
+      NotImplementedError (by `run`): there are no graphs.
+    """
+
+    def __init__(self, target: str = "", graph: Any = None, config: Any = None):
+        self._config = config
+
+    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> NoReturn:
+        """Raises NotImplementedError."""
+        raise NotImplementedError(
+            "tapejax has no graphs that a session could run: call the function that computes it, tf.function compiles it"
+        )
+
+    def close(self) -> None:
+        """Nothing."""
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        """Nothing."""
+
+    as_default = __enter__
+
+
+class InteractiveSession(Session):
+    __doc__ = Session.__doc__

@@ -118,15 +118,17 @@ def enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: s
             setattr(kind, name, property(functools.partial(_attribute, name)))
     setattr(Tensor, "tolist", lambda x: x.numpy().tolist())  # noqa: B010
     setattr(Tensor, "item", lambda x: x.numpy().item())  # noqa: B010
-    setattr(Tensor, "__getitem__", lambda x, index: Tensor(raw(x)[_index(index)]))  # noqa: B010
+    setattr(Tensor, "__getitem__", _getitem)  # noqa: B010
     setattr(Tensor, "__round__", lambda x, digits=0: _tensors(jnp.round(raw(x), digits)))  # noqa: B010
     values.promoting = True
 
 
+def _getitem(x: Any, index: Any) -> Tensor:
+    return Tensor(raw(x)[tuple(map(_index, index)) if isinstance(index, tuple) else _index(index)])
+
+
 def _index(index: Any) -> Any:
-    if isinstance(index, tuple):
-        return tuple(map(_index, index))
-    return raw(index) if isinstance(index, list) else _arrays(index)
+    return raw(list(index)) if isinstance(index, (list, tuple)) else _arrays(index)  # inside an index they are the same
 
 
 def _method(name: str) -> Callable[..., Any]:

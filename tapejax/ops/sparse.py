@@ -15,6 +15,7 @@ from ..values.dtypes import DType, TensorShape, as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
 from . import math as _math
+from .array import broadcast_to, gather_nd
 from .table import host
 
 
@@ -62,6 +63,18 @@ class SparseTensor:
     def with_values(self, new_values: Any) -> SparseTensor:
         """Other values in the same places."""
         return SparseTensor(self.indices, new_values, self._sizes)
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        """The values times what a dense tensor, broadcast to this shape, has in their places."""
+        return self.with_values(self.values * self._places_of(other))
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        """The values over what a dense tensor, broadcast to this shape, has in their places."""
+        return self.with_values(self.values / self._places_of(other))
+
+    def _places_of(self, dense: Any) -> Any:
+        tensor = convert_to_tensor(dense, dtype_hint=self.dtype)
+        return gather_nd(broadcast_to(tensor, self._sizes), self.indices) if tensor.shape.rank else tensor
 
     def tree_flatten(self) -> tuple[Any, Any]:
         """For JAX, which takes it apart."""

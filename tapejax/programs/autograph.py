@@ -173,10 +173,15 @@ def call(f: Any, args: tuple, kwargs: dict[str, Any] | None = None, scope: Any =
         return statements.BUILTINS.get(f, f)(*args, **kwargs)
     if _is_range(f) and any(map(statements.is_traced, (*args, *kwargs.values()))):
         return statements.Range(*args, **kwargs)
-    if getattr(f, "__module__", None) == control_flow.__name__:  # it calls functions of the user's
-        args = tuple(converted(x) if isinstance(x, types.FunctionType) else x for x in args)
-        kwargs = {name: converted(x) if isinstance(x, types.FunctionType) else x for name, x in kwargs.items()}
+    if getattr(f, "__module__", None) in _CALLING_USERS:
+        args = tuple(converted(x) if isinstance(x, _FUNCTIONS) else x for x in args)
+        kwargs = {name: converted(x) if isinstance(x, _FUNCTIONS) else x for name, x in kwargs.items()}
     return converted(f)(*args, **kwargs)
+
+
+# Modules whose functions call those of the user's that they are given.
+_CALLING_USERS = (control_flow.__name__, control_flow.__name__.replace("control_flow", "distribute"))
+_FUNCTIONS = (types.FunctionType, types.MethodType)
 
 
 def _is_range(f: Any) -> bool:

@@ -7,7 +7,9 @@ of, and what of that is Grain's, is in `pipeline`.
 from __future__ import annotations
 
 import atexit
+import glob
 import itertools
+import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Iterator as Iteration
@@ -22,7 +24,7 @@ from ..ops.random import state as _random_state
 from ..ops.table import host, wide
 from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, requested
-from ..values.errors import InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
+from ..values.errors import DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..values.tensor import Tensor, is_array_like, raw
 from . import inputs, pipeline
 from .function import function
@@ -61,7 +63,6 @@ _METHODS = {
     "fingerprint": "hashlib",
     "group_by_window": "a sort in NumPy, then batch",
     "ignore_errors": "a try statement in your map function",
-    "list_files": "pathlib.Path.glob and from_generator: JAX has no strings",
     "load": "numpy.load and from_tensor_slices",
     "ragged_batch": "padded_batch: JAX has no ragged tensors",
     "rejection_resample": "sample_from_datasets",
@@ -135,6 +136,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
         """A dataset of the rows of `tensors`: a tensor, array or list, or a tuple or dict of these, of as many rows each.
 
+        Texts (names of files) may be among them, and reach functions as `Text`; they cannot be batched.
+
         Raises:
           ValueError: one is a scalar, they have different numbers of rows, or there are none.
         """
@@ -153,6 +156,20 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """A dataset of one element, `tensors`: a tensor, array or list, or a tuple or dict of these."""
         return _in_memory("Tensor", nest.map_structure(lambda x: x[None], _not_empty(tensors)))
+
+    @staticmethod
+    def list_files(file_pattern: Any, shuffle: Any = None, seed: Any = None, name: str | None = None) -> Dataset:
+        """The names of the files that match a pattern, or one of several: in random order, unless `shuffle` is False.
+
+        Raises:
+          InvalidArgumentError: there are none.
+        """
+        patterns = file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]
+        names = sorted({found for pattern in patterns for found in glob.glob(os.fspath(pattern))})
+        if not names:
+            raise InvalidArgumentError(f"No files matched pattern: {', '.join(map(str, patterns))}")
+        files = Dataset.from_tensor_slices(names)
+        return files.shuffle(len(names), seed) if shuffle in (None, True) else files
 
     @staticmethod
     def range(*args: Any, output_type: Any = None, name: str | None = None) -> Dataset:
@@ -420,6 +437,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """
         size, drop, rows = _size(batch_size, "batch_size"), bool(drop_remainder), self._rows
         first = size if drop else None
+        if rows is not None and any(x.dtype == object for x in nest.flatten(rows.columns)):
+            raise DTypeError("strings cannot be batched, JAX's arrays hold numbers only: map them to tensors first")
 
         def stage(run: Pass) -> Any:
             if rows is not None:
@@ -736,7 +755,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 def _in_memory(kind: str, columns: Any) -> Dataset:
     count = len(nest.flatten(columns)[0])
     rows = Rows(columns, lambda run: iter(range(count)))
-    spec = nest.map_structure(lambda x: TensorSpec(x.shape[1:], x.dtype), columns)
+    spec = nest.map_structure(lambda x: TextSpec() if x.dtype == object else TensorSpec(x.shape[1:], x.dtype), columns)
     return Dataset(kind, lambda run: Steps(lambda: rows.elements(run)), spec, count, rows=rows)
 
 
@@ -869,10 +888,33 @@ def _datasets(values: Sequence[Any], name: str) -> list[Dataset]:
 
 def _not_empty(tensors: Any) -> Any:
     """Arrays of our own in a structure of tensors, which has some."""
-    found = map_leaves(own_array, tensors)
+    found = map_leaves(_column, tensors)
     if not nest.flatten(found):
         raise ValueError("Invalid `tensors`: `tensors` should not be empty.")
     return found
+
+
+def _column(value: Any) -> np.ndarray:
+    """`own_array`; texts are an array of objects, whose rows are no arrays."""
+    texts = np.asarray(value, object) if isinstance(value, (str, list, tuple, np.ndarray)) else None
+    if texts is None or not texts.size or not all(isinstance(x, (str, bytes)) for x in texts.flat):
+        return own_array(value)
+    return np.frompyfunc(lambda x: Text(x.decode() if isinstance(x, bytes) else x), 1, 1)(texts)
+
+
+class Text(str):
+    """A text among the elements of a dataset, a file's name, say: Python's, since JAX's arrays hold numbers only."""
+
+    def numpy(self) -> bytes:
+        """The bytes, which a tensor of TensorFlow's would give."""
+        return self.encode()
+
+
+class TextSpec:
+    """What `Dataset.element_spec` says of a text."""
+
+    def __repr__(self) -> str:
+        return "TextSpec()"
 
 
 def _agree(one: Any, other: Any) -> bool:

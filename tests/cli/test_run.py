@@ -456,14 +456,44 @@ def test_jupyters_own_lines(run_cells):
         "!echo from the shell",
         "x?",
         "%%html\n<b>no text</b>",
-        "files = !ls",
+        "lines = !echo one; echo two\nprint(lines)",
         "%%writefile module.py\nx = 1",
+        "import module\nmodule.x",
+        "%store x",
+        "%%ruby\nputs 1",
     )
     assert status == 1
-    assert out == "timed\n3\nonce\nfrom the shell\n"
+    assert out == "timed\n3\nonce\nfrom the shell\n['one', 'two']\n1\n"
     assert "left out: pip install -q tensorflow\n" in err and "left out: pip install more\n" in err
-    assert "2 of 8 cells failed: 7, 8" in err
-    assert "'files = !ls' is Jupyter's, not Python's" in err and "'%%writefile' is Jupyter's" in err
+    assert "2 of 11 cells failed: 10, 11" in err
+    assert "'%store x' is Jupyter's, not Python's" in err and "'%%ruby' is Jupyter's" in err
+
+
+def test_what_get_ipython_has(run_cells, monkeypatch):
+    monkeypatch.setenv("TAPEJAX_FROM_A_CELL", "0")
+    status, out, err = run_cells(
+        "'google.colab' in str(get_ipython())",
+        "get_ipython().run_line_magic('matplotlib', 'inline')\nget_ipython().magic('time print(1)')",
+        "def twice(line, cell):\n    for _ in range(2):\n        get_ipython().run_cell(cell)\n"
+        "get_ipython().register_magic_function(twice, 'cell')\nn = 0",
+        "%%twice\nn = n + 1\nprint('n', n)",
+        "%env TAPEJAX_FROM_A_CELL=5\n%env TAPEJAX_FROM_A_CELL",
+        "%set_env TAPEJAX_FROM_A_CELL 6\nimport os\nos.environ['TAPEJAX_FROM_A_CELL']",
+        "get_ipython().system('echo x')",
+        "%cd ..\nos.getcwd() == os.path.dirname(sys.path[0]) if (sys := __import__('sys')) else None",
+    )
+    assert (status, err) == (0, "")
+    assert out == "False\n1\nn 1\nn 2\n5\n'6'\nx\nTrue\n"
+
+
+def test_a_magic_that_ipython_registers(run_cells):
+    pytest.importorskip("IPython")
+    status, out, err = run_cells(
+        "from IPython.core.magic import register_cell_magic\n"
+        "@register_cell_magic\ndef backend(line, cell):\n    print(line)\n    get_ipython().run_cell(cell)",
+        "%%backend jax\n1 + 1",
+    )
+    assert (status, out, err) == (0, "jax\n2\n", "")
 
 
 def test_figures_need_no_display(run_cells, monkeypatch):

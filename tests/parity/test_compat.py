@@ -1,5 +1,7 @@
 """What of tf.compat eager programs still call."""
 
+import functools
+
 import pytest
 from harness import error_of, parity
 
@@ -55,6 +57,43 @@ def test_what_cannot_be_switched_off(name):
         getattr(tapejax.compat.v1, name)()
 
 
-def test_other_names_of_version_1_say_what_to_use():
-    with pytest.raises(AttributeError, match=r"no tf\.compat\.v1\.reduce_sum: use the same name without compat\.v1"):
-        tapejax.compat.v1.reduce_sum([1.0])
+@parity
+def test_names_of_both_versions(tf):
+    v1 = tf.compat.v1
+    x = v1.Variable(3.0)
+    with v1.GradientTape() as tape:
+        y = v1.reduce_sum(v1.square(x) * v1.constant([1.0, 2.0]), axis=0)
+    return tape.gradient(y, x), v1.zeros_like(y), v1.IndexedSlices is tf.IndexedSlices, v1.float32 is tf.float32
+
+
+@parity
+def test_settings_of_a_session(tf):
+    """Programs set how much of a GPU is used, and go on eagerly."""
+    v1 = tf.compat.v1
+    config = v1.ConfigProto(allow_soft_placement=True, gpu_options=v1.GPUOptions(allow_growth=True))
+    config.gpu_options.per_process_gpu_memory_fraction = 0.5
+    session = v1.InteractiveSession(config=config)
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+    session.close()
+    return tf.executing_eagerly(), tape.gradient(y, x), config.gpu_options.allow_growth, config.allow_soft_placement
+
+
+def test_a_session_that_should_run():
+    with tapejax.compat.v1.Session() as session, pytest.raises(NotImplementedError, match="tf.function compiles it"):
+        session.run([])
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("compat.v1.where", "the same name without compat.v1"),
+        ("compat.v1.train.AdamOptimizer", "tf.keras.optimizers"),
+        ("compat.v1.layers", "tf.keras.layers"),
+        ("compat.v1.estimator", "a Keras model"),
+    ],
+)
+def test_other_names_of_version_1_say_what_to_use(name, hint):
+    with pytest.raises(AttributeError, match=f"use {hint}"):
+        functools.reduce(getattr, name.split("."), tapejax)

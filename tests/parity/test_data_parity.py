@@ -4,10 +4,13 @@ Random orders differ from TensorFlow's: of these the bodies return what must hol
 """
 
 import collections
+import tempfile
 
 import numpy as np
 import pytest
 from harness import error_of, parity
+
+import tapejax
 
 pytest.importorskip("grain", reason="tf.data stands on Grain")
 
@@ -722,3 +725,47 @@ def test_random_numbers_in_a_map_function_follow_the_seed(tf):
 
     one, other = drawn(), drawn()
     return one == other, len(set(one))
+
+
+def files(tf, folder, count=4):
+    """Images in files of a folder, and their names."""
+    for i in range(count):
+        image = tf.cast(tf.fill([2, 3, 1], 10 * i), tf.uint8)
+        tf.io.write_file(f"{folder}/{i}.png", tf.io.encode_png(image))
+    return [f"{folder}/{i}.png" for i in range(count)]
+
+
+def loaded(tf, name):
+    return tf.cast(tf.io.decode_png(tf.io.read_file(name), channels=1), tf.float32) / 255.0
+
+
+@parity
+def test_names_of_files(tf):
+    """In order, as text; read by a map function, beside labels, shuffled, batched."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = files(tf, folder)
+        listed = tf.data.Dataset.list_files(f"{folder}/*.png", shuffle=False)
+        several = tf.data.Dataset.list_files([f"{folder}/3.*", f"{folder}/[12].png"], shuffle=False)
+        mixed = tf.data.Dataset.list_files(f"{folder}/*.png", seed=1)
+        pairs = tf.data.Dataset.from_tensor_slices((names, [0.0, 10.0, 20.0, 30.0])).shuffle(4)
+        differences = pairs.map(lambda name, label: loaded(tf, name)[0, 0, 0] * 255.0 - label)
+        return (
+            [name.numpy() == names[i].encode() for i, name in enumerate(listed)],
+            [name.numpy()[-5:] for name in several],
+            sorted(name.numpy()[-5:] for name in mixed),
+            list(listed.map(lambda name: loaded(tf, name)).batch(2)),
+            list(differences.batch(4)),
+            [label for _, label in tf.data.Dataset.zip((listed, tf.data.Dataset.range(3)))],
+            listed.map(lambda name: loaded(tf, name)).element_spec.dtype,
+            len(listed),
+        )
+
+
+@parity
+def test_files_that_are_not_there(tf):
+    return error_of(lambda: tf.data.Dataset.list_files("/no/such/folder/*.png"))
+
+
+def test_texts_are_not_batched():
+    with pytest.raises(tapejax.errors.InvalidArgumentError, match="map them to tensors first"):
+        tapejax.data.Dataset.from_tensor_slices(["a", "b"]).batch(2)

@@ -502,6 +502,8 @@ def test_numpy_behavior_on_request():
         np.testing.assert_array_equal(x + 1.5, [[2.5, 3.5], [4.5, 5.5]])
         np.testing.assert_array_equal(x * tf.constant(0.5), [[0.5, 1], [1.5, 2]])
         np.testing.assert_array_equal(x[[1, 0]], [[3, 4], [1, 2]])
+        np.testing.assert_array_equal(x[:, (True, False)], [[1], [3]])
+        np.testing.assert_array_equal(x[(0, 1), tf.constant([1, 0])], [2, 3])
         np.testing.assert_array_equal(x[x > 2], [3, 4])
         assert (x.size, x.reshape(4).tolist(), x.max().item(), str(x.astype(tf.float32).dtype)) == (
             4,

@@ -93,3 +93,19 @@ def test_a_graph_network_in_a_function(tf):
         return loss
 
     return [step(adjacency, x) for _ in range(3)], w1, w2
+
+
+@parity
+def test_products_with_dense_tensors(tf):
+    """A tensor of the shape, one that is broadcast, a number (whose gradient TensorFlow does not have)."""
+    values, found = tf.constant([1.0, 2.0, 3.0]), []
+    indices = [[0, 1], [1, 0], [1, 2]]
+    for other in (tf.constant([[4.0], [5.0]]), tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])):
+        with tf.GradientTape() as tape:
+            tape.watch([values, other])
+            product = tf.SparseTensor(indices, values, [2, 3]) * other
+            total = tf.reduce_sum(product.values**2)
+        quotient = tf.SparseTensor(indices, values, [2, 3]) / other
+        found.append((tf.sparse.to_dense(product), tf.sparse.to_dense(quotient), tape.gradient(total, [values, other])))
+    matrix = tf.SparseTensor(indices, values, [2, 3])
+    return found, [tf.sparse.to_dense(x) for x in (matrix * 3.0, matrix / 2, matrix * tf.constant(2.0))]

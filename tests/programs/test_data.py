@@ -52,7 +52,6 @@ def test_missing_names_say_what_to_use():
     for owner, name, hint in (
         (tf.data, "TFRecordDataset", "TFRecordIterDataset"),
         (tf.data, "TextLineDataset", "from_generator"),
-        (Dataset, "list_files", "pathlib"),
         (Dataset.range(1), "bucket_by_sequence_length", "padded_batch"),
         (Dataset.range(1), "no_such_method", "no tf.data.Dataset.no_such_method"),
         (tf.data.experimental, "make_csv_dataset", "tf.data.experimental.make_csv_dataset"),

@@ -1,0 +1,80 @@
+"""tf.distribute with one replica."""
+
+import pytest
+from harness import error_of, parity
+
+import tapejax
+
+
+@parity
+def test_a_step_in_a_strategy(tf):
+    """Variables made in the scope, a step run by the strategy, its loss reduced, over a dataset."""
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    with strategy.scope():
+        w = tf.Variable([1.0, 2.0])
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.nn.compute_average_loss(tf.reduce_sum(x * w, 1) ** 2, global_batch_size=2)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        if loss > 3.0:
+            loss = loss * 2.0
+        return loss
+
+    @tf.function
+    def run(x):
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(step, args=(x,)), axis=None)
+
+    data = tf.data.Dataset.from_tensor_slices([[1.0, 0.5], [0.2, 0.1], [0.4, 1.0], [0.3, 0.3]]).batch(2)
+    return [run(x) for x in strategy.experimental_distribute_dataset(data)], w, strategy.num_replicas_in_sync
+
+
+@parity
+def test_reductions(tf):
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    x = strategy.run(lambda: tf.constant([1.0, 2.0, 6.0]))
+    op = tf.distribute.ReduceOp
+    pairs = [(op.SUM, None), (op.MEAN, 0), (op.SUM, 0), ("MEAN", None), ("SUM", 0)]
+    return [strategy.reduce(each, x, axis) for each, axis in pairs], strategy.experimental_local_results(x)
+
+
+@parity
+def test_the_current_strategy(tf):
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    found = [tf.distribute.has_strategy(), tf.distribute.get_strategy().num_replicas_in_sync]
+    with strategy.scope():
+        found += [tf.distribute.has_strategy(), tf.distribute.get_strategy() is strategy]
+    return [*found, tf.distribute.has_strategy()]
+
+
+@parity
+def test_the_only_replica(tf):
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+
+    def step():
+        context = tf.distribute.get_replica_context()
+        return context.num_replicas_in_sync, context.all_reduce("sum", tf.constant(2.0))
+
+    return strategy.run(step)
+
+
+@parity
+def test_a_dataset_from_a_function(tf):
+    def make(context):
+        size = context.get_per_replica_batch_size(2)
+        return tf.data.Dataset.range(4).batch(size)
+
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    return list(strategy.distribute_datasets_from_function(make))
+
+
+@parity
+def test_a_reduction_that_is_none(tf):
+    return error_of(lambda: tf.distribute.get_strategy().reduce("PROD", tf.ones([2]), axis=0))
+
+
+def test_several_devices_say_what_to_use():
+    with pytest.raises(ValueError, match=r"jax\.sharding"):
+        tapejax.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])
+    with pytest.raises(AttributeError, match=r"jax\.sharding"):
+        _ = tapejax.distribute.TPUStrategy
