@@ -111,7 +111,7 @@ def functions() -> Any:
         @tf.function
         def __call__(self, x: Any) -> Any:
             if self.scale is None:
-                self.scale = watched(tf.Variable(tf.ones([3]) * 2.0))[0]
+                self.scale = watched(tf.Variable(tf.ones([3]) * 2.0))
             return x * self.scale
 
     made = Made()
@@ -138,7 +138,7 @@ def functions() -> Any:
 
 @program
 def rules() -> Any:
-    v = watched(tf.Variable(2.0))[0]
+    v = watched(tf.Variable(2.0))
 
     @tf.custom_gradient
     def scaled(x: Any) -> Any:
@@ -188,7 +188,7 @@ def quietly(gradient: Callable, *args: Any) -> Any:
 
 @program
 def in_and_out() -> Any:
-    v = watched(tf.Variable(3.0))[0]
+    v = watched(tf.Variable(3.0))
     with tf.GradientTape(persistent=True) as tape:
         a = v * 2.0
         with tape.stop_recording():
@@ -239,7 +239,7 @@ AT_REST: dict[str, Any] = {}  # filled when the first program has run in peace
 def watched(*variables: Any) -> Any:
     """The variables, which are looked at after the program."""
     _variables.extend(variables)
-    return variables if len(variables) > 1 else variables
+    return variables if len(variables) > 1 else variables[0]
 
 
 def checked() -> list[str]:
