@@ -18,6 +18,7 @@ from ..core._jax import Tracer
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, op, operands, raw
+from .indexed_slices import IndexedSlices
 from .sizes import joined, sized
 from .table import (
     INTEGER,
@@ -142,7 +143,7 @@ def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     return op(lax.stop_gradient, raw(input))
 
 
-def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
+def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Any:
     """`x` in another dtype; `x` itself where it has that dtype.
 
     Floats are cut to integers, complex numbers to their real part.
@@ -154,6 +155,8 @@ def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
     >>> print(tf.cast([1.8, -1.8], tf.int32))
     tf.Tensor([ 1 -1], shape=(2,), dtype=int32)
     """
+    if isinstance(x, IndexedSlices):
+        return x.with_values(cast(x.values, dtype))
     wanted = requested(dtype)
     array = raw(x)
     if array.dtype == wanted:
