@@ -143,7 +143,12 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             recording.entries.append(Entry(op, tuple(inputs), tuple(outputs), caller()))
 
     def _run_on_ref(
-        self, primitive: Primitive, tracers: Values, params: Params, name: str | None = None, inputs: Values | None = None
+        self,
+        primitive: Primitive,
+        tracers: Values,
+        params: Params,
+        name: str | None = None,
+        inputs: Values | None = None,
     ) -> Any:
         # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
         result = under(self.outer, primitive.bind, *tracers, **params)

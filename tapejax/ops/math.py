@@ -860,7 +860,7 @@ def _unsorted_segment(how: str) -> Any:
     kernel = _segment(how, True)
 
     def flat(data, ids, num_segments):
-        return kernel(data.reshape((-1, *data.shape[ids.ndim :])), ids.reshape(-1), num_segments)
+        return kernel(data.reshape((ids.size, *data.shape[ids.ndim :])), ids.reshape(-1), num_segments)
 
     renamed(kernel.__name__, flat)
 
@@ -1088,7 +1088,7 @@ renamed("clip_by_value", _clip_by_value)
 
 def _refuse_broadcast(t, *limits):
     for limit in limits:
-        if any(a != b and b != 1 for a, b in zip(t.shape[::-1], np.shape(limit)[::-1], strict=False)):
+        if any(a != b and 1 not in (a, b) for a, b in zip(t.shape[::-1], np.shape(limit)[::-1], strict=False)):
             continue  # they do not fit at all: the operation will say so
         if np.broadcast_shapes(t.shape, np.shape(limit)) != t.shape:
             raise ValueError(
