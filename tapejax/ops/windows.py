@@ -26,7 +26,6 @@ from .table import (
     kind_of,
     operation,
     require_kind,
-    shape_of,
     static,
 )
 

@@ -716,7 +716,7 @@ CALLS_ON_REFS = {
 @pytest.mark.parametrize("function", [_read, _written])
 @pytest.mark.parametrize("call", CALLS_ON_REFS)
 def test_calls_that_touch_a_reference_made_outside(call, function):
-    """They run once, as without a tape; a gradient through them is refused: running them again would find, or do, other things."""
+    """They run once, as without a tape; a gradient through them is refused, since a pullback would run them again."""
     ref, plain = jax.new_ref(jnp.float32(2.0)), jax.new_ref(jnp.float32(2.0))
     x = jnp.float32(3.0)
     with tf.GradientTape() as tape:
