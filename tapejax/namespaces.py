@@ -93,10 +93,11 @@ _LATER: dict[str, dict[str, str]] = {
     "tf": {
         "ops.config": "device",
         "ops.graph": """
-            AggregationMethod IndexedSlices VariableAggregation VariableSynchronization control_dependencies
+            AggregationMethod VariableAggregation VariableSynchronization control_dependencies
             get_current_name_scope get_logger get_static_value gradients group guarantee_const hessians identity_n
             is_symbolic_tensor no_op timestamp tuple
             """,
+        "ops.indexed_slices": "IndexedSlices",
         "ops.initializers": """
             constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
             """,

@@ -24,6 +24,7 @@ from jax._src import (
     stages,
 )
 from jax._src.interpreters import ad, mlir, partial_eval, pxla
+from jax._src.state import types as state_types
 
 from .types import Function, TraceLike, Value
 
@@ -37,6 +38,7 @@ EvalTrace: Any = core.EvalTrace  # runs operations now
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
 Ref: Any = core.Ref
+REF_EFFECTS: Any = (state_types.RefEffect,)  # of what reads or writes a Ref that was made outside
 HOST_EFFECTS: Any = (callback.IOEffect, callback.OrderedIOEffect)  # of what calls Python, which may answer differently
 # of what calls Python and takes no answer
 PRINTING_EFFECTS: Any = (debugging.DebugEffect, debugging.OrderedDebugEffect)

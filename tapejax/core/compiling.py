@@ -45,6 +45,7 @@ LOOPS = ("while", "scan", "triangular_solve", "lu", "cholesky", "eigh", "svd", "
 
 enabled = os.environ.get("TAPEJAX_COMPILE", "") != "always"
 _cheap_options: dict[str, Any] | None = CHEAP
+_ARRAYS = (jax.Array, np.ndarray, np.generic, int, float, complex)
 
 
 class Plan:
@@ -112,6 +113,8 @@ class Trial:
         return self._jitted(*args)
 
     def _plan(self, args: Values) -> Plan:
+        if not all([isinstance(x, _ARRAYS) for x in args]):  # a jax.Ref, or of a type of the user's: as JAX runs it
+            return Plan(lambda args: self._fn(*args))
         placed = any([isinstance(x, jax.Array) and x.committed for x in args])
         if placed or not jax.sharding.get_abstract_mesh().empty:
             return Plan(self._run_compiled)

@@ -84,7 +84,8 @@ class Interpreter:
                     numbers[var] = self._read(within, atom)
                 continue
             make = _PRIMITIVES.get(eqn.primitive.name)
-            if make is None:
+            of_keys = any([getattr(x.aval, "dtype", None) not in _DTYPES for x in (*eqn.invars, *eqn.outvars)])
+            if make is None or of_keys and eqn.primitive.name not in _OF_KEYS:
                 raise Unsupported(eqn.primitive.name)
             step = make(eqn)
             outs = [self._new(numbers, var) for var in eqn.outvars]
@@ -132,6 +133,9 @@ def _is_key(dtype: Any, aval: Any) -> bool:
     """Whether it is one key of JAX's default generator, here two numbers."""
     return getattr(getattr(dtype, "_impl", None), "name", None) == "threefry2x32" and aval.shape == ()
 
+
+# What is right of a key whose two numbers NumPy has as an array of shape (2,), where JAX's shape is ().
+_OF_KEYS = frozenset(("copy", "copy_p", "select_n", "stop_gradient", "random_wrap", "random_unwrap"))
 
 _CALLS = {
     "jit": "jaxpr",

@@ -25,6 +25,7 @@ from . import cache, canonical, shadow
 from ._jax import (
     HOST_EFFECTS,
     PRINTING_EFFECTS,
+    REF_EFFECTS,
     UNSPECIFIED,
     ClosedJaxpr,
     Literal,
@@ -67,6 +68,11 @@ def among(params: Params) -> bool:
 def asks_host(jaxpr: JaxProgram) -> bool:
     """Whether running `jaxpr` calls Python with ``io_callback``, which may give something else each time."""
     return any(isinstance(effect, HOST_EFFECTS) for effect in jaxpr.effects)
+
+
+def touches_refs(jaxpr: JaxProgram) -> bool:
+    """Whether running `jaxpr` reads or writes a ``jax.Ref`` that was made outside of it."""
+    return any(isinstance(effect, REF_EFFECTS) for effect in jaxpr.effects)
 
 
 def prints(effects: Any) -> bool:

@@ -225,6 +225,9 @@ _program_ops = Cache(CACHED_OPS // 2, _compare_program_ops)
 def _make_program_op(primitive: Primitive, params: Params, args: Values) -> Any:
     """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters."""
     arrays = jaxprs.constants_of(params)
+    if any(map(jaxprs.touches_refs, jaxprs.jaxprs_in(params))):
+        call = functools.partial(primitive.bind, **params)
+        return Once((PullbackOp(params.get("name") or primitive.name, call, refuse_ref), arrays.values(), params))
     if any(map(jaxprs.asks_host, jaxprs.jaxprs_in(params))):
         return Once((without_derivative(_uncacheable(primitive, params), len(arrays)), arrays.values(), params))
     if not arrays:
@@ -310,7 +313,7 @@ def refuse_ref(cotangents: Values) -> Sequence[Any]:
     """The pullback of what reads or changes a ``jax.Ref``."""
     raise LookupError(
         "gradient registry has no entry for: an operation on a jax.Ref. A Ref changes in place, which a tape cannot follow "
-        "outside jax.jit: use it inside a jitted function, or a Variable and its assign()."
+        "outside jax.jit: make it inside a jitted function, or use a Variable and its assign()."
     )
 
 

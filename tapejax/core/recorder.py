@@ -125,6 +125,8 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         if primitive.name in _REF_OPERATIONS:
             return self._run_on_ref(primitive, tracers, params)
         op, inputs = primitive_op(primitive, params, tracers)
+        if op.pull is refuse_ref:
+            return self._run_on_ref(primitive, tracers, params, op.name, inputs)
         jitted = primitive.name in jaxprs.JIT and type(self.outer) is EvalTrace
         large = jitted and is_large(op, params["jaxpr"]) and jaxprs.is_plain_jit(params)
         outputs = self.run(op, inputs, len(params["jaxpr"].out_avals) if large else None)
@@ -140,13 +142,20 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         for recording in self.recordings:
             recording.entries.append(Entry(op, tuple(inputs), tuple(outputs), caller()))
 
-    def _run_on_ref(self, primitive: Primitive, tracers: Values, params: Params) -> Any:
+    def _run_on_ref(
+        self,
+        primitive: Primitive,
+        tracers: Values,
+        params: Params,
+        name: str | None = None,
+        inputs: Values | None = None,
+    ) -> Any:
         # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
         result = under(self.outer, primitive.bind, *tracers, **params)
         outputs = (*(result if primitive.multiple_results else (result,)), *(x for x in tracers if is_ref(x)))
-        op = PullbackOp(primitive.name, primitive.bind, refuse_ref)
+        op = PullbackOp(name or primitive.name, primitive.bind, refuse_ref)
         for recording in self.recordings:
-            recording.entries.append(Entry(op, tuple(tracers), outputs, caller()))
+            recording.entries.append(Entry(op, tuple(inputs or tracers), outputs, caller()))
         return result
 
     # The hooks below get wrapped functions that are new at every call and can be called once only.
@@ -208,6 +217,8 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
                 # Most likely Python in there looks at values: it runs on the values, now and again in the backward pass.
                 # What fails for another reason fails then, too.
                 return Once((PythonOp(name, again), (), stores, repack))
+            if jaxprs.touches_refs(staged):
+                return Once((PullbackOp(name, again, refuse_ref), (), stores, repack))
             custom = primitive.name in jaxprs.RULES
             if within := custom and not recurs and jaxprs.within_transformation(subfuns):
                 jaxprs.trace_rules(staged, subfuns)

@@ -17,7 +17,8 @@ from ..core import recorder
 from ..core._jax import Tracer
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, op, operands, raw
+from ..values.tensor import Tensor, is_array_like, op, operands, raw
+from .indexed_slices import IndexedSlices
 from .sizes import joined, sized
 from .table import (
     INTEGER,
@@ -103,11 +104,16 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
     """
     if limit is None:
         start, limit = 0, start
-    values = [host(value, argument) for value, argument in ((start, "start"), (limit, "limit"), (delta, "delta"))]
-    if dtype is None:
+    given = (start, "start"), (limit, "limit"), (delta, "delta")
+    exact = None if dtype is None else as_dtype(dtype).dtype
+    values = [
+        np.asarray(value, exact) if exact is not None and type(value) is float else host(value, argument)
+        for value, argument in given
+    ]
+    if exact is None:
         found = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
     else:
-        found = as_dtype(dtype).dtype
+        found = exact
     begin, end, step = (value.astype(found)[()] for value in values)
     if step == 0:
         raise InvalidArgumentError("range: delta must not be 0")
@@ -142,7 +148,7 @@ def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     return op(lax.stop_gradient, raw(input))
 
 
-def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
+def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Any:
     """`x` in another dtype; `x` itself where it has that dtype.
 
     Floats are cut to integers, complex numbers to their real part.
@@ -154,6 +160,8 @@ def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Tensor:
     >>> print(tf.cast([1.8, -1.8], tf.int32))
     tf.Tensor([ 1 -1], shape=(2,), dtype=int32)
     """
+    if isinstance(x, IndexedSlices):
+        return x.with_values(cast(x.values, dtype))
     wanted = requested(dtype)
     array = raw(x)
     if array.dtype == wanted:
@@ -169,9 +177,22 @@ def _cast(x, dtype):
 
 @operation("value")
 def saturate_cast(value, dtype):
-    """`value` in another dtype, what lies outside its range moved to the limits."""
+    """`value` in another dtype, what lies outside its range moved to the limits; the parts of complex numbers each."""
+    if "b" in (kind_of(value.dtype), kind_of(dtype)):
+        raise TypeError(f"saturate_cast: bool has no limits, got {value.dtype} and {np.dtype(dtype)}")
+    if jnp.iscomplexobj(value):
+        if value.dtype == dtype:
+            return value
+        if kind_of(dtype) != "c":
+            return _saturated(value.real, dtype)
+        return _saturated(value.real, dtype) + 1j * _saturated(value.imag, dtype).real
+    return _saturated(value, dtype)
+
+
+def _saturated(value, dtype):
     old, new = (jnp.iinfo(d) if kind_of(d) in "iu" else jnp.finfo(d) for d in (value.dtype, dtype))
-    return jnp.clip(value, max(new.min, old.min), min(new.max, old.max)).astype(dtype)
+    low, high = (np.asarray(limit, value.dtype) for limit in (max(new.min, old.min), min(new.max, old.max)))
+    return jnp.clip(value, low, high).astype(dtype)
 
 
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
@@ -205,6 +226,8 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
     if len(set(given)) > 1:
         raise TypeError(f"on_value is {given[0]}, but off_value {given[1]}: they must have one dtype")
     wanted = requested(dtype) if dtype is not None else given[0] if given else np.dtype("float32")
+    if any(is_array_like(value) and raw(value).dtype != wanted for value in (on_value, off_value)):
+        raise TypeError(f"on_value and off_value are {given[0]}, but dtype={wanted} was asked for")
     values = [raw(default if value is None else value, wanted) for value, default in ((on_value, 1), (off_value, 0))]
     array = raw(indices, dtype_hint="int32")
     require_kind("one_hot", array, INTEGER)
@@ -381,7 +404,7 @@ def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLi
 
     Raises:
       ValueError: an unknown `mode`.
-      InvalidArgumentError: `paddings` is not of shape (rank, 2).
+      InvalidArgumentError: `paddings` is not of shape (rank, 2), or negative.
     """
     array = raw(tensor)
     widths = static(paddings, "paddings")
@@ -389,6 +412,8 @@ def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLi
         raise ValueError(f"mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}")
     if np.shape(widths) != (array.ndim, 2) and not array.ndim == 0 == np.size(widths):
         raise InvalidArgumentError(f"pad: paddings must be of shape ({array.ndim}, 2), got {np.shape(widths)}")
+    if min(map(min, widths), default=0) < 0:
+        raise InvalidArgumentError(f"pad: paddings must not be negative, got {widths}")
     if mode.upper() == "CONSTANT":
         value = raw(constant_values, dtype_hint=array.dtype)
         return op(_pad, array, value if value.dtype == array.dtype else cast(value, array.dtype), widths=widths)
@@ -739,6 +764,8 @@ def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, nam
       InvalidArgumentError: `condition` is not of dtype bool, or the shapes do not broadcast.
       ValueError: one of x and y is missing.
     """
+    if isinstance(condition, (np.ndarray, np.generic)):  # TensorFlow makes truths of NumPy's numbers, not of a tensor's
+        condition = np.asarray(condition, bool)
     chosen = raw(condition)
     if x is None and y is None:
         return Tensor(raw(np.argwhere(host(condition, "condition")).astype(wide("int64"))))
@@ -783,6 +810,12 @@ def _gather(params, indices, axis, batch_dims):
     return jnp.take(params, indices, axis, mode="fill", fill_value=0)
 
 
+def _require_updates(name: str, updates: Any, indices: Any, shape: tuple[int, ...]) -> None:
+    wanted = (*indices.shape[:-1], *shape[indices.shape[-1] :])
+    if updates.shape != wanted:
+        raise InvalidArgumentError(f"{name}: updates must have shape {wanted}, got {updates.shape}")
+
+
 def _require_nd_within(name: str, indices: Any, shape: tuple[int, ...], policy: str = "") -> None:
     depth = indices.shape[-1] if indices.ndim else 0
     if depth > len(shape):
@@ -815,6 +848,7 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape, bad_indices_poli
     """Zeros of `shape` with `updates` added at `indices`, whose last axis is an index."""
     places, values, sizes = integers("scatter_nd", indices), raw(updates), shape_of(shape)
     _require_nd_within("scatter_nd", places, sizes, bad_indices_policy)
+    _require_updates("scatter_nd", values, places, sizes)
     return op(_scatter_nd, places, values, shape=sizes)
 
 
@@ -829,9 +863,10 @@ def _tensor_scatter(name: str, how: str, doc: str) -> Any:
     renamed(name, kernel)
 
     def public(tensor, indices, updates, bad_indices_policy="", name=None) -> Tensor:
-        array, values = operands(tensor, updates)
-        array, places = raw(array), integers(public.__name__, indices)
+        array, values = map(raw, operands(tensor, updates))
+        places = integers(public.__name__, indices)
         _require_nd_within(public.__name__, places, array.shape, bad_indices_policy)
+        _require_updates(public.__name__, values, places, array.shape)
         return op(kernel, array, places, values)
 
     public.__doc__ = f"`tensor` with `updates` {doc} at `indices`, whose last axis is an index into `tensor`."

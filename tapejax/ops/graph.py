@@ -1,4 +1,4 @@
-"""What is left of TensorFlow's graphs where everything runs at once: groups, dependencies, static values, sparse updates."""
+"""What is left of TensorFlow's graphs where everything runs at once: groups, dependencies, static values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core._jax import Tracer
-from ..values.dtypes import TensorShape
 from ..values.names import _current
-from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
+from ..values.tensor import Tensor, convert_to_tensor, is_array_like, raw
 from . import array as _array
 from .table import renamed
 
@@ -95,53 +94,6 @@ def _refuse_graph(name: str, instead: str) -> Callable[..., Any]:
 
 gradients = _refuse_graph("tf.gradients", "tf.GradientTape")
 hessians = _refuse_graph("tf.hessians", "two nested tf.GradientTapes and jacobian, or jax.hessian")
-
-# ---- Sparse updates ----------------------------------------------------------------------------------------
-
-
-class IndexedSlices:
-    """Rows of a tensor and where they are: what ``Variable.scatter_add`` and its like take.
-
-    Args:
-      values: the rows.
-      indices: the number of each.
-      dense_shape: the shape of the whole, by which it becomes a tensor.
-
-    >>> import tapejax as tf
-    >>> v = tf.Variable([1.0, 2.0, 3.0])
-    >>> print(v.scatter_add(tf.IndexedSlices([10.0, 20.0], [0, 2])).numpy())
-    [11.  2. 23.]
-    """
-
-    def __init__(self, values: Any, indices: Any, dense_shape: Any = None):
-        self._values, self._indices, self._shape = values, indices, dense_shape
-
-    values = property(lambda self: convert_to_tensor(self._values), doc="The rows.")
-    indices = property(lambda self: convert_to_tensor(self._indices, dtype_hint="int32"), doc="The number of each row.")
-    dense_shape = property(lambda self: self._shape, doc="The shape of the whole, or None.")
-    dtype = property(lambda self: self.values.dtype, doc="The rows' dtype.")
-
-    @property
-    def shape(self) -> TensorShape:
-        """The shape of the whole, as far as it is known."""
-        return TensorShape([None] * self.values.ndim if self._shape is None else [int(n) for n in self._shape])
-
-    def __jax_array__(self) -> Any:
-        if self._shape is None:
-            raise ValueError(f"an IndexedSlices without dense_shape cannot become a tensor: {self}")
-        return op(_indexed_slices, self.values, self.indices, length=int(self._shape[0]))._array
-
-    def __neg__(self) -> IndexedSlices:
-        return IndexedSlices(op(jnp.negative, self.values), self._indices, self._shape)
-
-    def __repr__(self) -> str:
-        shape = "" if self._shape is None else f", dense_shape={self._shape}"
-        return f"IndexedSlices(indices={self.indices}, values={self.values}{shape})"
-
-
-def _indexed_slices(values, indices, length):
-    return jnp.zeros((length, *values.shape[1:]), values.dtype).at[indices].add(values)
-
 
 # ---- Settings that change nothing here ---------------------------------------------------------------------
 

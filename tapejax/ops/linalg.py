@@ -91,7 +91,16 @@ def _matvec(a, b, how):
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """Sums products over `axes`: a number n (the last n of a, the first n of b) or a pair of lists of axes."""
-    return op(jnp.tensordot, *(raw(x) for x in operands(a, b)), axes=static(axes, "axes"))
+    arrays = [raw(x) for x in operands(a, b)]
+    found = static(axes, "axes")
+    if isinstance(found, tuple):
+        pair = [(each,) if isinstance(each, int) else each for each in found]
+        if len(pair) != 2 or len(pair[0]) != len(pair[1]):
+            raise ValueError(f"tensordot: axes must be a number or two lists of equal length, got {found}")
+    elif not 0 <= found <= min(arrays[0].ndim, arrays[1].ndim):
+        shapes = f"{arrays[0].shape} and {arrays[1].shape}"
+        raise ValueError(f"tensordot: axes must be from 0 to the number of axes of {shapes}, got {found}")
+    return op(jnp.tensordot, *arrays, axes=found)
 
 
 def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
@@ -102,8 +111,14 @@ def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
     """
     if unknown := kwargs.keys() - {"name", "optimize"}:
         raise TypeError(f"einsum: unknown keyword arguments {sorted(unknown)}")
+    arrays = [raw(array) for array in operands(*inputs)]
+    terms, _, result = equation.replace(" ", "").partition("->")
+    if result and "..." not in result:
+        for term, array in zip(terms.split(","), arrays, strict=False):
+            if "..." in term and array.ndim > len(term) - 3:
+                raise InvalidArgumentError(f"einsum: the axes of the ellipsis in {term!r} are missing from {result!r}")
     try:
-        return op(_einsum, *[raw(array) for array in operands(*inputs)], equation=equation)
+        return op(_einsum, *arrays, equation=equation)
     except ValueError as error:
         if "label" not in str(error):
             raise
@@ -307,7 +322,12 @@ def _square(name: str, fn: Any, doc: str, argument: str = "input") -> Any:
 
 
 def _slogdet(x):
-    return LogMatrixDeterminant(*jnp.linalg.slogdet(x))
+    if (
+        x.shape[-1] == 2
+    ):  # JAX multiplies out, which overflows; of three rows and more it takes the logarithms of pivots
+        x = jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 1)]).at[..., 2, 2].set(1)
+    sign, logarithm = jnp.linalg.slogdet(x)
+    return LogMatrixDeterminant(jnp.where(jnp.isnan(logarithm), jnp.nan, sign), logarithm)
 
 
 def _logdet(x):
@@ -359,7 +379,8 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
 
 
 def _inv(x, adjoint):
-    return jnp.linalg.inv(_turned(x, "adjoint" if adjoint else ""))
+    turned = _turned(x, "adjoint" if adjoint else "")
+    return jnp.linalg.inv(turned.astype("float32") if x.dtype == "float16" else turned).astype(x.dtype)
 
 
 def _require_finite(name: str, out: Tensor, matrix: Any) -> Tensor:

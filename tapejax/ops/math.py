@@ -19,6 +19,7 @@ from ..core.rules import zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.tensor import Tensor, op, op_on_arrays, operands, raw
+from .indexed_slices import IndexedSlices
 from .table import (
     ANY,
     BOOL,
@@ -532,10 +533,12 @@ def lbeta(x):
     return special.gammaln(x).sum(-1) - special.gammaln(x.sum(-1))
 
 
-def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
+def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Any:
     """scalar * x. Raises ValueError if `scalar` is no scalar."""
     if np.ndim(scalar):
         raise ValueError(f"scalar must be a scalar; got shape {np.shape(scalar)}")
+    if isinstance(x, IndexedSlices):
+        return x.with_values(scalar_mul(scalar, x.values))
     array = raw(x)
     require_kind("scalar_mul", array, NUMBER)
     return op(jnp.multiply, raw(scalar, array.dtype), array)
@@ -858,7 +861,7 @@ def _unsorted_segment(how: str) -> Any:
     kernel = _segment(how, True)
 
     def flat(data, ids, num_segments):
-        return kernel(data.reshape((-1, *data.shape[ids.ndim :])), ids.reshape(-1), num_segments)
+        return kernel(data.reshape((ids.size, *data.shape[ids.ndim :])), ids.reshape(-1), num_segments)
 
     renamed(kernel.__name__, flat)
 
@@ -1062,12 +1065,14 @@ def normalize(
 
 def clip_by_value(
     t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
-) -> Tensor:
+) -> Any:
     """`t` with what lies outside the bounds moved to them. At a bound the gradient still passes.
 
     Raises:
       ValueError: the bounds have more axes or elements than `t`.
     """
+    if isinstance(t, IndexedSlices):
+        return t.with_values(clip_by_value(t.values, clip_value_min, clip_value_max))
     array, low, high = operands(t, clip_value_min, clip_value_max)
     array = raw(array)
     require_kind("clip_by_value", array, REAL)
@@ -1084,7 +1089,7 @@ renamed("clip_by_value", _clip_by_value)
 
 def _refuse_broadcast(t, *limits):
     for limit in limits:
-        if any(a != b and b != 1 for a, b in zip(t.shape[::-1], np.shape(limit)[::-1], strict=False)):
+        if any(a != b and 1 not in (a, b) for a, b in zip(t.shape[::-1], np.shape(limit)[::-1], strict=False)):
             continue  # they do not fit at all: the operation will say so
         if np.broadcast_shapes(t.shape, np.shape(limit)) != t.shape:
             raise ValueError(
@@ -1092,12 +1097,14 @@ def _refuse_broadcast(t, *limits):
             )
 
 
-def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
+def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None, name: str | None = None) -> Any:
     """`t`, scaled down where its norm over `axes` is above `clip_norm`.
 
     Raises:
       ValueError: `clip_norm` has more axes or elements than `t`.
     """
+    if isinstance(t, IndexedSlices):
+        return t.with_values(clip_by_norm(t.values, clip_norm, axes))
     array, limit = operands(t, clip_norm)
     array = raw(array)
     _refuse_broadcast(array, limit)
@@ -1117,7 +1124,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     """The root of the sum of squares of all elements of all tensors in the list; None in it is passed over."""
     if not isinstance(t_list, Sequence) or isinstance(t_list, str):
         raise TypeError(f"t_list must be a list of tensors, got {type(t_list).__name__}")
-    arrays = [raw(t) for t in operands(*[t for t in t_list if t is not None])]
+    arrays = [raw(t) for t in operands(*[_rows(t) for t in t_list if t is not None])]
     require_kind("global_norm", arrays[0], FLOAT)
     return op(_global_norm, *arrays)
 
@@ -1143,7 +1150,12 @@ def clip_by_global_norm(
     if not any(t is not None for t in t_list):
         return list(t_list), norm
     scale = op(_global_scale, *operands(norm, clip_norm))
-    return [None if t is None else op(_by_scale, raw(t), scale) for t in t_list], norm
+    scaled = [None if t is None else op(_by_scale, raw(_rows(t)), scale) for t in t_list]
+    return [t.with_values(u) if isinstance(t, IndexedSlices) else u for t, u in zip(t_list, scaled, strict=True)], norm
+
+
+def _rows(t):
+    return t.values if isinstance(t, IndexedSlices) else t
 
 
 def _by_scale(t, scale):

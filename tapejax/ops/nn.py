@@ -181,11 +181,16 @@ def dropout(
         rate = float(rate)
     else:
         rate = raw(rate, array.dtype)
-    shape = array.shape
-    if noise_shape is not None:
-        given = noise_shape if isinstance(noise_shape, (list, tuple)) else shape_of(noise_shape, "noise_shape")
-        shape = tuple(size if wanted is None else int(wanted) for wanted, size in zip(given, array.shape, strict=True))
-    return op(_dropout, array, rate, *_random.state.next(seed), shape=shape)
+    return op(_dropout, array, rate, *_random.state.next(seed), shape=noise_shape_of(noise_shape, array))
+
+
+def noise_shape_of(noise_shape: Any, array: Any) -> tuple[int, ...]:
+    """The shape in which elements are dropped: None in it, or for it, is the array's own."""
+    if noise_shape is None:
+        return array.shape
+    if isinstance(noise_shape, (list, tuple)) and len(noise_shape) == array.ndim:
+        noise_shape = [own if size is None else size for size, own in zip(noise_shape, array.shape, strict=True)]
+    return shape_of(noise_shape, "noise_shape")
 
 
 def _dropout(x, rate, seed, count, shape):

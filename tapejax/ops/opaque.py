@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,6 +54,25 @@ def _adjust_integers(images: Any, contrast_factor: Any) -> Any:
     return jnp.clip(adjusted * (limit + 0.5), 0, limit).astype(images.dtype)
 
 
+def _or_decorator(call: Callable) -> Callable:
+    """`call`, which without a function is a decorator."""
+
+    @functools.wraps(call)
+    def public(func: Any = None, inp: Any = None, Tout: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if Tout is None:
+            raise TypeError(f"{call.__name__}: missing required argument 'Tout'")
+        if func is None:
+            if inp is not None:
+                raise TypeError(f"{call.__name__}: a decorator takes no `inp`: give the inputs when it is called")
+            return lambda func: functools.wraps(func)(lambda *given: call(func, given, Tout, *args, **kwargs))
+        if inp is None:
+            raise TypeError(f"{call.__name__}: missing required argument 'inp'")
+        return call(func, inp, Tout, *args, **kwargs)
+
+    return public
+
+
+@_or_decorator
 def numpy_function(
     func: Callable, inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
 ) -> Any:
@@ -98,6 +118,7 @@ def _without_result(func: Callable, arrays: Sequence[Any]) -> list:
     return []
 
 
+@_or_decorator
 def py_function(func: Callable, inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
     """Runs `func` on the tensors as Python: the tape sees what it computes, so it is differentiable.
 

@@ -77,6 +77,8 @@ def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions, 
       TypeError: under jit, where the sizes are not known.
     """
     numbers, count = host(partitions, "partitions"), int(static(num_partitions, "num_partitions"))
+    if numbers.ndim == 0:
+        data, numbers = _array.expand_dims(data, 0), numbers[None]
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
         raise InvalidArgumentError(f"partitions must be in [0, {count}), got {numbers}")
     return [_array.boolean_mask(data, numbers == i) for i in range(count)]

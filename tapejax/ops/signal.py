@@ -277,7 +277,8 @@ def inverse_stft_window_fn(frame_step, forward_window_fn: Callable = hann_window
         forward = np.asarray(forward_window_fn(length, dtype=dtype))
         overlaps = -(-length // step)
         squares = np.pad(forward**2, (0, overlaps * step - length)).reshape(overlaps, step).sum(0)
-        return convert_to_tensor((forward / np.tile(squares, overlaps)[:length]).astype(forward.dtype))
+        divisors = np.tile(squares, overlaps)[:length]
+        return convert_to_tensor(np.divide(forward, divisors, out=np.zeros_like(forward), where=divisors != 0))
 
     return window
 

@@ -40,6 +40,8 @@ def _each(name: str, fn: Callable) -> Callable:
     """`fn` of one matrix, for a batch of them."""
 
     def batched(x):
+        if not x.size:
+            return x
         flat = x.reshape(-1, *x.shape[-2:])
         return jnp.stack([fn(one) for one in flat]).reshape(x.shape) if x.ndim > 2 else fn(x)
 

@@ -34,16 +34,29 @@ class TestCase(unittest.TestCase):
 
     def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
         """Fails unless both have the same shape and elements."""
+        self._require_shape(a, b, msg)
         np.testing.assert_array_equal(_numpy(a), _numpy(b), msg or "")
 
     def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:
         """Fails unless all elements of two tensors, or of two structures of tensors, are near each other."""
-        pairs = [(a, b)]
-        if _holds_tensors(a):
-            nest.assert_same_structure(a, b, check_types=False)
-            pairs = list(zip(nest.flatten(a), nest.flatten(b), strict=True))
-        for one, other in pairs:
-            np.testing.assert_allclose(_numpy(one), _numpy(other), rtol, atol, err_msg=msg or "")
+        a, b = (x._asdict() if hasattr(x, "_asdict") else x for x in (a, b))
+        if isinstance(a, Mapping) != isinstance(b, Mapping):
+            raise ValueError(f"a dict can be compared with a dict only: {a!r}, {b!r}")
+        if isinstance(a, Mapping):
+            self.assertItemsEqual(a, b, msg)
+            for key in a:
+                self.assertAllClose(a[key], b[key], rtol, atol, msg)
+            return
+        try:
+            one, other = _numpy(a), _numpy(b)
+        except (ValueError, TypeError):  # of several shapes: element by element
+            if len(a) != len(b):
+                raise ValueError(f"mismatched length: {len(a)} items, {len(b)} items") from None
+            for x, y in zip(a, b, strict=True):
+                self.assertAllClose(x, y, rtol, atol, msg)
+            return
+        self._require_shape(one, other, msg)
+        np.testing.assert_allclose(one, other, rtol, atol, err_msg=msg or "")
 
     def assertAllCloseAccordingToType(
         self,
@@ -316,6 +329,10 @@ class TestCase(unittest.TestCase):
         """Fails unless two names of devices are the same, upper or lower case."""
         self.assertEqual(str(device1).lower().strip("/"), str(device2).lower().strip("/"), msg)
 
+    def _require_shape(self, a: Any, b: Any, msg: str | None) -> None:
+        one, other = np.shape(_numpy(a)), np.shape(_numpy(b))
+        self._require(one == other, f"shape mismatch: {one}, {other}", msg)
+
     def _require(self, holds: bool, text: str, msg: str | None) -> None:
         if not holds:
             self.fail(self._formatMessage(msg, text))
@@ -373,10 +390,6 @@ class _CheckedThread(threading.Thread):
         super().join(timeout)
         if self._error is not None:
             self._case.fail(f"Error in checkedThread: {self._error}")
-
-
-def _holds_tensors(x: Any) -> bool:
-    return nest.is_nested(x) and any(is_array_like(leaf) or isinstance(leaf, np.ndarray) for leaf in nest.flatten(x))
 
 
 def main(argv: Any = None) -> None:

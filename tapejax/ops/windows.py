@@ -26,7 +26,6 @@ from .table import (
     kind_of,
     operation,
     require_kind,
-    shape_of,
     static,
 )
 
@@ -185,18 +184,26 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
 
     Raises:
       ValueError: the losses are a scalar.
-      InvalidArgumentError: `global_batch_size` is not positive.
+      TypeError: `global_batch_size` is no integer.
+      InvalidArgumentError: `global_batch_size` is negative.
     """
     losses = raw(per_example_loss)
-    if sample_weight is not None:
-        losses = raw(op(jnp.multiply, losses, raw(sample_weight, dtype_hint=losses.dtype)))
     if not losses.ndim:
         raise ValueError("per_example_loss must be a vector at least, got a scalar")
-    size = losses.shape[0] if global_batch_size is None else int(static(global_batch_size, "global_batch_size"))
-    if size <= 0:
-        raise InvalidArgumentError(f"global_batch_size must be positive, got {size}")
+    if sample_weight is not None:
+        weights = _array.cast(sample_weight, losses.dtype)
+        if weights.ndim and abs(weights.ndim - losses.ndim) == 1:  # a weight for each row, or an axis of 1 too many
+            weights = (_array.squeeze if weights.ndim > losses.ndim else _array.expand_dims)(weights, -1)
+        losses = raw(op(jnp.multiply, losses, raw(weights)))
+    size = losses.shape[0] if global_batch_size is None else static(global_batch_size, "global_batch_size")
+    if isinstance(size, tuple):
+        raise ValueError(f"global_batch_size must be a scalar, got {size}")
+    if not isinstance(size, int) or isinstance(size, bool):
+        raise TypeError(f"global_batch_size must be an integer, got {size!r}")
+    if size < 0:
+        raise InvalidArgumentError(f"global_batch_size must not be negative, got {size}")
     total = _math.reduce_sum(losses)  # type: ignore[attr-defined]
-    return _math.truediv(total, _array.cast(size, total.dtype))  # type: ignore[attr-defined]
+    return _math.divide_no_nan(total, _array.cast(size, total.dtype))  # type: ignore[attr-defined]
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
@@ -313,7 +320,7 @@ def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=
         raise ValueError(f"x.dtype must be a floating point tensor as x will be scaled, got {array.dtype}")
     if isinstance(rate, (int, float)) and not 0 <= rate < 1:
         raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
-    shape = array.shape if noise_shape is None else shape_of(noise_shape, "noise_shape")
+    shape = nn.noise_shape_of(noise_shape, array)
     numbers = raw(uniform_sampler(shape, array.dtype))
     return op(_dropout, array, numbers, rate if isinstance(rate, (int, float)) else raw(rate))
 

@@ -560,6 +560,19 @@ class ConcreteFunction:
         return self._program.structured_outputs
 
     @property
+    def output_shapes(self) -> Any:
+        """The structure of the results, with a shape for each tensor."""
+        return self._of_outputs("shape")
+
+    @property
+    def output_dtypes(self) -> Any:
+        """The structure of the results, with a dtype for each tensor."""
+        return self._of_outputs("dtype")
+
+    def _of_outputs(self, name: str) -> Any:
+        return nest.map_structure(lambda x: getattr(x, name, None), self.structured_outputs)
+
+    @property
     def inputs(self) -> list[TensorSpec]:
         return [x for x in nest.flatten(self.structured_input_signature) if isinstance(x, TensorSpec)]
 

@@ -100,7 +100,10 @@ def _constant(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
         return _on_device(found, narrowed(found.dtype) if silently else requested(found.dtype))
     if python and found.size and not as_dtype(wanted).admits(as_dtype(found.dtype)):
         raise TypeError(f"{_short(value)} does not fit dtype {as_dtype(wanted).name}")
-    return _on_device(found, requested(wanted), checked=found.dtype == as_dtype(wanted).dtype)
+    dtype = requested(wanted)
+    if python and found.dtype == np.float32 and dtype.name in ("float64", "complex128"):
+        found = np.asarray(value, np.float64)  # a Python float is float32 only where nobody asks for more
+    return _on_device(found, dtype, checked=found.dtype == as_dtype(wanted).dtype)
 
 
 def _as_it_is(x: Any) -> Any:
@@ -171,7 +174,8 @@ def _as_python_numbers(found: np.ndarray, value: Any) -> np.ndarray:
     if kind == "O" and isinstance(first, int):
         raise ValueError(f"an integer of more than 64 bits is no tensor: {_short(value)}")
     if kind == "f" and not (isinstance(first, (np.generic, np.ndarray)) and first.dtype == found.dtype):
-        return found.astype(np.float32)
+        with np.errstate(over="ignore"):
+            return found.astype(np.float32)
     return found
 
 
@@ -689,7 +693,7 @@ class VariableSlice(Tensor):
         variable = self._variable
         if variable is None:
             raise AttributeError("assign: this slice no longer belongs to a variable")
-        return variable._scatter("set", self._index, value, read_value)
+        return variable._scatter("set", self._index, value, read_value, sliced=True)
 
 
 # ---- Variable ------------------------------------------------------------
@@ -751,7 +755,10 @@ class Variable(_Value):
         if initial_value is None:
             raise ValueError("initial_value must be given: a tensor, array or number, or a function that returns one")
         self._name = scoped("Variable" if name is None else str(name))
-        self._trainable = True if trainable is None else bool(trainable)
+        if constraint is not None and not callable(constraint):
+            raise ValueError(f"constraint must be a function or None, got {constraint!r}")
+        on_read = getattr(synchronization, "name", None) == "ON_READ"  # TensorFlow trains none that replicas keep apart
+        self._trainable = not on_read if trainable is None else bool(trainable)
         self.constraint = constraint
         array = _own_array(initial_value() if callable(initial_value) else initial_value, dtype)
         recorder.record_escape("new variable", into=array)
@@ -854,8 +861,13 @@ class Variable(_Value):
     # Updates of parts. An index is what NumPy takes; `sparse_delta` is an IndexedSlices (it has
     # `values`, `indices`).
 
-    def _scatter(self, how: str, index: Any, value: Any, read_value: bool = True) -> Variable | None:
-        update = raw(value, reading.held(self).dtype)
+    def _scatter(
+        self, how: str, index: Any, value: Any, read_value: bool = True, sliced: bool = False
+    ) -> Variable | None:
+        held = reading.held(self)
+        update = raw(value, held.dtype)
+        if not sliced:
+            _require_rows(index, update.shape, held.shape)
 
         def change(held: Any) -> Any:
             try:
@@ -936,6 +948,20 @@ def _plain_index(index: Any) -> Any:
     if isinstance(index, tuple):
         return tuple(map(_plain_index, index))
     return index if isinstance(index, (int, slice)) or index is None or index is Ellipsis else raw(index)
+
+
+def _require_rows(index: Any, given: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    """Raises InvalidArgumentError for updates of another shape than what `index` stands for, or a known index out of range."""
+    parts = [raw(part) for part in index] if isinstance(index, tuple) else [raw(index)]
+    wanted = (*parts[0].shape, *shape[len(parts) :])
+    if given != wanted and (given or isinstance(index, tuple)):  # a number stands for all rows
+        raise InvalidArgumentError(f"updates must have shape {wanted}, got {given}")
+    for part, length in zip(parts, shape, strict=False):
+        if isinstance(part, Tracer) or next(iter(part.devices())).platform != "cpu":
+            continue
+        numbers = np.asarray(part)
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < length:
+            raise InvalidArgumentError(f"indices must be in [0, {length}), got {numbers}")
 
 
 def _nd_index(indices: Any) -> tuple:

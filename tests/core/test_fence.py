@@ -119,6 +119,16 @@ def test_a_ref_is_told_by_its_type():
     assert isinstance(jax.new_ref(jnp.ones(2)), fence.Ref) and not isinstance(jnp.ones(2), fence.Ref)
 
 
+def test_what_touches_a_ref_of_outside_has_an_effect():
+    ref = jax.new_ref(jnp.ones(2))
+
+    def effects(f):
+        return [e for e in jax.make_jaxpr(f)(ref, jnp.ones(2)).effects if isinstance(e, fence.REF_EFFECTS)]
+
+    assert effects(lambda ref, x: ref[...]) and effects(lambda ref, x: ref.__setitem__(..., x))
+    assert not effects(lambda ref, x: jax.new_ref(x)[...]) and not effects(lambda ref, x: x)
+
+
 @pytest.mark.parametrize("ordered", [False, True])
 def test_what_asks_the_host_has_an_effect(ordered):
     shape = jax.ShapeDtypeStruct((), np.float32)

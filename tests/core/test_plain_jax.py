@@ -695,6 +695,58 @@ def test_references():
     assert not recorder.active_recordings()
 
 
+def _read(ref, x):
+    return x * ref[...]
+
+
+def _written(ref, x):
+    ref[...] += 1
+    return x * ref[...]
+
+
+CALLS_ON_REFS = {
+    "an argument of jit": lambda ref, f: lambda x: jax.jit(f)(ref, x),
+    "closed over by jit": lambda ref, f: jax.jit(lambda x: f(ref, x)),
+    "closed over by checkpoint": lambda ref, f: jax.checkpoint(lambda x: f(ref, x)),
+    "in a loop": lambda ref, f: lambda x: jax.lax.scan(lambda c, _: (f(ref, c), None), x, length=2)[0],
+    "in a branch": lambda ref, f: lambda x: jax.lax.cond(x > 0, lambda x: f(ref, x), lambda x: x, x),
+}
+
+
+@pytest.mark.parametrize("function", [_read, _written])
+@pytest.mark.parametrize("call", CALLS_ON_REFS)
+def test_calls_that_touch_a_reference_made_outside(call, function):
+    """They run once, as without a tape; a gradient through them is refused, since a pullback would run them again."""
+    ref, plain = jax.new_ref(jnp.float32(2.0)), jax.new_ref(jnp.float32(2.0))
+    x = jnp.float32(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = CALLS_ON_REFS[call](ref, function)(x)
+    assert (y, ref[...]) == (CALLS_ON_REFS[call](plain, function)(x), plain[...])
+    ref[...] = 100.0
+    with pytest.raises(LookupError, match="Ref"):
+        tape.gradient(y, x)
+    assert ref[...] == 100.0
+
+
+def test_a_reference_that_the_rule_alone_touches():
+    """Gradients that a rule puts aside: the Ref goes through the call, and is not touched in the forward pass."""
+
+    @jax.custom_vjp
+    def aside(ref, x):
+        return x
+
+    def backward(ref, ct):
+        ref[...] = ct
+        return None, ct
+
+    aside.defvjp(lambda ref, x: (x, ref), backward)
+    ref, x = jax.new_ref(jnp.zeros(3)), jnp.asarray(X)
+    call = jax.jit(lambda ref, x: aside(ref, jnp.sin(x)) ** 2)
+    assert_same(taped(lambda x: call(ref, x), x), 2 * jnp.sin(x) * jnp.cos(x))
+    assert_same(ref[...], 2 * jnp.sin(x))
+
+
 @pytest.mark.parametrize("transform", [jax.jit, jax.checkpoint])
 def test_inputs_that_are_returned(transform):
     """An input that a call returns beside other results is a value of its own there, computed from the input."""

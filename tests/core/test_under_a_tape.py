@@ -488,6 +488,20 @@ def keys(x):
     return (x * jax.random.normal(first, (3,))).sum() + drawn
 
 
+@program(jits=False)
+def keys_compared(x):
+    first, second = jax.random.split(jax.random.key(0))
+    answers = [first == second, first != second, jax.jit(operator.eq)(first, first)]
+    assert [(answer.shape, answer.tolist()) for answer in answers] == [((), False), ((), True), ((), True)]
+    return jnp.where(first == second, x, 2 * x).sum()
+
+
+@program
+def keys_of_another_shape(x):
+    key = jnp.squeeze(jax.random.key(3)).reshape(1).squeeze().T
+    return (x * jax.random.uniform(key, (3,))).sum()
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass
 class Scaled:

@@ -1,0 +1,61 @@
+"""``tf.IndexedSlices``: some rows of a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..values.dtypes import TensorShape
+from ..values.tensor import convert_to_tensor, op
+
+
+class IndexedSlices:
+    """Rows of a tensor and where they are: what ``Variable.scatter_add`` and its like take.
+
+    A row may occur more than once, and is then the sum. `clip_by_norm` and its like work on the rows as they stand, as TensorFlow
+    does.
+
+    Args:
+      values: the rows.
+      indices: the number of each.
+      dense_shape: the shape of the whole, by which it becomes a tensor.
+
+    >>> import tapejax as tf
+    >>> v = tf.Variable([1.0, 2.0, 3.0])
+    >>> print(v.scatter_add(tf.IndexedSlices([10.0, 20.0], [0, 2])).numpy())
+    [11.  2. 23.]
+    """
+
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None):
+        self._values, self._indices, self._shape = values, indices, dense_shape
+
+    values = property(lambda self: convert_to_tensor(self._values), doc="The rows.")
+    indices = property(lambda self: convert_to_tensor(self._indices, dtype_hint="int32"), doc="The number of each row.")
+    dense_shape = property(lambda self: self._shape, doc="The shape of the whole, or None.")
+    dtype = property(lambda self: self.values.dtype, doc="The rows' dtype.")
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape of the whole, as far as it is known."""
+        return TensorShape([None] * self.values.ndim if self._shape is None else [int(n) for n in self._shape])
+
+    def __jax_array__(self) -> Any:
+        if self._shape is None:
+            raise ValueError(f"an IndexedSlices without dense_shape cannot become a tensor: {self}")
+        return op(_indexed_slices, self.values, self.indices, length=int(self._shape[0]))._array
+
+    def with_values(self, values: Any) -> IndexedSlices:
+        """Other rows at the same places."""
+        return IndexedSlices(values, self._indices, self._shape)
+
+    def __neg__(self) -> IndexedSlices:
+        return self.with_values(op(jnp.negative, self.values))
+
+    def __repr__(self) -> str:
+        shape = "" if self._shape is None else f", dense_shape={self._shape}"
+        return f"IndexedSlices(indices={self.indices}, values={self.values}{shape})"
+
+
+def _indexed_slices(values, indices, length):
+    return jnp.zeros((length, *values.shape[1:]), values.dtype).at[indices].add(values)

@@ -1,0 +1,245 @@
+"""What TensorFlow's own tests found, run under tapejax: numbers that were others, and what was not refused."""
+
+import numpy as np
+from harness import error_of, parity
+from tables import Table
+
+table = Table()
+ROWS = np.arange(6, dtype="float32").reshape(3, 2)
+
+
+def slices(tf):
+    """Rows of which two are the same one."""
+    return tf.IndexedSlices(tf.constant([[3.0, 0.0], [4.0, 0.0]]), tf.constant([0, 0]), tf.constant([3, 2]))
+
+
+def parts(x):
+    return [x.values, x.indices]
+
+
+table.values(
+    "rows-are-clipped-as-they-stand",
+    lambda tf: [
+        tf.linalg.global_norm([slices(tf), tf.constant([1.0])]),
+        [parts(x) for x in tf.clip_by_global_norm([slices(tf)], 1.0)[0]],
+        parts(tf.clip_by_norm(slices(tf), 1.0)),
+        parts(tf.clip_by_value(slices(tf), -1.0, 3.5)),
+        parts(tf.math.scalar_mul(2.0, slices(tf))),
+        parts(tf.cast(slices(tf), tf.int32)),
+    ],
+)
+
+
+@parity(
+    differs="the norm is that of the gradient, which is dense; TensorFlow takes what comes back to each occurrence of a row"
+)
+def test_the_norm_of_an_embeddings_gradient(tf):
+    table = tf.Variable(ROWS)
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.gather(table, [1, 1, 2]))
+    return tf.linalg.global_norm([tape.gradient(y, table)])
+
+
+@parity(rtol=0, atol=0, x64_only="while 64-bit types are off there is no float64")
+def test_python_floats_as_float64(tf):
+    """A Python float where float64 is asked for keeps all of its digits."""
+    return [
+        tf.constant(0.1, tf.float64),
+        tf.constant([0.1, 1e300, 1e-300], tf.float64),
+        tf.constant(0.1, tf.complex128),
+        tf.Variable([0.1], dtype=tf.float64),
+        tf.convert_to_tensor([[0.1], [2]], tf.float64),
+        tf.range(0.1, 1.0, 0.3, dtype=tf.float64)[1:2] - tf.constant([0.4], tf.float64),
+        tf.cast(0.1, tf.float64),
+        tf.constant(0.1) + 0.2,
+    ]
+
+
+table.values(
+    "slogdet-of-large-matrices",
+    lambda tf: [
+        list(tf.linalg.slogdet(tf.constant(matrix)))
+        for matrix in (
+            [[1e20, 0.0], [0.0, 1e20]],
+            [[1e-30, 0.0], [0.0, -1e-30]],
+            [[2.0, 1.0], [1.0, 3.0]],
+            [[np.nan, 0.0], [0.0, 1.0]],
+            [[5.0]],
+        )
+    ],
+)
+table.gradients(
+    "slogdet-gradient", lambda tf, x: tf.linalg.slogdet(x)[1], np.array([[2.0, 1.0], [0.5, 3.0]], "float32")
+)
+table.values(
+    "empty-batches-of-matrices",
+    lambda tf: [
+        tf.linalg.logm(tf.zeros([0, 2, 2], tf.complex64)),
+        tf.linalg.logm(tf.zeros([2, 0, 0], tf.complex64)),
+        tf.linalg.sqrtm(tf.zeros([0, 2, 2])),
+        tf.linalg.inv(tf.constant([[2.0, 0.0], [0.0, 4.0]], tf.float16)),
+    ],
+)
+table.values(
+    "unsorted-segments-of-nothing",
+    lambda tf: [
+        getattr(tf.math, f"unsorted_segment_{how}")(tf.zeros([2, 0]), [0, 1], 3)
+        for how in ("sum", "max", "min", "prod", "mean", "sqrt_n")
+    ],
+)
+table.values(
+    "average-losses",
+    lambda tf: [
+        tf.nn.compute_average_loss([[1.0, 2.0], [3.0, 4.0]], sample_weight=[1.0, 0.5]),
+        tf.nn.compute_average_loss([[1.0], [2.0]], sample_weight=[1.0, 0.5]),
+        tf.nn.compute_average_loss([1.0, 2.0], sample_weight=[[1.0], [0.5]]),
+        tf.nn.compute_average_loss([[1.0, 2.0], [3.0, 4.0]], sample_weight=0.5),
+        tf.nn.compute_average_loss([1.0, 2.0], global_batch_size=0),
+        tf.nn.compute_average_loss(tf.zeros([0])),
+    ],
+)
+table.errors(
+    "average-losses-errors",
+    lambda tf: [
+        lambda: tf.nn.compute_average_loss([1.0], global_batch_size=4.0),
+        lambda: tf.nn.compute_average_loss([1.0], global_batch_size=-1),
+        lambda: tf.nn.compute_average_loss([1.0], global_batch_size=[4]),
+        lambda: tf.nn.compute_average_loss(1.0),
+    ],
+)
+table.values(
+    "saturate_cast",
+    lambda tf: (
+        [
+            tf.saturate_cast(tf.constant([1e30 + 2j, -3e30j, 300.5], tf.complex64), dtype)
+            for dtype in (tf.complex64, tf.float16, tf.int16, tf.uint8)
+        ]
+        + [tf.saturate_cast(tf.constant([300.5, -7.0]), dtype) for dtype in (tf.complex64, tf.uint8, tf.int16)]
+    ),
+)
+
+
+@parity(x64_only="while 64-bit types are off there is no complex128")
+def test_saturate_cast_of_wide_numbers(tf):
+    wide = tf.constant([1e300 + 2j, -3e300j, np.inf + 1j], tf.complex128)
+    return [tf.saturate_cast(wide, dtype) for dtype in (tf.complex64, tf.complex128, tf.float32)]
+
+
+table.values(
+    "inverse_stft_window_fn",
+    lambda tf: [
+        tf.signal.inverse_stft_window_fn(step)(length, tf.float32) for step, length in ((5, 5), (8, 4), (2, 4))
+    ],
+)
+table.values(
+    "scalars-and-masks",
+    lambda tf: [
+        tf.dynamic_partition(tf.constant([1.0, 2.0]), tf.constant(1), 3),
+        tf.dynamic_partition(5, 0, 2),
+        tf.where(np.array([1, 0, 2]), [1, 2, 3], [4, 5, 6]),
+        tf.where(np.array([1.0, 0.0]), [1, 2], [4, 5]),
+    ],
+)
+table.errors(
+    "what-is-not-broadcast",
+    lambda tf: [
+        lambda: tf.pad(tf.ones([3]), [[-1, 0]]),
+        lambda: tf.pad(tf.ones([3]), [[0, -1]], "REFLECT"),
+        lambda: tf.scatter_nd([[0], [1]], [5.0], [3]),
+        lambda: tf.tensor_scatter_nd_add(tf.zeros([3]), [[0], [1]], [5.0]),
+        lambda: tf.tensor_scatter_nd_update(tf.zeros([3, 2]), [[0], [1]], [1.0, 2.0]),
+        lambda: tf.clip_by_norm(tf.ones([2, 3, 1]), tf.constant([1.0, 2.0])),
+        lambda: tf.clip_by_value(tf.ones([2, 1]), tf.constant([1.0, 2.0]), 5.0),
+        lambda: tf.tensordot(tf.ones([2, 2]), tf.ones([2, 2]), -1),
+        lambda: tf.tensordot(tf.ones([2, 2]), tf.ones([2, 2]), 3),
+        lambda: tf.tensordot(tf.ones([2, 2]), tf.ones([2, 2]), [[1], []]),
+        lambda: tf.einsum("...ij->ij", tf.ones([2, 2, 2])),
+        lambda: tf.einsum("ij...,jk->ik", tf.ones([2, 2, 2]), tf.ones([2, 2])),
+        lambda: tf.one_hot([0], 3, on_value=tf.constant(1.0), off_value=tf.constant(0.0), dtype=tf.int32),
+        lambda: tf.Variable(1.0, constraint=0),
+    ],
+)
+table.errors(
+    "updates-of-variables",
+    lambda tf: [
+        lambda: tf.Variable(ROWS).scatter_nd_add([[0], [1]], [1.0, 2.0]),
+        lambda: tf.Variable(ROWS).scatter_nd_update([[0], [1]], 1.0),
+        lambda: tf.Variable(ROWS).scatter_nd_add([[5]], [[1.0, 2.0]]),
+        lambda: tf.Variable(ROWS).scatter_nd_add([[-1]], [[1.0, 2.0]]),
+        lambda: tf.Variable(ROWS).scatter_add(tf.IndexedSlices([1.0, 2.0], [0, 1])),
+        lambda: tf.Variable(ROWS).scatter_update(tf.IndexedSlices([[1.0, 2.0]], [0, 1])),
+        lambda: tf.Variable(ROWS).scatter_add(tf.IndexedSlices([[1.0, 2.0]], [5])),
+        lambda: tf.Variable(ROWS).scatter_add(tf.IndexedSlices([[1.0, 2.0]], [-1])),
+    ],
+)
+table.values(
+    "variables",
+    lambda tf: [
+        tf.Variable(ROWS).scatter_add(tf.IndexedSlices(1.0, [0, 1])),
+        tf.Variable(ROWS).scatter_add(tf.IndexedSlices([1.0, 2.0], 0)),
+        tf.Variable(1.0, synchronization=tf.VariableSynchronization.ON_READ).trainable,
+        tf.Variable(1.0, trainable=True, synchronization=tf.VariableSynchronization.ON_READ).trainable,
+    ],
+)
+
+
+@parity
+def test_dropout_of_whole_axes(tf):
+    """None in `noise_shape` is the tensor's own size; fewer axes broadcast."""
+    x, shape = tf.ones([3, 4]), lambda noise_shape: tf.nn.dropout(tf.ones([3, 4]), 0.5, noise_shape=noise_shape).shape
+    sampler = lambda shape, dtype: tf.reshape(tf.linspace(0.0, 0.9, tf.reduce_prod(shape)), shape)  # noqa: E731
+    return [
+        [tf.nn.experimental.general_dropout(x, 0.5, sampler, s) for s in ([None, 1], [3, None], [1], [3, 1])],
+        [shape(s) for s in ([None, 1], [None, None], [1], [4])],
+    ]
+
+
+@parity
+def test_python_as_decorators(tf):
+    @tf.numpy_function(Tout=tf.float32)
+    def twice(x):
+        return x * 2
+
+    @tf.py_function(Tout=tf.float32)
+    def thrice(x):
+        return x * 3
+
+    x = tf.constant([1.0, 2.0])
+    return (
+        twice(x),
+        thrice(x),
+        error_of(lambda: tf.py_function(lambda x: x, [x])),
+        error_of(lambda: tf.numpy_function()),
+    )
+
+
+@parity
+def test_shapes_and_dtypes_of_a_concrete_function(tf):
+    concrete = tf.function(lambda x: {"a": x + 1, "b": (x[0], x > 0)}).get_concrete_function(tf.TensorSpec([2, 3]))
+    return concrete.output_shapes, concrete.output_dtypes
+
+
+@parity
+def test_assertions_about_shapes_and_structures(tf):
+    """One number is not a vector of it; lists of tensors of several shapes are compared one by one."""
+    pairs = [
+        (1.0, [1.0, 1.0]),
+        ([1.0, 1.0], [[1.0, 1.0]]),
+        ({"a": 1.0}, {"a": [1.0]}),
+        ([tf.constant([1.0, 2.0]), tf.constant([3.0])], [[1.0, 2.0], [3.0]]),
+        ([tf.constant([1.0, 2.0]), [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]]),
+        ((1.0, 2.0), [1.0, 2.0]),
+    ]
+    answers = []
+
+    class Case(tf.test.TestCase):
+        def runTest(self):
+            for a, b in pairs:
+                answers.append(error_of(lambda a=a, b=b: self.assertAllClose(a, b)))
+            answers.append(error_of(lambda: self.assertAllEqual(1, [1, 1])))
+
+    Case().runTest()
+    return answers
+
+
+test_rows = table.test()
