@@ -1,8 +1,9 @@
 """Solve the heat equation with a neural network that knows only the equation.
 
 The network is a function u(x, t). The loss asks that u_t = k u_xx at points inside a rod, that the rod begins with a sine
-of heat, and that its ends stay cold. The derivatives of u by its inputs come from two tapes, one inside the other, and the
-gradient of the loss by the weights from a third around both. The exact solution is known, and shows how good the network is.
+of heat, and that its ends stay cold. The derivatives of u with respect to its inputs come from two tapes, one inside the
+other, and the gradient of the loss with respect to the weights from a third around both. The exact solution is known, and
+shows how good the network is.
 
     python examples/physics_informed.py                  on TensorFlow
     python -m tapejax run examples/physics_informed.py   on JAX

@@ -30,7 +30,9 @@ class ForwardAccumulator:
       tangents: the direction, structured as `primals`, each of its primal's shape and dtype.
 
     Raises:
-      ValueError: `tangents` has another structure than `primals`, or one another shape or dtype; a primal comes twice.
+      ValueError: `tangents` has another structure than `primals`; a tangent has another shape or dtype than its primal; a
+        primal comes twice.
+      TypeError: `primals` holds something that is no tensor, array or variable; the containers of `tangents` are of other types.
 
     >>> import tapejax as tf
     >>> x = tf.constant([2.0, 3.0])
@@ -44,7 +46,7 @@ class ForwardAccumulator:
 
     def __init__(self, primals: Any, tangents: Any):
         nest.assert_same_structure(primals, tangents)
-        self._sources = sources_of(primals)
+        self._sources = sources_of(primals, "primals")
         self._tangents = [
             _tangent(leaf.array, x, i)
             for i, (leaf, x) in enumerate(zip(self._sources.leaves, nest.flatten(tangents), strict=True))
@@ -93,14 +95,23 @@ class ForwardAccumulator:
           unconnected_gradients: what stands for one that does not depend on the accumulator's primals: None or zeros.
 
         Returns:
-          The structure of `primals`, with a tangent of each one's shape and dtype.
+          The structure of `primals`, with a tangent of each one's shape and dtype, or None. For a ``jax.Array`` a ``jax.Array``,
+          for a `Tensor` or a variable a `Tensor`.
 
         Raises:
+          TypeError: `primals` holds something that is no tensor, array or variable.
           ValueError: `unconnected_gradients` is unknown.
           LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x, c = tf.constant(3.0), tf.constant(2.0)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = x * x * c
+        >>> acc.jvp([y, c])
+        [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
         """
         unconnected = _unconnected(unconnected_gradients)
-        ends = targets_of(primals)
+        ends = targets_of(primals, "primals")
         recording = recorder.continuation_of(self._recording)
         query = Query(
             recording, [leaf.array for leaf in ends.leaves], [leaf.source(recording) for leaf in self._sources.leaves]

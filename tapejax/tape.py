@@ -139,7 +139,15 @@ class GradientTape:
                 recording.mark("watch", leaf.array)
 
     def watched_variables(self) -> tuple[Any, ...]:
-        """The variables that the tape watches, in the order in which they were created."""
+        """The variables that the tape watches, in the order in which they were created.
+
+        >>> import tapejax as tf
+        >>> x, y = tf.Variable(1.0, name="x"), tf.Variable(2.0, name="y")
+        >>> with tf.GradientTape() as tape:
+        ...     z = y * 3.0
+        >>> [v.name for v in tape.watched_variables()]
+        ['y:0']
+        """
         if self._recording is None:
             return self._watched
         found = (variable for variable, _ in self._recording.variables.values())
@@ -168,6 +176,15 @@ class GradientTape:
 
         Raises:
           ValueError: the tape is not recording.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(2.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        ...     tape.reset()
+        ...     z = x * 3.0
+        >>> len(tape)
+        1
         """
         self._stop()
         former, self._recording = self._recording, None
@@ -202,6 +219,7 @@ class GradientTape:
           ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
           InvalidArgumentError: an output gradient has another shape or dtype than its target.
           LookupError: an operation on the way cannot be differentiated; it is named.
+          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
 
         >>> import tapejax as tf
         >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
@@ -220,7 +238,7 @@ class GradientTape:
 
         zeros = unconnected is UnconnectedGradients.ZERO and _same_shape
         found = self._differentiate("gradient", recording, ends, starts, pull_back, zeros)
-        found = [x if x is None else _where(leaf.array, x) for leaf, x in zip(starts.leaves, found, strict=True)]
+        found = [x if x is None else _placed_as(leaf.array, x) for leaf, x in zip(starts.leaves, found, strict=True)]
         return starts.pack(found)
 
     @in_recorded_types
@@ -279,8 +297,8 @@ class GradientTape:
     ) -> Any:
         """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
 
-        Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` by
-        ``source[b, j]``, as in TensorFlow.
+        Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
+        respect to ``source[b, j]``, as in TensorFlow.
 
         Args:
           target: a tensor of shape ``(batch, *outs)``.
@@ -293,7 +311,7 @@ class GradientTape:
           A tensor of shape ``(batch, *outs, *ins)``.
 
         Raises:
-          ValueError: the rank of one of them is below 2, or the first dimensions differ.
+          ValueError: the rank of one of them is below 2, the first dimensions differ, or `unconnected_gradients` is unknown.
           RuntimeError, TypeError, LookupError: as for `jacobian`.
 
         >>> import tapejax as tf
@@ -306,7 +324,7 @@ class GradientTape:
         """
         recording = self._usable()
         end = _one_target(target)
-        structure = sources_of(source)
+        structure = sources_of(source, "source")
         start = structure.leaves[0] if len(structure.leaves) == 1 else _one_target(source)
         _unconnected(unconnected_gradients)
         for name, leaf in (("target", end), ("source", start)):
@@ -345,7 +363,8 @@ class GradientTape:
           jnp`` and ``import numpy as np``). Arrays too large to write down are names in it: its ``constants``.
 
         Raises:
-          TypeError: an argument is no tensor, array or variable.
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          TypeError: `target`, `sources` or an argument holds something that is no tensor, array or variable.
           ValueError: `target` does not depend on an argument, or depends on it through what was not recorded: a value that
             Python looked at or that went to NumPy, a variable that was assigned to; or an argument is the same array as
             another or as a source.
@@ -546,6 +565,9 @@ class GradientTape:
     def jaxpr(self, target: Any, sources: Any) -> Any:
         """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.
 
+        Raises:
+          RuntimeError, TypeError: as `as_function`.
+
         >>> import tapejax as tf
         >>> x = tf.Variable(3.0)
         >>> with tf.GradientTape() as tape:
@@ -567,7 +589,7 @@ class GradientTape:
           target, sources, output_gradients: as for `gradient`.
 
         Returns:
-          A `Backward`: iterate for its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
+          A `Backward`: iterate over its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
           cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up.
 
         Raises:
@@ -680,8 +702,8 @@ def _log_missing(what: str, found: Sequence[Any]) -> None:
         logger.debug(message, what, ", ".join(missing), len(found))
 
 
-def _where(source: Any, gradient: Any) -> Any:
-    """`gradient`, spread over devices as `source` is. Where XLA leaves it is its own choice, often whole on each of them."""
+def _placed_as(source: Any, gradient: Any) -> Any:
+    """`gradient`, spread over devices as `source` is. XLA chooses where it leaves it: often all of it on each of them."""
     if isinstance(gradient, Tracer) or isinstance(source, Tracer):
         return gradient
     place = source.sharding

@@ -312,7 +312,7 @@ class _Port:
             except ValueError as error:
                 if "may have looked" not in str(error):
                     raise
-                # a guess of the tape's, against which it speaks that all steps are the same operations
+                # The tape only suspects it, and all steps are the same operations.
                 look = f"# LOOK: {str(error).partition(';')[0]}\n"
                 code, constants = as_function(piece, sources, state, names, unused=False)
             for name, x in constants.items():

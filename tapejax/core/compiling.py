@@ -33,7 +33,7 @@ MOST_NUMBERS = 1 << 21
 # What NumPy does not know (convolutions ...) takes XLA longest.
 CHEAPER = 4
 # After so many compiled runs for each set of types that were seen, an operation is called without looking at the types.
-RUNS_TO_SETTLE = 100
+RUNS_TO_DECIDE = 100
 # Options of XLA on a CPU. It refuses those that it does not know, with an error; then there are none.
 CHEAP = {
     "xla_backend_optimization_level": 0,
@@ -60,22 +60,22 @@ class Plan:
 class Trial:
     """``jax.jit(fn)`` of flat arrays, run by the means that cost least until it has come back often enough.
 
-    `on_settled` is called once, with the compiled function, when there is nothing left to decide.
+    `on_decided` is called once, with the compiled function, when there is nothing left to decide.
     """
 
-    __slots__ = ("_fn", "_jitted", "_cheap", "_plans", "_compiled_runs", "_settled", "_on_settled", "__weakref__")
+    __slots__ = ("_fn", "_jitted", "_cheap", "_plans", "_compiled_runs", "_decided", "_on_decided", "__weakref__")
 
-    def __init__(self, fn: Function, on_settled: Any = None):
+    def __init__(self, fn: Function, on_decided: Any = None):
         self._fn = fn
         self._jitted = jax.jit(fn)
         self._cheap: Any = None
         self._plans: dict[Any, Plan] = {}
         self._compiled_runs = 0
-        self._settled = False
-        self._on_settled = on_settled
+        self._decided = False
+        self._on_decided = on_decided
 
     def __call__(self, *args: Any) -> Any:
-        if self._settled or type(current_trace()) is not EvalTrace or not possible():
+        if self._decided or type(current_trace()) is not EvalTrace or not possible():
             return self._jitted(*args)
         try:
             key = trace_context(), *map(_kind, args)
@@ -104,12 +104,12 @@ class Trial:
 
     def _run_compiled(self, args: Values) -> Any:
         self._compiled_runs += 1
-        if self._compiled_runs > RUNS_TO_SETTLE * len(self._plans):
-            self._settled = True
+        if self._compiled_runs > RUNS_TO_DECIDE * len(self._plans):
+            self._decided = True
             self._plans.clear()
             self._cheap = None
-            if self._on_settled is not None:
-                self._on_settled(self._jitted)
+            if self._on_decided is not None:
+                self._on_decided(self._jitted)
         return self._jitted(*args)
 
     def _plan(self, args: Values) -> Plan:

@@ -434,8 +434,8 @@ def trace_rules(staged: JaxProgram, subfuns: Sequence[Subfun]) -> None:
             eqn.params[name] = wrap_init(rule, debug_info=thunk.debug_info)
 
 
-def settle(subfuns: Sequence[Subfun]) -> None:
-    """Leaves the results of the function or of its rule stored, not both, where a rule was traced during the call."""
+def keep_stores_of_rule(subfuns: Sequence[Subfun]) -> None:
+    """Forgets what the function stored where its rule was traced during the call: JAX allows for one of them, not both."""
     function, rule, *_ = [[store for store in fun.stores if store is not None] for fun in subfuns]
     if any(map(_is_filled, rule)):
         for store in function:

@@ -50,7 +50,7 @@ class Op:
     def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
         self.name = name
         self.fn = fn
-        self.call = call or Trial(fn, functools.partial(_settle, weakref.ref(self)))
+        self.call = call or Trial(fn, functools.partial(_use_compiled, weakref.ref(self)))
         self.bound: tuple[Any, dict[str, Any]] | None = bound
         self.key = self if key is None else key
         self._hash = object.__hash__(self) if key is None else hash(key)
@@ -71,7 +71,7 @@ class Op:
         return f"Op({self.name})"
 
 
-def _settle(found: Any, compiled: Function) -> None:
+def _use_compiled(found: Any, compiled: Function) -> None:
     op = found()
     if op is not None:
         op.call = compiled

@@ -97,7 +97,7 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
     inexact = [_is_inexact_kind(kind) for kind in numbered.kinds]
     tracked: set[int] = set()
     watched = sorted(numbered.watched, reverse=True)
-    live = set(numbered.sources)
+    active = set(numbered.sources)
     for position, (op, ins, outs) in enumerate(numbered.entries):
         while watched and watched[-1][0] <= position:
             tracked.add(watched.pop()[1])
@@ -105,7 +105,7 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
         if not inputs:
             continue
         tracked.update(x for x in outs if numbered.include_nondifferentiable or inexact[x])
-        active_ins = tuple([i for i in inputs if ins[i] in live])
+        active_ins = tuple([i for i in inputs if ins[i] in active])
         if not active_ins:
             continue
         if numbered.include_nondifferentiable:
@@ -115,7 +115,7 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
             reached = enumerate(links(op, kinds, entries[position]))
             linked = {j: by for j, by in reached if not by.isdisjoint(active_ins)}
         if linked:
-            live.update(outs[j] for j in linked)
+            active.update(outs[j] for j in linked)
             yield Link(position, active_ins, linked)
 
 

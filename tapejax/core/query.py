@@ -126,8 +126,9 @@ class Query:
         watched = [(0, number(x)) for x in self._watched]
         watched += [(begin, numbers[key]) for key, (_, begin) in self.recording.watched.items() if key in numbers]
         kinds = tuple(map(kind_of, values))
-        whole = self.include_nondifferentiable
-        return NumberedRecording(entries, kinds, tuple(watched), ends, starts, whole, trace_context()), values
+        return NumberedRecording(
+            entries, kinds, tuple(watched), ends, starts, self.include_nondifferentiable, trace_context()
+        ), values
 
     @property
     def numbered(self) -> NumberedRecording:

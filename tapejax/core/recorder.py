@@ -179,7 +179,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
     def _run_custom(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
         if not any(isinstance(trace, DIFFERENTIATING_TRACES) for trace in trace_stack(self.outer)):
             outputs = self._run_staged(primitive, subfuns, tracers, params)
-            jaxprs.settle(subfuns)
+            jaxprs.keep_stores_of_rule(subfuns)
             return outputs
         # Inside jax.grad the rule is traced right away, and once only: the call must go on as it came.
         outputs = under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
@@ -407,7 +407,7 @@ def unwind() -> None:
 
 
 def record_escape(kind: str, *arrays: Any, into: Any = None) -> None:
-    """Notes, for `explain`, that values leave the tapes' sight: for Python, or as a variable's state (the array `into`)."""
+    """Notes, for `explain`, that values escape from the tapes: to Python, or as a variable's state (the array `into`)."""
     trace = current_trace()
     if type(trace) is RecorderTrace:
         for recording in trace.recordings:

@@ -21,24 +21,25 @@ from .types import Function, Slot, Value, Values
 CACHED_SWEEPS = 256
 
 
-# A whole program compiles in a time that grows with its length; beyond this many steps the stall would be felt.
+# Compiling a program as one takes a time that grows with its length; a user notices the pause beyond this many steps.
 COMPILE_AT_MOST = 128
-# Compiling a program whole costs about as much as compiling this share of its steps one by one (docs/speed.md).
-WHOLE_PER_STEP = 1 / 4
-# For every so many programs that were compiled whole and never used again, the next must have come back once more: a loop of
+# Compiling a program as one costs about as much as compiling this share of its steps one by one (docs/speed.md): where more
+# of them were never compiled, it is the cheaper way.
+COMPILE_FRESH_SHARE = 1 / 4
+# For every so many programs that were compiled as one and never used again, the next must have come back once more: a loop of
 # ever new lengths is not worth a compile for each.
 COMPILES_PER_PENALTY = 8
 CACHED_PROGRAMS = 4096
 
 _sightings: OrderedDict[Program, int] = OrderedDict()
 _kinds: OrderedDict[Any, int] = OrderedDict()
-_unused_compiles: set[int] = set()  # programs that were compiled whole and have not come back yet
+_unused_compiles: set[int] = set()  # programs that were compiled as one and have not come back yet
 
 
 def pull_back(program: Program, values: Values, cotangents: Values | None = None) -> list[Any]:
-    """The sources' cotangents (None where not connected), by the way of running that stalls the user least.
+    """The sources' cotangents (None where not connected), by the way of running that makes the user wait least.
 
-    They are pulled back from the targets' `cotangents`, by default ones. A program is compiled whole when it comes back, or
+    They are pulled back from the targets' `cotangents`, by default ones. A program is compiled as one when it comes back, or
     at once if its parts would have to be compiled anyway. A long one that repeats itself is run chunk by chunk, each of
     which comes back. What was never seen but is made of known parts runs step by step and compiles nothing.
     """
@@ -107,7 +108,7 @@ def _worth_compiling(program: Program, values: Values) -> bool:
     else:
         kinds = {(*step[3:], step.op, *(_kind(values[slot]) for slot in step.ins)) for step in program.steps}
         fresh = sum(not _remember(_kinds, kind) for kind in kinds)
-        worth = fresh >= len(program.steps) * WHOLE_PER_STEP
+        worth = fresh >= len(program.steps) * COMPILE_FRESH_SHARE
     if worth:
         _sightings[program] = -1
         if len(_unused_compiles) >= CACHED_SWEEPS:

@@ -5,8 +5,8 @@
   or a loss written with ``tf`` functions. Inside Keras there are arrays only.
 * A warning about gradients that are None says how to find out why.
 
-All of it is put on Keras's own classes, once, when Keras is first met. Nothing here changes what Keras gives to a caller who
-passes arrays; `tapejax.keras` does that.
+All of it is put on Keras's own classes, once, when it is first seen that Keras was imported. Nothing here changes what Keras
+gives to a caller who passes arrays; `tapejax.keras` does that.
 """
 
 from __future__ import annotations

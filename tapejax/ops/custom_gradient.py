@@ -106,11 +106,11 @@ class _Call(NamedTuple):
             counts = f"{len(self.arguments)} gradients, but returned {len(given)} instead"
             raise ValueError(f"custom_gradient function expected to return {counts}. The function is {self.name}.")
         leaves = [(i, leaf_of(x)) for i, x in enumerate(self.arguments)]
-        wanted = [(f"argument {i}", leaf.array, given[i]) for i, leaf in leaves if leaf is not None]
+        expected = [(f"argument {i}", leaf.array, given[i]) for i, leaf in leaves if leaf is not None]
         for variable, x in zip(self.variables, of_variables, strict=True):
             if (leaf := leaf_of(variable)) is not None:
-                wanted.append((f"variable {variable.name}", leaf.array, x))
-        return [self._checked(*item) for item in wanted]
+                expected.append((f"variable {variable.name}", leaf.array, x))
+        return [self._checked(*item) for item in expected]
 
     def _checked(self, what: str, primal: Any, gradient: Any) -> Any:
         if gradient is None or not is_inexact(primal):
@@ -227,7 +227,7 @@ class _Traced:
     def __init__(self, pull: Callable, outputs: Sequence[Any]):
         def backward(*cotangents: Any) -> list[Any]:
             gradients = pull(cotangents)[len(outputs) :]
-            self.present = [x is not None for x in gradients]
+            self.connected = [x is not None for x in gradients]
             return [x for x in gradients if x is not None]
 
         with recorder.outside():
@@ -247,7 +247,7 @@ def _with_gradient(traced: _Traced, outputs: int, inputs: int, *flat: Any) -> li
 
     def backward(closed_over, cotangents):
         found = iter(eval_jaxpr(traced.jaxpr, closed_over, *cotangents))
-        return None, [next(found) if yes else None for yes in traced.present], None
+        return None, [next(found) if yes else None for yes in traced.connected], None
 
     call.defvjp(forward, backward)
     end = outputs + inputs

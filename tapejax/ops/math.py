@@ -287,8 +287,8 @@ def _alike(x, y):
     return jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
 
 
-def _with_slopes(fn, by_x, by_y):
-    """`fn` of two arguments with ``by_x(x, y, dx)`` and ``by_y(x, y, dy)`` for its derivative; an argument that is constant
+def _with_slopes(fn, rule_of_x, rule_of_y):
+    """`fn` of two arguments, whose tangent is ``rule_of_x(x, y, dx) + rule_of_y(x, y, dy)``; an argument that is constant
     adds nothing, not even zero times infinity."""
 
     @jax.custom_jvp
@@ -299,7 +299,7 @@ def _with_slopes(fn, by_x, by_y):
     def derivative(primals, tangents):
         parts = [
             rule(*primals, t)
-            for rule, t in zip((by_x, by_y), tangents, strict=True)
+            for rule, t in zip((rule_of_x, rule_of_y), tangents, strict=True)
             if not isinstance(t, jax.custom_derivatives.SymbolicZero)
         ]
         return sloped(*primals), functools.reduce(jnp.add, parts)
@@ -314,18 +314,18 @@ def _field_power(x, y):
     return jnp.where((x == 0) & (jnp.real(y) > 0), 0, power) if jnp.iscomplexobj(x) else power
 
 
-def _power_by_base(x, y, dx):
+def _power_rule_of_base(x, y, dx):
     # Not JAX's own rule: differentiated with respect to the exponent, it takes the logarithm of a negative base.
     return dx * (y * _power(x, y - 1))
 
 
-def _power_by_exponent(x, y, dy):
+def _power_rule_of_exponent(x, y, dy):
     # TensorFlow calls log(x) zero where x <= 0, so that the gradient of the exponent stays finite where the power is.
     counts = x != 0 if jnp.iscomplexobj(x) else x > 0
     return dy * (_power(x, y) * jnp.where(counts, jnp.log(jnp.where(counts, x, 1)), 0))
 
 
-_power = _with_slopes(_field_power, _power_by_base, _power_by_exponent)
+_power = _with_slopes(_field_power, _power_rule_of_base, _power_rule_of_exponent)
 
 
 def _integer_power(x, y):

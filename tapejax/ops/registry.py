@@ -16,7 +16,7 @@ class RegisterGradient:
     """Decorator that gives a gradient to an operation that has none.
 
     The function gets the operation (its ``inputs``, ``outputs``, ``type``) and the cotangents of its outputs, and returns
-    those of its inputs (None: no gradient). It is used wherever a tape meets an operation of that name, at any order.
+    those of its inputs (None: no gradient). It is used wherever a tape recorded an operation of that name, at any order.
 
     Args:
       op_type: the operation's name, as the `LookupError` and the printed tape say it.

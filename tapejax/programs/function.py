@@ -153,7 +153,7 @@ class Function:
         methods, key = self._methods, id(instance)
         try:
             reference: Any = weakref.ref(instance, lambda _: methods.pop(key, None))
-        except TypeError:  # it cannot be referred to weakly, so it lives as long as this function
+        except TypeError:  # it cannot be referred to weakly, so it is kept as long as this function
             reference = lambda: instance  # noqa: E731
         bound = Function(_Method(self.python_function, reference), self.input_signature, self.autograph)
         methods[key] = reference, bound

@@ -41,7 +41,7 @@ class Undefined:
 
 
 class UndefinedReturnValue:
-    """What a function returns that has met no return statement yet."""
+    """What a function returns that has reached no return statement yet."""
 
 
 def ld(value: Any) -> Any:

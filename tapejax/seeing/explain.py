@@ -32,7 +32,7 @@ from .listing import Names, name_of
 from .number_evidence import Numbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward
-from .text_evidence import Reading, Texts, number_name
+from .text_evidence import TextEvidence, Texts, number_name
 
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 # A longer path is printed by its beginning and its end.
@@ -206,12 +206,12 @@ class _Case:
         self.traced: set[Any] = set()  # pullbacks that were found to be sound
         self.values = values
         # of each connected source what else there is to ask
-        self._connected: list[tuple[int, Leaf, Reading, _Found]] = []
+        self._connected: list[tuple[int, Leaf, TextEvidence, _Found]] = []
 
     def report(self, source: Leaf, position: int) -> SourceReport:
         name = _source_name(source, position, self.names)
         graph = Graph(self.recording, self.names, source, name)
-        text = Reading(graph, self.values, self.texts)
+        text = TextEvidence(graph, self.values, self.texts)
         if _is_number(source):
             return SourceReport(name, source.value, False, (), (text.number("source", source.value),))
         if numbers := [text.number("target", leaf.value) for leaf in self.ends if _is_number(leaf)]:
@@ -279,15 +279,15 @@ class _Case:
                 except (LookupError, TypeError) as error:
                     return [_not_differentiable(entry, name, error)]
                 self.traced.add(key)
-        own = [entry for entry, _, _ in entries if entry.op.pull is not None or runs_python(entry.op)]
-        if not own:
+        by_python = [entry for entry, _, _ in entries if entry.op.pull is not None or runs_python(entry.op)]
+        if not by_python:
             return []
         walk = Backward(self.tape, [leaf.value for leaf in self.ends], [source.value], None, self.spaces)
         passed: list[Any] = []  # only running these tells
         try:
             passed += walk
         except Exception as error:  # what a rule of the user's raises
-            left = [entry for entry in own if all(step.entry is not entry for step in passed)]
+            left = [entry for entry in by_python if all(step.entry is not entry for step in passed)]
             return [_not_differentiable(left[-1] if left else None, name, error)]
         if walk.gradients[0] is not None:
             return []
@@ -301,7 +301,7 @@ def _not_differentiable(entry: Entry | None, name: str, error: Exception) -> Rea
     return reason("not differentiable", at(entry), **values)
 
 
-def _why(target: Any, graph: Graph, text: Reading) -> list[Reason]:
+def _why(target: Any, graph: Graph, text: TextEvidence) -> list[Reason]:
     reasons = [] if is_inexact(target) else [graph.integer_target(target)]
     unwatched = graph.unwatched(target)
     if unwatched is None:
@@ -313,13 +313,13 @@ def _why(target: Any, graph: Graph, text: Reading) -> list[Reason]:
     return reasons + _broken(target, graph, text) or [graph.unrelated(target)]
 
 
-def _broken(target: Any, graph: Graph, text: Reading) -> list[Reason]:
+def _broken(target: Any, graph: Graph, text: TextEvidence) -> list[Reason]:
     """Where the path breaks, were the source watched from the start: every place that has to be fixed."""
     if id(target) in graph.dependents:
-        return graph.cuts(target)
+        return graph.breaks(target)
     if (mark := graph.state(target)) is not None:
         into, *given = given_at(mark)
-        return [graph.state_reason(mark), *graph.cuts_before(given), *graph.cuts_behind(into, target)]
+        return [graph.state_reason(mark), *graph.breaks_before(given), *graph.breaks_behind(into, target)]
     if (reset := graph.before_reset(target)) is not None:
         return [reset]
     found, followed = text.breaks(target)

@@ -133,24 +133,24 @@ class Graph:
         called = self.names.of(target)
         return reason("integer: target", at(entry), target=called, type=type_of(target), made_by=made_by)
 
-    def cuts(self, target: Any, starts: Sequence[Any] | None = None) -> list[Reason]:
+    def breaks(self, target: Any, starts: Sequence[Any] | None = None) -> list[Reason]:
         """The operations that depend on the source and let no gradient through, on the way to the target."""
         starts = self._starts() if starts is None else starts
         query = Query(self.recording, [target], [Source(x, watched=True) for x in starts])
-        live = {id(x) for x in starts}
+        active = {id(x) for x in starts}
         for link in query.active():
-            live.update(id(self.entries[link.position].outputs[j]) for j in link.linked)
+            active.update(id(self.entries[link.position].outputs[j]) for j in link.linked)
         made = self.made.get(id(target))
-        came_live = made is not None and any(id(x) in live for x in made.inputs)
-        if id(target) in live or came_live and not is_inexact(target):
+        came_active = made is not None and any(id(x) in active for x in made.inputs)
+        if id(target) in active or came_active and not is_inexact(target):
             return []
         reasons: list[Reason] = []
         for position in ancestors(self.entries, [target])[0]:
             entry = self.entries[position]
-            reached = [x for x in entry.inputs if id(x) in live]
-            cut = [x for x in entry.outputs if id(x) not in live]
-            if reached and cut and len(reasons) < BREAKS:
-                reasons.append(self._cut(entry, reached[0], cut[0]))
+            reached = [x for x in entry.inputs if id(x) in active]
+            ended = [x for x in entry.outputs if id(x) not in active]
+            if reached and ended and len(reasons) < BREAKS:
+                reasons.append(self._break(entry, reached[0], ended[0]))
         return [r for r in reasons if r.kind != "shape"] or reasons
 
     def called(self, x: Any) -> str:
@@ -162,33 +162,33 @@ class Graph:
         """What could carry gradient: the source's arrays, of integers the first floating-point values computed from them."""
         if is_inexact(self.source.array):
             return self.arrays
-        whole, found = {id(x) for x in self.arrays}, list[Any]()
+        integers, found = {id(x) for x in self.arrays}, list[Any]()
         for entry in self.entries:
-            if any(id(x) in whole for x in entry.inputs):
+            if any(id(x) in integers for x in entry.inputs):
                 found += filter(is_inexact, entry.outputs)
-                whole.update(id(x) for x in entry.outputs if not is_inexact(x))
+                integers.update(id(x) for x in entry.outputs if not is_inexact(x))
         return found
 
-    def cuts_before(self, given: Sequence[Any]) -> list[Reason]:
+    def breaks_before(self, given: Sequence[Any]) -> list[Reason]:
         """What is broken between the source and values that depend on it."""
-        cuts = []
+        found = []
         for x in given:
             if x is None or id(x) not in self.dependents:
                 continue
             if is_inexact(x):
-                cuts.append(self.cuts(x))
+                found.append(self.breaks(x))
             elif (entry := self.made.get(id(x))) is not None:
                 came = [i for i in entry.inputs if id(i) in self.dependents][:1]
-                cuts.append([*self.cuts_before(came), *(self._cut(entry, i, x) for i in came if is_inexact(i))])
-        return cuts[0] if cuts and all(cuts) else []
+                found.append([*self.breaks_before(came), *(self._break(entry, i, x) for i in came if is_inexact(i))])
+        return found[0] if found and all(found) else []
 
-    def cuts_behind(self, x: Any, target: Any) -> list[Reason]:
+    def breaks_behind(self, x: Any, target: Any) -> list[Reason]:
         """What else is broken between a value and the target."""
         if x is None or x is target or not is_inexact(x) or id(target) not in self._dependents([x]):
             return []
-        return self.cuts(target, [x])
+        return self.breaks(target, [x])
 
-    def _cut(self, entry: Entry, came: Any, made: Any) -> Reason:
+    def _break(self, entry: Entry, came: Any, made: Any) -> Reason:
         called, line = name_of(entry), entry.line
         value, out = self.called(came), self.names.of(made)
         inside = _inside(entry, came, made)  # of a function of the user's: what matters is in it
@@ -316,9 +316,9 @@ def _ends_in(closed: Any, inputs: set[int], output: int, users: bool) -> tuple[s
     for eqn in reversed(jaxpr.eqns):
         if needed.intersection(eqn.outvars):
             needed.update(v for v in eqn.invars if not isinstance(v, Literal))
-    live = {v for i, v in enumerate(jaxpr.invars) if i in inputs}
+    active = {v for i, v in enumerate(jaxpr.invars) if i in inputs}
     for eqn in jaxpr.eqns:
-        reached = {i for i, v in enumerate(eqn.invars) if not isinstance(v, Literal) and v in live}
+        reached = {i for i, v in enumerate(eqn.invars) if not isinstance(v, Literal) and v in active}
         if not reached:
             continue
         linked = equation_links(eqn)
@@ -331,7 +331,7 @@ def _ends_in(closed: Any, inputs: set[int], output: int, users: bool) -> tuple[s
                         return found
             name = (eqn.params.get("name") or eqn.primitive.name).strip("_")
             return (name, not jax.numpy.issubdtype(eqn.outvars[ends[0]].aval.dtype, np.inexact)) if users else None
-        live.update(v for j, v in enumerate(eqn.outvars) if not linked[j].isdisjoint(reached))
+        active.update(v for j, v in enumerate(eqn.outvars) if not linked[j].isdisjoint(reached))
     return None
 
 

@@ -68,7 +68,7 @@ class BackwardStep(NamedTuple):
 
 
 class Backward:
-    """The backward pass of `GradientTape.steps`: iterate to walk it, as often as you like.
+    """The backward pass of `GradientTape.steps`: iterate over its steps, as often as you like.
 
     `gradients` are what the sweep arrives at: exactly those of `GradientTape.gradient`, structured as its sources.
     """
@@ -262,6 +262,6 @@ def _backward_message(step: BackwardStep, name: str, x: Any) -> str:
     return (
         f"backward: {at}, makes ∂{step.of}/∂{name} {_what(x)}; what "
         f"came in was finite: {coming}. Its derivative is infinite or undefined there. If a `where` chooses another value in "
-        "its place, a zero cotangent still meets that derivative, and 0 * inf is NaN: give the operation a harmless argument "
-        "in the branch not taken, as in where(ok, f(where(ok, x, 1.0)), 0.0)."
+        "its place, a zero cotangent is still multiplied with that derivative, and 0 * inf is NaN: give the operation a "
+        "harmless argument in the branch not taken, as in where(ok, f(where(ok, x, 1.0)), 0.0)."
     )

@@ -52,7 +52,7 @@ class Texts:
         return any(code is where[0] or module and code.co_name == "<module>" for code in self._codes)
 
 
-class Reading:
+class TextEvidence:
     """What the texts tell of one source; `values` are what the user's names hold now."""
 
     def __init__(self, graph: Graph, values: dict[str, Any], texts: Texts):
@@ -214,14 +214,14 @@ class Reading:
             return None, followed
         came = self._frontier(statement)
         if came and not any(map(is_inexact, came)):  # an index, a count: the path broke when it was made
-            return graph.cuts_before(came), followed
+            return graph.breaks_before(came), followed
         found = self._statement(text, statement, binds, came, graph.name)
         # the target itself may stand outside as well
         known = id(target) in graph.made or id(target) in graph.watched
         late = [] if known else [self.outside(target)]
         late = [r for r in late if r.kind in ("before", "after", "stopped") and r.kind != found.kind]
-        behind = graph.cuts_behind(self._constant(binds, target), target)
-        return [found, *graph.cuts_before(came), *behind, *late], followed
+        behind = graph.breaks_behind(self._constant(binds, target), target)
+        return [found, *graph.breaks_before(came), *behind, *late], followed
 
     def _follow(self, target: Any) -> tuple[bool, Text | None, Assignment | None, str]:
         """Whether the text could be followed back from the target's name; which text, the statement in it where the path

@@ -230,7 +230,7 @@ class init_scope(contextlib.ContextDecorator):
 class Compiled:
     """A program with state: `op`, of (state, constants, arguments) -> (outputs, new state).
 
-    `slots` are the places where the state lives, `changed` the positions of those that get new values, `constants` arrays
+    `slots` are the places that hold the state, `changed` the positions of those that get new values, `constants` arrays
     that it was traced with. `noted` is what tapes see of it: the outputs only, for state stops gradients.
     """
 
@@ -245,7 +245,7 @@ class Compiled:
     def run(self, arrays: Sequence[Any]) -> Sequence[Any]:
         """Runs it on the present state and `arrays`, keeps the new state and returns the outputs."""
         trace = current_trace()
-        if reading.plain(trace):  # nobody looks on: the same as below, at full speed
+        if reading.plain(trace):  # neither tape nor trace has to see it: the same as below, at full speed
             with tracing:
                 inputs = [getattr(slot.holder, slot.attribute) for slot in self.slots]
             found = self.op.call(*inputs, *self.constants, *arrays)
@@ -485,11 +485,11 @@ def _evaluate(
     All outputs together need everything, effects included.
     """
     jaxpr = jaxprs.open_jaxpr(closed)
-    whole = len(wanted) == len(jaxpr.outvars)
+    everything = len(wanted) == len(jaxpr.outvars)
     needed = {v for v in wanted if not isinstance(v, Literal)}
     kept = []
     for eqn in reversed(jaxpr.eqns):
-        if whole or not needed.isdisjoint(eqn.outvars):
+        if everything or not needed.isdisjoint(eqn.outvars):
             kept.append(eqn)
             needed.update(x for x in eqn.invars if not isinstance(x, Literal))
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, (lifted.get(id(c), c) for c in closed.consts), strict=True))

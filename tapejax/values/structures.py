@@ -150,18 +150,18 @@ class Structure:
                 yield jax.tree.unflatten(tree, [next(results) if yes else None for yes in is_array])
 
 
-def targets_of(target: Any) -> Structure:
-    """The argument `target` taken apart.
+def targets_of(target: Any, argument: str = "target") -> Structure:
+    """The argument `target` taken apart; `argument` is what the caller calls it.
 
     Raises:
       TypeError: it holds something that is neither a tensor, an array nor a variable.
     """
-    return Structure(target, functools.partial(_no_tensor, "target"))
+    return Structure(target, functools.partial(_no_tensor, argument))
 
 
-def sources_of(sources: Any) -> Structure:
+def sources_of(sources: Any, argument: str = "sources") -> Structure:
     """The argument `sources` taken apart, as `targets_of` does it."""
-    return Structure(sources, functools.partial(_no_tensor, "sources"))
+    return Structure(sources, functools.partial(_no_tensor, argument))
 
 
 def _no_tensor(argument: str, value: Any) -> Exception:

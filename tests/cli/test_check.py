@@ -237,7 +237,7 @@ def test_nothing_of_the_program_runs(tmp_path, capsys):
     assert "1 supported" in capsys.readouterr().out
 
 
-# ---- what a run would meet
+# ---- what a run would come to
 
 
 @pytest.mark.parametrize(

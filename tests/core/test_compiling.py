@@ -147,16 +147,16 @@ def test_what_numpy_does_otherwise_is_refused(fn, x):
         Interpreter(jax.jit(fn).trace(x).jaxpr)
 
 
-def test_settles_after_a_number_of_calls_that_depends_on_shapes_alone():
-    settled = []
-    trial = Trial(lambda x: jnp.sin(x) * 2, settled.append)
+def test_is_compiled_after_a_number_of_calls_that_depends_on_shapes_alone():
+    decided = []
+    trial = Trial(lambda x: jnp.sin(x) * 2, decided.append)
     x = jnp.linspace(0.0, 1.0, 5)
     expected = jax.jit(lambda x: jnp.sin(x) * 2)(x)
     for _ in range(5000):
         np.testing.assert_allclose(trial(x), expected, rtol=1e-6)
-        if settled:
+        if decided:
             break
-    assert settled
+    assert decided
 
 
 def test_results_are_of_the_types_that_jit_gives():

@@ -1,10 +1,13 @@
 """What we believe of JAX beyond what it promises: one test for each thing behind the fence, `core/_jax.py`.
 
-On a new JAX these say what moved. They need JAX and NumPy only.
+On a new JAX these say what moved. They need JAX and NumPy only. A name that is gone is reported sooner, when tapejax is imported:
+the error ends with what to do.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import types
 
 import jax
@@ -32,6 +35,14 @@ def trace_inside(transformed, *args):
 
     transformed(probe)(*args)
     return seen[0]
+
+
+def test_a_name_that_is_gone_says_what_to_do():
+    program = "import jax._src.core as core; del core.Ref; import tapejax"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "has no attribute 'Ref'" in done.stderr and "tapejax/core/_jax.py" in done.stderr.splitlines()[-1], (
+        done.stderr
+    )
 
 
 # ---- traces ---------------------------------------------------------------------------------------------------------

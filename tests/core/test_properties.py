@@ -1,4 +1,4 @@
-"""Random programs: a tape agrees with `jax.grad`, through each door, in both ways of running, in first and second order.
+"""Random programs: a tape agrees with `jax.grad`, through each entrance, in both ways of running, in first and second order.
 
 A program is data: a list of (operation, operands), where an operand is a number: the position (modulo how many there are) of
 a value computed before. All values are 3 by 3 matrices. Every gradient is asked for with respect to *every* value of the
@@ -274,12 +274,12 @@ NAMES = {
     identity: tf.identity,
 }
 
-DOORS = pytest.mark.parametrize(
-    "door", [through_jax, through_apply, through_tensorflow], ids=["jnp", "apply", "tensorflow"]
+ENTRANCES = pytest.mark.parametrize(
+    "entrance", [through_jax, through_apply, through_tensorflow], ids=["jnp", "apply", "tensorflow"]
 )
 
 
-def execute(program, xs, door=through_jax, shifts=None):
+def execute(program, xs, entrance=through_jax, shifts=None):
     """Every value of the program, the arguments first; `shifts` are added to them as they come."""
     all_values = []
 
@@ -289,7 +289,7 @@ def execute(program, xs, door=through_jax, shifts=None):
     for x in xs:
         keep(x)
     for fn, places in program:
-        keep(door(fn, *(all_values[place % len(all_values)] for place in places)))
+        keep(entrance(fn, *(all_values[place % len(all_values)] for place in places)))
     return all_values
 
 
@@ -298,10 +298,10 @@ def expected_gradients(program, xs):
     return jax.grad(lambda s: jnp.sum(execute(program, xs, shifts=s)[-1]))(shifts)
 
 
-def record(program, xs, door, persistent=False):
+def record(program, xs, entrance, persistent=False):
     with tf.GradientTape(persistent) as tape:
         tape.watch(xs)
-        results = execute(program, xs, door)
+        results = execute(program, xs, entrance)
     return tape, results
 
 
@@ -310,54 +310,54 @@ def assert_agree(found, expected, tolerance=2e-4):
         np.testing.assert_allclose(np.zeros((3, 3)) if x is None else x, y, rtol=tolerance, atol=tolerance)
 
 
-@DOORS
+@ENTRANCES
 @given(programs, seeds)
-def test_gradient(door, program, seed):
+def test_gradient(entrance, program, seed):
     """With respect to every value, twice: what was run step by step may come back compiled whole."""
     xs = arguments(seed)
     expected = expected_gradients(program, xs)
     for _ in range(2):
-        tape, results = record(program, xs, door)
+        tape, results = record(program, xs, entrance)
         assert_agree(tape.gradient(results[-1], results), expected)
 
 
-@DOORS
+@ENTRANCES
 @given(programs, seeds)
-def test_gradient_step_by_step(door, program, seed):
+def test_gradient_step_by_step(entrance, program, seed):
     xs = arguments(seed)
-    tape, results = record(program, xs, door)
+    tape, results = record(program, xs, entrance)
     with mock.patch.object(schedule, "COMPILE_AT_MOST", 0):
         assert_agree(tape.gradient(results[-1], results), expected_gradients(program, xs))
 
 
 @given(programs, seeds)
 def test_whole_and_step_by_step_are_connected_alike(program, seed):
-    """What is None in one way of running is None in the other, and through both doors."""
+    """What is None in one way of running is None in the other, and through every entrance."""
     found = []
-    for door in (through_jax, through_apply, through_tensorflow):
+    for entrance in (through_jax, through_apply, through_tensorflow):
         for limit in (0, 10**6):
             with mock.patch.object(schedule, "COMPILE_AT_MOST", limit):
-                tape, results = record(program, arguments(seed), door)
+                tape, results = record(program, arguments(seed), entrance)
                 found.append([x is None for x in tape.gradient(results[-1], results)])
     assert all(f == found[0] for f in found)
 
 
-@DOORS
+@ENTRANCES
 @given(programs, seeds)
-def test_as_function(door, program, seed):
+def test_as_function(entrance, program, seed):
     """The function on the tape has the program's values, there and elsewhere on the same path, and its gradient."""
     xs = arguments(seed)
-    tape, results = record(program, xs, door)
+    tape, results = record(program, xs, entrance)
     function = tape.as_function(results[-1], xs)
     np.testing.assert_allclose(function(xs), results[-1], rtol=1e-4, atol=1e-4)
     expected = jax.grad(lambda xs: jnp.sum(execute(program, xs)[-1]))(xs)
     assert_agree(jax.grad(lambda xs: jnp.sum(function(xs)))(xs), expected)
 
 
-@DOORS
+@ENTRANCES
 @settings(max_examples=EXAMPLES // 2)
 @given(programs, seeds)
-def test_second_order(door, program, seed):
+def test_second_order(entrance, program, seed):
     """The gradient of the squared gradient, by nested tapes."""
     xs = arguments(seed)
 
@@ -367,7 +367,7 @@ def test_second_order(door, program, seed):
     expected = jax.grad(lambda xs: squared(jax.grad(lambda xs: jnp.sum(execute(program, xs)[-1]))(xs)))(xs)
     with tf.GradientTape() as outer:
         outer.watch(xs)
-        inner, results = record(program, xs, door)
+        inner, results = record(program, xs, entrance)
         gradients = inner.gradient(results[-1], xs)
         objective = squared(gradients)
     if any(g is not None for g in gradients):

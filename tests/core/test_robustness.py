@@ -52,7 +52,7 @@ def trace_is_restored():
 
 
 def dense(x, w, b):
-    """A step through both doors: an op, jnp functions, a custom_jvp."""
+    """A step through both entrances: direct dispatch, interception of jnp functions and of a custom_jvp."""
     return jnp.mean(jax.nn.relu(recorder.apply(jnp.matmul, x, w) + b) ** 2)
 
 

@@ -403,7 +403,7 @@ def test_not_read():
     assert report.kinds == ("unrelated",) and "not read" in report.reasons[0].message
 
 
-# ---- several at once: every kind found must be mended, and the list must be complete ------------------------------------
+# ---- several at once: every kind found must be fixed, and the list must be complete ------------------------------------
 # Each program ends with `tape`, `y`, `x`; the kinds are those of x's reasons, in order.
 
 MIXED = {

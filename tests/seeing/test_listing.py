@@ -250,9 +250,9 @@ def test_long_tapes_are_folded():
                 x = -x
             else:
                 x = x + 1.0
-    start = time.perf_counter()
+    start = time.process_time()
     text, html = str(tape), tape._repr_html_()
-    assert time.perf_counter() - start < 10.0  # a quarter of a second where nothing else runs
+    assert time.process_time() - start < 10.0  # a quarter of a second, unless it grows with the square of the length
     assert len(text.splitlines()) < 70 and "9945 more: tape[40] to tape[9984]" in text
     page = Balanced(html)
     assert page.folded == listing.GROUPS and page.rows < 1200 and len(html) < 500_000
@@ -411,7 +411,7 @@ print(tape[0].line, tape[1].line, tape[1].line.text, sep="|")
 
 
 def test_the_frames_that_are_passed_over_are_ours():
-    """`note` starts its walk three frames out: whichever door an operation came by, none of these is the user's."""
+    """`note` passes over three frames: by whichever entrance an operation was recorded, none of these is the user's."""
     x, v = jnp.ones(3), tf.Variable([1.0, 2.0, 3.0])
     found, caller = [], recorder.caller
 

@@ -35,7 +35,7 @@ def weighted(outputs):
 
 
 def check_against_stateless_call(layer, *inputs, **options):
-    """The tape's gradients by variables and inputs, and the state afterwards, are those of Keras's functional interface."""
+    """The gradients with respect to variables and inputs, and the state afterwards, are those of Keras's functional interface."""
     layer(*inputs, **options)  # builds
     state = [v._value for v in layer.non_trainable_variables]
     parameters = [v._value for v in layer.trainable_variables]
