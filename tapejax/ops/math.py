@@ -372,7 +372,7 @@ def _no_nan(x, y):
     return jnp.where(y == 0, 0, x * y)
 
 
-_multiply_no_nan = _with_slopes(_no_nan, lambda x, y, dx: _multiply_no_nan(dx, y), lambda x, y, dy: _scaled(x, dy))
+_multiply_no_nan = _with_slopes(_no_nan, lambda x, y, dx: jnp.where(y == 0, 0, dx) * y, lambda x, y, dy: _scaled(x, dy))
 
 
 def _xlogy(x, y):
