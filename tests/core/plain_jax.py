@@ -36,10 +36,13 @@ class Case(NamedTuple):
         def draw(shape: Any) -> Any:
             if isinstance(shape, np.ndarray):
                 return jnp.asarray(shape)
-            return jnp.asarray(random.uniform(0.5, 1.5, shape), jnp.float32)
+            return jnp.asarray(random.uniform(0.5, 1.5, shape), FLOAT)
 
         return jax.tree.map(draw, self.shapes, is_leaf=lambda s: isinstance(s, list))
 
+
+# The tests also run with 64-bit types on (`.ci/matrix x64`).
+FLOAT = jnp.float64 if jax.config.jax_enable_x64 else jnp.float32
 
 CASES: dict[str, Case] = {}
 
@@ -111,7 +114,7 @@ cases(
     through_integers=lambda x: x * x.astype(jnp.int32),
     index_by_integers=lambda x: x[jnp.array([2, 0, 0])] * x,
     index_by_mask=lambda x: jnp.sum(x, where=x > 1.0),
-    numpy_detour=lambda x: x * np.asarray([1.0, 2.0, 3.0], np.float32),
+    numpy_detour=lambda x: x * np.asarray([1.0, 2.0, 3.0], FLOAT),
     in_place_set=lambda x: x.at[1].set(x[0] * 3.0),
     in_place_add=lambda x: x.at[jnp.array([0, 0, 2])].add(x),
     in_place_multiply=lambda x: x.at[0].multiply(x[1]),
@@ -123,7 +126,7 @@ cases(
     unpack=lambda x: (lambda a, b, c: a * b - c)(*x),
     loop_in_python=lambda x: functools.reduce(lambda a, b: a * b, [x + i for i in range(4)]),
     zero_size=lambda x: jnp.concatenate([x[:0], x]).sum() + x[:0].sum(),
-    half=lambda x: (x.astype(jnp.float16) ** 2).astype(jnp.float32),
+    half=lambda x: (x.astype(jnp.float16) ** 2).astype(FLOAT),
     brain=lambda x: jnp.tanh(x.astype(jnp.bfloat16)),
     complex_product=lambda x: jnp.abs((x + 1j * x[::-1]) * jnp.exp(1j * x)),
     complex_parts=lambda x: jnp.real(lax.complex(x, 2 * x) ** 2) + jnp.angle(lax.complex(x, x * x)),
@@ -135,7 +138,7 @@ cases(
     special_functions=lambda x: jax.scipy.special.gammaln(x) + jax.scipy.special.erf(x),
     optimization_barrier=lambda x: lax.optimization_barrier(x * 2) * x,
     weak_type=lambda x: jnp.sum(x * jnp.asarray(2.0)) * 3,
-    array_methods=lambda x: x.reshape(3, 1).T.ravel().mean().astype(jnp.float32) * x.max(),
+    array_methods=lambda x: x.reshape(3, 1).T.ravel().mean().astype(FLOAT) * x.max(),
     piecewise=lambda x: jnp.piecewise(x, [x < 1.0], [jnp.sin, jnp.cos]),
     select=lambda x: jnp.select([x < 0.8, x < 1.2], [x, x**2], x**3),
     vectorize=lambda x: jnp.vectorize(lambda a, b: a @ b, signature="(n),(n)->()")(x, x),
@@ -420,7 +423,7 @@ cases(
     jit_in_scan_in_jit_closing_over=lambda x: jax.jit(
         lambda: lax.scan(lambda c, _: (jax.jit(lambda v: v * x)(c), None), x, None, length=2)[0]
     )(),
-    jit_closing_over_numpy=lambda x: jax.jit(lambda v: v * np.arange(3.0, dtype=np.float32))(x),
+    jit_closing_over_numpy=lambda x: jax.jit(lambda v: v * np.arange(3.0, dtype=FLOAT))(x),
     jit_partial=lambda x: jax.jit(functools.partial(jnp.multiply, x))(x),
     jit_of_solve_closing_over=lambda x: jax.jit(lambda: jnp.linalg.solve(jnp.diag(x), x * x))(),
 )
@@ -688,7 +691,7 @@ special("random_gamma", twice=False, tolerance=1e-4)
 @case([3])
 def _random_keys_in_scan(x):
     def step(carry, key):
-        return carry * jax.random.normal(key, (3,)), jax.random.key_data(key)[0].astype(jnp.float32)
+        return carry * jax.random.normal(key, (3,)), jax.random.key_data(key)[0].astype(FLOAT)
 
     return lax.scan(step, x, jax.random.split(jax.random.key(2), 3))[0]
 
@@ -734,13 +737,13 @@ def _debug_callback(x):
 
 @case([3])
 def _pure_callback_beside_the_gradient(x):
-    shape = jax.ShapeDtypeStruct((3,), jnp.float32)
+    shape = jax.ShapeDtypeStruct((3,), FLOAT)
     return x * jax.pure_callback(lambda v: np.asarray(v) * 2, shape, lax.stop_gradient(x))
 
 
 @case([3], [3])
 def _constants_of_many_kinds(x, y):
-    return x * True + y * np.float32(2) + jnp.float32(1) * 3 + np.arange(3, dtype=np.float32) * y + [*x][0]
+    return x * True + y * np.float32(2) + FLOAT(1) * 3 + np.arange(3, dtype=FLOAT) * y + [*x][0]
 
 
 @case([2, 3], np.arange(3))

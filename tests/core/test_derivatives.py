@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
-from plain_jax import CASES, a_third
+from plain_jax import CASES, FLOAT, a_third
 
 import tapejax as tf
 from tapejax.core import jacobian as jacobians
@@ -15,7 +15,7 @@ from tapejax.core import recorder, rules, schedule
 
 
 def draw(*shape, seed=0):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)
+    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), FLOAT)
 
 
 def recorded(function, *sources, persistent=True):
@@ -211,7 +211,7 @@ def test_the_passes_are_counted():
         forward.append(tangents[0].shape)
         return primals[0] * 2.0, tangents[0] * 2.0
 
-    x, s = draw(201), tf.Variable(2.0)
+    x, s = draw(201), tf.Variable(2.0, dtype=FLOAT)
     with tf.GradientTape(persistent=True) as tape:
         column = traced(s * x)
         row = tf.reduce_sum(traced(s * x))
@@ -432,7 +432,7 @@ def test_a_custom_gradient_with_variables_inside_jit():
         return tape.gradient(y, x)
 
     x = draw(3)
-    assert_close(step(x, jnp.float32(3.0)), 2 * 3.0 * x * 30.0)
+    assert_close(step(x, FLOAT(3.0)), 2 * 3.0 * x * 30.0)
 
 
 def test_a_gradient_of_another_shape():
@@ -454,7 +454,7 @@ def test_a_custom_gradient_that_gives_none_in_a_jacobian():
     def product(x, y):
         return x * y, lambda dy: (dy * y, None)
 
-    x, y = tf.Variable([1.0, 2.0]), tf.Variable([3.0, 4.0])
+    x, y = tf.Variable([1.0, 2.0], dtype=FLOAT), tf.Variable([3.0, 4.0], dtype=FLOAT)
     with tf.GradientTape() as tape:
         z = product(x, y)
     by_x, by_y = tape.jacobian(z, [x, y])
@@ -573,9 +573,9 @@ def test_the_number_of_registered_gradients(registry):
 
 def test_numpy_function_with_a_registered_gradient(registry):
     tf.RegisterGradient("PyFunc")(lambda op, dy: dy * tf.cosh(op.inputs[0]))
-    x = tf.Variable([1.0, 2.0])
+    x = tf.Variable([1.0, 2.0], dtype=FLOAT)
     with tf.GradientTape() as tape:
-        y = tf.numpy_function(np.sinh, [x], tf.float32)
+        y = tf.numpy_function(np.sinh, [x], FLOAT)
     assert_close(tape.gradient(y, x)._array, jnp.cosh(x.value._array))
 
 
@@ -684,13 +684,13 @@ CONTROL_FLOW = {
     "map_fn_of_structures": lambda x: tf.map_fn(
         lambda p: (p["a"] * p["b"], tf.cast(p["a"], tf.int32)),
         {"a": x, "b": x * 2.0},
-        fn_output_signature=(tf.float32, tf.int32),
+        fn_output_signature=(FLOAT, tf.int32),
     )[0],
     "vectorized_map": lambda x: tf.vectorized_map(lambda a: tf.sin(a) * a, x),
     "scan": lambda x: tf.scan(lambda a, b: a * b + b, x),
     "scan_reverse": lambda x: tf.scan(lambda a, b: a * b + b, x, reverse=True),
     "scan_from": lambda x: tf.scan(
-        lambda a, b: (a[0] * b, a[1] + 1), x, initializer=(tf.constant(2.0), tf.constant(0))
+        lambda a, b: (a[0] * b, a[1] + 1), x, initializer=(tf.constant(2.0, FLOAT), tf.constant(0))
     )[0],
     "scan_from_reverse": lambda x: tf.scan(lambda a, b: a * b, x, initializer=x[0], reverse=True),
     "foldl": lambda x: tf.foldl(lambda a, b: a * b - a, x),

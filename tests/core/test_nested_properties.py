@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plain_jax import FLOAT
 
 import tapejax as tf
 from tapejax.core import jacobian, schedule
 
 SIZE = 3
-MIX = jnp.asarray(np.random.default_rng(0).uniform(-0.7, 0.7, (SIZE, SIZE)), jnp.float32)
-TANGENT = jnp.asarray([1.0, -0.5, 0.25], jnp.float32)
+MIX = jnp.asarray(np.random.default_rng(0).uniform(-0.7, 0.7, (SIZE, SIZE)), FLOAT)
+TANGENT = jnp.asarray([1.0, -0.5, 0.25], FLOAT)
 
 # ---- programs -------------------------------------------------------------------------------------------------------
 
@@ -190,7 +191,7 @@ def running(how: str):
 
 
 def compare(program, nest, point, how):
-    x = jnp.asarray(point, jnp.float32)
+    x = jnp.asarray(point, FLOAT)
 
     def by_tape(x):
         return run(program, x)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.experimental import io_callback
-from plain_jax import CASES, Case, a_third
+from plain_jax import CASES, FLOAT, Case, a_third
 
 import tapejax as tf
 from tapejax.core import recorder, schedule
@@ -22,7 +22,7 @@ def floats(tree):
 
 def total(outputs):
     """The sum of all that is differentiable in `outputs`: what a tape's gradient is the gradient of."""
-    return functools.reduce(lambda a, b: a + b, [jnp.sum(x).astype(jnp.float32) for x in floats(outputs)])
+    return functools.reduce(lambda a, b: a + b, [jnp.sum(x).astype(FLOAT) for x in floats(outputs)])
 
 
 def split(arguments):
@@ -307,13 +307,13 @@ def test_tape_entered_twice():
 
 def test_gradient_inside_the_block_of_a_persistent_tape(caplog):
     """The backward pass is recorded, so that it can be differentiated too."""
-    x = jnp.float32(3.0)
+    x = FLOAT(3.0)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = x**3
         first = tape.gradient(y, x)
-    assert_same(first, jnp.float32(27.0))
-    assert_same(tape.gradient(first, x), jnp.float32(18.0))
+    assert_same(first, FLOAT(27.0))
+    assert_same(tape.gradient(first, x), FLOAT(18.0))
     assert "persistent" in caplog.text
 
 
@@ -337,7 +337,7 @@ def taped(function, x, **keywords):
     return tape.gradient(y, x, **keywords)
 
 
-X = np.arange(1.0, 4.0, dtype=np.float32)
+X = np.arange(1.0, 4.0, dtype=FLOAT)
 
 
 def test_python_that_reads_values():
@@ -376,12 +376,12 @@ UNCONNECTED = {
     "stop_gradient in jit": jax.jit(lambda v: lax.stop_gradient(v) * 2),
     "stop_gradient in scan": lambda v: lax.scan(lambda c, e: (c, lax.stop_gradient(e)), 0.0, v)[1],
     "stop_gradient in both branches": lambda v: lax.cond(v[0] > 0, lax.stop_gradient, jnp.floor, v),
-    "to integers and back": lambda v: v.astype(jnp.int32).astype(jnp.float32),
+    "to integers and back": lambda v: v.astype(jnp.int32).astype(FLOAT),
     "integers": lambda v: v.astype(jnp.int32),
-    "comparison": lambda v: (v > 1.0).astype(jnp.float32),
-    "argmax": lambda v: jnp.argmax(v).astype(jnp.float32),
+    "comparison": lambda v: (v > 1.0).astype(FLOAT),
+    "argmax": lambda v: jnp.argmax(v).astype(FLOAT),
     "zeros_like": jnp.zeros_like,
-    "shape": lambda v: jnp.float32(v.shape[0]),
+    "shape": lambda v: FLOAT(v.shape[0]),
     "NumPy": lambda v: jnp.asarray(np.asarray(v) * 2),
     "Python float": lambda v: jnp.asarray(float(v[0])),
     "another output of the same jit": lambda v: jax.jit(lambda w: (jnp.floor(w), w))(v)[0],
@@ -420,7 +420,7 @@ def test_integers_are_no_sources(caplog):
         tape.watch([x, i])
         y = x * i
     assert "floating" in caplog.text
-    assert_same(tape.gradient(y, [x, i]), [i.astype(jnp.float32), None])
+    assert_same(tape.gradient(y, [x, i]), [i.astype(FLOAT), None])
 
 
 def test_typed_keys_are_values_like_others(caplog):
@@ -439,11 +439,11 @@ def _grow(v):
 
 
 def _double_on_the_host(v):
-    return jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct((3,), jnp.float32), v)
+    return jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct((3,), FLOAT), v)
 
 
 def _double_with_a_side_effect(v):
-    return io_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct((3,), jnp.float32), v)
+    return io_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct((3,), FLOAT), v)
 
 
 NO_GRADIENT = {
@@ -569,7 +569,7 @@ def test_a_rule_reads_globals_and_objects_anew():
         return FACTOR
 
     kept = _times(factor)
-    for value in (2.0, 3.0, jnp.float32(5.0), jnp.float32(7.0)):
+    for value in (2.0, 3.0, FLOAT(5.0), jnp.float32(7.0)):
         FACTOR = box[0] = value
         expected = jnp.full(3, float(value))
         for function in (kept, _times(factor), _times(lambda: box[0]), jax.vmap(_times(factor))):
@@ -579,7 +579,7 @@ def test_a_rule_reads_globals_and_objects_anew():
 
 def test_rules_told_apart_by_what_they_close_over():
     x = jnp.asarray(X)
-    for value in (2.0, -0.0, 0.0, 3, True, jnp.float32(4.0), np.float32(5.0)):
+    for value in (2.0, -0.0, 0.0, 3, True, FLOAT(4.0), np.dtype(FLOAT).type(5.0)):
         assert_same(taped(_times(lambda v=value: v), x), jnp.full(3, 1.0) * value)
         assert_same(taped(_times((lambda v: lambda: v)(value)), x), jnp.full(3, 1.0) * value)
 
@@ -605,7 +605,7 @@ def test_x64():
             gradient = taped(lambda v: jnp.sin(v) * np.float64(2) + jax.jit(lambda: v * v)(), x)
             assert gradient.dtype == jnp.float64
             np.testing.assert_allclose(gradient, 2 * np.cos(x) + 2 * np.asarray(x), rtol=1e-14)
-    assert taped(jnp.sin, jnp.asarray(X)).dtype == jnp.float32
+    assert taped(jnp.sin, jnp.asarray(X)).dtype == FLOAT
 
 
 def test_one_program_under_two_precisions():
@@ -717,8 +717,8 @@ CALLS_ON_REFS = {
 @pytest.mark.parametrize("call", CALLS_ON_REFS)
 def test_calls_that_touch_a_reference_made_outside(call, function):
     """They run once, as without a tape; a gradient through them is refused, since a pullback would run them again."""
-    ref, plain = jax.new_ref(jnp.float32(2.0)), jax.new_ref(jnp.float32(2.0))
-    x = jnp.float32(3.0)
+    ref, plain = jax.new_ref(FLOAT(2.0)), jax.new_ref(jnp.float32(2.0))
+    x = FLOAT(3.0)
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = CALLS_ON_REFS[call](ref, function)(x)

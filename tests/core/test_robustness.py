@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from plain_jax import FLOAT
 
 import tapejax as tf
 from tapejax.core import jaxprs, program, recorder, schedule
@@ -289,7 +290,7 @@ def step_with_variables(x):
     return (VARIABLE * tf.sin(x) + VARIABLE**2).numpy().size * x.sum() + jnp.sum(jnp.asarray(VARIABLE * x))
 
 
-VARIABLE = tf.Variable([1.0, 2.0, 3.0])
+VARIABLE = tf.Variable([1.0, 2.0, 3.0], dtype=FLOAT)
 
 STEPS = [pytest.param(value, id=name) for name, value in list(globals().items()) if name.startswith("step_")]
 
@@ -301,7 +302,7 @@ def test_a_step_seen_before_compiles_nothing(fresh_process, no_shadow, step):
         taped(step, x)
     with compiles() as compiled:
         for i in range(5):
-            taped(step, jnp.asarray([0.5, 1.0, float(i)], jnp.float32))
+            taped(step, jnp.asarray([0.5, 1.0, float(i)], FLOAT))
     assert compiled == []
 
 

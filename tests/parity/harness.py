@@ -14,7 +14,7 @@ on. What it returned and printed is brought into one neutral form (an `Outcome`)
 small TensorFlow program that returns whatever shows the rule it is about; it asserts nothing itself.
 
 * `error_of(action)` turns "what does this raise?" into a value, so that one body can ask it several times.
-* Values compare to ``rtol``; dtypes, shapes, ``None``, structure and printed text compare exactly.
+* Values compare to ``rtol``, doubles more closely; dtypes, shapes, ``None``, structure and printed text compare exactly.
 * While 64-bit types are off, tapejax gives the 32-bit type in the place of each of TensorFlow's 64-bit types, nothing else
   (`NARROW`), and a warning that says so.
 * An error agrees when tapejax raises TensorFlow's class or a subclass: the program's ``except`` still catches it.
@@ -51,6 +51,9 @@ __all__ = [
     "tensorflows",
 ]
 
+RTOL, ATOL = 1e-5, 1e-6
+DOUBLE = 1e-9  # of what is in double precision, where a body says nothing of its tolerance: it was never in single precision
+
 
 def parity(body: Callable | None = None, **options: Any) -> Callable:
     """Make a pytest test out of a body ``def test_rule(tf)`` that runs under TensorFlow and under tapejax.
@@ -86,8 +89,8 @@ def compare(
     expected: Outcome,
     tapejax: Any,
     *,
-    rtol: float = 1e-5,
-    atol: float = 1e-6,
+    rtol: float = RTOL,
+    atol: float = ATOL,
     x64_only: str = "",
     warns: bool = False,
     says: str = "",
@@ -231,8 +234,12 @@ def differences(expected: Outcome, actual: Outcome, rtol: float, atol: float, x6
             yield f"{path}: TensorFlow {want.dtype}, tapejax {got.dtype}"
         if want.values.shape != got.values.shape:
             yield f"{path}: TensorFlow's shape {want.values.shape}, tapejax's {got.values.shape}"
-        elif not close(want.values, got.values, rtol, atol):
+        elif not close(want.values, got.values, *((DOUBLE, DOUBLE) if is_double(want, got) else (rtol, atol))):
             yield f"{path}: TensorFlow {want.values.tolist()}, tapejax {got.values.tolist()}"
+
+    def is_double(want: Array, got: Array) -> bool:
+        """Whether neither may have been rounded to single precision on the way."""
+        return (rtol, atol) == (RTOL, ATOL) and {want.values.dtype.name, got.values.dtype.name} <= {"float64", "complex128"}
 
     found = list(compare("result", expected.value, actual.value))
     if not same_text(expected.printed, actual.printed):
