@@ -41,7 +41,7 @@ def deep_mlp(batch: int, width: int, layers: int) -> Callable[[Any], Step]:
             for w, b in zip(weights, biases, strict=True):
                 h = torch.nn.functional.gelu(torch.addmm(b, h, w), approximate="tanh")
             loss = torch.mean(torch.square(h))
-            return loss, torch.autograd.grad(loss, [*weights, *biases])
+            return loss, torch.autograd.grad(loss, [p for layer in zip(weights, biases, strict=True) for p in layer])
 
         return step
 

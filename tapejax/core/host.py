@@ -8,6 +8,7 @@ takes them for zero.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import math
 import operator
@@ -25,6 +26,16 @@ from .types import Equation, Function, JaxProgram, Params
 _DTYPES = frozenset(
     map(np.dtype, ("bool", "uint8", "int8", "int16", "int32", "int64", "uint32", "uint64", "float32", "float64"))
 )
+
+
+def with_errors(fn: Function, /, *args: Any, **handling: Any) -> Any:
+    """``fn(*args)`` under ``np.errstate(**handling)``, in a copy of the context: an interrupt cannot leave it behind."""
+    return contextvars.copy_context().run(_with_errors, fn, args, handling)
+
+
+def _with_errors(fn: Function, args: Sequence[Any], handling: dict[str, Any]) -> Any:
+    with np.errstate(**handling):
+        return fn(*args)
 
 
 class Unsupported(Exception):
@@ -92,12 +103,12 @@ class Interpreter:
             self._steps.append((step, ins, outs, [getattr(var.aval, "dtype", None) for var in eqn.outvars]))
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        found: list[np.ndarray]
         try:
-            with np.errstate(all="ignore", under="raise"):
-                return self._run(inputs, flush=False)
+            found = with_errors(self._run, inputs, False, all="ignore", under="raise")
         except FloatingPointError:  # some result is subnormal
-            with np.errstate(all="ignore"):
-                return self._run(list(map(_flushed, inputs)), flush=True)
+            found = with_errors(self._run, list(map(_flushed, inputs)), True, all="ignore")
+        return found
 
     def _run(self, inputs: Sequence[np.ndarray], flush: bool) -> list[np.ndarray]:
         env: list[Any] = [None] * self._size

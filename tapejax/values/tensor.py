@@ -19,6 +19,7 @@ import numpy as np
 from ..core import recorder
 from ..core._jax import Tracer
 from ..core.compiling import Trial
+from ..core.host import with_errors
 from . import reading
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, about_shapes
@@ -174,8 +175,7 @@ def _as_python_numbers(found: np.ndarray, value: Any) -> np.ndarray:
     if kind == "O" and isinstance(first, int):
         raise ValueError(f"an integer of more than 64 bits is no tensor: {_short(value)}")
     if kind == "f" and not (isinstance(first, (np.generic, np.ndarray)) and first.dtype == found.dtype):
-        with np.errstate(over="ignore"):
-            return found.astype(np.float32)
+        return with_errors(found.astype, np.float32, over="ignore")
     return found
 
 

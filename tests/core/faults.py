@@ -48,6 +48,7 @@ CORE = tuple(
     )
 )
 EAGER = jaxcore.current_trace()
+NUMPYS_ERRORS = np.geterr()
 tape_logger = logging.getLogger("tapejax")
 X = jnp.asarray([0.5, -1.0, 2.0])
 
@@ -260,6 +261,9 @@ def checked() -> list[str]:
         wrong.append("the state of random numbers holds a tracer")
     wrong += [f"{name} is {state}" for name, state in _thread_state().items() if state != AT_REST[name]]
     del _variables[:]
+    if np.geterr() != NUMPYS_ERRORS:
+        wrong.append(f"NumPy's handling of errors is {np.geterr()}")
+        np.seterr(**NUMPYS_ERRORS)
     if wrong:
         jaxcore.set_trace(EAGER)
         del recorder._eager_recordings.active[:]

@@ -51,7 +51,6 @@ def test_a_namespace_is_a_module(namespace):
 @pytest.mark.parametrize(
     "path, hint",
     [
-        ("nn.sampled_softmax_loss", "tf.nn.softmax_cross_entropy_with_logits"),
         ("linalg.LinearOperatorDiag", "lineax"),
         ("strings", "Python's strings"),
         ("image.draw_bounding_boxes", "PIL.ImageDraw"),

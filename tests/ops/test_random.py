@@ -210,8 +210,8 @@ def test_numbers_do_not_depend_on_who_compiles():
 
 
 def test_names_that_are_missing_say_what_to_use():
-    with pytest.raises(AttributeError, match="jax.random.categorical"):
-        tf.random.log_uniform_candidate_sampler  # noqa: B018
+    with pytest.raises(AttributeError, match="jax.random.permutation"):
+        tf.random.all_candidate_sampler  # noqa: B018
 
 
 def test_a_generator_is_saved_with_its_module(tmp_path):

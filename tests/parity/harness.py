@@ -52,7 +52,9 @@ __all__ = [
 ]
 
 RTOL, ATOL = 1e-5, 1e-6
-DOUBLE = 1e-9  # of what is in double precision, where a body says nothing of its tolerance: it was never in single precision
+DOUBLE = (
+    1e-9  # of what is in double precision, where a body says nothing of its tolerance: it was never in single precision
+)
 
 
 def parity(body: Callable | None = None, **options: Any) -> Callable:
@@ -239,7 +241,10 @@ def differences(expected: Outcome, actual: Outcome, rtol: float, atol: float, x6
 
     def is_double(want: Array, got: Array) -> bool:
         """Whether neither may have been rounded to single precision on the way."""
-        return (rtol, atol) == (RTOL, ATOL) and {want.values.dtype.name, got.values.dtype.name} <= {"float64", "complex128"}
+        return (rtol, atol) == (RTOL, ATOL) and {want.values.dtype.name, got.values.dtype.name} <= {
+            "float64",
+            "complex128",
+        }
 
     found = list(compare("result", expected.value, actual.value))
     if not same_text(expected.printed, actual.printed):

@@ -456,7 +456,7 @@ OTHER_NAMES = {  # the same function under another name
 } | {f"math.special.bessel_{name}": f"math.bessel_{name}" for name in ("i0", "i0e", "i1", "i1e")}  # fmt: skip
 NOT_SWEPT = {  # TensorFlow has no kernel for them but on TPUs
     f"{module}.approx_{which}_k" for module in ("math", "nn") for which in ("max", "min")
-}
+} | {"nn.nce_loss", "nn.sampled_softmax_loss"}  # they draw: tests/parity/test_sampled_losses.py
 
 # ---- Outcomes ------------------------------------------------------------------------------------------------------
 

@@ -300,9 +300,11 @@ def test_64_bit_data_are_narrowed_with_a_warning(monkeypatch):
     assert Dataset.range(3).element_spec.dtype == tf.int32
 
 
-def test_strings_are_refused():
-    with pytest.raises(TypeError, match="strings"):
-        Dataset.from_tensor_slices(["a", "b"])
+def test_strings_are_elements_but_no_batch():
+    names = Dataset.from_tensor_slices(["a", "b"])
+    assert list(names) == ["a", "b"]
+    with pytest.raises(TypeError, match="strings cannot be batched"):
+        list(names.batch(2))
 
 
 def test_a_cache_on_disk_is_refused():
