@@ -165,7 +165,7 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.debugging": {
         "ops.config": """
             disable_check_numerics disable_traceback_filtering enable_check_numerics enable_traceback_filtering
-            get_log_device_placement is_traceback_filtering_enabled
+            get_log_device_placement is_traceback_filtering_enabled set_log_device_placement
             """,
         "ops.graph": "assert_proper_iterable",
     },

@@ -270,6 +270,7 @@ _KEPT: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "synchronous_execution": (True, lambda enable: enable is None or bool(enable), "Remembered only: JAX is asynchronous."),
     "jit": ("", lambda enabled: "autoclustering" if enabled in (True, "autoclustering") else "", "Remembered only."),
     "experimental_options": (_OPTIONS, lambda options: _settings["experimental_options"] | dict(options), "Remembered only."),
+    "log_device_placement": (False, lambda enabled: bool(enabled), "Remembered only: ``x.device`` says where an array is."),
     "inter_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
     "intra_op_parallelism_threads": (0, lambda num_threads: int(num_threads), _THREADS),
 }  # fmt: skip
@@ -354,11 +355,6 @@ def gpu_device_name() -> str:
 def get_build_info() -> dict[str, Any]:
     """What JAX was built for."""
     return {"is_cuda_build": is_built_with_cuda(), "is_rocm_build": is_built_with_rocm(), "is_tensorrt_build": False}
-
-
-def get_log_device_placement() -> bool:
-    """False: JAX shows devices with ``x.device`` and ``jax.debug.visualize_array_sharding``."""
-    return False
 
 
 # ---- Debugging ---------------------------------------------------------------------------------------------

@@ -341,3 +341,12 @@ def test_gradients_pass_to_the_parameters_of_a_draw_and_through_dropout():
         dropped = tf.nn.dropout(x, 0.5)
     np.testing.assert_array_equal(tape.gradient(sample, mean).numpy(), [1, 1])
     np.testing.assert_array_equal(tape.gradient(dropped, x).numpy(), dropped.numpy())
+
+
+def test_log_device_placement_is_remembered():  # no parity body: setting it makes TensorFlow's process lose its devices
+    assert tf.debugging.get_log_device_placement() is False
+    try:
+        tf.debugging.set_log_device_placement(True)
+        assert tf.debugging.get_log_device_placement() is True
+    finally:
+        tf.debugging.set_log_device_placement(False)
