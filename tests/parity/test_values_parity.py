@@ -630,3 +630,15 @@ def test_complex_values(tf):
     """complex64: parts, conjugate, absolute value."""
     z = tf.complex([3.0, 0.0], [4.0, -1.0])
     return z, tf.math.real(z), tf.math.imag(z), tf.math.conj(z), tf.abs(z), z * z, z + 1.0
+
+
+@parity(differs="a shape is a tuple, so that JAX takes it: % formats its sizes one by one")
+def test_shapes_in_old_formats(tf):
+    x = tf.zeros([2, 3])
+    return f"{x.shape}", error_of(lambda: "%s" % x.shape)  # noqa: UP031
+
+
+@parity(differs="tf.experimental.numpy promotes dtypes as jnp does: int32 and float32 make float32", x64_only="float64")
+def test_promotion_in_numpys_namespace(tf):
+    numpy = tf.experimental.numpy
+    return numpy.add(numpy.ones(1, numpy.int32), numpy.ones(1, numpy.float32))
