@@ -137,7 +137,12 @@ def run(tmp_path_factory):
     kernel.shutdown_kernel(now=True)
 
 
-@each_notebook
+LONG = "5_port_a_program", "6_keras_flax_equinox"  # their exercises come after minutes of training and imports
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] if p.stem in LONG else []) for p in NOTEBOOKS]
+)
 def test_exercises(run, path):
     notebook = nbformat.read(path, 4)
     cells = notebook.cells
