@@ -241,10 +241,15 @@ def differences(expected: Outcome, actual: Outcome, rtol: float, atol: float, x6
 
     def is_double(want: Array, got: Array) -> bool:
         """Whether neither may have been rounded to single precision on the way."""
-        return (rtol, atol) == (RTOL, ATOL) and {want.values.dtype.name, got.values.dtype.name} <= {
-            "float64",
-            "complex128",
-        }
+        return (
+            x64
+            and (rtol, atol) == (RTOL, ATOL)
+            and {want.values.dtype.name, got.values.dtype.name}
+            <= {
+                "float64",
+                "complex128",
+            }
+        )
 
     found = list(compare("result", expected.value, actual.value))
     if not same_text(expected.printed, actual.printed):
