@@ -17,7 +17,7 @@ from ..core import recorder
 from ..core._jax import Tracer
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, is_array_like, op, operands, raw
+from ..values.tensor import Tensor, arrays_of, is_array_like, op, operands, raw
 from .indexed_slices import IndexedSlices
 from .sizes import joined, sized
 from .table import (
@@ -450,7 +450,7 @@ def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> T
 def _list_of(name: str, values: Any) -> list:
     if not len(values):
         raise InvalidArgumentError(f"{name}: values must hold at least one tensor")
-    return [raw(array) for array in operands(*values)]
+    return arrays_of(*values)
 
 
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
@@ -863,7 +863,7 @@ def _tensor_scatter(name: str, how: str, doc: str) -> Any:
     renamed(name, kernel)
 
     def public(tensor, indices, updates, bad_indices_policy="", name=None) -> Tensor:
-        array, values = map(raw, operands(tensor, updates))
+        array, values = arrays_of(tensor, updates)
         places = integers(public.__name__, indices)
         _require_nd_within(public.__name__, places, array.shape, bad_indices_policy)
         _require_updates(public.__name__, values, places, array.shape)

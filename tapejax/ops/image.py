@@ -14,7 +14,7 @@ from jax import lax
 
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, convert_to_tensor, op, operands, raw
+from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, raw
 from . import array as _array
 from . import random as _random
 from .math import _abs
@@ -633,7 +633,7 @@ def _total_variation(x):
 
 
 def _pair(a: TensorLike, b: TensorLike, max_val: Any) -> tuple[Any, Any, float]:
-    one, other = (raw(x) for x in operands(a, b))
+    one, other = arrays_of(a, b)
     for array in (one, other):
         _require(array.ndim >= 3, f"images must be at least three-dimensional, got shape {array.shape}")
     try:

@@ -11,7 +11,7 @@ from jax import lax
 
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, op, op_on_arrays, operands, raw
+from ..values.tensor import Tensor, arrays_of, op, op_on_arrays, operands, raw
 from .table import FIELD, NUMBER, TensorLike, known, later, operation, renamed, require_kind, static, with_arguments
 
 scipy_linalg: Any = later("jax.scipy.linalg")
@@ -91,7 +91,7 @@ def _matvec(a, b, how):
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
     """Sums products over `axes`: a number n (the last n of a, the first n of b) or a pair of lists of axes."""
-    arrays = [raw(x) for x in operands(a, b)]
+    arrays = arrays_of(a, b)
     found = static(axes, "axes")
     if isinstance(found, tuple):
         pair = [(each,) if isinstance(each, int) else each for each in found]
@@ -111,7 +111,7 @@ def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
     """
     if unknown := kwargs.keys() - {"name", "optimize"}:
         raise TypeError(f"einsum: unknown keyword arguments {sorted(unknown)}")
-    arrays = [raw(array) for array in operands(*inputs)]
+    arrays = arrays_of(*inputs)
     terms, _, result = equation.replace(" ", "").partition("->")
     if result and "..." not in result:
         for term, array in zip(terms.split(","), arrays, strict=False):
@@ -396,7 +396,7 @@ def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str 
     Raises:
       InvalidArgumentError: the shapes do not fit; on the CPU also: `matrix` is not invertible.
     """
-    a, b = (raw(array) for array in operands(matrix, rhs))
+    a, b = arrays_of(matrix, rhs)
     require_kind("solve", a, FIELD)
     _matrix("solve", a, square=True)
     _matrix("solve", b)

@@ -18,7 +18,7 @@ from jax import lax
 from ..core.rules import zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, InvalidArgumentError
-from ..values.tensor import Tensor, op, op_on_arrays, operands, raw
+from ..values.tensor import Tensor, arrays_of, op, op_on_arrays, operands, raw
 from .indexed_slices import IndexedSlices
 from .table import (
     ANY,
@@ -1124,7 +1124,7 @@ def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
     """The root of the sum of squares of all elements of all tensors in the list; None in it is passed over."""
     if not isinstance(t_list, Sequence) or isinstance(t_list, str):
         raise TypeError(f"t_list must be a list of tensors, got {type(t_list).__name__}")
-    arrays = [raw(t) for t in operands(*[_rows(t) for t in t_list if t is not None])]
+    arrays = arrays_of(*[_rows(t) for t in t_list if t is not None])
     require_kind("global_norm", arrays[0], FLOAT)
     return op(_global_norm, *arrays)
 

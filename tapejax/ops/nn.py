@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, convert_to_tensor, op, operands, raw
+from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, operands, raw
 from . import array as _array
 from . import math as _math
 from . import random as _random
@@ -280,7 +280,7 @@ renamed("sparse_softmax_cross_entropy", _sparse_cross_entropy)
 
 def _like_logits(name: str, labels: Any, logits: Any) -> list:
     _require_logits(name, labels, logits)
-    labels, logits = (raw(array) for array in operands(labels, logits))
+    labels, logits = arrays_of(labels, logits)
     if labels.shape != logits.shape:
         raise ValueError(f"{name}: logits and labels must have the same shape, got {logits.shape} and {labels.shape}")
     require_kind(name, logits, FLOAT)
@@ -394,7 +394,7 @@ def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None
     """
     if data_format is not None and not data_format.startswith("N"):
         raise ValueError(f"data_format must be of the form 'N...C' or 'NC...', got {data_format!r}")
-    x, b = (raw(array) for array in operands(value, bias))
+    x, b = arrays_of(value, bias)
     require_kind("bias_add", x, NUMBER)
     axis = 1 if (data_format or "").startswith("NC") else x.ndim - 1
     if x.ndim < 2 or b.ndim != 1 or x.shape[axis] != b.shape[0]:
@@ -511,7 +511,7 @@ def _convolution(
     dilations: Any,
     **options: Any,
 ) -> Tensor:
-    image, weights = (raw(array) for array in operands(x, filters))
+    image, weights = arrays_of(x, filters)
     rank = image.ndim - 2 if rank is None else rank
     if image.ndim < rank + 2 or weights.ndim != rank + 2:
         raise InvalidArgumentError(

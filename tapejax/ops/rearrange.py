@@ -11,7 +11,7 @@ from jax import lax
 
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, op, operands, raw
+from ..values.tensor import Tensor, arrays_of, op, raw
 from . import array as _array
 from .table import REAL, TensorLike, axis_of, host, integers, known, operation, renamed, shape_of, static
 
@@ -92,7 +92,7 @@ def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], na
       TypeError: under jit, where the number of rows is not known.
     """
     places = [host(x, "indices") for x in indices]
-    arrays = [raw(x) for x in operands(*data)]
+    arrays = arrays_of(*data)
     for place, values in zip(places, arrays, strict=True):
         if values.shape[: place.ndim] != place.shape:
             raise InvalidArgumentError(f"data of shape {values.shape} must begin with indices' shape {place.shape}")

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, op, operands, raw
+from ..values.tensor import Tensor, arrays_of, op, raw
 from . import array as _array
 from .linalg import _matrix, _square, eigh, eigvalsh, scipy_linalg
 from .table import TensorLike, host, kind_of, renamed, static
@@ -82,7 +82,7 @@ def _lu_reconstruct(factors, perm):
 
 def lu_solve(lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike, validate_args=False, name=None) -> Tensor:
     """x with ``A @ x = rhs``, given what `lu` made of A; `rhs` is a matrix."""
-    factors, b = (raw(x) for x in operands(lower_upper, rhs))
+    factors, b = arrays_of(lower_upper, rhs)
     return op(_lu_solve, _factors(factors), raw(perm), _matrix("lu_solve", b))
 
 
@@ -107,7 +107,7 @@ def lu_matrix_inverse(lower_upper: TensorLike, perm: TensorLike, validate_args=F
 def _three(diagonals: Any, diagonals_format: str) -> tuple[Any, Any, Any]:
     """The diagonals above, on and below the main one, each of the matrix' length; the outer ones' spare element is 0."""
     if diagonals_format == "sequence":
-        above, main, below = (raw(x) for x in operands(*diagonals))
+        above, main, below = arrays_of(*diagonals)
         n = main.shape[-1]
         if above.shape[-1] == n - 1:
             above = raw(_array.concat([above, _array.zeros_like(above[..., :1])], -1))
@@ -208,7 +208,7 @@ def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=No
     """
     if select not in ("a", "v", "i"):
         raise ValueError(f"select must be 'a', 'v' or 'i', got {select!r}")
-    a, b = (raw(x) for x in operands(alpha, beta))
+    a, b = arrays_of(alpha, beta)
     if a.ndim != 1 or b.shape != (a.shape[0] - 1,):
         raise InvalidArgumentError(f"alpha and beta must be vectors of n and n - 1 elements: {a.shape} and {b.shape}")
     matrix = op(_tridiagonal_matrix, a, b)

@@ -11,7 +11,7 @@ from jax import lax
 
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, op, operands, raw
+from ..values.tensor import Tensor, arrays_of, op, raw
 from . import array as _array
 from . import math as _math
 from . import nn
@@ -104,7 +104,7 @@ def dilation2d(input: TensorLike, filters: TensorLike, strides, padding, data_fo
     """The largest sum of each window's elements and the filter's: grey-scale dilation. Filters are (height, width, channels)."""
     if data_format != "NHWC":
         raise ValueError(f"data_format must be 'NHWC', got {data_format!r}")
-    image, weights = (raw(array) for array in operands(input, filters))
+    image, weights = arrays_of(input, filters)
     x = _images(image)
     require_kind("dilation2d", x, REAL)
     return op(_dilation2d, x, weights, **_places(padding, strides=("strides", strides), rates=("dilations", dilations)))
@@ -292,7 +292,7 @@ def _sufficient_statistics(x, axes, keepdims):
 
 def normalize_moments(counts, mean_ss, variance_ss, shift, name=None) -> tuple[Tensor, Tensor]:
     """Mean and variance of what `sufficient_statistics` gave."""
-    arrays = [raw(x) for x in operands(mean_ss, variance_ss, counts, *([] if shift is None else [shift]))]
+    arrays = arrays_of(mean_ss, variance_ss, counts, *([] if shift is None else [shift]))
     require_kind("normalize_moments", arrays[0], FIELD)
     return op(_normalize_moments, *arrays)
 

@@ -384,6 +384,13 @@ def operands(*args: Any) -> list:
     return arrays
 
 
+def arrays_of(*args: Any) -> list:
+    """`operands`, all of them as arrays: a Python number in the dtype of the others, not by way of its own."""
+    arrays = operands(*args)
+    dtype = next(array.dtype for array in arrays if hasattr(array, "dtype"))
+    return [array if hasattr(array, "dtype") else raw(array, dtype) for array in arrays]
+
+
 promoting = False  # whether dtypes are promoted instead: set by ``tf.experimental.numpy``'s enable_numpy_behavior
 
 
