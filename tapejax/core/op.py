@@ -87,6 +87,12 @@ class PythonOp(Op):
         super().__init__(name, fn, call or fn, key, bound)
 
 
+class ConstantOp(PythonOp):
+    """One whose outputs JAX's calculus does not connect to its inputs; a gradient registered for its name does."""
+
+    __slots__ = ()
+
+
 class PullbackOp(PythonOp):
     """One that brings its own `pull`, for this one call.
 

@@ -18,9 +18,9 @@ from . import jaxprs, recorder
 from ._jax import Literal, trace_context
 from .cache import Cache
 from .canonical import open_jaxpr
-from .op import Op, is_ref
+from .op import ConstantOp, Op, is_ref
 from .recording import Entry
-from .rules import depends_on_rules, differentiable, joint, zero_gradients
+from .rules import depends_on_rules, differentiable, has_rule, joint, zero_gradients
 from .types import Atom, Equation, JaxProgram, Params, Positions, Value
 
 
@@ -274,6 +274,9 @@ depends_on_rules(_links, lambda key: key[:1])
 
 
 def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
+    if isinstance(op, ConstantOp) and not has_rule(op):
+        return (frozenset(),) * len(entry.outputs)
+
     def inexact(x: Value) -> bool:
         return is_inexact(x) or is_ref(x)
 

@@ -58,6 +58,11 @@ def runs_python(op: Op) -> bool:
     return op.eager or _rules.get(op.name) is not None
 
 
+def has_rule(op: Op) -> bool:
+    """Whether a gradient is registered for the operation's name."""
+    return op.name in _rules
+
+
 def differentiable(op: Op) -> Function:
     """`op.fn`, with the rule that was registered for its name, if one was."""
     if op.name not in _rules:

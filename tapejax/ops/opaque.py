@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
-from ..core.op import PythonOp
+from ..core.op import ConstantOp
 from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
@@ -102,7 +102,7 @@ def numpy_function(
     def fn(*_: Any) -> list[Any]:
         return [jax.lax.stop_gradient(x._array) for x in results]
 
-    outputs = recorder.run(PythonOp("PyFunc", fn), arrays)
+    outputs = recorder.run(ConstantOp("PyFunc", fn), arrays)
     return [Tensor(x) for x in outputs] if several else Tensor(outputs[0])
 
 

@@ -80,7 +80,7 @@ def test_numpy_function_is_not_connected(tf):
         y = tf.numpy_function(np.sinh, [x], tf.float32)
         both = tf.numpy_function(lambda a, b: (a + b, a.astype("int32")), [x, np.float32(3)], [tf.float32, tf.int32])
         z = y * x
-    return y, both, tape.gradient(z, x)
+    return y, both, tape.gradient(z, x), tape.gradient(y, x), tape.gradient(both, x)
 
 
 @parity
