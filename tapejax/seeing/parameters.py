@@ -250,7 +250,11 @@ class Parameters:
                 continue
             needed.update(id(x) for x in entry.inputs if isinstance(x, jax.Array))
             op = entry.op
-            if type(op) in (PythonOp, ConstantOp) and op.bound is None and not isinstance(getattr(op.fn, "func", None), MethodType):
+            if (
+                type(op) in (PythonOp, ConstantOp)
+                and op.bound is None
+                and not isinstance(getattr(op.fn, "func", None), MethodType)
+            ):
                 _refuse(self.all[0].name, f"{op.name} runs Python, which may use the value of", entry)
             numpy = (x for x in entry.inputs if hasattr(x, "dtype") and not isinstance(x, jax.Array))
             if plain and any(np.size(x) > 1 for x in numpy):
