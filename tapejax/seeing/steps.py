@@ -18,6 +18,7 @@ import numpy as np
 from ..core import recorder
 from ..core import sweep as derivatives
 from ..core._jax import Tracer
+from ..core.host import with_errors
 from ..core.program import Step
 from ..core.query import Query
 from ..core.recording import Entry, type_of
@@ -230,8 +231,7 @@ _all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
 
 
 def _what(x: Any) -> str:
-    with np.errstate(all="ignore"):
-        found = np.asarray(x).astype(np.complex128 if jnp.iscomplexobj(x) else np.float64)
+    found = with_errors(np.asarray(x).astype, np.complex128 if jnp.iscomplexobj(x) else np.float64, all="ignore")
     bad = ~np.isfinite(found)
     kind = "NaN" if np.isnan(found[bad][0]) else "infinite"
     if not found.shape:
