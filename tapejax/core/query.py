@@ -95,6 +95,8 @@ class Query:
             _, read = recording.variables.get(id(source.holder), (None, None))
             now = source.array if source.holder is None else recording.origins.get(id(source.array), source.array)
             held = list(read.values()) if read else [now]
+            if read and id(now) not in read and any([now is x for x in targets]):
+                held.append(now)  # the holder itself is a target, and was not read since it got this array
             self.arrays += held
             self.owners += [position] * len(held)
             if source.watched:

@@ -190,9 +190,18 @@ def saturate_cast(value, dtype):
 
 
 def _saturated(value, dtype):
-    old, new = (jnp.iinfo(d) if kind_of(d) in "iu" else jnp.finfo(d) for d in (value.dtype, dtype))
-    low, high = (np.asarray(limit, value.dtype) for limit in (max(new.min, old.min), min(new.max, old.max)))
-    return jnp.clip(value, low, high).astype(dtype)
+    (low, high), (least, most) = map(_limits, (value.dtype, dtype))
+    limits = np.array([type(low)(limit) for limit in (max(low, least), min(high, most))], value.dtype)
+    # float32 has no 2147483647, it becomes 2147483648, which int32 has not: the limit is the number before it.
+    exact = type(low)
+    limits = [x if least <= exact(x) <= most else np.nextafter(x, np.zeros_like(x)) for x in limits]
+    return jnp.clip(value, *limits).astype(dtype)
+
+
+def _limits(dtype):
+    whole = kind_of(dtype) in "iu"
+    found = jnp.iinfo(dtype) if whole else jnp.finfo(dtype)
+    return (int(found.min), int(found.max)) if whole else (float(found.min), float(found.max))
 
 
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:

@@ -381,7 +381,9 @@ def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bo
     tensors, count = _rows(elems)
     order = list(range(count))[:: -1 if reverse else 1]
     if initializer is not None:
-        value = nest.map_structure(_value, initializer)
+        # The eager folds of TensorFlow hand `fn` the initializer as it is: a number then has the rows' dtype.
+        as_it_is = order and not every and not recorder.staging()
+        value = initializer if as_it_is else nest.map_structure(_value, initializer)
         seen = []
     elif count:
         value = _row(elems, tensors, order.pop(0))

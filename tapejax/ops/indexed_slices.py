@@ -30,15 +30,17 @@ class IndexedSlices:
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None):
         self._values, self._indices, self._shape = values, indices, dense_shape
 
-    values = property(lambda self: convert_to_tensor(self._values), doc="The rows.")
+    values = property(lambda self: self._values, doc="The rows, as they were given.")
     indices = property(lambda self: convert_to_tensor(self._indices, dtype_hint="int32"), doc="The number of each row.")
     dense_shape = property(lambda self: self._shape, doc="The shape of the whole, or None.")
-    dtype = property(lambda self: self.values.dtype, doc="The rows' dtype.")
+    dtype = property(lambda self: convert_to_tensor(self._values).dtype, doc="The rows' dtype.")
 
     @property
     def shape(self) -> TensorShape:
         """The shape of the whole, as far as it is known."""
-        return TensorShape([None] * self.values.ndim if self._shape is None else [int(n) for n in self._shape])
+        return TensorShape(
+            [None] * convert_to_tensor(self._values).ndim if self._shape is None else [int(n) for n in self._shape]
+        )
 
     def __jax_array__(self) -> Any:
         if self._shape is None:

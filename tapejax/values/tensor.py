@@ -88,7 +88,7 @@ def _constant(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
     sequence = isinstance(value, (list, tuple))
     if sequence and _holds_arrays(value):
         return _stacked(value, dtype)
-    found = _as_numpy(value)
+    found = _as_numpy(value, dtype)
     python = sequence or type(value) in _SCALARS
     wanted = dtype
     if dtype is None and dtype_hint is not None:
@@ -131,7 +131,7 @@ def _require_range(found: np.ndarray, dtype: np.dtype) -> None:
             raise ValueError(f"the integer {extreme} does not fit {dtype}: turn jax_enable_x64 on for 64-bit integers")
 
 
-def _as_numpy(value: Any) -> np.ndarray:
+def _as_numpy(value: Any, asked: Any = None) -> np.ndarray:
     """`value` as a NumPy array of the dtype that TensorFlow would give it, 64-bit types not yet narrowed."""
     kind = type(value)
     if kind is np.ndarray:
@@ -148,7 +148,7 @@ def _as_numpy(value: Any) -> np.ndarray:
                 raise
             raise ValueError(f"a nested list whose rows differ in length is no tensor: {_short(value)}") from None
         if kind is int or isinstance(value, (Sequence, range)):
-            found = _as_python_numbers(found, value)
+            found = _as_python_numbers(found, value, asked)
     if found.dtype.kind in "SU":
         raise DTypeError(f"strings cannot be converted to a tensor, JAX's arrays hold numbers only: {_short(value)}")
     if found.dtype.kind in "OMmV" and not jnp.issubdtype(found.dtype, np.number):
@@ -156,15 +156,22 @@ def _as_numpy(value: Any) -> np.ndarray:
     return found
 
 
-def _as_python_numbers(found: np.ndarray, value: Any) -> np.ndarray:
+# The dtypes that TensorFlow, if they are asked for, makes of each number of a sequence by itself.
+_ONE_BY_ONE = {"int32", "int64", "uint64", "float16", "float32", "float64", "complex128"}
+
+
+def _as_python_numbers(found: np.ndarray, value: Any, asked: Any) -> np.ndarray:
     # In a sequence the first number decides, as in TensorFlow, and integers are int32 where they fit.
     first = value
     while isinstance(first, (Sequence, np.ndarray)) and not isinstance(first, (str, bytes)) and len(first):
         first = first[0]
     kind = found.dtype.kind
-    if found.size and kind != "b" and isinstance(first, (bool, np.bool_)):
+    mixes = (
+        asked is None or as_dtype(asked).name not in _ONE_BY_ONE or not as_dtype(asked).admits(as_dtype(found.dtype))
+    )
+    if mixes and found.size and kind != "b" and isinstance(first, (bool, np.bool_)):
         raise ValueError(f"a list that mixes bool with other numbers is no tensor: {_short(value)}")
-    if kind == "c" and not isinstance(first, (complex, np.complexfloating)):
+    if mixes and kind == "c" and not isinstance(first, (complex, np.complexfloating)):
         raise ValueError(f"a list that mixes complex with other numbers is no tensor: {_short(value)}")
     if kind == "u" and found.size and found.max() > np.iinfo(np.int64).max:
         raise ValueError(f"an integer beyond int64 is no tensor: {_short(value)}")

@@ -119,6 +119,16 @@ table.values(
 )
 
 
+table.values(
+    "saturate_cast-to-limits-that-the-old-dtype-has-not",
+    lambda tf: [
+        tf.saturate_cast(tf.cast(tf.constant([3e9, -3e9, 7e4, np.inf, -np.inf]), old), new)
+        for old in (tf.float32, tf.bfloat16)
+        for new in (tf.int32, tf.uint32, tf.int16, tf.float16)
+    ],
+)
+
+
 @parity(x64_only="while 64-bit types are off there is no complex128")
 def test_saturate_cast_of_wide_numbers(tf):
     wide = tf.constant([1e300 + 2j, -3e300j, np.inf + 1j], tf.complex128)
@@ -243,3 +253,64 @@ def test_assertions_about_shapes_and_structures(tf):
 
 
 test_rows = table.test()
+
+
+DTYPES = "bool int8 int16 int32 uint8 float16 bfloat16 float32 complex64".split()
+
+
+def mixed(tf, dtypes):
+    """What becomes of a list of numbers of several kinds where a dtype is asked for: some are made one by one."""
+    found = []
+    for numbers in (
+        [True, 1],
+        [True, 1.5],
+        [True, 1j],
+        [1, 1j],
+        [1.5, 1j],
+        [[True], [1]],
+        [1, True],
+        [1.5, True],
+        [1j, 1],
+    ):
+        for dtype in dtypes:
+            try:
+                found.append(tf.constant(numbers, dtype))
+            except (TypeError, ValueError) as error:
+                found.append(type(error).__name__)
+    return found
+
+
+@parity
+def test_lists_of_several_kinds_of_numbers(tf):
+    return mixed(tf, DTYPES)
+
+
+@parity(x64_only="while 64-bit types are off these are other types")
+def test_lists_of_several_kinds_of_numbers_in_64_bits(tf):
+    return mixed(tf, ["int64", "uint64", "float64", "complex128"])
+
+
+@parity(x64_only="while 64-bit types are off there is no float64")
+def test_numbers_beside_doubles(tf):
+    """A fold's first value and the rows of IndexedSlices become what stands beside them, with all their digits."""
+    x = tf.constant([0.1, 0.2], tf.float64)
+    v = tf.Variable(x)
+    rows = tf.IndexedSlices([0.3], [1])
+    return [
+        tf.foldl(lambda a, b: a + b, x, initializer=0.1),
+        tf.foldr(lambda a, b: a * b, x, initializer=1),
+        tf.foldl(lambda a, b: (a[0] + b, a[1] * b), x, initializer=(0.1, 0.3)),
+        *[tf.constant(change(rows)) for change in (v.scatter_update, v.scatter_add, v.scatter_max, v.scatter_mul)],
+        rows.values,
+    ]
+
+
+@parity
+def test_batch_scatter_update(tf):
+    v, w = tf.Variable(np.arange(24.0, dtype="float32").reshape(2, 3, 4)), tf.Variable(np.arange(4.0, dtype="float32"))
+    rows = tf.IndexedSlices(np.ones((2, 2, 4), "float32"), [[0, 2], [1, 1]])
+    return (
+        tf.constant(v.batch_scatter_update(rows)),
+        tf.constant(w.batch_scatter_update(tf.IndexedSlices([9.0, 8.0], [0, 2]))),
+        error_of(w.batch_scatter_update, tf.IndexedSlices([9.0, 8.0], [0, 7])),
+    )

@@ -62,6 +62,35 @@ def test_the_result_of_an_assignment(tf):
 
 
 @parity
+def test_a_variable_is_its_own_derivative_after_an_assignment_too(tf):
+    """What `assign` returns is the variable, whatever the tape saw of it."""
+
+    def read(v):
+        v * 2.0
+        return v.assign(4.0)
+
+    def read_again(v):
+        y = v.assign(4.0)
+        v * 2.0
+        return y
+
+    found = []
+    for change in (
+        lambda v: v,
+        lambda v: v.assign(3.0),
+        lambda v: v.assign_add(3.0),
+        lambda v: v.assign(v * 3.0),
+        read,
+        read_again,
+    ):
+        v, w = tf.Variable(2.0), tf.Variable(1.0)
+        with tf.GradientTape(persistent=True) as tape:
+            y = change(v)
+        found.append([tape.gradient(y, [v, w]), tape.gradient(v, y), tape.gradient([v, v * 1.0], v)])
+    return found
+
+
+@parity
 def test_assignments_in_a_row(tf):
     """assign, assign_add and assign_sub take numbers, lists, arrays, tensors and variables."""
     v = tf.Variable([1.0, 2.0])
