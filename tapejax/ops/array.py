@@ -131,8 +131,7 @@ def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = N
 
     Integers give float64 (float32 while ``jax_enable_x64`` is off).
     """
-    first, last = operands(start, stop)
-    first, last = raw(first), raw(last, first.dtype)
+    first, last = arrays_of(start, stop)
     dtype = first.dtype if kind_of(first.dtype) in "fc" else wide("float64")
     return op(jnp.linspace, first, last, num=int(static(num, "num")), axis=int(static(axis)), dtype=dtype)
 

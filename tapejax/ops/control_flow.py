@@ -201,8 +201,7 @@ def while_loop(
     _require_callable(("cond", cond), ("body", body))
     if not loop_vars:
         raise ValueError("'loop_vars' must be provided.")
-    variables = nest.map_structure(_value, loop_vars)
-    single = len(variables) == 1
+    single = len(loop_vars) == 1
 
     def step(current: Any) -> Any:
         result = body(*current)
@@ -211,17 +210,20 @@ def while_loop(
         if type(current) in (list, tuple) and isinstance(result, (list, tuple)):
             result = type(current)(result)
         nest.assert_same_structure(current, result)
-        return nest.map_structure(_value, result)
+        return result
 
     if not recorder.staging():
         count = 0
-        while (maximum_iterations is None or count < int(maximum_iterations)) and bool(cond(*variables)):
-            variables = step(variables)
+        # Python's numbers stay what they are until the end, as in TensorFlow: they take the dtype of what stands beside them.
+        while (maximum_iterations is None or count < int(maximum_iterations)) and bool(cond(*loop_vars)):
+            loop_vars = step(loop_vars)
             count += 1
-        return variables
+        return nest.map_structure(_value, loop_vars)
+
+    variables = nest.map_structure(_value, loop_vars)
 
     def flat(*arrays: Any) -> list[Any]:
-        return _arrays(step(_tensors(variables, arrays)))
+        return _arrays(nest.map_structure(_value, step(_tensors(variables, arrays))))
 
     start = _arrays(variables)
     if any(isinstance(x, TensorArray) and not x.arrays() for x in nest.flatten(variables)):
@@ -380,10 +382,10 @@ def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bo
     """The accumulated value: the last one, or with `every` all of them, stacked in the order of the elements."""
     tensors, count = _rows(elems)
     order = list(range(count))[:: -1 if reverse else 1]
+    # TensorFlow's eager folds hand on Python's numbers as they are: they take the dtype of what stands beside them.
+    convert = _value if every or recorder.staging() else lambda x: x
     if initializer is not None:
-        # The eager folds of TensorFlow hand `fn` the initializer as it is: a number then has the rows' dtype.
-        as_it_is = order and not every and not recorder.staging()
-        value = initializer if as_it_is else nest.map_structure(_value, initializer)
+        value = nest.map_structure(convert, initializer)
         seen = []
     elif count:
         value = _row(elems, tensors, order.pop(0))
@@ -393,14 +395,14 @@ def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bo
     if order and recorder.staging():
         return _scanned(fn, elems, tensors, value, seen, order, reverse, every)
     for i in order:
-        result = nest.map_structure(_value, fn(value, _row(elems, tensors, i)))
+        result = nest.map_structure(convert, fn(value, _row(elems, tensors, i)))
         if initializer is not None or nest.is_nested(result):
             nest.assert_same_structure(value, result)
         value = result
         seen.append(value)
     if every and not seen:
         return nest.map_structure(lambda x: Tensor(jnp.zeros((0, *x.shape), x._array.dtype)), value)
-    return _stacked(seen[::-1] if reverse else seen) if every else value
+    return _stacked(seen[::-1] if reverse else seen) if every else nest.map_structure(_value, value)
 
 
 def _scanned(fn, elems, tensors, value, seen, order, reverse, every):

@@ -302,6 +302,8 @@ def test_numbers_beside_doubles(tf):
         tf.foldl(lambda a, b: (a[0] + b, a[1] * b), x, initializer=(0.1, 0.3)),
         *[tf.constant(change(rows)) for change in (v.scatter_update, v.scatter_add, v.scatter_max, v.scatter_mul)],
         rows.values,
+        tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * x[0] + i / 2), (0, 0.1)),
+        tf.linspace(x[0], 0.3, 3),
     ]
 
 
