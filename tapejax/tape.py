@@ -22,7 +22,7 @@ from .core.where import caller
 from .values import nest, reading
 from .values.errors import InvalidArgumentError
 from .values.structures import Leaf, Structure, conjugate, is_variable, leaf_of, sources_of, targets_of
-from .values.tensor import raw
+from .values.tensor import Variable, raw
 
 logger = logging.getLogger("tapejax")
 
@@ -453,7 +453,7 @@ class GradientTape:
         if not zeros:
             return found
         return [
-            jnp.zeros_like(leaf.array, shape=zeros(leaf.array.shape)) if x is None else x
+            _zeros_of(leaf, zeros(leaf.array.shape)) if x is None else x
             for leaf, x in zip(sources.leaves, found, strict=True)
         ]
 
@@ -727,6 +727,13 @@ def _one_target(target: Any) -> Leaf:
     if leaf is None:
         raise TypeError(f"Argument `target` should be one Tensor, jax.Array or Variable, but is {target!r}.")
     return leaf
+
+
+def _zeros_of(leaf: Leaf, shape: tuple[int, ...]) -> Any:
+    """Zeros for a source: to an outer tape they are computed from it, as in TensorFlow."""
+    if isinstance(leaf.value, Variable):
+        reading.access(leaf.value)
+    return recorder.apply(jnp.zeros_like, leaf.array, shape=shape)
 
 
 def cotangents_of(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> list[Any]:

@@ -136,6 +136,7 @@ def read(variable: Any) -> Any:
             _watch_if_read(recording, variable, array, variable.trainable)
     if (
         type(trace) is not EvalTrace
+        and capturing.capture is None  # there what it holds is the program's, a known number that it was given included
         and not isinstance(array, Tracer)
         and isinstance(array, jax.Array)
         and recorder.stages(trace)

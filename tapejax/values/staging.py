@@ -27,6 +27,11 @@ from . import reading
 from .reading import tracing
 from .tensor import Variable
 
+# JAX keeps what it traced inside a function for the next call of the same `jax.jit` or body of a loop, and with it the value
+# that a variable had then. Where one is assigned to that was read so, everything is traced anew from there on.
+_version = jax.make_user_context()
+_versions = itertools.count(1)
+
 _variable = Primitive("variable")
 _variable.def_abstract_eval(lambda *, slot, aval: aval)
 
@@ -101,6 +106,9 @@ class Capture:
         self.slots: dict[tuple[int, str], Slot] = {}
         self.created: dict[tuple[int, str], Slot] = {}
         self._settings: list[Any] = []
+        # Shared with the captures around this one: what was read in a trace inside since the version began, and the versions.
+        self._read_inside: set[tuple[int, str]] = set() if self.parent is None else self.parent._read_inside
+        self._begun = contextlib.ExitStack() if self.parent is None else self.parent._begun
         # Whether the program may be differentiated, and whether it leaves custom gradients out because it may not.
         self.differentiable = differentiable
         self.incomplete = False
@@ -115,6 +123,8 @@ class Capture:
         finally:
             reading.capturing.capture = self.parent
             list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
+            if self.parent is None:
+                self._begun.close()
 
     def leave_out(self) -> bool:
         """Whether a custom gradient need not be part of the program: nobody can ask for it, but a tape inside."""
@@ -133,12 +143,20 @@ class Capture:
         """What stands here for the array that `holder` has."""
         place = id(holder), attribute
         array = getattr(holder, attribute)
-        if (slot := self.slots.get(place)) is not None:
-            if slot.assigned:
-                slot.assigned = False
-                slot.array = array = under(self._trace, _carried, array, slot.tracer)
+        slot = self.slots.get(place)
+        inside = recorder.outer_trace() is not self._trace
+        if inside:
+            self._read_inside.add(place)
+        if slot is not None and slot.assigned:
+            slot.assigned = False
+            slot.array = array = under(self._trace, _carried, array, slot.tracer)
+        if slot is not None or place in self.created:
+            if inside and not isinstance(array, Tracer):
+                # Its value is known here, and must not become a constant of what is traced inside.
+                array = under(self._trace, jnp.copy, array)
+                setattr(holder, attribute, array)
             return array
-        if place in self.created or not self._is_outside(place, array):
+        if not self._is_outside(place, array):
             return array
         tracer = under(self._trace, _variable.bind, slot=len(self.slots), aval=jax.typeof(array))
         slot = Slot(holder, attribute, array, tracer)
@@ -156,16 +174,22 @@ class Capture:
         """Notes that `holder` is about to be given `array`.
 
         Raises:
-          RuntimeError: `array` belongs to a trace inside this one, and would leak out of it.
+          RuntimeError: `array` belongs to a trace inside this one, and would leak out of it; or JAX keeps what it traces here,
+            and would not assign it again.
         """
-        if getattr(array, "_trace", self._trace) is not self._trace:
+        inside = recorder.outer_trace() is not self._trace and recorder.staging()
+        if inside or getattr(array, "_trace", self._trace) is not self._trace:
             raise RuntimeError(
                 f"Variable {getattr(holder, 'name', holder)!r} was assigned to inside a JAX transformation (jax.grad, jax.vmap, "
                 "lax.scan, lax.cond ...) of a tf.function: the value would leak out of it. Return it and assign it outside, "
                 "or use tf.cond and tf.while_loop, which thread variables through."
             )
         self.adopt(holder, attribute)
-        if (slot := self.slots.get((id(holder), attribute))) is not None:
+        place = id(holder), attribute
+        if place in self._read_inside:
+            self._read_inside.clear()
+            self._begun.enter_context(_version(next(_versions)))
+        if (slot := self.slots.get(place)) is not None:
             slot.assigned = True
 
     def _knows(self, place: tuple[int, str]) -> bool:

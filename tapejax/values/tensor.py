@@ -861,7 +861,7 @@ class Variable(_Value):
         reading.access(self)  # of what it held so far
         if reading.capturing.capture is not None:
             reading.capturing.capture.assign(self, "_array", array)
-        elif isinstance(array, Tracer) and not isinstance(self._array, Tracer):
+        elif (isinstance(array, Tracer) or recorder.staging()) and not isinstance(self._array, Tracer):
             raise RuntimeError(
                 f"Variable {self.name!r} was assigned to while JAX traces a function (jax.jit, jax.grad, scan ...): "
                 "the value would leak out of the trace. Decorate the function with tapejax.function, which threads "

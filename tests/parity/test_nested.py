@@ -176,6 +176,25 @@ def test_an_inner_gradient_with_zeros(tf):
 
 
 @parity
+def test_an_inner_gradients_zeros_come_from_the_source(tf):
+    """To an outer tape they are computed from the source, of which they do not depend."""
+    x, v, w = tf.constant([1.0, 2.0]), tf.Variable([3.0, 4.0]), tf.Variable(2.0)
+    found = []
+    for source in (x, v):
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = w * w
+            zeros = inner.gradient(y, source, unconnected_gradients="zero")
+            z = tf.reduce_sum(tf.exp(zeros))
+        found.append(
+            [outer.gradient(z, [zeros, x, v, w]), outer.gradient([zeros, z], zeros), len(outer.watched_variables())]
+        )
+    return found
+
+
+@parity
 def test_an_inner_tape_stopped_for_its_gradient(tf):
     """stop_recording on the outer tape keeps the inner gradient off it."""
     x = tf.Variable(2.0)

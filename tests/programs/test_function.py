@@ -643,3 +643,89 @@ def test_keras_metrics_and_tf_variables_together(keras):
     assert float(update(jnp.array(2.0))) == pytest.approx((2.0 + 6.0) / 2)
     mean.reset_state()
     assert float(mean.result()) == 0.0
+
+
+def _jitted(read):
+    return jax.jit(lambda x: x + read())
+
+
+def _scanned(read):
+    def body(carry, _):
+        return carry + read(), None
+
+    return lambda x: jax.lax.scan(body, x, None, length=1)[0]
+
+
+def _checkpointed(read):
+    return jax.checkpoint(lambda x: x + read())
+
+
+def _looped(read):
+    def body(_, x):
+        return x + read()
+
+    return lambda x: jax.lax.fori_loop(0, 1, body, x)
+
+
+def _chosen(read):
+    def yes(x):
+        return x + read()
+
+    return lambda x: jax.lax.cond(x[0] < 1e9, yes, lambda x: x, x)
+
+
+@pytest.mark.parametrize("around", [_jitted, _scanned, _checkpointed, _looped, _chosen])
+@pytest.mark.parametrize("kind", [float, int])
+def test_what_jax_keeps_of_a_trace_does_not_keep_a_variables_value(around, kind):
+    """A function of JAX's that reads a variable is traced anew after an assignment, however the variable is assigned to."""
+    v, w = tf.Variable(kind(1)), tf.Variable(kind(100))
+    add = around(lambda: jnp.asarray(v) * 1.0 + jnp.asarray(w) * 1.0)
+
+    @tf.function
+    def f(x):
+        found = [add(x)]
+        v.assign(kind(2))
+        found.append(add(x))
+        w.assign(v + v)
+        found += [add(x), add(x)]
+        for _ in tf.range(2):
+            v.assign_add(kind(10))
+            x = tf.convert_to_tensor(add(x))
+        found += [x, add(x)]
+        return found
+
+    found = [float(np.asarray(x)[0]) for x in f(jnp.zeros(1))]
+    assert found == [101.0, 102.0, 6.0, 6.0, 16.0 + 26.0, 42.0 + 26.0]
+    assert int(v) == 22
+
+
+def test_a_known_number_is_no_constant_of_what_is_traced_inside():
+    """`assign(0)` in a function: the variable may be read there, as a size, in a tape and inside a jit."""
+    step = tf.Variable(5)
+    add = jax.jit(lambda x: x + jnp.asarray(step))
+
+    @tf.function
+    def f(x):
+        step.assign(0)
+        before = step.read_value()
+        step.assign(2)
+        size = tf.zeros([step, 2]) if tf.executing_eagerly() else tf.zeros([2, 2])
+        return before, add(x), size, step * 3
+
+    before, added, size, product = f(jnp.int32(7))
+    assert (int(before), int(added), size.shape, int(product), int(step)) == (0, 9, (2, 2), 6, 2)
+
+
+def test_a_number_is_not_assigned_inside_a_jit():
+    """JAX keeps what it traced: the next call would not assign again."""
+    step = tf.Variable(5)
+
+    @jax.jit
+    def count(x):
+        step.assign(0)
+        return x
+
+    for caller in (count, tf.function(count)):
+        with pytest.raises(RuntimeError, match="assigned to"):
+            caller(jnp.float32(1.0))
+    assert int(step) == 5
