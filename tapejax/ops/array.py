@@ -61,17 +61,18 @@ def ones(shape: Any, dtype: Any = "float32", name: str | None = None, layout: An
     return op(jnp.ones, shape=shape_of(shape), dtype=requested(dtype))
 
 
-def _like(full: Any) -> Any:
-    def like(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
+def _like(full: Any, like: Any) -> Any:
+    def public(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
         array = raw(input)
-        return op(full, shape=array.shape, dtype=array.dtype if dtype is None else requested(dtype))
+        if dtype is None or requested(dtype) == array.dtype:
+            return op(like, array)  # computed of `input`, and so a source that carries gradient, as in TensorFlow
+        return op(full, shape=array.shape, dtype=requested(dtype))
 
-    kind = full.__name__
-    like.__doc__ = f"{kind.capitalize()} of the shape of `input`, and of its dtype unless another is given."
-    return renamed(f"{kind}_like", like)
+    public.__doc__ = f"{full.__name__.capitalize()} of the shape of `input`, and of its dtype unless another is given."
+    return renamed(like.__name__, public)
 
 
-zeros_like, ones_like = _like(jnp.zeros), _like(jnp.ones)
+zeros_like, ones_like = _like(jnp.zeros, jnp.zeros_like), _like(jnp.ones, jnp.ones_like)
 
 
 def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = None) -> Tensor:

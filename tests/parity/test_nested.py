@@ -195,6 +195,25 @@ def test_an_inner_gradients_zeros_come_from_the_source(tf):
 
 
 @parity
+def test_what_has_the_shape_of_a_watched_value_is_a_source(tf):
+    x = tf.constant([1.0, 2.0])
+    found = []
+    for like in (
+        tf.zeros_like,
+        tf.ones_like,
+        tf.floor,
+        lambda x: tf.zeros_like(x, tf.float32),
+        lambda x: tf.zeros(x.shape),
+    ):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = like(x)
+            z = y * 3.0 + x
+        found.append([tape.gradient(z, y), tape.gradient(z, x), tape.gradient(y, x)])
+    return found
+
+
+@parity
 def test_an_inner_tape_stopped_for_its_gradient(tf):
     """stop_recording on the outer tape keeps the inner gradient off it."""
     x = tf.Variable(2.0)
