@@ -28,7 +28,8 @@ from .reading import tracing
 from .tensor import Variable
 
 # JAX keeps what it traced inside a function for the next call of the same `jax.jit` or body of a loop, and with it the value
-# that a variable had then. Where one is assigned to that was read so, everything is traced anew from there on.
+# that a variable had then. Once one that was read so is assigned to, or a branch or a loop begins or ends, everything is traced
+# anew from there on.
 _version = jax.make_user_context()
 _versions = itertools.count(1)
 
@@ -117,6 +118,8 @@ class Capture:
         """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
         self._trace = current_trace()
         restore = itertools.starmap(setattr, self._settings)
+        if self._read_inside:
+            self._begin_version()
         try:
             reading.capturing.capture = self
             return body(*tracers)
@@ -125,6 +128,12 @@ class Capture:
             list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
             if self.parent is None:
                 self._begun.close()
+            elif self._read_inside:  # what JAX kept refers to this trace, which has ended
+                self._begin_version()
+
+    def _begin_version(self) -> None:
+        self._read_inside.clear()
+        self._begun.enter_context(_version(next(_versions)))
 
     def leave_out(self) -> bool:
         """Whether a custom gradient need not be part of the program: nobody can ask for it, but a tape inside."""
@@ -187,8 +196,7 @@ class Capture:
         self.adopt(holder, attribute)
         place = id(holder), attribute
         if place in self._read_inside:
-            self._read_inside.clear()
-            self._begun.enter_context(_version(next(_versions)))
+            self._begin_version()
         if (slot := self.slots.get(place)) is not None:
             slot.assigned = True
 

@@ -692,11 +692,15 @@ def test_what_jax_keeps_of_a_trace_does_not_keep_a_variables_value(around, kind)
             v.assign_add(kind(10))
             x = tf.convert_to_tensor(add(x))
         found += [x, add(x)]
+        while x[0] < 150.0:  # read before it is assigned to, in a loop
+            x = tf.convert_to_tensor(add(x))
+            v.assign(v + v)
+        found += [x, add(x)]
         return found
 
     found = [float(np.asarray(x)[0]) for x in f(jnp.zeros(1))]
-    assert found == [101.0, 102.0, 6.0, 6.0, 16.0 + 26.0, 42.0 + 26.0]
-    assert int(v) == 22
+    assert found == [101.0, 102.0, 6.0, 6.0, 16.0 + 26.0, 42.0 + 26.0, 42.0 + 26.0 + 48.0 + 92.0, 208.0 + 180.0]
+    assert int(v) == 176
 
 
 def test_a_known_number_is_no_constant_of_what_is_traced_inside():
