@@ -12,15 +12,17 @@ from __future__ import annotations
 import functools
 import math
 import os
+import struct
 from typing import Any
 
 import jax
 import numpy as np
 
 from . import cache, jaxprs
-from ._jax import EvalTrace, array_from_host, current_trace, key_numbers, trace_context
+from ._jax import ConcreteArray, EvalTrace, array_from_host, current_trace, enable_x64, key_numbers, trace_context
+from .cache import Cache
 from .canonical import open_jaxpr
-from .host import Interpreter, Unsupported
+from .host import Interpreter, Unsupported, with_errors
 from .shadow import close, size_of
 from .types import Function, JaxProgram, Value, Values
 
@@ -134,7 +136,7 @@ class Trial:
         def run(args: Values) -> Any:
             given = zip(args, dtypes, strict=True)
             try:
-                inputs = [key_numbers(x) if dtype is None else np.asarray(x, dtype) for x, dtype in given]
+                inputs = [key_numbers(x) if dtype is None else _as_numpy(x, dtype) for x, dtype in given]
             except RuntimeError:  # one was donated and deleted, which is no matter where it is not read
                 return self._jitted(*args)
             outputs = interpreter(inputs)
@@ -184,6 +186,45 @@ def possible() -> bool:
         and not (config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit)
         and _backend() == "cpu"
     )
+
+
+# ---- Python numbers as arguments ------------------------------------------------------------------------------------
+
+# To convert one takes JAX a third of the time of a call. One that comes back is therefore kept as an array, for exactly this
+# number: of its type and bits, with 64-bit types on or off.
+NUMBERS = frozenset((float, int, bool))
+_bits = struct.Struct("<d").pack
+_arrays: Cache[Any] = Cache(4096, lambda key, kept, fresh: kept)  # what is compared would be the key
+_seen_once: set[Any] = set()
+
+
+def as_arrays(args: Values) -> list[Any] | None:
+    """`args` with the array that JAX would make of a Python number for each that was seen before; None for others than these
+    and arrays."""
+    found = []
+    for x in args:
+        if type(x) in NUMBERS:
+            x = _arrays.get((type(x), _bits(x) if type(x) is float else x, enable_x64.value), _make_array, x)
+        elif type(x) is not ConcreteArray:
+            return None
+        found.append(x)
+    return found
+
+
+def _make_array(number: Any) -> Any:
+    key = type(number), _bits(number) if type(number) is float else number, enable_x64.value
+    if key not in _seen_once:  # it may be a loop's, and never come back
+        if len(_seen_once) >= 4096:
+            _seen_once.clear()
+        _seen_once.add(key)
+        return cache.Once(number)
+    aval = jax.typeof(number)
+    return array_from_host(_as_numpy(number, aval.dtype), aval)
+
+
+def _as_numpy(x: Value, dtype: Any) -> np.ndarray:
+    # of a number that is too large JAX makes infinity, and says nothing
+    return with_errors(np.asarray, x, dtype, over="ignore") if type(x) is float else np.asarray(x, dtype)
 
 
 _backend = functools.cache(jax.default_backend)  # the first call decides it for the process

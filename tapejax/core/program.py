@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
-from ._jax import Literal, trace_context
+from ._jax import ConcreteArray, Literal, trace_context
 from .cache import Cache
 from .canonical import open_jaxpr
 from .op import ConstantOp, Op, is_ref
@@ -79,9 +79,12 @@ SCALARS = frozenset((float, int, bool, complex))
 
 def kind_of(value: Value) -> Any:
     """All that a program may depend on of a value that it is given."""
-    if type(value) in SCALARS:
-        return type(value)
-    return value.aval if isinstance(value, jax.Array) else jax.typeof(value) if hasattr(value, "dtype") else type(value)
+    kind: Any = type(value)
+    if kind is ConcreteArray:
+        return value.aval
+    if kind in SCALARS:
+        return kind
+    return value.aval if isinstance(value, jax.Array) else jax.typeof(value) if hasattr(value, "dtype") else kind
 
 
 class Link(NamedTuple):
@@ -98,24 +101,30 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
     tracked: set[int] = set()
     watched = sorted(numbered.watched, reverse=True)
     active = set(numbered.sources)
+    context = trace_context()
     for position, (op, ins, outs) in enumerate(numbered.entries):
         while watched and watched[-1][0] <= position:
             tracked.add(watched.pop()[1])
         inputs = [i for i, x in enumerate(ins) if x in tracked]
         if not inputs:
             continue
-        tracked.update(x for x in outs if numbered.include_nondifferentiable or inexact[x])
+        for x in outs:
+            if inexact[x] or numbered.include_nondifferentiable:
+                tracked.add(x)
         active_ins = tuple([i for i in inputs if ins[i] in active])
         if not active_ins:
             continue
         if numbered.include_nondifferentiable:
             linked = dict.fromkeys(range(len(outs)), frozenset(active_ins))
+            active.update(outs)
         else:
             kinds = tuple([numbered.kinds[x] for x in ins])
-            reached = enumerate(links(op, kinds, entries[position]))
-            linked = {j: by for j, by in reached if not by.isdisjoint(active_ins)}
+            linked = {}
+            for j, by in enumerate(links(op, kinds, entries[position], context)):
+                if not by.isdisjoint(active_ins):
+                    linked[j] = by
+                    active.add(outs[j])
         if linked:
-            active.update(outs[j] for j in linked)
             yield Link(position, active_ins, linked)
 
 
@@ -137,8 +146,9 @@ def relevant_entries(
         _, ins, outs = numbered.entries[position]
         active_outs = tuple([j for j in linked if outs[j] in needed])
         if active_outs:
-            active_ins = tuple([i for i in active_ins if any(i in linked[j] for j in active_outs)])
-            needed.update(ins[i] for i in active_ins)
+            by = linked[active_outs[0]].union(*[linked[j] for j in active_outs[1:]])
+            active_ins = tuple([i for i in active_ins if i in by])
+            needed.update([ins[i] for i in active_ins])
             found.append((position, active_ins, active_outs))
     return found[::-1], needed
 
@@ -158,19 +168,24 @@ def compact(
 ) -> tuple[Program, tuple[int, ...]]:
     """A program of these steps with its slots numbered anew, and the old number of each slot whose value is read."""
     slots: dict[int, int] = {}
-    for step in steps:
-        for x in (*step.ins, *step.residuals):
-            slots.setdefault(x, len(slots))
-    for end_slot in (*targets, *sources):
-        if end_slot is not None:
-            slots.setdefault(end_slot, len(slots))
-    read = tuple(slots)
 
-    def slot(x: int) -> int:
-        return slots.setdefault(x, len(slots))
+    def give(xs: Sequence[int | None]) -> None:
+        for x in xs:
+            if x is not None and x not in slots:
+                slots[x] = len(slots)
+
+    for step in steps:
+        give(step.ins)
+        give(step.residuals)
+    give(targets)
+    give(sources)
+    read = tuple(slots)
+    for step in steps:
+        give(step.outs)
+    slot = slots.__getitem__
 
     def end(x: int | None) -> int | None:
-        return None if x is None else slots[x]
+        return None if x is None else slot(x)
 
     numbered = [
         Step(op, tuple(map(slot, ins)), tuple(map(slot, outs)), active_ins, active_outs)
@@ -256,7 +271,7 @@ def is_inexact(x: Value) -> bool:
 _LINKS_KEPT = 8192
 
 
-def links(op: Op, kinds: tuple[Any, ...], entry: Entry) -> tuple[frozenset[int], ...]:
+def links(op: Op, kinds: tuple[Any, ...], entry: Entry, context: Any) -> tuple[frozenset[int], ...]:
     """For each output of `entry`, an `op` on inputs of these `kinds`, the inputs on which its derivative depends.
 
     JAX knows: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
@@ -264,7 +279,7 @@ def links(op: Op, kinds: tuple[Any, ...], entry: Entry) -> tuple[frozenset[int],
     """
     if op.eager:
         return _eager_links(op, entry)
-    return _links.get((op, kinds, trace_context()), _find_links, op, entry)
+    return _links.get((op, kinds, context), _find_links, op, entry)
 
 
 _links: Cache[tuple[frozenset[int], ...]] = Cache(_LINKS_KEPT)

@@ -114,22 +114,25 @@ class Query:
                 values.append(x)
             return found
 
-        entries = tuple(
-            [
-                (
-                    op if op.staged is None else op.canonicalised(),
-                    tuple(map(number, inputs)),
-                    tuple(map(number, outputs)),
-                )
-                for op, inputs, outputs, *_ in self.entries
-            ]
-        )
+        known = numbers.get
+        entries = []
+        for op, inputs, outputs, _, _ in self.entries:  # `number` of each, without a call
+            slots = []
+            for x in (*inputs, *outputs):
+                slot = known(id(x))
+                if slot is None or type(x) in SCALARS:
+                    slot = numbers[id(x)] = len(values)
+                    values.append(x)
+                slots.append(slot)
+            count = len(inputs)
+            op = op if op.staged is None else op.canonicalised()
+            entries.append((op, tuple(slots[:count]), tuple(slots[count:])))
         ends, starts = tuple(map(number, self.targets)), tuple(map(number, self.arrays))
         watched = [(0, number(x)) for x in self._watched]
         watched += [(begin, numbers[key]) for key, (_, begin) in self.recording.watched.items() if key in numbers]
         kinds = tuple(map(kind_of, values))
         return NumberedRecording(
-            entries, kinds, tuple(watched), ends, starts, self.include_nondifferentiable, trace_context()
+            tuple(entries), kinds, tuple(watched), ends, starts, self.include_nondifferentiable, trace_context()
         ), values
 
     @property

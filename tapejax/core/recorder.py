@@ -22,6 +22,7 @@ import numpy as np
 from . import cache, jaxprs
 from ._jax import (
     DIFFERENTIATING_TRACES,
+    ConcreteArray,
     EvalTrace,
     StagingTrace,
     Trace,
@@ -39,7 +40,7 @@ from ._jax import (
 )
 from .cache import Cache, Once
 from .canonical import snapshot
-from .compiling import Trial, possible
+from .compiling import Trial, as_arrays, possible
 from .op import (
     CACHED_OPS,
     Op,
@@ -59,6 +60,7 @@ from .shadow import difference
 from .types import Function, Params, Primitive, Subfun, TraceLike, Value, Values
 from .where import caller
 
+new_tuple = tuple.__new__  # a NamedTuple's own is Python, and takes three times as long
 # Integers up to this many stay known while a program is traced.
 MOST_SIZES = 64
 
@@ -97,11 +99,19 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         recordings = self._recordings.active
         if not recordings:
             return outputs
-        outputs = _distinct(outputs, inputs)
-        flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
-        if any([isinstance(x, np.ndarray) for x in inputs]):  # it may change before a derivative is taken
-            inputs = [snapshot(x) for x in inputs]
-        entry = Entry(op, tuple(inputs), flat, caller(3), kept)
+        if type(outputs) is ConcreteArray:
+            for x in inputs:
+                if x is outputs:
+                    outputs = copied(outputs)
+            flat = (outputs,)
+        else:
+            outputs = _distinct(outputs, inputs)
+            flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
+        for x in inputs:
+            if type(x) is not ConcreteArray and isinstance(x, np.ndarray):  # it may change before a derivative is taken
+                inputs = [*map(snapshot, inputs)]
+                break
+        entry = new_tuple(Entry, (op, tuple(inputs), flat, caller(4), kept))
         for recording in recordings:
             recording.entries.append(entry)
         return outputs
@@ -465,12 +475,36 @@ def apply(fn: Function, *arrays: Any, **static: Any) -> Any:
 
 def run(op: Op, inputs: Values) -> Any:
     """Runs `op` under the outer trace and notes it on the tapes that record here."""
-    trace = current_trace()
-    if type(trace) is not RecorderTrace:
-        return op.call(*inputs) if type(trace) is EvalTrace else _call(op, inputs)
+    trace = trace_reference.value
+    outer = trace.outer if type(trace) is RecorderTrace else trace
+    given = inputs if type(outer) is EvalTrace else None  # arrays only; None where `_call` has to look
+    for x in inputs:
+        if type(x) is not ConcreteArray:
+            given = None if given is None or op.eager else as_arrays(inputs)
+            break
+    if outer is trace:
+        return (
+            _call(op, inputs)
+            if given is None
+            else op.call(*inputs)
+            if given is inputs
+            else _distinct(op.call(*given), given)
+        )
     try:
-        set_trace(trace.outer)
-        return trace.note(op, inputs, op.call(*inputs) if type(trace.outer) is EvalTrace else _call(op, inputs))
+        set_trace_reference(outer)
+        set_trace_key(outer._weakref)
+        if given is None:
+            return trace.note(op, inputs, _call(op, inputs))
+        outputs = op.call(*given)
+        if type(outputs) is not ConcreteArray:
+            return trace.note(op, inputs, outputs if given is inputs else _distinct(outputs, given))
+        for x in given:  # from here on what `note` does of this, in one step
+            if x is outputs:
+                outputs = copied(outputs)
+        entry = new_tuple(Entry, (op, tuple(inputs), (outputs,), caller(3), None))
+        for recording in trace._recordings.active:
+            recording.entries.append(entry)
+        return outputs
     finally:
         try:
             set_trace_reference(trace)
@@ -480,6 +514,8 @@ def run(op: Op, inputs: Values) -> Any:
 
 def _call(op: Op, inputs: Values) -> Any:
     """Runs `op` where a program is being traced: what is computed of shapes alone is known there, and may be a shape again."""
+    if type(trace_reference.value) is EvalTrace:
+        return op.call(*inputs)
     known = [is_size(x) for x in inputs]
     if inputs and all(known) and not op.eager:
         with jax.ensure_compile_time_eval():

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from . import recorder
-from .cache import Cache
+from .cache import Cache, Once
 from .op import Op, compare_ops
 from .program import Chunk, Program, chunks
 from .rules import depends_on_rules, runs_python
@@ -48,7 +48,7 @@ def pull_back(program: Program, values: Values, cotangents: Values | None = None
             cotangents = [
                 None if slot is None else recorder.apply(jnp.ones_like, values[slot]) for slot in program.targets
             ]
-        long = len(program.steps) > COMPILE_AT_MOST and not any([runs_python(step.op) for step in program.steps])
+        long = len(program.steps) > COMPILE_AT_MOST and not _has_python(program)
         if long and (parts := chunks(program)):
             return _sweep_chunks(program, parts, values, cotangents)
         return sweep(program, values, cotangents)
@@ -93,7 +93,7 @@ def push_forward(program: Program, values: Values, tangents: Values) -> list[Any
 
 
 def _worth_compiling(program: Program, values: Values) -> bool:
-    if len(program.steps) <= 1 or any([runs_python(step.op) for step in program.steps]):
+    if len(program.steps) <= 1 or _has_python(program):
         return False
     if not recorder.eager():
         return True  # inside jit, vmap or grad nothing is compiled here
@@ -115,6 +115,19 @@ def _worth_compiling(program: Program, values: Values) -> bool:
             _unused_compiles.clear()
         _unused_compiles.add(hash(program))
     return worth
+
+
+_python: Cache[bool] = Cache(CACHED_SWEEPS)
+depends_on_rules(_python, lambda program: [step.op for step in program.steps])
+
+
+def _has_python(program: Program) -> bool:
+    return _python.get(program, _look_for_python, program)
+
+
+def _look_for_python(program: Program) -> bool | Once:
+    found = any([runs_python(step.op) for step in program.steps])
+    return Once(found) if found else found  # to keep it would keep the arrays of that call
 
 
 def _kind(value: Value) -> Any:

@@ -11,8 +11,20 @@ from jax import lax
 
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, arrays_of, op, op_on_arrays, operands, raw
-from .table import FIELD, NUMBER, TensorLike, known, later, operation, renamed, require_kind, static, with_arguments
+from ..values.tensor import Tensor, arrays_of, op, operands, raw
+from .table import (
+    FIELD,
+    NUMBER,
+    TensorLike,
+    binary,
+    known,
+    later,
+    operation,
+    renamed,
+    require_kind,
+    static,
+    with_arguments,
+)
 
 scipy_linalg: Any = later("jax.scipy.linalg")
 
@@ -48,17 +60,10 @@ def matmul(
     >>> print(tf.matmul([[1.0, 2.0]], [[3.0, 4.0]], transpose_b=True))
     tf.Tensor([[11.]], shape=(1, 1), dtype=float32)
     """
-    x, y = operands(a, b)
-    if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
-        x, y = raw(x), raw(y)
-    if x.ndim < 2 or y.ndim < 2:
-        raise InvalidArgumentError(
-            f"matmul: a and b must be matrices, got shapes {x.shape} and {y.shape}. For a vector use tf.linalg.matvec, "
-            "tf.tensordot(a, b, 1) or x[:, None]"
-        )
-    require_kind("matmul", x, NUMBER if output_type else "Ifc")
     if not (transpose_a or transpose_b or adjoint_a or adjoint_b or output_type):
-        return op_on_arrays(_matmul, x, y)
+        return product(a, b)
+    x, y = operands(a, b)
+    require_kind("matmul", x if hasattr(x, "dtype") else y, NUMBER if output_type else "Ifc")
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
         raise ValueError("only one of transpose_a and adjoint_a, and of transpose_b and adjoint_b, can be True")
     pairs = (transpose_a, adjoint_a), (transpose_b, adjoint_b)
@@ -67,7 +72,15 @@ def matmul(
 
 
 def _matmul(a, b, how=("", ""), dtype=None):
+    if a.ndim < 2 or b.ndim < 2:
+        raise InvalidArgumentError(
+            f"matmul: a and b must be matrices, got shapes {a.shape} and {b.shape}. For a vector use tf.linalg.matvec, "
+            "tf.tensordot(a, b, 1) or x[:, None]"
+        )
     return jnp.matmul(_turned(a, how[0]), _turned(b, how[1]), preferred_element_type=dtype)
+
+
+product: Any = binary("matmul", _matmul, "Ifc")
 
 
 def _turned(x, how):

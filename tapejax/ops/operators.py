@@ -11,13 +11,17 @@ import numpy as np
 from ..values import reading
 from ..values.errors import SymbolicValue
 from ..values.tensor import Tensor, Variable, _nd_index, is_array_like, op, operands, raw
-from . import array, linalg, math
+from . import array, linalg, math, table
 from .table import ANY, binary
 
 _PLAIN = (bool, int, float, complex, list, tuple, np.ndarray, np.generic)
 
 
 def _forward(fn: Callable, reflected: str) -> Callable:
+    if fn in table.BINARY:  # what is ready is arrays and numbers, which no other library knows better
+        ready, first = table.BINARY[fn]
+        return functools.wraps(fn)(table.by_types(ready, _forward(first, reflected)))
+
     @functools.wraps(fn)
     def operator(x, y):
         try:
@@ -67,10 +71,6 @@ def _equality(fn: Callable, name: str, where_shapes_differ: bool) -> Callable:
     return operator
 
 
-def _matmul(x, y):
-    return linalg.matmul(x, y)
-
-
 _m = vars(math)
 _multiply = binary(
     "multiply", jnp.multiply, ANY
@@ -84,7 +84,7 @@ BINARY = {
     "__floordiv__": (math.floordiv, "__rfloordiv__"),
     "__mod__": (math.floormod, "__rmod__"),
     "__pow__": (math.pow, "__rpow__"),
-    "__matmul__": (_matmul, "__rmatmul__"),
+    "__matmul__": (linalg.product, "__rmatmul__"),
     "__and__": (_by_dtype(_m["logical_and"], _m["bitwise_and"]), "__rand__"),
     "__or__": (_by_dtype(_m["logical_or"], _m["bitwise_or"]), "__ror__"),
     "__xor__": (_by_dtype(_m["logical_xor"], _m["bitwise_xor"]), "__rxor__"),

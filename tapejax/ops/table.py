@@ -17,11 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import recorder
-from ..core._jax import Tracer
+from ..core import cache, recorder
+from ..core._jax import ConcreteArray, Tracer
+from ..core.op import Op, op_of
+from ..values import tensor
 from ..values.dtypes import DType, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError
-from ..values.tensor import Tensor, Variable, is_array_like, op, op_on_arrays, operands, raw
+from ..values.reading import read
+from ..values.tensor import Tensor, Variable, compute, is_array_like, op, operands, raw
 from .sizes import Sizes, is_symbolic
 
 TensorLike = Any  # Tensor, Variable, jax.Array, NumPy, a nested list or a Python number
@@ -189,11 +192,14 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
         defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
         plain = {key: _option(key, value) for key, value in defaults.items() if key in names[count:]}
         complete = len(plain) == len(names) - count
+        alone = _of_one(fn, fn.__name__, kinds, plain) if complete and count == 1 else None
         public_signature = _with_name(signature, names[:count])
         public_names = list(public_signature.parameters)
         known, required = set(public_names), set(names) - set(defaults)
 
         def public(*args, **kwargs):
+            if alone and not kwargs and len(args) == 1 and type(args[0]) is Tensor:
+                return alone(args[0]._array)
             if complete and not kwargs and len(args) == count:
                 arrays, options = args, plain
             else:
@@ -246,13 +252,37 @@ def unary(
 
     def public(x: TensorLike, name: str | None = None) -> Tensor:
         array = x._array if type(x) is Tensor else _as_array(x, kinds)
-        if kinds != ANY and not is_of(array.dtype, kinds):
-            require_kind(public.__name__, array, kinds)
         if unchanged and kind_of(array.dtype) in unchanged:
+            require_kind(public.__name__, array, kinds)
             return Tensor(array)
-        return op_on_arrays(fn, array)
+        return run_on(array)
 
+    run_on = _of_one(fn, name, kinds, {})
     return named(public, name, doc + _takes(kinds), {"x": argument})
+
+
+def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any]) -> Callable[[Any], Any]:
+    """``fn(array, **static)`` as a function of one array, which must be of these `kinds`."""
+    ready: dict[Any, Op] = {}
+
+    def run_on(array: Any) -> Any:
+        dtype = array.aval.dtype if type(array) is ConcreteArray else None
+        op = ready.get(dtype)
+        if op is None or cache.shadowing:
+            if kinds != ANY:
+                require_kind(name, array, kinds)
+            op = _ready(ready, dtype, fn, static)
+        return compute(op, (array,))
+
+    return run_on
+
+
+def _ready(ready: dict[Any, Op], key: Any, fn: Callable, static: dict[str, Any]) -> Op:
+    """The Op that runs `fn`, from now on found in `ready` under `key`: the types for which there is nothing left to check."""
+    op = op_of(fn, static)
+    if key is not None and not cache.shadowing:
+        ready[key] = op
+    return op
 
 
 def binary(
@@ -261,15 +291,45 @@ def binary(
     """A public function of two tensors of one dtype, which broadcast."""
     _show(name, fn)
 
-    def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    ready: dict[Any, Op] = {}
+
+    def first(x: TensorLike, y: TensorLike) -> Tensor:
         a, b = operands(x, y)
         if kinds != ANY:
-            strong = a if hasattr(a, "dtype") else b
-            if not is_of(strong.dtype, kinds):
-                require_kind(public.__name__, strong, kinds)
-        return op_on_arrays(fn, a, b)
+            require_kind(public.__name__, a if hasattr(a, "dtype") else b, kinds)
+        same = a is x and b is y and {type(a), type(b)} <= _TOLD_BY_TYPE and not tensor.promoting
+        return compute(_ready(ready, (_type_of(a), _type_of(b)) if same else None, fn, {}), (a, b))
 
+    public = by_types(ready, first)
+    BINARY[public] = ready, first
     return named(public, name, doc + _takes(kinds), dict(zip("xy", arguments, strict=True)))
+
+
+# The functions that `binary` made, with what `by_types` was given for each.
+BINARY: dict[Callable, tuple[dict[Any, Op], Callable]] = {}
+# What two operands must be for their types to tell that they agree; an integer has to be looked at each time.
+_TOLD_BY_TYPE = {ConcreteArray, float, bool}
+
+
+def by_types(ready: dict[Any, Op], first: Callable) -> Callable:
+    """The function of two tensors or numbers that runs the Op in `ready` for their types, else ``first(x, y)``."""
+
+    def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+        a = x._array if type(x) is Tensor else read(x) if type(x) is Variable else x
+        b = y._array if type(y) is Tensor else read(y) if type(y) is Variable else y
+        op = ready.get(
+            (
+                a.aval.dtype if type(a) is ConcreteArray else type(a),
+                b.aval.dtype if type(b) is ConcreteArray else type(b),
+            )
+        )
+        return first(a, b) if op is None or cache.shadowing else compute(op, (a, b))
+
+    return public
+
+
+def _type_of(x: Any) -> Any:
+    return x.aval.dtype if type(x) is ConcreteArray else type(x)
 
 
 def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Callable[..., Tensor]:
@@ -278,9 +338,16 @@ def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Ca
 
     def public(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
         array = input_tensor._array if type(input_tensor) is Tensor else _as_array(input_tensor, kinds)
-        require_kind(public.__name__, array, kinds)
-        return op(fn, array, axis=axes_of(axis, array.ndim), keepdims=bool(keepdims))
+        plain = type(array) is ConcreteArray and (axis is None or type(axis) is int) and type(keepdims) is bool
+        key = (array.aval.dtype, len(array.aval.shape), axis, keepdims) if plain else None
+        op = ready.get(key)
+        if op is None or cache.shadowing:
+            require_kind(public.__name__, array, kinds)
+            static = {"axis": axes_of(axis, array.ndim), "keepdims": bool(keepdims)}
+            op = _ready(ready, key, fn, static)
+        return compute(op, (array,))
 
+    ready: dict[Any, Op] = {}
     return named(public, name, doc + _takes(kinds))
 
 
@@ -355,21 +422,12 @@ def _takes(kinds: str) -> str:
     return "" if kinds == ANY else f"\n\nTakes {', '.join(_KIND_NAMES[kind] for kind in kinds)} tensors."
 
 
-def with_arguments(public: Callable, arguments: dict[str, str]) -> Callable:
-    """`public` with other names for its arguments: keyword calls find them, positional ones do not pay for it."""
-    old_of = {new: old for old, new in arguments.items()}
+def with_arguments(public: Any, arguments: dict[str, str]) -> Any:
+    """`public`, a Python function, with other names for its arguments."""
 
-    @functools.wraps(public)
-    def renaming(*args, **kwargs):
-        if kwargs:
-            if unknown := kwargs.keys() & (arguments.keys() - old_of.keys()):
-                raise TypeError(f"{renaming.__name__}() got an unexpected keyword argument {min(unknown)!r}")
-            kwargs = {old_of.get(key, key): value for key, value in kwargs.items()}
-        return inner(*args, **kwargs)
+    def named(name: str) -> str:
+        return arguments.get(name, name)
 
-    inner = public
-    signature = inspect.signature(public)
-    renaming.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[p.replace(name=arguments.get(p.name, p.name)) for p in signature.parameters.values()]
-    )
-    return renaming
+    public.__code__ = public.__code__.replace(co_varnames=tuple(map(named, public.__code__.co_varnames)))
+    public.__annotations__ = {named(name): kind for name, kind in public.__annotations__.items()}
+    return public

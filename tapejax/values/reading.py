@@ -129,7 +129,9 @@ def read(variable: Any) -> Any:
     trace = current_trace()
     if type(trace) is recorder.RecorderTrace:
         for recording in trace.recordings:
-            _watch_if_read(recording, variable, array, variable.trainable)
+            known = recording.variables.get(id(variable))
+            if known is None or id(array) not in known[1]:
+                _watch_if_read(recording, variable, array, variable.trainable)
         trace = trace.outer
     elif type(trace) is not EvalTrace:
         for recording in recorder.active_recordings():

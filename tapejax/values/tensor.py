@@ -17,9 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
-from ..core._jax import Tracer
+from ..core._jax import ConcreteArray, Tracer
 from ..core.compiling import Trial
 from ..core.host import with_errors
+from ..core.op import Op, op_of
 from . import reading
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, about_shapes
@@ -31,6 +32,7 @@ _SCALARS = dict(zip((float, int, bool, complex), map(np.dtype, ("f4", "i4", "?",
 _ARRAYS: set[type] = set()
 # Types of which one look says that they hold no array with a history of its own.
 _NUMPY = {np.ndarray, np.float32, np.float64, np.int32, np.int64, np.bool_}
+_new = object.__new__
 _CONSTANTS = {*_SCALARS, list, tuple, str, type(None), *_NUMPY}
 
 
@@ -233,7 +235,7 @@ def _stacked(sequence: Sequence, dtype: Any) -> Any:
             if array is not None and array.dtype != wanted:
                 raise _mixed(wanted, array.dtype, "a list of tensors")
             rows.append(_constant(item, wanted) if array is None else array)
-    return _apply(_stack, rows, {"dtype": wanted})
+    return compute(op_of(_stack, {"dtype": wanted}), rows)._array
 
 
 def _first_dtype(sequence: Sequence) -> Any:
@@ -334,22 +336,26 @@ def op(fn: Callable, *args: Any, **static: Any) -> Any:
 
 def op_on_arrays(fn: Callable, *arrays: Any, **static: Any) -> Any:
     """`op` of arguments that `operands` or `raw` have converted."""
-    out = _apply(fn, arrays, static)
-    return Tensor(out) if type(out) in _ARRAYS or isinstance(out, jax.Array) else jax.tree.map(Tensor, out)
+    return compute(op_of(fn, static), arrays)
 
 
-def _apply(fn: Callable, arrays: Sequence, static: dict) -> Any:
+def compute(op: Op, arrays: Sequence) -> Any:
+    """What `op` gives for these arrays, a `Tensor` for each array."""
     try:
-        return recorder.apply(fn, *arrays, **static)
+        out = recorder.run(op, arrays)
     except (TypeError, ValueError) as error:
-        _refuse_shapes(error, fn, arrays)
+        _refuse_shapes(error, op.name, arrays)
         raise
+    if type(out) is ConcreteArray:
+        tensor = _new(Tensor)  # in half of the time of `Tensor(out)`
+        tensor._array = out
+        return tensor
+    return Tensor(out) if isinstance(out, jax.Array) else jax.tree.map(Tensor, out)
 
 
-def _refuse_shapes(error: Exception, fn: Callable, arrays: Sequence) -> None:
+def _refuse_shapes(error: Exception, name: str, arrays: Sequence) -> None:
     """Raises TensorFlow's class of error if JAX's is about shapes that do not fit."""
     if about_shapes(error):
-        name = getattr(fn, "__name__", str(fn)).strip("_")
         shapes = " and ".join(str(np.shape(array)) for array in arrays)
         raise InvalidArgumentError(f"{name}: Incompatible shapes: {shapes}. {error}") from error
 
@@ -887,7 +893,7 @@ class Variable(_Value):
             try:
                 return getattr(held.at[_plain_index(index)], how)(update)
             except (TypeError, ValueError) as error:
-                _refuse_shapes(error, self._scatter, (held, update))
+                _refuse_shapes(error, "scatter", (held, update))
                 raise
 
         return self._change(change, update, read_value)

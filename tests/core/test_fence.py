@@ -319,3 +319,25 @@ def test_the_answer_that_flax_asks_for_is_public():
     seen = []
     jax.jit(lambda x: seen.append(public.get_opaque_trace_state() == outside) or x)(1.0)
     assert seen == [False]
+
+
+# ---- arrays and numbers ---------------------------------------------------------------------------------------------
+
+
+def test_arrays_that_have_a_value_are_of_one_type():
+    x = jnp.ones(2)
+    for array in (x, jax.jit(jnp.sin)(x), x[0], jax.device_put(np.ones(2)), jnp.asarray(2.0)):
+        assert type(array) is fence.ConcreteArray and array.aval.dtype is array.dtype
+    assert type(jax.random.key(0)) is not fence.ConcreteArray
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_what_jax_makes_of_a_number(wide):
+    """Its type is that of an array from the host, with 64-bit types on or off: the same compiled program takes both."""
+    with jax.enable_x64(wide):
+        assert fence.enable_x64.value is wide
+        for number in (2.5, 3, True):
+            aval, traced = jax.typeof(number), []
+            fn = jax.jit(lambda x, traced=traced: traced.append(x.aval) or x)
+            array = fence.array_from_host(np.asarray(number, aval.dtype), aval)
+            assert fn(number) == fn(array) and traced == [aval] and not array.committed

@@ -14,7 +14,7 @@ from jax.interpreters import ad, mlir
 import tapejax as tf
 from tapejax.core import recorder
 from tapejax.core._jax import Primitive
-from tapejax.core.op import Op
+from tapejax.core.op import Op, PythonOp
 
 
 @pytest.fixture(params=[False, True], ids=["32-bit", "64-bit"], autouse=True)
@@ -474,3 +474,66 @@ def test_an_array_changed_between_recording_and_gradient(kind):
         y = programs[kind](x)
     factor[:] = 100.0
     assert tape.gradient(y, x).tolist() == [2.0, 3.0, 4.0]
+
+
+NUMBERS = [0.0, -0.0, 0, False, 1.0, 1, True, float("nan"), -float("nan"), 1e300, 0.1, 2**31 - 1, 5e-324]
+
+
+def test_numbers_are_told_apart():
+    """A number that comes back is an array that was kept: of exactly its type and bits."""
+
+    def numbers(x, number):
+        return jnp.broadcast_to(number, (2,))
+
+    def bits_of(x):
+        return x.dtype, x.weak_type, np.asarray(x).tobytes()
+
+    x, by_jax = jnp.ones(2), jax.jit(numbers)
+    for _ in range(3):
+        for number in NUMBERS:
+            with tf.GradientTape() as tape:
+                found = recorder.apply(numbers, x, number)
+            assert bits_of(found) == bits_of(by_jax(x, number))
+            assert type(tape[0].inputs[1]) is type(number)
+
+
+def test_a_kept_number_is_nobodys_value():
+    """An operation that gives a number back gives a new array each time: to watch one is not to watch the other."""
+
+    def second(x, number):
+        return number
+
+    x = jnp.ones(2)
+    for _ in range(3):
+        with tf.GradientTape(persistent=True) as tape:
+            one, other = recorder.apply(second, x, 3.5), recorder.apply(second, x, 3.5)
+            tape.watch(one)
+            y, z = one * 2.0, other * 2.0
+        assert one is not other
+        assert tape.gradient(y, one) == 2.0
+        assert tape.gradient(z, one) is None
+    assert recorder.apply(second, x, 3.5) is not recorder.apply(second, x, 3.5)
+
+
+def test_numbers_under_other_settings():
+    x = jnp.ones(2, jnp.float32)
+    for _ in range(3):
+        for wide in (False, True):
+            with jax.enable_x64(wide):
+                found = recorder.apply(jnp.multiply, jnp.asarray(1, "int32"), 0.1)
+                assert found.dtype == (jnp.float64 if wide else jnp.float32)
+                assert recorder.apply(jnp.add, x, 0.1).dtype == jnp.float32
+
+
+def test_python_gets_numbers():
+    """What runs as Python is given the number itself."""
+    seen = []
+
+    def look(x, number):
+        seen.append(type(number))
+        return x * number
+
+    op = PythonOp("look", look)
+    for _ in range(3):
+        recorder.run(op, (jnp.ones(2), 2.0))
+    assert seen == [float] * 3

@@ -350,3 +350,46 @@ def test_log_device_placement_is_remembered():  # no parity body: setting it mak
         assert tf.debugging.get_log_device_placement() is True
     finally:
         tf.debugging.set_log_device_placement(False)
+
+
+# ---- The types of operands, looked at once ----------------------------------------------------------------------------
+
+
+def test_other_types_after_many_calls():
+    """What agreed once says nothing of other types, settings and ranges."""
+    x, i = tf.constant([1.0, 2.0]), tf.constant([1, 2])
+    for _ in range(3):
+        assert (x + x).numpy().tolist() == [2.0, 4.0] and (i + i).numpy().tolist() == [2, 4]
+        assert (x * 2.0).numpy().tolist() == [2.0, 4.0] and (i * 2).numpy().tolist() == [2, 4]
+        for wrong in (lambda: x + i, lambda: i + 2.5, lambda: x @ x, lambda: tf.sqrt(i)):
+            with pytest.raises((TypeError, tf.errors.InvalidArgumentError)):
+                wrong()
+        with pytest.raises(ValueError, match="does not fit"):
+            i + 2**40
+        assert (tf.constant([250], tf.uint8) + 10).numpy().tolist() == [4]
+        assert tf.reduce_sum(x, 0, True).shape == (1,) and tf.reduce_sum(x, 0).shape == ()
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            tf.reduce_sum(x, 1)
+
+
+def test_promotion_is_turned_on_after_many_calls():
+    from tapejax.values import tensor
+
+    i = tf.constant([1, 2])
+    for promoting in (False, True, False):
+        tensor.promoting = promoting
+        try:
+            if promoting:
+                assert (i + 2.5).dtype == tf.float32
+            else:
+                with pytest.raises(TypeError):
+                    i + 2.5
+        finally:
+            tensor.promoting = False
+
+
+def test_arguments_of_other_names():
+    assert tf.nn.relu(features=tf.constant(-1.0)).numpy() == 0.0
+    assert list(inspect.signature(tf.nn.relu).parameters) == ["features", "name"]
+    with pytest.raises(TypeError, match=r"relu\(\) got an unexpected keyword argument 'x'"):
+        tf.nn.relu(x=1.0)
