@@ -510,7 +510,7 @@ class GradientTape:
           target, sources: as for `gradient`.
 
         Returns:
-          An `Explanation`: print it, or iterate over its reports, each with ``connected``, the ``path``, and ``reasons``
+          An `Explanation`. Print it, or iterate over its reports, each with ``connected``, the ``path``, and ``reasons``
           with ``kind``, ``message``, ``remedy``, ``operation`` and ``line``. Reasons of a connected source are notes: the
           gradient is zero, is of a part of `target` only, or with respect to another value than was meant. For these one
           backward pass is run. The tape is not used up.
@@ -544,7 +544,7 @@ class GradientTape:
           sources: a structure of tensors, arrays and variables; by default all that the tape watches.
 
         Returns:
-          A `Drawing`: a notebook shows it as SVG, ``drawing.savefig(file)`` writes it, ``drawing.figure`` is Matplotlib's.
+          A `Drawing`. A notebook shows it as SVG, ``drawing.savefig(file)`` writes it, ``drawing.figure`` is Matplotlib's.
 
         Raises:
           RuntimeError: the tape is used up, or recorded nothing yet.
@@ -589,7 +589,7 @@ class GradientTape:
           target, sources, output_gradients: as for `gradient`.
 
         Returns:
-          A `Backward`: iterate over its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
+          A `Backward`. Iterate over its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
           cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up.
 
         Raises:
@@ -621,7 +621,7 @@ class GradientTape:
           target, sources, output_gradients: as for `gradient`.
 
         Returns:
-          A `Play`: a notebook plays it, ``save(file)`` writes the page, ``data`` is what it shows.
+          A `Play`. A notebook plays it, ``save(file)`` writes the page, ``data`` is what it shows.
 
         Raises:
           RuntimeError, TypeError, ValueError, LookupError: as `gradient`.

@@ -22,8 +22,8 @@ def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) 
       delta: the step of the differences; default 1/1024.
 
     Returns:
-      Two tuples with one NumPy matrix of shape ``(result's size, argument's size)`` for each argument: by the tape, and
-      by differences.
+      Two tuples with one NumPy matrix of shape ``(result's size, argument's size)`` for each argument; the first by the
+      tape, the second by differences.
 
     Raises:
       ValueError: `x` is no list or tuple.

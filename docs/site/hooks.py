@@ -27,7 +27,7 @@ API = {
         "What a tape shows",
         {
             "tapejax.seeing.explain": "Explanation SourceReport PathStep",
-            "tapejax.seeing.steps": "Backward Step",
+            "tapejax.seeing.steps": "Backward BackwardStep",
             "tapejax.seeing.drawing": "Drawing",
             "tapejax.seeing.play": "Play",
         },

@@ -207,7 +207,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
           InvalidArgumentError (when iterated over): it yields something else.
 
         >>> import tapejax as tf
-        >>> numbers = tf.data.Dataset.from_generator(lambda: iter([1.0, 2.0]), output_signature=tf.TensorSpec([]))
+        >>> spec = tf.TensorSpec([])
+        >>> numbers = tf.data.Dataset.from_generator(lambda: iter([1.0, 2.0]), output_signature=spec)
         >>> [x.numpy().item() for x in numbers]
         [1.0, 2.0]
         """
@@ -235,7 +236,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Dataset:
-        """Random integers below 2**32 (else 2**31) without end; the same in each pass unless `rerandomize_each_iteration`."""
+        """Random integers below ``2**32`` (or ``2**31``) without end; each pass the same unless `rerandomize_each_iteration`."""
         start, dtype = Seed(seed, anew=bool(rerandomize_each_iteration)), wide("int64")
         stop = 1 << (32 if dtype.itemsize == 8 else 31)
 

@@ -671,7 +671,7 @@ class Checkpoint(Holder):
           options: taken for TensorFlow's sake.
 
         Returns:
-          A status: `assert_consumed`, `assert_existing_objects_matched` and `assert_nontrivial_match` raise AssertionError
+          A status. `assert_consumed`, `assert_existing_objects_matched` and `assert_nontrivial_match` raise AssertionError
           if not all that, or nothing, was restored; `expect_partial` says that it is no surprise.
 
         Raises:

@@ -28,7 +28,7 @@ from ..values import nest
 from ..values.shown import GREEN, RED, bold, faint, number_text, page
 from ..values.structures import Leaf, Structure, _is_container, is_variable, sources_of, targets_of
 from .graph_evidence import Graph, given_at
-from .listing import Names, name_of
+from .listing import Names, loops, name_of
 from .number_evidence import Numbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward
@@ -92,10 +92,20 @@ class SourceReport(NamedTuple):
         return "\n".join(lines)
 
     def folded(self) -> Sequence[PathStep | str]:
-        """The path; where it is long its beginning and end, with how many steps lie between."""
-        if len(self.path) <= STEPS:
-            return self.path
-        return *self.path[:FIRST], f"… {len(self.path) - FIRST - LAST} more", *self.path[-LAST:]
+        """The path; where it is long one round of each loop, or else its beginning and end, with what lies between."""
+        path, shown, start = self.path, list[PathStep | str](), 0
+        if len(path) <= STEPS:
+            return path
+        for loop in loops([(step.operation, step.line, step.value.partition(": ")[2]) for step in path]):
+            these = "this operation" if loop.period == 1 else f"these {loop.period} operations"
+            last = path[loop.stop - 1].value.partition(": ")[0]
+            between = f"× {loop.rounds} rounds of {these}, the last gives {last}"
+            shown += [*path[start : loop.first + loop.period], between]
+            start = loop.stop
+        shown += path[start:]
+        if len(shown) <= STEPS:
+            return shown
+        return *path[:FIRST], f"… {len(path) - FIRST - LAST} more", *path[-LAST:]
 
 
 class Explanation:

@@ -422,10 +422,16 @@ class Loop(NamedTuple):
 
 def _loops(entries: Sequence[Entry], active: set[int]) -> Iterator[Loop]:
     """The longest loops: the same instructions of the user's, over and over, with results of the same types."""
-    keys = [
-        (name_of(entry), entry.where, tuple(map(type_of, entry.outputs)), position in active)
-        for position, entry in enumerate(entries)
-    ]
+    return loops(
+        [
+            (name_of(entry), entry.where, tuple(map(type_of, entry.outputs)), position in active)
+            for position, entry in enumerate(entries)
+        ]
+    )
+
+
+def loops(keys: Sequence[Any]) -> Iterator[Loop]:
+    """The longest repetitions among `keys`, if they hide enough of them."""
     later: dict[Any, list[int]] = {}  # where each comes again
     for position, key in enumerate(keys):
         later.setdefault(key, []).append(position)

@@ -28,8 +28,8 @@
     const shadow = root.attachShadow({ mode: "open" }); // from here on the still picture is not shown
     shadow.append(style);
     style.removeAttribute("media");
-    const dark = onDark(root);
-    if (dark !== null) root.dataset.theme = dark ? "dark" : "light";
+    dye();
+    new MutationObserver(dye).observe(document.body, { attributes: true }); // each step looks again: a theme may load later
 
     const alone = root.dataset.kind === "page"; // nothing else is on the page
     let page = alone; // it has the whole window
@@ -112,6 +112,11 @@
       return made;
     }
 
+    function dye() {
+      const dark = onDark(root);
+      if (dark !== null) root.dataset.theme = dark ? "dark" : "light";
+    }
+
     // ---- stepping ----
 
     function onKey(event) {
@@ -163,8 +168,11 @@
       slider.value = current;
       slider.setAttribute("aria-valuetext", `${current} of ${last}, ${backward ? "backward" : "forward"}`);
       counter.textContent = `${current} / ${last}`;
+      dye();
+      const focused = shadow.activeElement;
       buttons.first.disabled = buttons.back.disabled = current === 0;
       buttons.next.disabled = buttons.last.disabled = current === last;
+      if (focused?.disabled) player.focus({ preventScroll: true }); // a button that is off would swallow the keys
       now.replaceChildren(...told(frame));
       now.scrollTop = 0;
       const lit = rowsOf(frame);

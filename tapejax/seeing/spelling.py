@@ -658,6 +658,8 @@ def _live(rows: list[Any], results: list[Any], avals: Sequence[Any]) -> Any:
 def _literal_key(value: Any, aval: Any) -> Any:
     if np.ndim(value):
         return _constant_key(value)
+    if isinstance(value, (float, complex)) and jnp.issubdtype(aval.dtype, jnp.inexact):
+        value = np.asarray(value).astype(aval.dtype)  # 0.9 and the float32 next to it are one
     return ("literal", repr(np.asarray(value).tolist()), str(aval.dtype), tuple(aval.shape))
 
 

@@ -1,6 +1,6 @@
 """The backward pass, one operation at a time, and the first number in it that is none.
 
-The sweep is `derivatives.sweep_steps`, the one that `gradient` runs: what is shown is what happens.
+The sweep is `core.sweep.sweep_steps`, the one that `gradient` runs: what is shown is what happens.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Backward:
             yield BackwardStep(number, entry, self.of, self._named(incoming), self._named(outgoing))
 
     def sweep(self, ct: dict[int, Any]) -> Iterator[tuple[int, Entry, Step, Sequence[Any]]]:
-        """`derivatives.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
+        """`core.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
         sweep = derivatives.sweep_steps(self.program, self._values, self.seeds, ct)
         while True:
             with recorder.outside():  # no tape records this; but not while the user has the step

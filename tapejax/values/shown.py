@@ -45,11 +45,12 @@ SHOWN = 16
 
 
 _STYLE = (
-    "<style>.tapejax table{border-collapse:collapse;margin:2px 0;font-size:12px}.tapejax td,.tapejax th{padding:2px 12px 2px 4px;"
-    "border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top;white-space:nowrap}.tapejax summary{cursor:pointer}"
-    ".tapejax th{border-bottom:1px solid rgba(128,128,128,.7)}.tapejax .in{white-space:normal}</style>"
+    "<style>.tapejax table{border-collapse:collapse;margin:2px 0;font-size:inherit}.tapejax summary{cursor:pointer}"
+    ".tapejax td,.tapejax th{padding:2px 12px 2px 4px;border-bottom:1px solid rgba(128,128,128,.25);vertical-align:top;"
+    "white-space:nowrap}.tapejax th{border-bottom:1px solid rgba(128,128,128,.7)}.tapejax .in{white-space:normal}</style>"
 )
-_FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px;line-height:1.45"
+# relative to the text around it, which is larger on slides
+_FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.86em;line-height:1.45"
 GREEN, RED, ORANGE = "#16a34a", "#dc2626", "#ea580c"  # readable on white and on black
 
 

@@ -243,9 +243,29 @@ def test_in_a_notebook_each_is_stepped_by_itself(visit):
         page.keyboard.press("ArrowRight")
         heights.add(page.locator(".player").nth(1).bounding_box()["height"])
     assert len(heights) == 1  # what is below does not move
-    # the notebook is dark, whatever the system says
-    colour = page.locator(".player").first.evaluate("node => getComputedStyle(node).backgroundColor")
-    assert int(colour.removeprefix("rgb(").split(",")[0]) < 40
+    # the notebook is dark, whatever the system says, until its theme is switched
+    assert brightness(page) < 40
+    page.evaluate("document.body.style.background = '#ffffff'")
+    page.wait_for_function(f"() => ({BRIGHTNESS}) > 200")
+
+
+BRIGHTNESS = """Number(getComputedStyle(document.querySelector(".tapejax-play").shadowRoot.querySelector(".player"))
+    .backgroundColor.match(/\\d+/)[0])"""
+
+
+def brightness(page):
+    return page.evaluate(BRIGHTNESS)
+
+
+def test_a_button_that_is_off_leaves_the_keys_to_the_player(visit):
+    page = visit(notebook(output_of(small()[0])))
+    page.get_by_role("button", name="To the gradient").click()
+    assert place(page) == (10, 10)
+    page.keyboard.press("ArrowLeft")
+    assert place(page) == (9, 10)
+    page.get_by_role("button", name="To the start").click()
+    page.keyboard.press("ArrowRight")
+    assert place(page) == (1, 10)
 
 
 def test_full_screen(visit):

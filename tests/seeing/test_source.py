@@ -53,6 +53,7 @@ def test_runs_as_it_is(case):
 # Functions with TensorFlow's names, and how they look as jnp.
 SPELLED = {
     "x * 2.0 + x": ["x * 2.0", "+ x"],
+    "0.9 * tensor / 1.1": ["0.9 * x", "/ 1.1"],
     "tf.matmul(x, x)": ["x @ x"],
     "tf.reduce_sum(x, axis=1)": ["jnp.sum(x, axis=1)"],
     "tf.reduce_mean(x, 0, keepdims=True)": ["jnp.mean(x, axis=0, keepdims=True)"],
