@@ -62,12 +62,14 @@ class NumberedRecording(NamedTuple):
     """A recording as data: values are numbers in the order in which they turn up, of which only the type is kept.
 
     `kinds` are JAX's types (shape, dtype ...), or Python's of a number. `watched` are pairs (entries before the watch began,
-    value). `context` are JAX's settings. Equal ones have equal programs.
+    value), `late` the sources that were watched after the recording began and count wherever they were used. `context` are JAX's
+    settings. Equal ones have equal programs.
     """
 
     entries: tuple[tuple[Op, tuple[int, ...], tuple[int, ...]], ...]
     kinds: tuple[Any, ...]
     watched: tuple[tuple[int, int], ...]
+    late: tuple[int, ...]
     targets: tuple[int, ...]
     sources: tuple[int, ...]
     include_nondifferentiable: bool
@@ -105,13 +107,12 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
     for position, (op, ins, outs) in enumerate(numbered.entries):
         while watched and watched[-1][0] <= position:
             tracked.add(watched.pop()[1])
-        inputs = [i for i, x in enumerate(ins) if x in tracked]
-        if not inputs:
+        if tracked.isdisjoint(ins):
             continue
         for x in outs:
             if inexact[x] or numbered.include_nondifferentiable:
                 tracked.add(x)
-        active_ins = tuple([i for i in inputs if ins[i] in active])
+        active_ins = tuple([i for i, x in enumerate(ins) if x in active and (x in tracked or x in numbered.late)])
         if not active_ins:
             continue
         if numbered.include_nondifferentiable:

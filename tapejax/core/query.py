@@ -55,7 +55,9 @@ class Source(NamedTuple):
 class Query:
     """How the arrays `targets` depend on `sources`, in what was recorded.
 
-    A value counts if it is watched, or was computed from one that counts, at the time when it is used.
+    An operation counts if one of its inputs is watched, or was computed from one that is, at the time when it runs. Then every
+    source among its inputs counts, also one that is watched later; but what a holder held only from when it is watched. So it
+    is in TensorFlow, whose tape keeps an operation as a whole or not at all, and for which a read is an operation.
 
     Args:
       recording: what a tape has seen.
@@ -87,6 +89,7 @@ class Query:
         self.include_nondifferentiable = include_nondifferentiable
         self.arrays: list[Any] = []  # all that the sources held
         self.owners: list[int] = []  # of each array the position of its source
+        self._held: list[bool] = []  # of each array whether a holder was read for it
         self._watched: list[Any] = []
         self._count = len(sources)
         self._found: tuple[NumberedRecording, list[Value]] | None = None
@@ -99,6 +102,7 @@ class Query:
                 held.append(now)  # the holder itself is a target, and was not read since it got this array
             self.arrays += held
             self.owners += [position] * len(held)
+            self._held += [source.holder is not None] * len(held)
             if source.watched:
                 self._watched.append(now)
 
@@ -130,9 +134,11 @@ class Query:
         ends, starts = tuple(map(number, self.targets)), tuple(map(number, self.arrays))
         watched = [(0, number(x)) for x in self._watched]
         watched += [(begin, numbers[key]) for key, (_, begin) in self.recording.watched.items() if key in numbers]
+        later = {slot for begin, slot in watched if begin}
+        late = tuple([slot for slot, held in zip(starts, self._held, strict=True) if slot in later and not held])
         kinds = tuple(map(kind_of, values))
         return NumberedRecording(
-            tuple(entries), kinds, tuple(watched), ends, starts, self.include_nondifferentiable, trace_context()
+            tuple(entries), kinds, tuple(watched), late, ends, starts, self.include_nondifferentiable, trace_context()
         ), values
 
     @property
