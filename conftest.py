@@ -111,8 +111,40 @@ LONG = [
 ]
 
 
+# What a test cannot show under one of JAX's settings (`.ci/matrix`): {setting: {reason: the beginnings of tests' names}}.
+NOT_UNDER = {
+    "jax_debug_nans": {
+        "JAX raises where the test's own numbers are nan": [
+            *(f"test_compiling.py::test_interpreted_as_compiled[{name}]" for name in (
+                "arithmetic", "extremes", "exponentials", "roots", "rounded", "erf"
+            )),
+            "test_compiling.py::test_every_primitive_on_special_numbers[float",
+            "test_derivatives.py::test_forward_mode[where_nan_branch]",
+            "test_plain_jax.py::test_gradient[where_nan_branch]",
+            "test_plain_jax.py::test_values_and_as_function[where_nan_branch]",
+        ],
+        "JAX donates nothing": [
+            "test_fence.py::test_what_a_jit_says_of_itself",
+            "test_under_a_tape.py::test_donating_one_output_leaves_the_others",
+            "test_under_a_tape.py::test_shardings_and_donation_are_kept",
+        ],
+        "every operation is compiled": [
+            "test_compiling.py::test_is_compiled_after_a_number_of_calls_that_depends_on_shapes_alone",
+            "test_compiling.py::test_unknown_options_of_xla_do_not_end_the_process",
+        ],
+    },
+}  # fmt: skip
+
+
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.stem not in LONG)
+    for setting, reasons in NOT_UNDER.items():
+        if getattr(jax.config, setting):
+            for reason, names in reasons.items():
+                mark = pytest.mark.skip(reason=f"{setting}: {reason}")
+                for item in items:
+                    if item.nodeid.rpartition("/")[2].startswith(tuple(names)):
+                        item.add_marker(mark)
 
 
 @pytest.hookimpl(optionalhook=True)

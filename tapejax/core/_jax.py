@@ -190,10 +190,12 @@ _adapted = False
 
 
 def adapt(kind: Any, recording: Callable[[], bool]) -> None:
-    """Puts three of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
+    """Puts four of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
 
     * ``jax.set_mesh`` and ``jax.sharding.get_mesh`` are refused while a program is traced. Under `kind` none is.
     * ``jax.closure_convert`` finds the values closed over with respect to which a derivative may be taken: among tracers.
+    * Where ``jax_use_simplified_jaxpr_constants`` is on, arrays closed over are written into a program, but those that a
+      derivative may be taken with respect to: again tracers. So ``closure_convert`` and ``custom_root`` would not find them.
     * A function compiled ahead of time runs without a trace. JAX lets it refuse tracers; `kind` notes the call.
 
     `recording` tells whether values are recorded here.
@@ -202,7 +204,7 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     if _adapted:
         return
     _adapted = True
-    clean, perturbed = core.trace_state_clean, custom_derivatives._maybe_perturbed
+    clean, perturbed, literalable = core.trace_state_clean, custom_derivatives._maybe_perturbed, core.is_literalable
     call: Function = stages.Compiled.__call__
 
     @functools.wraps(clean)
@@ -217,6 +219,10 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         concrete = isinstance(x, jax.Array) and not isinstance(x, core.Tracer)
         return (jax.numpy.issubdtype(x.dtype, jax.numpy.inexact) and recording()) if concrete else perturbed(x)
 
+    @functools.wraps(literalable)
+    def is_literalable(x: Value, for_ad: bool = False) -> bool:
+        return bool(literalable(x, for_ad or (config.use_simplified_jaxpr_constants.value and recording())))
+
     @functools.wraps(call)
     def call_compiled(compiled: Any, *args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
@@ -227,5 +233,6 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         return outputs
 
     core.trace_state_clean, custom_derivatives._maybe_perturbed = trace_state_clean, maybe_perturbed
+    core.is_literalable = is_literalable
     compiled_type: Any = stages.Compiled
     compiled_type.__call__ = call_compiled

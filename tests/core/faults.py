@@ -50,7 +50,7 @@ CORE = tuple(
 EAGER = jaxcore.current_trace()
 NUMPYS_ERRORS = np.geterr()
 tape_logger = logging.getLogger("tapejax")
-X = jnp.asarray([0.5, -1.0, 2.0])
+X = jnp.asarray([0.5, -1.0, 2.0], jnp.float32)
 
 # ---- programs -------------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ def rules() -> Any:
 
 @program
 def forward_mode() -> Any:
-    direction = jnp.ones(3)
+    direction = jnp.ones_like(X)
     with tf.autodiff.ForwardAccumulator(X, direction) as outer:
         with tf.autodiff.ForwardAccumulator(X, direction) as inner:
             with tf.GradientTape() as tape:

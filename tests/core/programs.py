@@ -84,7 +84,7 @@ for takes, along, fn, tensors in [
     ("f", None, lambda x: _rule(x), None),
     ("f", (), lambda x: lax.stop_gradient(x), tf.stop_gradient),
     ("f", (), lambda x: jnp.floor(x + 0.37), lambda x: tf.floor(x + 0.37)),
-    ("f", (), lambda x: jnp.where(x > 0.1, 1.0, 2.0), lambda x: tf.where(x > 0.1, 1.0, 2.0)),
+    ("f", (), lambda x: jnp.where(x > 0.1, 1.0, 2.0), lambda x: tf.cast(tf.where(x > 0.1, 1.0, 2.0), x.dtype)),
     ("ff", None, lambda x, y: x + y, lambda x, y: x + y),
     ("ff", None, lambda x, y: x - 0.5 * y, lambda x, y: tf.subtract(x, 0.5 * y)),
     ("ff", None, lambda x, y: jnp.tanh(x * y), lambda x, y: tf.tanh(tf.multiply(x, y))),
@@ -99,7 +99,7 @@ for takes, along, fn, tensors in [
     ("ff", None, lambda x, y: _back_rule(x, y), None),
     ("ff", (0, 1), lambda x, y: _pair(x, y)[1] - _pair(x, y)[0], None),
     ("fi", None, lambda x, n: x[n % SIZE], lambda x, n: tf.gather(x, n % SIZE)),
-    ("fi", None, lambda x, n: x * n.astype(x.dtype) / 4, lambda x, n: x * tf.cast(n, tf.float32) / 4),
+    ("fi", None, lambda x, n: x * n.astype(x.dtype) / 4, lambda x, n: x * tf.cast(n, x.dtype) / 4),
 ]:  # fmt: skip
     operation(takes, "f", along, tensors)(fn)
 operation("f", "i", ())(lambda x: jnp.floor(jnp.clip(x, -5, 5) * 4).astype("int32"))
@@ -365,7 +365,7 @@ WATCHED = 3  # of the four arguments
 
 def arguments(seed: int) -> list[Any]:
     numbers = np.random.default_rng(seed).uniform(-1, 1, (4, SIZE)).astype(np.float32)
-    return [jnp.asarray(row) for row in numbers]
+    return [jnp.asarray(row, float) for row in numbers]
 
 
 class Machine:
@@ -461,13 +461,13 @@ class Dual(NamedTuple):
     def __add__(self, other: Any) -> Dual:  # type: ignore[override]
         if isinstance(other, Dual):
             return Dual(self.value + other.value, self.jacobian + other.jacobian)
-        return Dual(self.value + np.float32(other), self.jacobian)
+        return Dual(self.value + other, self.jacobian)
 
     def __mul__(self, other: Any) -> Dual:  # type: ignore[override]
         if isinstance(other, Dual):
             jacobian = self.jacobian * other.value[:, None] + other.jacobian * self.value[:, None]
             return Dual(self.value * other.value, jacobian)
-        return Dual(self.value * np.float32(other), self.jacobian * other)
+        return Dual(self.value * other, self.jacobian * other)
 
     def constant(self) -> Dual:
         return Dual(self.value, np.zeros_like(self.jacobian))
@@ -818,10 +818,11 @@ def differ(found: Any, expected: Any) -> str:
     if expected is None:
         return "" if not np.any(np.asarray(found)) else f"{np.asarray(found)} instead of None"
     x, y = np.asarray(found), np.asarray(expected)
-    if x.shape != y.shape or x.dtype.kind != y.dtype.kind or x.dtype.itemsize > 8:
+    if x.shape != y.shape or x.dtype.kind != y.dtype.kind or x.dtype != jax.dtypes.canonicalize_dtype(x.dtype):
         return f"{x.dtype}{x.shape} instead of {y.dtype}{y.shape}"
     scale = max(1.0, float(np.max(np.abs(y), initial=0)))
-    return "" if np.all(np.abs(x - y) <= 3e-4 * scale) else f"{x.tolist()} instead of {y.tolist()}"
+    tolerance = 1e-9 if x.dtype.name in ("float64", "complex128") else 3e-4
+    return "" if np.all(np.abs(x - y) <= tolerance * scale) else f"{x.tolist()} instead of {y.tolist()}"
 
 
 def family(case: Program) -> str:

@@ -52,8 +52,9 @@ PROGRAMS = {
     "softmax": (lambda x: (jax.nn.softmax(x), jax.nn.log_softmax(x), jax.nn.logsumexp(x), jax.nn.softplus(x), jax.nn.elu(x)), X),
     "gradient": (jax.grad(lambda x: jnp.sum(jnp.tanh(x @ Y) ** 2 * jax.nn.relu(x).sum())), X),
     "random": (lambda seed: [f(jax.random.fold_in(jax.random.key(seed), 3)) for f in (
-        lambda k: jax.random.bits(k, (7,)), lambda k: jax.random.uniform(k, (3, 3)), lambda k: jax.random.normal(k, (5,)),
-        lambda k: jax.random.bernoulli(k, 0.3, (9,)), lambda k: jax.random.truncated_normal(k, -2.0, 2.0, (9,)))], np.uint32(9)),
+        lambda k: jax.random.bits(k, (7,)), lambda k: jax.random.uniform(k, (3, 3), "float32"),
+        lambda k: jax.random.normal(k, (5,), "float32"), lambda k: jax.random.bernoulli(k, 0.3, (9,)),
+        lambda k: jax.random.truncated_normal(k, -2.0, 2.0, (9,), "float32"))], np.uint32(9)),
     "one number": (lambda x: x * 2 + 1, np.float32(3)),
 }  # fmt: skip
 

@@ -312,6 +312,17 @@ def test_what_is_put_right_exists_and_is_asked_for():
     assert seen == [False]
 
 
+@pytest.mark.parametrize("simplified", [False, True])
+def test_arrays_that_are_written_into_a_program_but_where_a_derivative_may_be_taken(simplified):
+    before = jax.config.jax_use_simplified_jaxpr_constants
+    try:
+        jax.config.update("jax_use_simplified_jaxpr_constants", simplified)
+        for x in (jnp.ones(3), np.ones(3, "float32")):
+            assert [fence.core.is_literalable(x, for_ad) for for_ad in (False, True)] == [simplified, False]
+    finally:
+        jax.config.update("jax_use_simplified_jaxpr_constants", before)
+
+
 def test_the_answer_that_flax_asks_for_is_public():
     from jax.extend import core as public
 

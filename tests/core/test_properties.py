@@ -227,7 +227,7 @@ seeds = st.integers(0, 1000)
 
 def arguments(seed):
     random = np.random.default_rng(seed)
-    return [jnp.asarray(random.uniform(-1, 1, (3, 3)), jnp.float32) for _ in range(3)]
+    return [jnp.asarray(random.uniform(-1, 1, (3, 3)), float) for _ in range(3)]
 
 
 # ---- running them -----------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ NAMES = {
     transpose: tf.transpose,
     contract: lambda x, y: tf.einsum("ij,jk,ik->ik", x, y, x) / 3,
     total: lambda x: tf.broadcast_to(tf.reduce_sum(x) / 9, [3, 3]),
-    mean: lambda x: tf.reduce_mean(x, axis=0, keepdims=True) + tf.zeros([3, 3]),
+    mean: lambda x: tf.reduce_mean(x, axis=0, keepdims=True) + tf.zeros([3, 3], x.dtype),
     softmax: lambda x: tf.nn.softmax(x, axis=1),
     first_row: lambda x: tf.broadcast_to(x[0], [3, 3]),
     gather: lambda x: tf.gather(x, [2, 0, 0]),

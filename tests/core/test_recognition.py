@@ -207,21 +207,49 @@ OVER = {
 
 @pytest.mark.parametrize("shape", [(), (3,)])
 @pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("traced_before", [False, True])
 @pytest.mark.parametrize("simplified", [False, True])
-def test_the_gradient_of_what_is_closed_over(over, shape, simplified, request):
+def test_the_gradient_of_what_is_closed_over(over, shape, simplified, traced_before, request):
     if simplified:
         request.getfixturevalue("simplified_constants")
     x, w = jnp.full(shape, 1.5, jnp.float32), jnp.full(shape, 2.5, jnp.float32)
     for factor in (1, 2):
         scaled = w * factor
+        function = OVER[over](scaled)
+        if traced_before:  # without a tape JAX may write the array into the program
+            function(x)
         with tf.GradientTape() as tape:
             tape.watch((x, scaled))
-            y = OVER[over](scaled)(x)
+            y = function(x)
         found = tape.gradient(y, (x, scaled), unconnected_gradients="zero")
         expected = jax.grad(lambda x, w: jnp.sum(OVER[over](w)(x)), argnums=(0, 1))(x, scaled)
         np.testing.assert_array_equal(y, OVER[over](scaled)(x))
         for a, b in zip(found, expected):
             np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def root(x):
+    def newton(f, start):
+        return lax.fori_loop(0, 20, lambda _, y: y - f(y) / (2 * y), start)
+
+    return lax.custom_root(lambda y: y**2 - x, x, newton, lambda g, y: y / g(jnp.ones_like(y)))
+
+
+def converted(x):
+    w = x * 2
+    f, consts = jax.closure_convert(lambda y: y * w, x)
+    g = jax.custom_vjp(f)
+    g.defvjp(lambda *args: (f(*args), args), lambda args, ct: jax.vjp(f, *args)[1](ct))
+    return g(x, *consts)
+
+
+@pytest.mark.parametrize("function", [root, converted])
+def test_arrays_that_jax_finds_among_the_constants(simplified_constants, function):
+    """With respect to these JAX's own transformations differentiate, too."""
+    x = jnp.full(3, 1.5, jnp.float32)
+    for f in (function, jax.jit(function)):
+        assert_as_jax(f, x)
+        assert_as_jax(lambda x, f=f: by_tape(f, x)[1][0], x)
 
 
 def test_a_custom_rule_over_a_literal(simplified_constants):

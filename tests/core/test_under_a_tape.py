@@ -253,7 +253,7 @@ def vjp_of_a_dict(x):
 
 @program
 def vjp_that_calls_back(x):
-    shape = jax.ShapeDtypeStruct((3,), "float32")
+    shape = jax.ShapeDtypeStruct((3,), X.dtype)
     f = with_vjp(
         lambda x: jax.pure_callback(np.sin, shape, x, vmap_method="sequential"),
         lambda x: (f(x), x),
@@ -474,7 +474,7 @@ def reference_in_jit(x):
 
 @program
 def exported(x):
-    shape = jax.ShapeDtypeStruct((3,), "float32")
+    shape = jax.ShapeDtypeStruct((3,), X.dtype)
     return jax.export.export(jax.jit(lambda x: jnp.sin(x) * x))(shape).call(x).sum()
 
 
@@ -739,7 +739,7 @@ def by_while_loop(x):
 
 
 def by_callback(x):
-    return jax.pure_callback(np.sin, jax.ShapeDtypeStruct((3,), "float32"), x).sum()
+    return jax.pure_callback(np.sin, jax.ShapeDtypeStruct((3,), x.dtype), x).sum()
 
 
 def by_primitive(x):

@@ -28,7 +28,7 @@ def line_of(function, text):
 
 
 def recorded():
-    x = jnp.ones((4, 3))
+    x = jnp.ones((4, 3), jnp.float32)
     w = tf.Variable(np.ones((3, 2), np.float32))
     with tf.GradientTape(persistent=True) as tape:
         h = jnp.tanh(x @ w)
@@ -109,7 +109,7 @@ def test_looking_records_nothing_and_uses_nothing_up():
 
 
 def test_names():
-    params = {"w": tf.Variable([1.0, 2.0]), "layers": [jnp.ones(2), jnp.ones(2)]}
+    params = {"w": tf.Variable([1.0, 2.0]), "layers": [jnp.ones(2, jnp.float32), jnp.ones(2, jnp.float32)]}
     named = tf.Variable(3.0, name="scale")
 
     class Model:
@@ -198,7 +198,7 @@ def test_numpy_arrays_are_shown_by_their_type():
 
 def test_arguments_that_are_no_arrays():
     x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
-    a = jnp.ones((2, 2))
+    a = jnp.ones((2, 2), jnp.float32)
     with tf.GradientTape() as tape:
         x**2, tf.reduce_sum(x, axis=1), tf.reduce_mean(x, 0, keepdims=True), tf.einsum("ij->ji", x)
         a**3, jnp.sum(a, axis=0), jnp.concatenate([a, a], 1), jnp.cumsum(a, 1)
