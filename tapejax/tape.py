@@ -110,6 +110,8 @@ class GradientTape:
     def watch(self, tensor: Any) -> None:
         """Makes `tensor` carry gradient from here on.
 
+        What was computed of it before counts only where the tape kept the operation for another input that was watched by then.
+
         Args:
           tensor: a tensor, array or variable, or any structure of these (lists, dicts, pytrees), of a float or complex
             dtype; of another dtype it is reported (logged) and left alone.

@@ -106,14 +106,20 @@ class Graph:
         """The first use on the way to a target from before the watch began."""
         ids = {id(x) for x in self.arrays}
         begin = min((self.watched[x][1] for x in ids if x in self.watched), default=0)
+        counted = self._uses_that_count(ids) if begin else set()
         for position in ancestors(self.entries, targets)[0]:
             entry = self.entries[position]
-            if position < begin and any(id(x) in ids for x in entry.inputs):
+            if position < begin and position not in counted and any(id(x) in ids for x in entry.inputs):
                 watch = next((mark for mark in self.marked("watch") if id(mark.about) in ids), None)
                 where = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
                 uncounted = "this use is not counted: " if connected else ""
                 return [reason("watched late", at(entry), name=self.name, where=where, uncounted=uncounted)]
         return []
+
+    def _uses_that_count(self, ids: set[int]) -> set[int]:
+        """The entries with the source among their inputs that the tape kept for another input, which was watched by then."""
+        links = Query(self.recording, [], [self.sought]).active()
+        return {p for p, ins, _ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
 
     def swapped(self, targets: Sequence[Leaf]) -> Reason | None:
         """Whether it is the source that was computed from the targets."""

@@ -786,3 +786,59 @@ def test_an_integer_target_beside_a_float_one(tf):
     with tf.GradientTape() as tape:
         _, indices = tf.math.top_k(x, 2)
     return tape.gradient(indices, x)
+
+
+@parity
+def test_watched_after_it_was_used(tf):
+    """What the tape kept for another watched input counts for a source that is watched later, too; a variable's read does not."""
+    x, w, frozen = tf.constant(3.0), tf.Variable(2.0), tf.Variable(5.0, trainable=False)
+    with tf.GradientTape(persistent=True) as tape:
+        kept, not_kept, later = x * w, x * x, frozen * w
+        mixed = not_kept * w
+        tape.watch([x, frozen])
+        targets = [kept, not_kept, mixed, kept + x * not_kept, later, frozen * later]
+    found = [tape.gradient(y, [x, w, frozen]) for y in targets]
+    with tf.GradientTape(persistent=True) as tape:
+        middle = x * x
+        before = middle * w
+        tape.watch(middle)
+        after = middle * before
+    found += [tape.gradient(y, [x, w, middle]) for y in (middle, before, after)] + [tape.jacobian(after, middle)]
+    with tf.GradientTape(persistent=True) as tape:
+        with tape.stop_recording():
+            constant = x * w
+        tape.watch(x)
+        y = constant * x * w
+    found.append(tape.gradient(y, [x, w]))
+    with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+        tape.watch(x)
+        a = x * w
+        tape.watch(w)
+        targets = [a, w * a, w * x]
+    return found, [tape.gradient(y, [x, w]) for y in targets]
+
+
+@parity
+def test_programs_watched_after_they_were_used(tf):
+    """The same through functions, loops, branches and custom gradients."""
+    traced = tf.function(lambda a, b: a * b)
+    custom = tf.custom_gradient(lambda a, b: (a * b, lambda d: (d * b, d * a)))
+    found = []
+    for f in (
+        traced,
+        custom,
+        lambda a, b: tf.concat([a, b], 0),
+        lambda a, b: tf.matmul(a, b, transpose_b=True),
+        tf.recompute_grad(lambda a, b: a * b),
+        lambda a, b: tf.while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, x * b), (0, a))[1],
+        lambda a, b: tf.map_fn(lambda row: row * b, a),
+        lambda a, b: tf.cond(True, lambda: a * b, lambda: a),
+    ):
+        a, b = tf.constant([[1.0, 2.0]]), tf.constant([[3.0, 4.0]])
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(a)
+            y = f(a, b)
+            tape.watch(b)
+            z = f(a, b)
+        found.append([tape.gradient(y, b), tape.gradient(z, b)])
+    return found

@@ -93,6 +93,17 @@ def test_used_partly_before_the_watch():
     assert "note" in str(report)
 
 
+def test_a_use_that_the_tape_kept_for_another_input():
+    x, w = tf.constant(3.0), tf.Variable(2.0)
+    with tf.GradientTape(persistent=True) as tape:
+        kept = x * w
+        tape.watch(x)
+        y = kept * x
+    (report,) = tape.explain(y, x)
+    assert report.connected and not report.reasons
+    assert float(tape.gradient(y, x)) == 12.0
+
+
 # ---- one reason -----------------------------------------------------------------------------------------------------
 
 
