@@ -168,9 +168,8 @@ def _as_python_numbers(found: np.ndarray, value: Any, asked: Any) -> np.ndarray:
     while isinstance(first, (Sequence, np.ndarray)) and not isinstance(first, (str, bytes)) and len(first):
         first = first[0]
     kind = found.dtype.kind
-    mixes = (
-        asked is None or as_dtype(asked).name not in _ONE_BY_ONE or not as_dtype(asked).admits(as_dtype(found.dtype))
-    )
+    one_by_one = asked is not None and kind in "biufc" and as_dtype(asked).name in _ONE_BY_ONE
+    mixes = not (one_by_one and as_dtype(asked).admits(as_dtype(found.dtype)))
     if mixes and found.size and kind != "b" and isinstance(first, (bool, np.bool_)):
         raise ValueError(f"a list that mixes bool with other numbers is no tensor: {_short(value)}")
     if mixes and kind == "c" and not isinstance(first, (complex, np.complexfloating)):
