@@ -21,7 +21,7 @@ from ..core.schedule import pull_back
 from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
 from ..values.structures import conjugate, is_variable, leaf_of
-from ..values.tensor import Tensor, raw
+from ..values.tensor import Tensor, Variable, raw
 
 # ---- custom_gradient ------------------------------------------------------------------------------------------------
 
@@ -65,6 +65,10 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
         return self if instance is None else custom_gradient(self._f.__get__(instance, owner))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if reading.capturing.capture is not None:
+            # In TensorFlow's graphs the function gets the values of variables, eagerly the variables themselves: then a
+            # backward function sees what they hold when it runs.
+            args = nest.map_structure(_value_of, args)
         watcher = Recording()
         pair = recorder.also(watcher, self._f, *args, **kwargs)
         several = isinstance(pair, (list, tuple))
@@ -80,6 +84,10 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
     @property
     def _name(self) -> str:
         return getattr(self, "__name__", repr(self._f))
+
+
+def _value_of(x: Any) -> Any:
+    return Tensor(reading.read(x)) if isinstance(x, Variable) else x
 
 
 class _Call(NamedTuple):

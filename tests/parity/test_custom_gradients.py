@@ -871,3 +871,25 @@ def test_grad_pass_through_a_variable(tf):
         y = tf.grad_pass_through(lambda a: z.assign(a * 2.0) * 1.0)(x)
         w = y * 4.0
     return w, z, tape.gradient(w, [x, z])
+
+
+@parity
+def test_a_variable_as_an_argument_that_changes_before_the_gradient(tf):
+    """Eagerly the backward function sees what the variable holds then, in a `function` what it held when it was passed."""
+
+    def make():
+        v = tf.Variable(0.75)
+
+        @tf.custom_gradient
+        def square(x):
+            return x * x, lambda cotangent: cotangent * 3.0 * x
+
+        def step():
+            with tf.GradientTape(persistent=True) as tape:
+                y, z = square(v) * 1.0, square(tf.identity(v)) * 1.0
+                v.assign_sub(1.0)
+            return tape.gradient(y, v), tape.gradient(z, v), y
+
+        return step
+
+    return make()(), tf.function(make())()
