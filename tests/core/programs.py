@@ -600,7 +600,10 @@ class Reference(Machine):
         self.contents = list(contents)
         # True, False, or None: what a transformed block computes of some values that a tape follows and others that it does not
         self.tracked: list[bool | None] = []
-        self.unsure: set[int] = set()  # watched when that was not known: whether earlier uses count is not, either
+        self.unsure: set[int] = set()  # watched later, and whether all earlier uses count is not known
+        self.beside: set[int] = (
+            set()
+        )  # not followed, and used beside what is: that counts if the tape kept the very operation
 
     def own(self, begin: int, size: int) -> np.ndarray:
         rows = np.zeros((size, self.width))
@@ -622,6 +625,8 @@ class Reference(Machine):
         self.add("f", Dual(np.asarray(x), np.zeros((SIZE, self.width))), tracked)
 
     def operands(self, positions: list[int]) -> list[Dual]:
+        if any(self.tracked[i] is not False for i in positions):
+            self.beside.update(i for i in positions if self.tracked[i] is False)
         return [self.all[i].constant() if self.tracked[i] is False else self.all[i] for i in positions]
 
     def compute(self, name: str, positions: list[int], entrance: str = "", stopped: bool = False) -> None:
@@ -642,7 +647,7 @@ class Reference(Machine):
         self.add("f", result, False if marks == {False} else None if unsure else marks.pop())
 
     def watch(self, position: int) -> None:
-        if self.tracked[position] is None:
+        if self.tracked[position] is None or position in self.beside:
             self.unsure.add(position)
         self.tracked[position] = True
 
