@@ -204,15 +204,15 @@ def as_arrays(args: Values) -> list[Any] | None:
     found = []
     for x in args:
         if type(x) in NUMBERS:
-            x = _arrays.get((type(x), _bits(x) if type(x) is float else x, enable_x64.value), _make_array, x)
+            key = type(x), _bits(x) if type(x) is float else x, enable_x64.value
+            x = _arrays.get(key, _make_array, key, x)
         elif type(x) is not ConcreteArray:
             return None
         found.append(x)
     return found
 
 
-def _make_array(number: Any) -> Any:
-    key = type(number), _bits(number) if type(number) is float else number, enable_x64.value
+def _make_array(key: Any, number: Any) -> Any:
     if key not in _seen_once:  # it may be a loop's, and never come back
         if len(_seen_once) >= 4096:
             _seen_once.clear()

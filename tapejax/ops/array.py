@@ -191,9 +191,9 @@ def saturate_cast(value, dtype):
 
 def _saturated(value, dtype):
     (low, high), (least, most) = map(_limits, (value.dtype, dtype))
-    limits = np.array([type(low)(limit) for limit in (max(low, least), min(high, most))], value.dtype)
-    # float32 has no 2147483647, it becomes 2147483648, which int32 has not: the limit is the number before it.
     exact = type(low)
+    limits = np.array([exact(max(low, least)), exact(min(high, most))], value.dtype)
+    # float32 has no 2147483647, it becomes 2147483648, which int32 has not: the limit is the number before it.
     limits = [x if least <= exact(x) <= most else np.nextafter(x, np.zeros_like(x)) for x in limits]
     return jnp.clip(value, *limits).astype(dtype)
 
