@@ -30,6 +30,8 @@ from .types import Function, JaxProgram, Value, Values
 COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
 # What a run by other means costs more than a compiled one: for the call, each equation and each number that one reads or writes.
 CALL, EQUATION, ELEMENT = 25.0, 5.0, 0.003
+# What a run compiled with XLA's cheap passes costs more, for each number; a window takes it longer, for each number in it.
+CHEAP_ELEMENT, IN_WINDOW = 0.0007, 8
 # NumPy keeps every value of a program until it ends, where XLA keeps few: none that reads and writes more numbers goes to it.
 MOST_NUMBERS = 1 << 21
 # What NumPy does not know (convolutions ...) takes XLA longest.
@@ -129,7 +131,7 @@ class Trial:
         except Unsupported:
             if program.effects or any([jaxprs.contains(program, name) for name in LOOPS]) or _cheap_options is None:
                 return Plan(self._run_compiled)
-            return Plan(self._run_cheap, 1 + ELEMENT * elements, CHEAPER * budget)
+            return Plan(self._run_cheap, 1 + CHEAP_ELEMENT * elements, CHEAPER * budget)
         avals, tree = program.out_avals, jax.tree.structure(traced.out_info)
         dtypes = [aval.dtype if isinstance(aval.dtype, np.dtype) else None for aval in program.in_avals]
 
@@ -170,9 +172,13 @@ def _measure(jaxpr: JaxProgram) -> tuple[int, int]:
     equations = elements = 0
     for eqn in open_jaxpr(jaxpr).eqns:
         inner = [_measure(each) for each in jaxprs.jaxprs_in(eqn.params)]
-        sizes = [math.prod(getattr(v.aval, "shape", ())) for v in (*eqn.invars, *eqn.outvars)]
+        read = eqn.outvars if eqn.primitive.name == "slice" else eqn.invars  # a slice reads what it gives
+        size = sum([math.prod(getattr(v.aval, "shape", ())) for v in (*read, *eqn.outvars)])
+        window = eqn.params.get("window_dimensions")
         equations += 1 + sum([count for count, _ in inner])
-        elements += sum([size for _, size in inner]) if inner else sum(sizes)
+        elements += (
+            sum([size for _, size in inner]) if inner else size * IN_WINDOW * math.prod(window) if window else size
+        )
     return equations, elements
 
 

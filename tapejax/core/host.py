@@ -27,6 +27,10 @@ _DTYPES = frozenset(
     map(np.dtype, ("bool", "uint8", "int8", "int16", "int32", "int64", "uint32", "uint64", "float32", "float64"))
 )
 
+# NumPy's OpenBLAS computes a product of more multiplications on several threads, which then wait for the next one for some
+# 20 milliseconds, and use their processors all the while.
+ONE_THREAD = 1 << 18
+
 
 def with_errors(fn: Function, /, *args: Any, **handling: Any) -> Any:
     """``fn(*args)`` under ``np.errstate(**handling)``, in a copy of the context: an interrupt cannot leave it behind."""
@@ -362,6 +366,8 @@ def _dot_general(eqn: Equation) -> Function:
     batch, contracted = sizes(lhs, lb), sizes(lhs, lc)
     stacked = (batch,) if lb else ()
     left, right = (*stacked, sizes(lhs, lf), contracted), (*stacked, contracted, sizes(rhs, rf))
+    if left[-2] * contracted * right[-1] > ONE_THREAD:
+        raise Unsupported("dot_general")
     lp, rp = (*lb, *lf, *lc), (*rb, *rc, *rf)
     return lambda x, y: np.matmul(x.transpose(lp).reshape(left), y.transpose(rp).reshape(right)).reshape(shape)
 

@@ -423,6 +423,9 @@ def embedding_lookup(params: TensorLike, ids: TensorLike, max_norm: Any = None, 
 
 # ---- Convolution and pooling -------------------------------------------------------------------------------
 
+# The largest of a window that is longer than this takes XLA longest to compile place by place.
+MOST_PLACES = 5
+
 
 def _channels_first(data_format: str | None, rank: int) -> bool:
     """Whether the channels come before the spatial axes. Raises InvalidArgumentError for another format."""
@@ -673,32 +676,28 @@ def _reduce_window(x, start, combine, size, strides, padding, dilations, first):
     )
 
 
-def _max_pool(x, **window):
+def _max_pool(x, size, strides, padding, dilations, first):
     lowest = np.asarray(-np.inf if kind_of(x.dtype) == "f" else jnp.iinfo(x.dtype).min, x.dtype)
-    if set(window["dilations"]) == {1}:
-        return _reduce_window(x, lowest, lax.max, **window)
-    return _dilated_max(x, lowest, **window)
-
-
-def _dilated_max(x, lowest, size, strides, padding, dilations, first):
-    # JAX has no derivative for the largest of a dilated window: the places in it are laid beside each other.
+    if set(dilations) == {1} and max(size) > MOST_PLACES:
+        return _reduce_window(x, lowest, lax.max, size, strides, padding, dilations, first)
+    # Axis by axis. JAX has no derivative for the largest of a dilated window, and a slow one for others.
     reach = [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)]
     axes = range(2, x.ndim) if first else range(1, x.ndim - 1)
     lengths = [x.shape[axis] for axis in axes]
     pads = lax.padtype_to_pads(lengths, reach, strides, padding) if isinstance(padding, str) else padding
-    counts = [(n + sum(pad) - r) // s + 1 for n, pad, r, s in zip(lengths, pads, reach, strides, strict=True)]
     sides = dict(zip(axes, pads, strict=True))
     x = lax.pad(x, lowest, [(*sides.get(axis, (0, 0)), 0) for axis in range(x.ndim)])
-    parts = []
-    for place in np.ndindex(*size):
-        part = x
-        for axis, i, rate, count, stride in zip(axes, place, dilations, counts, strides, strict=True):
-            start = i * rate
-            part = lax.slice_in_dim(part, start, start + (count - 1) * stride + 1, stride, axis)
-        parts.append(part)
-    stacked = jnp.stack(parts)
-    # of equals the first gets the gradient
-    return jnp.take_along_axis(stacked, jnp.argmax(stacked, 0, keepdims=True), 0)[0]
+    # the last axis first: then the first of equals in the window is the one that stays, and gets the gradient
+    for axis, n, rate, length, stride in reversed(list(zip(axes, size, dilations, reach, strides, strict=True))):
+        steps = max(x.shape[axis] - length, -stride) // stride * stride
+        x = functools.reduce(
+            _larger, [lax.slice_in_dim(x, i * rate, i * rate + steps + 1, stride, axis) for i in range(n)]
+        )
+    return x
+
+
+def _larger(x, y):
+    return jnp.where((y > x) | (y != y), y, x)  # a nan stays: nothing is larger
 
 
 def _avg_pool(x, **window):

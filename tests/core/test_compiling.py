@@ -160,6 +160,29 @@ def test_is_compiled_after_a_number_of_calls_that_depends_on_shapes_alone():
     assert decided
 
 
+def test_large_products_are_not_for_numpy():
+    "Its threads would wait for the next one, busily."
+
+    def program(size):
+        x = jnp.zeros((size, size))
+        return jax.make_jaxpr(jnp.matmul)(x, x)
+
+    Interpreter(program(64))
+    with pytest.raises(Unsupported, match="dot_general"):
+        Interpreter(program(65))
+
+
+def test_what_a_window_costs_is_counted():
+    "The gradient of the largest of each window runs ten times as long without XLA's optimisation."
+    x = jnp.zeros((1, 8, 8, 1))
+
+    def pooled(x):
+        return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID").sum()
+
+    (_, one), (_, windows) = (compiling._measure(jax.make_jaxpr(f)(x)) for f in (jnp.sin, jax.grad(pooled)))
+    assert windows > 30 * one
+
+
 def test_results_are_of_the_types_that_jit_gives():
     trial = Trial(lambda x, y: (x + 1, [y * 2.0]))
     for x, y in ((1.0, jnp.ones(3)), (np.float32(1), 2), (jnp.arange(2), np.ones(2, "float32"))):

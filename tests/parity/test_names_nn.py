@@ -21,6 +21,15 @@ for padding in ("SAME", "VALID"):
         lambda tf, x, p=padding: tf.nn.max_pool_with_argmax(x, 2, 2, p),
         IMAGES,
     )
+    # with equal numbers in the windows, of which the first gets the gradient
+    table.gradients(
+        f"max_pool-{padding}",
+        lambda tf, x, p=padding: [
+            tf.nn.max_pool2d(x, window, stride, p)
+            for window, stride in ((2, 2), (3, 2), ([2, 3], 1), (2, 3), (5, [1, 2]), ([1, 6], 2))
+        ],
+        np.round(IMAGES),
+    )
     table.gradients(
         f"dilation2d-{padding}",
         lambda tf, x, f, p=padding: tf.nn.dilation2d(x, f, [1, 2, 1, 1], p, "NHWC", [1, 1, 2, 1]),
