@@ -160,7 +160,7 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_pyfunc_call():
     try:
         return (yield)
-    except ValueError as error:
+    except Exception as error:
         if "jax_numpy_rank_promotion='raise'" in str(error) and jax.config.jax_numpy_rank_promotion == "raise":
             pytest.skip("the test's own program promotes ranks")
         raise

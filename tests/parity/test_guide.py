@@ -229,7 +229,7 @@ def test_only_the_branch_taken_is_connected(tf):
 
 @parity
 def test_a_branch_that_returns_the_variable_itself(tf):
-    """The target may be the variable itself; its derivative by itself is one."""
+    """The target may be the variable itself; its derivative with respect to itself is one."""
     switch, taken, other = tf.constant(-1.0), tf.Variable([2.0, 2.0]), tf.Variable(3.0)
     with tf.GradientTape() as tape:
         result = taken if switch < 0.0 else other

@@ -62,7 +62,7 @@ def test_a_newton_step(tf):
 
 @parity
 def test_the_blocks_of_a_hessian(tf):
-    """Of several parameters: each gradient by each parameter."""
+    """Of several parameters: each gradient with respect to each parameter."""
     w, b = tf.Variable([[0.3, -0.2], [0.1, 0.7]]), tf.Variable([0.1, -0.1])
     x = tf.constant([[1.0, -2.0], [0.5, 1.5]])
     with tf.GradientTape(persistent=True) as outer:
@@ -116,7 +116,7 @@ def test_a_hessian_by_the_diagonal(tf):
 
 @parity
 def test_the_gradient_of_a_jacobian(tf):
-    """A penalty on the Jacobian's norm, differentiated by the weights."""
+    """A penalty on the Jacobian's norm, differentiated with respect to the weights."""
     x, w = tf.constant([0.2, -0.4]), tf.Variable(draw(2, 3))
     with tf.GradientTape() as outer:
         with tf.GradientTape(watch_accessed_variables=False) as inner:
@@ -219,7 +219,7 @@ def test_a_constant_slope(tf):
 
 @parity
 def test_input_gradient_regularisation(tf):
-    """The norm of the gradient by the input, differentiated by the layer."""
+    """The norm of the gradient with respect to the input, differentiated with respect to the layer."""
     x, kernel, bias = tf.constant(draw(7, 5)), tf.Variable(draw(5, 10, seed=1)), tf.Variable(draw(10, seed=2))
     with tf.GradientTape() as outer:
         with tf.GradientTape(watch_accessed_variables=False) as inner:
@@ -233,7 +233,7 @@ def test_input_gradient_regularisation(tf):
 
 @parity
 def test_meta_learning(tf):
-    """The loss after two steps of descent, differentiated by where they began."""
+    """The loss after two steps of descent, differentiated with respect to where they began."""
     start, x, y = tf.Variable([0.5, -0.5]), tf.constant(draw(6, 2)), tf.constant(draw(6, seed=1))
 
     def loss(w):

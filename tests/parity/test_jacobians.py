@@ -383,7 +383,7 @@ def test_a_batch_of_higher_rank(tf):
 
 @parity
 def test_a_batch_that_is_mixed(tf):
-    """Normalised over the batch, entry [b, i, j] is the derivative of the whole column i by x[b, j]."""
+    """Normalised over the batch, entry [b, i, j] is the derivative of the whole column i with respect to x[b, j]."""
     x, kernel = tf.constant(draw(6, 4)), tf.constant(draw(4, 3, seed=1))
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)

@@ -230,7 +230,7 @@ def test_products_with_zeros(tf):
 
 @parity(differs="TensorFlow loses the derivative of cumprod at a zero; ours is the true one")
 def test_cumulative_products_with_zeros(tf):
-    """The sum of cumprod([a, b, c]) is a + ab + abc; at b = 0 its derivative by b is a + ac."""
+    """The sum of cumprod([a, b, c]) is a + ab + abc; at b = 0 its derivative with respect to b is a + ac."""
     return slopes(tf, tf.math.cumprod, [2.0, 0.0, 3.0])
 
 

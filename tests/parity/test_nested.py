@@ -106,7 +106,7 @@ def test_an_inner_tape_that_watches_nothing(tf):
 
 @parity
 def test_a_gradient_penalty(tf):
-    """A loss with the norm of an input gradient in it, differentiated by the weights."""
+    """A loss with the norm of an input gradient in it, differentiated with respect to the weights."""
     x = tf.constant([[1.0, -2.0], [0.5, 1.5]])
     weights, bias = tf.Variable([[0.3, -0.2], [0.1, 0.7]]), tf.Variable([0.1, -0.1])
     with tf.GradientTape() as outer:
@@ -153,7 +153,7 @@ def test_hessian_vector_product(tf):
 
 @parity
 def test_a_step_of_descent_differentiated(tf):
-    """The loss after an update, differentiated by the learning rate and the start."""
+    """The loss after an update, differentiated with respect to the learning rate and the start."""
     w, rate = tf.Variable(1.0), tf.Variable(0.1)
     with tf.GradientTape() as outer:
         with tf.GradientTape() as inner:

@@ -82,7 +82,7 @@ def test_intermediates_of_an_operation_with_several_results(tf):
 
 @parity
 def test_a_source_that_is_the_target(tf):
-    """The derivative of anything by itself is one, recorded or not."""
+    """The derivative of anything with respect to itself is one, recorded or not."""
     unseen, unread = tf.constant([1.0, 2.0]), tf.Variable(3.0)
     tape, y, (a,) = recorded(tf, lambda a: a * a, 2.0)
     return (
