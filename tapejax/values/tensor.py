@@ -110,7 +110,7 @@ def _constant(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
 
 
 def _as_it_is(x: Any) -> Any:
-    return x
+    return jnp.asarray(x)  # under jax.disable_jit it is still one of NumPy's
 
 
 _as_it_is.__name__ = "constant"  # so is it called on a tape

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import tapejax as tf
 from tapejax import errors, nest
 from tapejax.core import recorder
 from tapejax.values import dtypes
@@ -814,3 +815,17 @@ def test_two_weakly_typed_operands_agree_as_two_python_numbers_do():
     assert operands(half, two)[1].dtype == np.float32
     with pytest.raises(errors.InvalidArgumentError, match="do not mix"):
         operands(two, half)
+
+
+def test_arrays_under_disable_jit():
+    """JAX's switch for debugging: what is made of NumPy's arrays and numbers is one of JAX's, and has a gradient."""
+    with jax.disable_jit():
+        v, x = tf.Variable([1.0, 2.0]), tf.constant(3.0)
+        v.assign([2.0, 3.0])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(v * v * x)
+        by_v, by_x = tape.gradient(y, [v, x])
+    np.testing.assert_allclose(by_v, [12.0, 18.0])
+    assert float(by_x) == 13.0
+    assert isinstance(v.value()._array, jax.Array) and isinstance(x._array, jax.Array)
