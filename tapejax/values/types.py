@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 TensorLike: TypeAlias = Any  # a Tensor, a Variable, a jax.Array, NumPy's, a Python number, or a nested list of these
-Nest: TypeAlias = Any  # one of these, or lists, tuples, dicts ... of them at any depth, as tf.nest takes them apart
+Nest: TypeAlias = Any  # one of these, or a list, tuple, dict ... of nests, as tf.nest has them; for a tape any pytree
 Number: TypeAlias = Any  # Python's int, float, bool or complex, or a NumPy value of one element
 Array: TypeAlias = Any  # an array of JAX's, or a tracer that stands for one
 VariableLike: TypeAlias = Any  # a Variable, or a library's: of Keras, Flax ...
