@@ -39,7 +39,9 @@ _variable = Primitive("variable")
 _variable.def_abstract_eval(lambda *, slot, aval: aval)
 
 
-Holder: TypeAlias = Any  # what has an array that functions assign to: a variable of ours or a library's, a random state
+Stateful: TypeAlias = (
+    Any  # what has an array that functions assign to: a variable of ours or a library's, a random state
+)
 
 
 @jax.custom_jvp
@@ -63,7 +65,7 @@ class Slot:
 
     __slots__ = ("holder", "attribute", "setting", "tracer", "assigned")
 
-    def __init__(self, holder: Holder, attribute: str, before: Array, tracer: Array):
+    def __init__(self, holder: Stateful, attribute: str, before: Array, tracer: Array):
         self.holder = holder
         self.attribute = attribute
         self.setting = [holder, attribute, before]  # what `setattr` takes to put it back
@@ -153,7 +155,7 @@ class Capture:
             capture.incomplete = True
             capture = capture.parent
 
-    def adopt(self, holder: Holder, attribute: str = "_array") -> Array:
+    def adopt(self, holder: Stateful, attribute: str = "_array") -> Array:
         """What stands here for the array that `holder` has."""
         place = id(holder), attribute
         array = getattr(holder, attribute)
@@ -179,12 +181,12 @@ class Capture:
         setattr(holder, attribute, tracer)
         return tracer
 
-    def create(self, holder: Holder, attribute: str = "_array") -> None:
+    def create(self, holder: Stateful, attribute: str = "_array") -> None:
         """Notes that `holder` came into being in the function."""
         array = getattr(holder, attribute)
         self.created[id(holder), attribute] = Slot(holder, attribute, array, array)
 
-    def assign(self, holder: Holder, attribute: str, array: Array) -> None:
+    def assign(self, holder: Stateful, attribute: str, array: Array) -> None:
         """Notes that `holder` is about to be given `array`.
 
         Raises:
