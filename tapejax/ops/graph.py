@@ -15,7 +15,7 @@ import numpy as np
 from ..core._jax import Tracer
 from ..values.names import _current
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, raw
-from ..values.types import Array, Ignored, Nest
+from ..values.types import Array, Ignored, Nest, TensorLike  # TensorLike: also tf.types.experimental's
 from . import array as _array
 from .table import renamed
 
@@ -185,9 +185,6 @@ def async_clear_error() -> None:
 
 def enable_strict_mode() -> None:
     """Nothing: dtypes never mix in silence here."""
-
-
-TensorLike = Any
 
 
 def assert_proper_iterable(values: object) -> None:

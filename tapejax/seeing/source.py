@@ -294,9 +294,9 @@ class Code:
     # -- operations --
 
     def operation(
-        self, op: Op, inputs: Sequence[Value], args: Sequence[str], outs: Sequence[str], wanted: Sequence[int]
+        self, op: Op, inputs: Sequence[Value], args: Sequence[str], outs: Sequence[str], active_ins: Sequence[int]
     ) -> list[str]:
-        """The line that computes `outs` from `args` as `op` does from `inputs`; `wanted` are those that carry gradient."""
+        """The line that computes `outs` from `args` as `op` does from `inputs`; `active_ins` are those that carry gradient."""
         types = tuple(map(jax.typeof, inputs))
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
         key = op, types, general
@@ -311,7 +311,7 @@ class Code:
             return [_assign(outs, re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled))]
         jaxpr = jaxprs.open_jaxpr(closed)
         consts = [self.constant(c) for c in getattr(closed, "consts", ())]
-        if not consts and (text := nearly(op, inputs, args, wanted)) is not None:
+        if not consts and (text := nearly(op, inputs, args, active_ins)) is not None:
             return [_assign(outs, text)]
         if len(jaxpr.eqns) == 1 and not consts:
             eqn = jaxpr.eqns[0]
