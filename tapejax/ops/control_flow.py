@@ -20,7 +20,7 @@ from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
 from ..values.staging import Threaded
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, raw
-from ..values.types import Array, Ignored, IntLike, Nest, TensorLike
+from ..values.types import Array, DTypeLike, Ignored, IntLike, Nest, TensorLike
 from . import loops
 from .array import stack
 from .random import each_row
@@ -309,7 +309,7 @@ def _stacked(results: Sequence[Nest]) -> Nest:
 def map_fn(
     fn: Callable,
     elems: Nest,
-    dtype: Nest = None,
+    dtype: DTypeLike | Nest = None,
     parallel_iterations: int | None = None,
     back_prop: bool = True,
     swap_memory: bool = False,

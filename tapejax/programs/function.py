@@ -368,7 +368,7 @@ class Program:
             self.staged, self._again = self._again(), None
 
     @property
-    def structured_outputs(self) -> Nest:
+    def structured_outputs(self) -> Spec:
         """The results, with a spec for each tensor."""
         return _unwrapped(self.pack(iter([_spec(x) for x in self.staged.results])))
 
@@ -575,7 +575,7 @@ class ConcreteFunction:
         return args, {name: _with_name(x, name) for name, x in self._kwargs.items()}
 
     @property
-    def structured_outputs(self) -> Nest:
+    def structured_outputs(self) -> Spec:
         """The structure of the results, with a spec for each tensor."""
         return self._program.structured_outputs
 

@@ -46,7 +46,7 @@ except ImportError as error:  # pragma: no cover
 #
 # An element is an array or a structure of arrays: tuples, named tuples and dicts. A list is an array, but for one that a
 # function returns, which is a tuple, as in TensorFlow.
-Element: TypeAlias = Any
+Element: TypeAlias = Any  # as the user has it, with Tensors for the arrays, it is a Nest
 
 
 def map_leaves(leaf: Callable, structure: Element) -> Element:

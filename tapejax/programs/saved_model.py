@@ -620,7 +620,7 @@ class LoadedFunction:
         return (), dict(zip(names, self._programs[0].args, strict=False))
 
     @property
-    def structured_outputs(self) -> Nest:
+    def structured_outputs(self) -> Spec:
         return self._programs[0].structured_outputs
 
     def __repr__(self) -> str:
@@ -664,7 +664,7 @@ class _LoadedProgram:
         return _decode(self._results, found)
 
     @property
-    def structured_outputs(self) -> Nest:
+    def structured_outputs(self) -> Spec:
         variant = next(iter(self._variants.values()))
         specs = [TensorSpec([d if isinstance(d, int) else None for d in x.shape], x.dtype) for x in variant.results]
         found = nest.map_structure(lambda x: x._array if isinstance(x, Tensor) else x, _decode(self._results, specs))
