@@ -13,10 +13,12 @@ from .core.program import is_inexact
 from .core.query import Query, in_recorded_types
 from .core.recording import Recording
 from .core.schedule import push_forward
+from .core.types import TraceLike
 from .tape import UnconnectedGradients, _unconnected, logger
 from .values import nest
 from .values.structures import Leaf, is_variable, sources_of, targets_of
 from .values.tensor import raw
+from .values.types import Array, Nest, TensorLike
 
 
 class ForwardAccumulator:
@@ -44,7 +46,7 @@ class ForwardAccumulator:
     After ``tf.autodiff.ForwardAccumulator``; the derivative is `jax.jvp`'s.
     """
 
-    def __init__(self, primals: Any, tangents: Any):
+    def __init__(self, primals: Nest, tangents: Nest):
         nest.assert_same_structure(primals, tangents)
         self._sources = sources_of(primals, "primals")
         self._tangents = [
@@ -53,7 +55,7 @@ class ForwardAccumulator:
         ]
         self._recording = Recording(watch_accessed=False)
         self._active: recorder.Activation | None = None  # None while it is not recording
-        self._around: tuple[Any, Sequence[Recording]] = (None, ())
+        self._around: tuple[TraceLike | None, Sequence[Recording]] = (None, ())
         _refuse_duplicates(self._sources.leaves)
         for leaf in self._sources.leaves:
             if not is_inexact(leaf.array):
@@ -87,7 +89,7 @@ class ForwardAccumulator:
         return recordings if trace is not None and trace() is recorder.outer_trace() else ()
 
     @in_recorded_types
-    def jvp(self, primals: Any, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE) -> Any:
+    def jvp(self, primals: Nest, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE) -> Nest:
         """The derivative of `primals`, computed in the block, in the direction of the tangents.
 
         Args:
@@ -135,7 +137,7 @@ def _refuse_duplicates(leaves: Sequence[Leaf]) -> None:
         seen.add(id(leaf.array))
 
 
-def _tangent(primal: Any, given: Any, position: int) -> Any:
+def _tangent(primal: Array, given: TensorLike, position: int) -> Array:
     array = raw(given, dtype_hint=primal.dtype)
     if array.shape != primal.shape or array.dtype != primal.dtype:
         raise ValueError(

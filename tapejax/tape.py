@@ -18,11 +18,13 @@ from .core._jax import Tracer
 from .core.program import Program, is_inexact
 from .core.query import Query, in_recorded_types
 from .core.recording import Entry, Recording
+from .core.types import JaxProgram, Where
 from .core.where import caller
 from .values import nest, reading
 from .values.errors import InvalidArgumentError
 from .values.structures import Leaf, Structure, conjugate, is_variable, leaf_of, sources_of, targets_of
 from .values.tensor import Variable, raw
+from .values.types import Array, Nest, TensorLike, VariableLike
 
 logger = logging.getLogger("tapejax")
 
@@ -71,8 +73,8 @@ class GradientTape:
         self._watch_accessed_variables = watch_accessed_variables
         self._recording: Recording | None = None
         self._active: recorder.Activation | None = None  # None while it is not recording
-        self._watched: tuple[Any, ...] = ()
-        self._used: Any = None  # where it was used up
+        self._watched: tuple[VariableLike, ...] = ()
+        self._used: Where = None  # where it was used up
 
     # ---- recording ----
 
@@ -107,7 +109,7 @@ class GradientTape:
         finally:
             active.stop(failed)
 
-    def watch(self, tensor: Any) -> None:
+    def watch(self, tensor: Nest) -> None:
         """Makes `tensor` carry gradient from here on.
 
         What was computed of it before counts only where the tape kept the operation for another input that was watched by then.
@@ -140,7 +142,7 @@ class GradientTape:
                 recording.watch(leaf.array)
                 recording.mark("watch", leaf.array)
 
-    def watched_variables(self) -> tuple[Any, ...]:
+    def watched_variables(self) -> tuple[VariableLike, ...]:
         """The variables that the tape watches, in the order in which they were created.
 
         >>> import tapejax as tf
@@ -198,11 +200,11 @@ class GradientTape:
     @in_recorded_types
     def gradient(
         self,
-        target: Any,
-        sources: Any,
-        output_gradients: Any = None,
+        target: Nest,
+        sources: Nest,
+        output_gradients: Nest = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
-    ) -> Any:
+    ) -> Nest:
         """The gradient of the sum of all elements of `target` with respect to each of `sources`.
 
         Args:
@@ -235,7 +237,7 @@ class GradientTape:
         unconnected = _unconnected(unconnected_gradients)
         cotangents = None if output_gradients is None else cotangents_of(ends, target, output_gradients)
 
-        def pull_back(program: Program, values: Sequence[Any]) -> list[Any]:
+        def pull_back(program: Program, values: Sequence[Array]) -> list[Array | None]:
             return schedule.pull_back(program, values, cotangents and [conjugate(x) for x in cotangents])
 
         zeros = unconnected is UnconnectedGradients.ZERO and _same_shape
@@ -246,12 +248,12 @@ class GradientTape:
     @in_recorded_types
     def jacobian(
         self,
-        target: Any,
-        sources: Any,
+        target: Nest,
+        sources: Nest,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
-    ) -> Any:
+    ) -> Nest:
         """The derivative of every element of `target` with respect to every element of each of `sources`.
 
         Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
@@ -291,12 +293,12 @@ class GradientTape:
     @in_recorded_types
     def batch_jacobian(
         self,
-        target: Any,
-        source: Any,
+        target: Nest,
+        source: Nest,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
-    ) -> Any:
+    ) -> Nest:
         """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
 
         Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
@@ -346,7 +348,7 @@ class GradientTape:
         return structure.pack(self._differentiate("batch_jacobian", recording, [end], structure, take, zeros))
 
     @in_recorded_types
-    def as_function(self, target: Any, sources: Any, arguments: Any = ()) -> Any:
+    def as_function(self, target: Nest, sources: Nest, arguments: Nest = ()) -> Any:
         """The pure function from `sources` to `target` that the tape recorded.
 
         Args:
@@ -405,7 +407,7 @@ class GradientTape:
         (program, values), arrays, owner = query.program(), query.arrays, query.owners
         rest.require_replayable(query, arrays[: len(arrays) - len(rest.all)])
 
-        def function(*args: Any, **kwargs: Any) -> Any:
+        def function(*args: Any, **kwargs: Any) -> Nest:
             sources, more = rest.arrays_of(args, kwargs)
             given = [leaf.array for leaf in sources_of(sources).leaves]
             if len(given) != len(starts.leaves):
@@ -432,9 +434,9 @@ class GradientTape:
         recording: Recording,
         targets: Sequence[Leaf],
         sources: Structure,
-        take: Callable[[Program, list[Any]], Sequence[Any]],
+        take: Callable[[Program, list[Array]], Sequence[Array | None]],
         zeros: Callable[[tuple[int, ...]], tuple[int, ...]] | Literal[False],
-    ) -> list[Any]:
+    ) -> list[Array | None]:
         """What `take` gives for each source; where there is none None, or zeros of the shape that `zeros(its shape)` says."""
         if self._active is not None and self._persistent:
             logger.warning(
@@ -500,12 +502,12 @@ class GradientTape:
     def __iter__(self) -> Iterator[Entry]:
         return iter([] if self._recording is None else list(self._recording.entries))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
         return ([] if self._recording is None else self._recording.entries)[index]
 
     @in_recorded_types
-    def explain(self, target: Any, sources: Any) -> Any:
+    def explain(self, target: Nest, sources: Nest) -> Any:
         """Says for each source why its gradient is what it is: along which path it comes, or why it is None.
 
         Args:
@@ -534,7 +536,7 @@ class GradientTape:
         return explain.explain(self, target, sources, listing.namespaces(), listing.places())
 
     @in_recorded_types
-    def draw(self, target: Any = None, sources: Any = None) -> Any:
+    def draw(self, target: Nest = None, sources: Nest = None) -> Any:
         """A picture of the recording: what leads to `target` (by default everything), with the `sources` marked.
 
         What carries gradient is drawn in one colour, what does not in another; edges are labelled with shapes. A dotted red
@@ -564,7 +566,7 @@ class GradientTape:
         return drawing.draw(names, Query(recording, ends, starts))
 
     @in_recorded_types
-    def jaxpr(self, target: Any, sources: Any) -> Any:
+    def jaxpr(self, target: Nest, sources: Nest) -> JaxProgram:
         """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.
 
         Raises:
@@ -584,7 +586,7 @@ class GradientTape:
             )
 
     @in_recorded_types
-    def steps(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
+    def steps(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> Any:
         """The backward pass of `gradient`, one operation at a time, from the target to the sources.
 
         Args:
@@ -611,7 +613,7 @@ class GradientTape:
         return steps.Backward(self, target, sources, output_gradients, listing.namespaces())
 
     @in_recorded_types
-    def play(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
+    def play(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> Any:
         """The recording as a page to step through: forward, value by value; backward, cotangent by cotangent.
 
         It shows the graph of `draw`, beside it the user's lines, and at each step of the backward pass what is added to the
@@ -641,7 +643,7 @@ class GradientTape:
         return play.play(steps.Backward(self, target, sources, output_gradients, listing.namespaces()))
 
     @in_recorded_types
-    def check_numerics(self, target: Any, sources: Any, output_gradients: Any = None) -> None:
+    def check_numerics(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> None:
         """Looks for the first operation, forward or backward, whose value or cotangent is NaN or infinite.
 
         Forward it looks at all that `target` was computed from, in the order in which it ran; then at the cotangents, in
@@ -670,7 +672,7 @@ class GradientTape:
 class _NotRecording:
     def __init__(self, tape: GradientTape):
         self._tape = tape
-        self._paused: tuple[Any, Recording] | None = None
+        self._paused: tuple[list[Recording], Recording] | None = None
 
     def __enter__(self) -> None:
         recording = self._tape._recording
@@ -680,7 +682,7 @@ class _NotRecording:
         if continuation is recording:
             self._tape._stop("stop")
         elif continuation in (
-            active := cast("list[Any]", recorder.active_recordings())
+            active := cast("list[Recording]", recorder.active_recordings())
         ):  # in a program that is being traced
             self._paused = active, continuation
             active.remove(continuation)
@@ -697,14 +699,14 @@ def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-def _log_missing(what: str, found: Sequence[Any]) -> None:
+def _log_missing(what: str, found: Sequence[Array | None]) -> None:
     # TensorFlow's tape says nothing either unless logging asks for it; its optimizers warn.
     if missing := [str(i) for i, x in enumerate(found) if x is None]:
         message = "GradientTape.%s is None for source %s of %d: tape.explain(target, sources) says why"
         logger.debug(message, what, ", ".join(missing), len(found))
 
 
-def _placed_as(source: Any, gradient: Any) -> Any:
+def _placed_as(source: Array, gradient: Array) -> Array:
     """`gradient`, spread over devices as `source` is. XLA chooses where it leaves it: often all of it on each of them."""
     if isinstance(gradient, Tracer) or isinstance(source, Tracer):
         return gradient
@@ -714,7 +716,7 @@ def _placed_as(source: Any, gradient: Any) -> Any:
     return jax.device_put(gradient, place)
 
 
-def _unconnected(value: Any) -> UnconnectedGradients:
+def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:
     try:
         return UnconnectedGradients(value)
     except ValueError:
@@ -724,21 +726,21 @@ def _unconnected(value: Any) -> UnconnectedGradients:
         ) from None
 
 
-def _one_target(target: Any) -> Leaf:
+def _one_target(target: TensorLike) -> Leaf:
     leaf = leaf_of(target)
     if leaf is None:
         raise TypeError(f"Argument `target` should be one Tensor, jax.Array or Variable, but is {target!r}.")
     return leaf
 
 
-def _zeros_of(leaf: Leaf, shape: tuple[int, ...]) -> Any:
+def _zeros_of(leaf: Leaf, shape: tuple[int, ...]) -> Array:
     """Zeros for a source: to an outer tape they are computed from it, as in TensorFlow."""
     if isinstance(leaf.value, Variable):
         reading.access(leaf.value)
     return recorder.apply(jnp.zeros_like, leaf.array, shape=shape)
 
 
-def cotangents_of(targets: Sequence[Leaf], target: Any, output_gradients: Any) -> list[Any]:
+def cotangents_of(targets: Sequence[Leaf], target: Nest, output_gradients: Nest) -> list[Array]:
     if output_gradients is None:
         return [recorder.apply(jnp.ones_like, leaf.array) if is_inexact(leaf.array) else None for leaf in targets]
     given = [output_gradients] if leaf_of(target) is not None else nest.flatten(output_gradients)
@@ -753,7 +755,7 @@ def cotangents_of(targets: Sequence[Leaf], target: Any, output_gradients: Any) -
     return [_cotangent(leaf, x, i) for i, (leaf, x) in enumerate(zip(targets, given, strict=True))]
 
 
-def _cotangent(leaf: Leaf, given: Any, position: int) -> Any:
+def _cotangent(leaf: Leaf, given: TensorLike | None, position: int) -> Array:
     if given is None:
         raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {leaf.array.shape} is needed.")
     array = raw(given)
@@ -767,7 +769,7 @@ def _cotangent(leaf: Leaf, given: Any, position: int) -> Any:
     return array
 
 
-def _cannot_watch(value: Any) -> Exception:
+def _cannot_watch(value: object) -> Exception:
     hint = " Make it a tensor first: tf.constant(x)." if hasattr(value, "dtype") else ""
     return ValueError(
         f"Passed in object {value!r} of type {type(value).__name__!r}, not a Tensor, jax.Array, Variable or a structure "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +10,10 @@ import numpy as np
 
 from .tape import GradientTape, UnconnectedGradients
 from .values.tensor import Tensor, convert_to_tensor, op
+from .values.types import Array, TensorLike
 
 
-def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) -> tuple[tuple, tuple]:
+def compute_gradient(f: Callable, x: Sequence[TensorLike], delta: float | None = None) -> tuple[tuple, tuple]:
     """The Jacobians of `f` by the tape and by central differences.
 
     Args:
@@ -58,7 +58,7 @@ def compute_gradient(f: Callable, x: Sequence[Any], delta: float | None = None) 
     return by_tape, tuple(_differences(f_of_parts, arguments, i, step, size) for i in range(len(arguments)))
 
 
-def _parts(x: Any) -> Tensor:
+def _parts(x: TensorLike) -> Tensor:
     """A complex tensor as a real one with one more axis; a real one as it is."""
     x = convert_to_tensor(x)
     return op(_real_and_imaginary, x) if jnp.iscomplexobj(x._array) else x
@@ -68,11 +68,11 @@ def _whole(parts: Tensor) -> Tensor:
     return op(_from_parts, parts)
 
 
-def _real_and_imaginary(x: Any) -> Any:
+def _real_and_imaginary(x: Array) -> Array:
     return jnp.stack([x.real, x.imag], axis=-1)
 
 
-def _from_parts(x: Any) -> Any:
+def _from_parts(x: Array) -> Array:
     return jax.lax.complex(x[..., 0], x[..., 1])
 
 
@@ -90,6 +90,6 @@ def _differences(f: Callable, arguments: Sequence[Tensor], i: int, step: float, 
     return np.stack(columns, axis=-1).astype(at.dtype) if columns else np.zeros((size, 0), at.dtype)
 
 
-def max_error(grad1: Sequence[Any], grad2: Sequence[Any]) -> float:
+def max_error(grad1: Sequence[np.ndarray], grad2: Sequence[np.ndarray]) -> float:
     """The largest absolute difference between two lists of Jacobians, as `compute_gradient` gives them."""
     return max((float(np.max(np.abs(a - b))) for a, b in zip(grad1, grad2, strict=True) if np.size(a)), default=0.0)

@@ -168,7 +168,7 @@ def _caller(site: Site) -> str:
 
 class _Rewriter:
     def __init__(
-        self, source: str, tree: Any, sites: Any, randoms: Any, program: str, data: Any, ever: set, missing: dict
+        self, source: str, tree: ast.Module, sites: Any, randoms: Any, program: str, data: Any, ever: set, missing: dict
     ):
         self.source, self.lines, self.sites, self.randoms = source, source.splitlines(), sites, randoms
         self.program, self.data, self.ever, self.known_missing = program, data, ever, missing
@@ -303,7 +303,7 @@ class _Rewriter:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         return self.lines[first - 1 : node.end_lineno]
 
-    def _import(self, node: Any, gone: set[str]) -> list[str] | None:
+    def _import(self, node: ast.Import | ast.ImportFrom, gone: set[str]) -> list[str] | None:
         module = getattr(node, "module", None)
         for alias in node.names:
             path = f"{module}.{alias.name}" if module else alias.name
@@ -393,7 +393,7 @@ class _Rewriter:
         gone.difference_update(_stored(node))
         return [indent + line for line in ast.unparse(new).splitlines()]
 
-    def _translated(self, node: Any) -> Any:
+    def _translated(self, node: ast.stmt) -> ast.stmt:
         return _ToJnp(self.aliases).visit(copy.deepcopy(node))
 
 
@@ -401,7 +401,7 @@ class _ToJnp(ast.NodeTransformer):
     def __init__(self, aliases: dict[str, str]):
         self.aliases = aliases
 
-    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
         path = ast.unparse(node).split(".")
         if path[0] in self.aliases:
             full = [*self.aliases[path[0]].split("."), *path[1:]]
@@ -413,7 +413,7 @@ class _ToJnp(ast.NodeTransformer):
                     return ast.parse(f"jnp.{JNP[known]}", mode="eval").body
         return self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" and not node.args:
             return ast.Call(ast.parse("np.asarray", mode="eval").body, [node.func.value], [])

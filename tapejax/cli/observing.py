@@ -9,21 +9,26 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from types import FrameType
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..core import recorder, schedule
 from ..core.recorder import copied, outside
 from ..core.recording import Recording
+from ..core.types import Value
 from ..core.where import serves
 from ..seeing.listing import Names
 from ..tape import GradientTape
 from ..values import nest, reading
 from ..values.structures import is_variable, leaf_of, sources_of, targets_of
 from ..values.tensor import Variable
+from ..values.types import Array, Nest, TensorLike, VariableLike
+
+Optimizer: TypeAlias = Any  # of Keras
 
 
 @dataclass
@@ -33,9 +38,9 @@ class Block:
     file: str
     line: int
     function: str
-    before: dict[str, Any]
+    before: dict[str, Value]
     names: tuple[str, ...]  # those of `before` that belong to a function's call, not to the module
-    after: dict[str, Any] = field(default_factory=dict)
+    after: dict[str, Value] = field(default_factory=dict)
 
 
 @dataclass
@@ -45,9 +50,9 @@ class Gradient:
     block: Block
     line: int
     recording: Recording
-    targets: list[Any]
-    variables: list[Any]
-    found: list[Any]
+    targets: list[Array]
+    variables: list[VariableLike]
+    found: list[Array | None]
     entries: range
 
     @property
@@ -59,12 +64,12 @@ class Gradient:
 class Applied:
     """A call of a Keras optimizer: the gradients that it was given, and the arrays of its variables before and after."""
 
-    optimizer: Any
+    optimizer: Optimizer
     line: int
-    gradients: list[Any]
-    variables: list[Any]
-    before: list[Any]
-    after: list[Any]
+    gradients: list[Array | None]
+    variables: list[VariableLike]
+    before: list[Array]
+    after: list[Array]
     rate: float
     count: int  # how often it was applied before
 
@@ -73,11 +78,11 @@ class Applied:
 class Assigned:
     """All assignments to one variable in a step: the array before, the value assigned last, and the array then."""
 
-    variable: Any
+    variable: VariableLike
     line: int
-    before: Any
-    value: Any
-    after: Any
+    before: Array
+    value: Value
+    after: Array
 
 
 @dataclass
@@ -88,7 +93,7 @@ class Step:
     gradients: list[Gradient] = field(default_factory=list)
     applied: list[Applied] = field(default_factory=list)
     assigned: dict[int, Assigned] = field(default_factory=dict)
-    held: dict[int, tuple[Any, Any]] = field(
+    held: dict[int, tuple[Array, VariableLike]] = field(
         default_factory=dict
     )  # arrays that were put in variables: id -> array, variable
 
@@ -108,9 +113,9 @@ class Observer:
         self.keep, self.stop_after = keep, stop_after
         self.steps: list[Step] = []
         self.losses: list[tuple[float, ...]] = []
-        self.values: dict[int, tuple[Any, Any]] = {}
-        self.owners: dict[int, tuple[Any, Any]] = {}
-        self.names: dict[int, tuple[Any, str]] = {}  # id of a variable -> it, and what the program calls it
+        self.values: dict[int, tuple[Value, Array]] = {}
+        self.owners: dict[int, tuple[Array, VariableLike]] = {}
+        self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
         self._step: Step | None = None
         self._count = 0
         self._active: list[GradientTape] = []
@@ -134,7 +139,7 @@ class Observer:
                 if len(self.steps) > 2 and self.steps[-1].number == self._count - 1:
                     self.steps.pop()  # what the program does after its loop came with it
 
-    def _patch(self, owner: Any, name: str, method: Callable) -> None:
+    def _patch(self, owner: object, name: str, method: Callable) -> None:
         original, own = getattr(owner, name), vars(owner).get(name)
 
         @functools.wraps(original)
@@ -196,7 +201,7 @@ class Observer:
         # A gradient inside a block is a part of it: step by step, it is the same operations whenever it is taken.
         return not (self._active and recorder.eager()) and original(*args)
 
-    def _enter(self, original: Callable, tape: GradientTape) -> Any:
+    def _enter(self, original: Callable, tape: GradientTape) -> GradientTape:
         self._patch_keras()
         frame = user_frame()
         if frame is None:
@@ -218,8 +223,8 @@ class Observer:
             vars(tape)["_block"].after = snapshot(frame, arrays=False)
 
     def _gradient(
-        self, original: Callable, tape: GradientTape, target: Any, sources: Any, *rest: Any, **more: Any
-    ) -> Any:
+        self, original: Callable, tape: GradientTape, target: Nest, sources: Nest, *rest: Any, **more: Any
+    ) -> Nest:
         step, recording, frame = self._step, tape._recording, user_frame()
         if step is None or frame is None or recording is None or [other for other in self._active if other is not tape]:
             return original(tape, target, sources, *rest, **more)
@@ -237,7 +242,13 @@ class Observer:
         step.gradients.append(Gradient(block, frame.f_lineno, recording, targets, variables, arrays, inside))
         return found
 
-    def _apply(self, original: Callable, optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+    def _apply(
+        self,
+        original: Callable,
+        optimizer: Optimizer,
+        grads: Iterable[TensorLike | None],
+        trainable_variables: Iterable[VariableLike] | None = None,
+    ) -> Any:
         frame = user_frame()
         if self._step is None or self._quiet or frame is None:
             return original(optimizer, grads, trainable_variables)
@@ -258,14 +269,14 @@ class Observer:
         self._step.applied.append(Applied(optimizer, frame.f_lineno, arrays, variables, before, after, rate, count))
         return result
 
-    def _assign(self, original: Callable, variable: Any, value: Any, *rest: Any, **more: Any) -> Any:
+    def _assign(self, original: Callable, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any) -> Any:
         before = held(variable) if self._step is not None and not self._quiet else None
         result = original(variable, value, *rest, **more)
         leaf = leaf_of(value)
         self._note(variable, before, value if leaf is None else leaf.array)
         return result
 
-    def _change(self, original: Callable, variable: Any, change: Callable, *rest: Any) -> Any:
+    def _change(self, original: Callable, variable: VariableLike, change: Callable, *rest: Any) -> Any:
         """``assign_add`` and its like compute the new value out of the tapes' sight."""
         if self._step is None or self._quiet:
             return original(variable, change, *rest)
@@ -275,7 +286,7 @@ class Observer:
         self._note(variable, before, value)
         return result
 
-    def _note(self, variable: Any, before: Any, value: Any) -> None:
+    def _note(self, variable: VariableLike, before: Array | None, value: Value) -> None:
         frame = user_frame()
         if before is None or self._step is None or frame is None:
             return
@@ -289,15 +300,15 @@ class Observer:
         line = frame.f_lineno
         self._step.assigned[id(variable)] = Assigned(variable, line, first.before if first else before, value, after)
 
-    def _own(self, variable: Any, before: Any, after: Any) -> None:
+    def _own(self, variable: VariableLike, before: Array, after: Array) -> None:
         assert self._step is not None
         self.owners.setdefault(id(before), (before, variable))
         self.owners[id(after)] = self._step.held[id(after)] = after, variable
 
-    def _snapshot(self, frame: Any) -> dict[str, Any]:
+    def _snapshot(self, frame: FrameType) -> dict[str, Value]:
         return snapshot(frame) if self._count < self.keep else {}
 
-    def _name(self, variables: list[Any], recording: Recording, frame: Any) -> None:
+    def _name(self, variables: list[VariableLike], recording: Recording, frame: FrameType) -> None:
         unnamed = [v for v in variables if id(v) not in self.names]
         if unnamed:
             spaces = [frame.f_locals, frame.f_globals]
@@ -308,28 +319,28 @@ class Observer:
                 self.names[id(v)] = v, found or getattr(v, "path", None) or "variable"
 
 
-def held(variable: Any) -> Any:
+def held(variable: VariableLike) -> Array:
     """The array in a variable, without a note of it on the tapes."""
     if isinstance(variable, Variable):
         return reading.held(variable)
     return getattr(variable, "_value", None)
 
 
-def user_frame() -> Any:
-    frame: Any = sys._getframe(2)
+def user_frame() -> FrameType | None:
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and serves(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
 
-def snapshot(frame: Any, arrays: bool = True) -> dict[str, Any]:
+def snapshot(frame: FrameType, arrays: bool = True) -> dict[str, Value]:
     """Tensors, arrays and numbers by the expressions for them: names, and parts of what has a name."""
-    found: dict[str, Any] = {}
+    found: dict[str, Value] = {}
     for space in (frame.f_locals, *([] if frame.f_locals is frame.f_globals else [frame.f_globals])):
         for name, value in list(space.items()):
             if name.startswith("__") or name in found:
                 continue
-            parts: Any = {name: value}
+            parts: dict[str, Any] = {name: value}
             if isinstance(value, (tuple, list)) and len(value) < 9:
                 parts = {f"{name}[{i}]": x for i, x in enumerate(value)}
             elif isinstance(value, dict) and len(value) < 9:

@@ -33,7 +33,7 @@ import sys
 import tempfile
 import textwrap
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +42,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.recording import type_of
+from ..core.types import Value
 from ..programs.function import functions_run_eagerly, run_functions_eagerly
 from ..tape import GradientTape
 from ..values.tensor import Tensor
+from ..values.types import Array, Nest, TensorLike
 from . import imports, kept, runner
-from .observing import Applied, Enough, Observer
+from .observing import Applied, Assigned, Block, Enough, Gradient, Observer, Optimizer, Step
 from .recorded import Kind, Piece, Refused, Steps, as_function
 
 STEPS = 10  # that are kept and compared, with their arguments
@@ -109,7 +111,9 @@ def _refuse(message: str) -> int:
 class _Port:
     """One program on its way: `head` is the part of OUT.py that holds functions, `data` what it reads from the ``.npz``."""
 
-    def __init__(self, path: Path, target: Path, arguments: Any, observer: Observer, randoms: Any, tolerance: float):
+    def __init__(
+        self, path: Path, target: Path, arguments: Any, observer: Observer, randoms: kept.Randoms, tolerance: float
+    ):
         self.path, self.target, self.arguments = path, target, arguments
         self.observer, self.randoms, self.tolerance = observer, randoms, tolerance
         if not observer.steps:
@@ -124,13 +128,13 @@ class _Port:
         self.taken = {*words, *_HEAD_NAMES, *keyword.kwlist}
         self.data: dict[str, Any] = {}
         self.chunks: list[str] = []
-        self.known: dict[Any, str] = {}  # text of a definition, or an array's dtype, shape and bytes -> its name
-        self.optimizers: dict[int, tuple[Any, str]] = {}
+        self.known: dict[Hashable, str] = {}  # text of a definition, or an array's dtype, shape and bytes -> its name
+        self.optimizers: dict[int, tuple[Optimizer, str]] = {}
         self.steps = Steps(
             observer, lambda block: kept.used_after(self.tree, block.line) if self._is_own(block) else []
         )
 
-    def _is_own(self, block: Any) -> bool:
+    def _is_own(self, block: Block) -> bool:
         return Path(block.file).resolve() == self.path.resolve()
 
     def write(self) -> int:
@@ -288,8 +292,8 @@ class _Port:
             self.chunks.append(f"{self.known[text]} = {text}")
         return f"{{name: {values}[name] for name in {self.known[text]}}}"
 
-    def _sources(self, piece: Piece) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+    def _sources(self, piece: Piece) -> dict[str, dict[str, Array]]:
+        found: dict[str, dict[str, Array]] = {}
         for (group, name), x in piece.slices[0].labels.items():
             found.setdefault(group, {})[name] = x
         return found
@@ -302,7 +306,7 @@ class _Port:
     def _names(piece: Piece) -> list[str]:
         return list(dict.fromkeys(piece.arguments.values()))
 
-    def _print(self, piece: Piece, sources: Any, state: dict[str, Any], wish: str, subject: Any) -> str:
+    def _print(self, piece: Piece, sources: Nest, state: dict[str, Array], wish: str, subject: Any) -> str:
         names, look = dict(piece.block.before), ""
         try:
             for (group, name), x in piece.slices[0].labels.items():
@@ -331,7 +335,7 @@ class _Port:
     def _helper(self, text: str) -> str:
         return self._add(text, {}, "summed")
 
-    def _add(self, code: str, constants: dict[str, Any], wish: str) -> str:
+    def _add(self, code: str, constants: dict[str, Array], wish: str) -> str:
         """Adds the definitions in `code`, under names of their own; returns that of its function ``f``."""
         renamed: dict[str, str] = {}
         chunks = []
@@ -371,7 +375,7 @@ class _Port:
         self.taken.add(name)
         return name
 
-    def _at(self, part: Any) -> str:
+    def _at(self, part: Block | Gradient | Applied | Assigned) -> str:
         return f"{self.path.name}:{part.line}"
 
     def _text(self, line: int) -> str:
@@ -405,7 +409,7 @@ class _Port:
         self.chunks.append((f"# LOOK: {look}\n" if look else "") + f"{name} = {text}")
         return name
 
-    def _schedule(self, applied: Applied, schedule: Any) -> str:
+    def _schedule(self, applied: Applied, schedule: Callable[..., TensorLike]) -> str:
         count = Tensor(jnp.asarray(3, jnp.int32))
         with GradientTape(persistent=True) as tape:
             tape._recording.watch(count._array)  # type: ignore[union-attr]  # `watch` takes no integers
@@ -453,7 +457,7 @@ class _Port:
             optimizers="{" + ", ".join(optimizers) + "}",
         )
 
-    def _batches(self, first: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    def _batches(self, first: Sequence[Step]) -> Iterator[tuple[str, Value]]:
         for step in first:
             kind = self.steps.kinds[self.steps.kind_of[step.number]]
             position = kind.steps.index(step)
@@ -481,7 +485,7 @@ class _Port:
                 if expression is None:
                     what = f"{n} ({_type(kind.arguments[n][0])}) at {at}"
                     raise kept.NotKept(f"{what} differs from step to step; give it a name before that line")
-            expressions: list[Any] = list(kind.expressions.values())
+            expressions: list[str | None] = list(kind.expressions.values())
             types = [str(v[0].dtype) if hasattr(v[0], "dtype") else "" for v in kind.arguments.values()]
             if block.line not in sites:
                 own = self._unique("train")
@@ -553,7 +557,7 @@ def _difference(ours: Sequence[float], theirs: Sequence[float], least: float) ->
     return found if found == found else float("inf")
 
 
-def _type(value: Any) -> str:
+def _type(value: object) -> str:
     return type_of(value) if hasattr(value, "dtype") else type(value).__name__
 
 
@@ -628,7 +632,7 @@ CLIPPING = {
 }
 
 
-def optax_text(optimizer: Any, rate: str, scheduled: bool, at: str) -> tuple[str, str]:
+def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tuple[str, str]:
     """Code for what Optax has for a Keras optimizer, and what a person should know of it.
 
     Args:

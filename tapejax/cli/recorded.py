@@ -21,11 +21,13 @@ import numpy as np
 
 from ..core.program import SCALARS
 from ..core.recording import Entry, Mark, Recording, type_of
+from ..core.types import Value
 from ..seeing.parameters import is_parameter_name
 from ..tape import GradientTape
 from ..values.tensor import Tensor
+from ..values.types import Array, Nest, VariableLike
 from .imports import replaced
-from .observing import Applied, Gradient, Observer, Step
+from .observing import Applied, Block, Gradient, Observer, Step
 
 Label = tuple[
     str, str
@@ -35,7 +37,7 @@ Label = tuple[
 class Refused(Exception):
     """A program that cannot be ported; says which line, why, and what to do by hand."""
 
-    def __init__(self, where: Any, why: str, by_hand: str):
+    def __init__(self, where: object, why: str, by_hand: str):
         super().__init__(f"{where}: {why}\n  by hand: {by_hand}" if where else f"{why}\n  by hand: {by_hand}")
 
 
@@ -43,7 +45,7 @@ class Refused(Exception):
 class External:
     """A value that a slice reads from outside, and the places where: entry and input."""
 
-    value: Any
+    value: Value
     places: list[tuple[int, int]]
 
 
@@ -55,7 +57,7 @@ class Slice:
     positions: list[int]  # of its entries in the recording
     entries: list[Entry]
     externals: list[External]
-    labels: dict[Label, Any]
+    labels: dict[Label, Array]
 
 
 @dataclass
@@ -66,9 +68,9 @@ class Piece:
     subject: Any  # the `Gradient`s, `Applied`s of the steps, or nothing
     entries: Sequence[Entry]
     marks: Sequence[Mark]
-    targets: Any
+    targets: Nest
     slices: list[Slice]
-    block: Any  # of the tape
+    block: Block  # of the tape
     name: str = ""  # what the gradients of a loss are called
     arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
 
@@ -79,7 +81,7 @@ class Kind:
 
     steps: list[Step]
     pieces: list[Piece]
-    arguments: dict[str, list[Any]] = field(default_factory=dict)
+    arguments: dict[str, list[Value]] = field(default_factory=dict)
     expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
     outputs: list[str] = field(
         default_factory=list
@@ -90,7 +92,7 @@ class Kind:
         return [piece for piece in self.pieces if piece.role == "loss"]
 
     @property
-    def block(self) -> Any:
+    def block(self) -> Block:
         return self.losses[0].subject[0].block
 
 
@@ -104,7 +106,7 @@ class Steps:
       Refused: something in them cannot be printed as a function of parameters, state and arguments.
     """
 
-    def __init__(self, observer: Observer, outputs: Callable[[Any], list[str]]):
+    def __init__(self, observer: Observer, outputs: Callable[[Block], list[str]]):
         self.observer, self.outputs = observer, outputs
         self.names: dict[int, str] = {}
         self.kinds: list[Kind] = []
@@ -123,7 +125,7 @@ class Steps:
                 break
         for step, pieces in zip(observer.steps, found, strict=True):
             self._add(step, pieces)
-        self._constants: list[Any] = []  # what steps read that was the same whenever they ran
+        self._constants: list[Value] = []  # what steps read that was the same whenever they ran
         often = sorted(self.kinds, key=lambda kind: -len(kind.steps))
         if len(often[0].steps) < 2:
             at = where(often[0].steps[0], often[0].steps[0].gradients[0])
@@ -133,7 +135,7 @@ class Steps:
 
     # -- variables
 
-    def name(self, variable: Any) -> str:
+    def name(self, variable: VariableLike) -> str:
         """A name of its own for a variable, which is a Python name."""
         if id(variable) not in self.names:
             _, wish = self.observer.names.get(id(variable), (None, None))
@@ -145,7 +147,7 @@ class Steps:
             self.names[id(variable)], self.variables[name] = name, variable
         return self.names[id(variable)]
 
-    def label(self, variable: Any, array: Any) -> Label:
+    def label(self, variable: VariableLike, array: Array) -> Label:
         name = self.name(variable)
         if id(variable) not in self.trained:
             self.state.add(id(variable))
@@ -160,8 +162,8 @@ class Steps:
     # -- pieces
 
     def _pieces(self, step: Step) -> list[Piece]:
-        known: dict[int, tuple[Label, Any]] = {}
-        begins: dict[int, Any] = {}  # id of a variable -> what it held when the step began
+        known: dict[int, tuple[Label, Array]] = {}
+        begins: dict[int, Array] = {}  # id of a variable -> what it held when the step began
         for each in step.applied:
             for v, old, new in zip(each.variables, each.before, each.after, strict=True):
                 if id(v) in begins:
@@ -172,7 +174,7 @@ class Steps:
         for assigned in step.assigned.values():
             if id(assigned.variable) not in begins and id(assigned.variable) in self.trained | self.state:
                 known[id(assigned.before)] = self.label(assigned.variable, assigned.before), assigned.before
-        gradients: dict[int, tuple[Label, Any]] = {}
+        gradients: dict[int, tuple[Label, Array]] = {}
         for i, gradient in enumerate(step.gradients, 1):
             for v, x in zip(gradient.variables, gradient.found, strict=True):
                 if x is not None:
@@ -201,7 +203,7 @@ class Steps:
             raise Refused(where(step, first), "the gradients taken here change no variable", "port it by as_function")
         return [*losses, *updates]
 
-    def _from_block(self, step: Step, assigned: Any) -> Gradient | None:
+    def _from_block(self, step: Step, assigned: Value) -> Gradient | None:
         """The gradient in whose block a value was computed."""
         blocks = (
             each for each in step.gradients for e in each.recording.entries for x in e.outputs if x is assigned.value
@@ -236,7 +238,16 @@ class Steps:
         piece.name = name
         return piece
 
-    def _piece(self, role: str, subject: Any, entries: Any, marks: Any, targets: Any, known: dict, step: Any) -> Piece:
+    def _piece(
+        self,
+        role: str,
+        subject: Any,
+        entries: Any,
+        marks: Sequence[Mark],
+        targets: Nest,
+        known: dict,
+        step: Step,
+    ) -> Piece:
         arrays, tree = jax.tree.flatten(targets)
         found, ends = self._slice(entries, arrays, known, step)
         block = (subject if role == "loss" else step.gradients[0]).block
@@ -250,15 +261,15 @@ class Steps:
         return Piece(role, [subject], entries, marks, jax.tree.unflatten(tree, ends), [found], block)
 
     def _slice(
-        self, entries: Sequence[Entry | None], targets: Sequence[Any], known: dict, step: Step, strict: str = ""
-    ) -> tuple[Slice, list[Any]]:
+        self, entries: Sequence[Entry | None], targets: Sequence[Value], known: dict, step: Step, strict: str = ""
+    ) -> tuple[Slice, list[Value]]:
         """The slice that leads to the targets, and these; a variable's value counts as what was assigned to it in the step.
 
         Raises:
           Refused: a loss, at the line `strict`, depends on what was assigned, which carries no gradient.
         """
 
-        def resolved(x: Any) -> Any:
+        def resolved(x: Value) -> Value:
             while id(x) not in known and id(x) in step.held and id(x) in self.observer.values:
                 if strict and getattr(x, "dtype", np.dtype(int)).kind in "fc":
                     name = self.name(step.held[id(x)][1])
@@ -267,7 +278,7 @@ class Steps:
                 x = self.observer.values[id(x)][0]
             return x
 
-        def labelled(x: Any) -> Label | None:
+        def labelled(x: Value) -> Label | None:
             if id(x) in known:
                 return known[id(x)][0]
             variable = self.observer.owners.get(id(x), (None, None))[1]
@@ -282,11 +293,11 @@ class Steps:
                 wanted.update(id(resolved(x)) for x in entry.inputs)
         numbers: dict[int, Any] = {}
         externals: dict[int, External] = {}
-        labels: dict[Label, Any] = {}
-        parts: list[Any] = []
+        labels: dict[Label, Array] = {}
+        parts: list[tuple] = []
         kept: list[Entry] = []
 
-        def number(x: Any, place: tuple[int, int]) -> Any:
+        def number(x: Value, place: tuple[int, int]) -> Any:
             x = resolved(x)
             if (label := labelled(x)) is not None:
                 labels[label] = x
@@ -377,7 +388,7 @@ class Steps:
         kind.arguments = {n: kind.arguments[n] for n in sorted(place, key=place.__getitem__)}
         kind.expressions = {n: kind.expressions[n] for n in kind.arguments}
 
-    def _known(self, kind: Kind, values: list[Any]) -> str | None:
+    def _known(self, kind: Kind, values: list[Value]) -> str | None:
         pairs = kind.arguments.items()
         return next(
             (n for n, old in pairs if all(map(same, old, values)) and type_of(old[0]) == type_of(values[0])), None
@@ -391,7 +402,7 @@ def where(step: Step, part: Gradient | Applied) -> str:
     return f"{step.gradients[0].block.file}:{part.line}"
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: Value, b: Value) -> bool:
     if a is b:
         return True
     if type(a) in SCALARS or type(b) in SCALARS:
@@ -402,7 +413,7 @@ def same(a: Any, b: Any) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def matching(blocks: Sequence[Any], values: Sequence[Any]) -> Iterator[str]:
+def matching(blocks: Sequence[Block], values: Sequence[Value]) -> Iterator[str]:
     """The expressions that had these values at these blocks, one block a value; plain names first."""
     names = sorted(blocks[0].before, key=lambda text: (not text.isidentifier(), text not in blocks[0].names))
     for name in names:
@@ -410,7 +421,7 @@ def matching(blocks: Sequence[Any], values: Sequence[Any]) -> Iterator[str]:
             yield name
 
 
-def equal(given: Any, used: Any) -> bool:
+def equal(given: Value, used: Value) -> bool:
     """Whether a value of the program's becomes `used` when it is converted to its dtype."""
     if given is used:
         return True
@@ -432,7 +443,7 @@ def argument_name(expression: str | None, taken: set[str]) -> str:
 
 
 def as_function(
-    piece: Piece, sources: Any, state: dict[str, Any], names: dict[str, Any], unused: bool
+    piece: Piece, sources: Nest, state: dict[str, Array], names: dict[str, Value], unused: bool
 ) -> tuple[str, dict]:
     """What `GradientTape.as_function` prints of a piece, a function of its sources, then its state and its arguments.
 
@@ -444,8 +455,8 @@ def as_function(
 
     Returns the code, and the arrays that it takes for constants.
     """
-    changes: dict[tuple[int, int], Any] = {}
-    arguments: dict[str, Any] = {name: Tensor(x) for name, x in state.items()}
+    changes: dict[tuple[int, int], Array] = {}
+    arguments: dict[str, Tensor] = {name: Tensor(x) for name, x in state.items()}
     for position, name in piece.arguments.items():
         external = piece.slices[0].externals[position]
         value = external.value

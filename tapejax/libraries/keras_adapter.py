@@ -18,8 +18,8 @@ import sys
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, NoReturn, TypeAlias
 
 import jax
 
@@ -31,8 +31,14 @@ from ..values import reading, staging
 from ..values.errors import SymbolicValue
 from ..values.staging import Staged, abstract
 from ..values.tensor import Tensor, Variable, _creations
+from ..values.types import Array, TensorLike, VariableLike
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
+
+# Of Keras, which is imported when a program does.
+Layer: TypeAlias = Any
+Model: TypeAlias = Any
+Optimizer: TypeAlias = Any
 
 # Whether user code is answered in tensors: once `tapejax.keras` is imported.
 returns_tensors = False
@@ -52,7 +58,7 @@ def install(keras: types.ModuleType) -> None:
     _take_gradients(BaseOptimizer, backend)
     _branch_in_python(keras.optimizers.LossScaleOptimizer)
 
-    def refuse(tensor: Any) -> Any:
+    def refuse(tensor: object) -> NoReturn:
         raise SymbolicValue(
             f"{tensor!r} has no value: it is a placeholder of a Functional model. Pass it to layers, keras.ops, or (having "
             "imported tapejax.keras) to tf functions; a jnp function goes into a keras.layers.Lambda."
@@ -72,13 +78,13 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
     """
     value, direct_assign, initialize = kind.value, kind._direct_assign, kind._initialize_with_initializer
 
-    def noted(variable: Any) -> Any:
+    def noted(variable: VariableLike) -> Array:
         # In a stateless scope, as in `fit`, variables stand for arrays that are passed in, and are identified by those.
         if reading.recording() and not in_stateless_scope() and variable._value is not None:
             reading.note_read(variable, variable._value, functools.partial(direct_assign, variable), variable.trainable)
         return value.fget(variable)
 
-    def read(variable: Any) -> Any:
+    def read(variable: VariableLike) -> Array | Tensor:
         if (capture := reading.capturing.capture) is not None and variable._value is not None:
             capture.adopt(variable, "_value")
         if capture is None and isinstance(variable._value, Tracer) and recorder.eager():
@@ -88,7 +94,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
             found = noted(variable)
         return Tensor(found) if returns_tensors and isinstance(found, jax.Array) and called_by_user(2) else found
 
-    def assign(variable: Any, new: Any) -> None:
+    def assign(variable: VariableLike, new: Array) -> None:
         if getattr(variable, "_created", None) is None:
             object.__setattr__(variable, "_created", next(_creations))  # tapes list variables in the order of creation
         capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
@@ -98,7 +104,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
         if capture is not None and is_new and isinstance(new, Tracer):
             capture.create(variable, "_value")
 
-    def initialize_now(variable: Any, initializer: Any) -> None:
+    def initialize_now(variable: VariableLike, initializer: Any) -> None:
         if reading.capturing.capture is None:
             return recorder.on_trial(initialize, variable, initializer)  # most shapes occur once
         with staging.init_scope():
@@ -110,7 +116,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
     ours: Any = Variable
     our_value = ours.value
 
-    def read_ours(variable: Variable) -> Any:
+    def read_ours(variable: Variable) -> Array | Tensor:
         return reading.read(variable) if _called_by_keras() else our_value.fget(variable)
 
     ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
@@ -160,7 +166,7 @@ def _mapped(fn: Callable[[Any], Any], x: Any) -> Any:
     return x
 
 
-def contains(kind: Any, x: Any) -> bool:
+def contains(kind: type | tuple[type, ...], x: object) -> bool:
     """Whether `x` is of this kind, or has one that is, inside lists, tuples and dicts."""
     if isinstance(x, (list, tuple)):
         return any(contains(kind, item) for item in x)
@@ -169,7 +175,7 @@ def contains(kind: Any, x: Any) -> bool:
     return isinstance(x, kind)
 
 
-def answer(found: Any, *given: Any) -> Any:
+def answer(found: Any, *given: object) -> Any:
     """What user code is given: tensors; but arrays where it passed arrays and no tensor."""
     return found if contains(jax.Array, given) and not contains(Tensor, given) else tensors_in(found)
 
@@ -199,13 +205,13 @@ def visible(fn: Callable) -> Callable:
     return answering
 
 
-def _take_tensors(layer: Any, operation: Any, backend: Any) -> None:
+def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
     layer_call, operation_call, add_loss = layer.__call__, operation.__call__, layer.add_loss
     maybe_build, symbolic_call = layer._maybe_build, operation.symbolic_call
     compute_output_spec, set_keras_mask = backend.compute_output_spec, backend.set_keras_mask
 
     @functools.wraps(layer_call)
-    def call_layer(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_layer(self: Layer, *args: Any, **kwargs: Any) -> Any:
         found = layer_call(self, *map(arrays_in, args), **_mapped(arrays_in, kwargs))
         return answer(found, args, kwargs) if returns_tensors and called_by_user(2) else found
 
@@ -238,7 +244,7 @@ def _take_tensors(layer: Any, operation: Any, backend: Any) -> None:
             return found
 
     @functools.wraps(maybe_build)
-    def build(self: Any, *args: Any) -> None:
+    def build(self: Layer, *args: Any) -> None:
         with (
             staging.init_scope() if not self.built else contextlib.nullcontext()
         ):  # tf.Variables made there have values
@@ -262,7 +268,7 @@ def _take_tensors(layer: Any, operation: Any, backend: Any) -> None:
 _SIZES = 83, 89
 
 
-def _by_two_sizes(infer: Callable, kind: Any, args: Any, kwargs: Any) -> Any:
+def _by_two_sizes(infer: Callable, kind: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """What `infer` says where it cannot say it of sizes that are not known: of two sizes in their place. Results whose
     lengths differ have a length that is not known. None where it fails for these sizes, too, or all sizes are known."""
     if not any(isinstance(x, kind) and None in x.shape for x in jax.tree.leaves((args, kwargs))):
@@ -289,7 +295,7 @@ def _by_two_sizes(infer: Callable, kind: Any, args: Any, kwargs: Any) -> Any:
 
 
 # By the function, not by its code: equal code may stand in two modules.
-_spelled: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+_spelled: weakref.WeakKeyDictionary[Callable, bool] = weakref.WeakKeyDictionary()
 
 
 def _written_for_tensorflow(function: Any) -> bool:
@@ -308,11 +314,13 @@ def _written_for_tensorflow(function: Any) -> bool:
 # ---- optimizers -----------------------------------------------------------------------------------------------------
 
 
-def _take_gradients(optimizer: Any, backend: Any) -> None:
+def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
     apply, filter_empty = optimizer.apply, optimizer._filter_empty_gradients
 
     @functools.wraps(apply)
-    def apply_arrays(self: Any, grads: Any, trainable_variables: Any = None) -> None:
+    def apply_arrays(
+        self: Optimizer, grads: Iterable[TensorLike | None], trainable_variables: Iterable[VariableLike] | None = None
+    ) -> None:
         grads = [arrays_in(x) for x in grads]
         with recorder.outside():  # variables have no history: nothing that is computed here carries gradient
             if not reading.plain(current_trace()) or backend.in_stateless_scope():
@@ -333,7 +341,7 @@ def _take_gradients(optimizer: Any, backend: Any) -> None:
                 known(grads)
 
     @functools.wraps(filter_empty)
-    def filter_with_hint(self: Any, grads: Any, variables: Any) -> Any:
+    def filter_with_hint(self: Optimizer, grads: Iterable[TensorLike | None], variables: Iterable[VariableLike]) -> Any:
         if all(x is not None for x in grads):
             return list(grads), list(variables)
         try:
@@ -351,7 +359,7 @@ def _take_gradients(optimizer: Any, backend: Any) -> None:
 
 # An optimizer's update, as one program: Keras's own function, traced as `tapejax.function` traces a function. Its hundred or
 # so small operations would each cost a call from Python.
-_updates: weakref.WeakKeyDictionary[Any, dict[tuple, _Update]] = weakref.WeakKeyDictionary()
+_updates: weakref.WeakKeyDictionary[Optimizer, dict[tuple, _Update]] = weakref.WeakKeyDictionary()
 _SETTINGS = (int, float, bool, str, type(None))
 
 
@@ -371,7 +379,7 @@ class _Update:
             self._staged.run(grads)
 
 
-def _is_pure(optimizer: Any, grads: list, variables: list) -> bool:
+def _is_pure(optimizer: Optimizer, grads: list, variables: list) -> bool:
     """Whether an update depends on nothing but its gradients, variables, and the `_settings`: for optimizers of Keras's."""
     parts = [optimizer, *(x for x in (getattr(v, "constraint", None) for v in variables) if x is not None)]
     if callable(optimizer._learning_rate):
@@ -383,7 +391,7 @@ def _is_pure(optimizer: Any, grads: list, variables: list) -> bool:
     )
 
 
-def _settings(optimizer: Any) -> Iterator[Any]:
+def _settings(optimizer: Optimizer) -> Iterator[Hashable]:
     """The numbers and words that an optimizer and its schedule were given, which a program has in it."""
     schedule = optimizer._learning_rate
     yield Identity(schedule)
@@ -395,12 +403,14 @@ def _settings(optimizer: Any) -> Iterator[Any]:
                 yield name, *[exact(x) for x in value if type(x) in _SETTINGS]
 
 
-def _branch_in_python(optimizer: Any) -> None:
+def _branch_in_python(optimizer: type[Optimizer]) -> None:
     """Makes an optimizer that steps one of two ways, by a `lax.cond` that would trace its assignments, choose at once."""
     apply = optimizer.apply
 
     @functools.wraps(apply)
-    def apply_eagerly(self: Any, grads: Any, trainable_variables: Any = None) -> None:
+    def apply_eagerly(
+        self: Optimizer, grads: Iterable[TensorLike | None], trainable_variables: Iterable[VariableLike] | None = None
+    ) -> None:
         grads = [arrays_in(x) for x in grads]
         with recorder.outside():
             if not reading.plain(current_trace()):

@@ -20,13 +20,14 @@ import numpy as np
 from ..tape import GradientTape
 from ..values import reading
 from ..values.tensor import Variable
+from ..values.types import Array, Nest
 from . import adapters as libraries
-from .keras_adapter import arrays_in, contains, from_user, visible
+from .keras_adapter import Model, arrays_in, contains, from_user, visible
 
 _PARTS = ("train", "test", "predict")
 
 
-def in_tensorflows_way(model: Any) -> bool:
+def in_tensorflows_way(model: Model) -> bool:
     """Whether the model's steps take ``(data)``, or it has state that only such steps keep, and none takes ``(state, data)``."""
     own = [fn for part in _PARTS if from_user(fn := getattr(type(model), f"{part}_step"))]
     if own:
@@ -40,7 +41,7 @@ def in_tensorflows_way(model: Any) -> bool:
     )
 
 
-def _takes_data(step: Any) -> bool:
+def _takes_data(step: Callable) -> bool:
     parameters = list(inspect.signature(step).parameters.values())
     required = [
         p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
@@ -51,15 +52,15 @@ def _takes_data(step: Any) -> bool:
 # ---- steps ----------------------------------------------------------------------------------------------------------
 
 
-def _unpack(data: Any) -> Any:
+def _unpack(data: Nest) -> tuple:
     return importlib.import_module("keras").utils.unpack_x_y_sample_weight(arrays_in(data))
 
 
-def _call(model: Any, x: Any, training: bool) -> Any:
+def _call(model: Model, x: Nest, training: bool) -> Nest:
     return model(x, training=training) if model._call_has_training_arg else model(x)
 
 
-def _loss(model: Any, x: Any, y: Any, sample_weight: Any, training: bool) -> tuple[Any, Any]:
+def _loss(model: Model, x: Nest, y: Nest, sample_weight: Nest, training: bool) -> tuple[Array, Nest]:
     """The loss, which is noted, and the predictions."""
     keras = importlib.import_module("keras")
     predicted = _call(model, x, training)
@@ -69,7 +70,7 @@ def _loss(model: Any, x: Any, y: Any, sample_weight: Any, training: bool) -> tup
     return loss, predicted
 
 
-def _train_step(model: Any, data: Any) -> Any:
+def _train_step(model: Model, data: Nest) -> dict:
     x, y, sample_weight = _unpack(data)
     with GradientTape() as tape:
         loss, predicted = _loss(model, x, y, sample_weight, training=True)
@@ -80,33 +81,33 @@ def _train_step(model: Any, data: Any) -> Any:
     return model.compute_metrics(x, y, predicted, sample_weight)
 
 
-def _test_step(model: Any, data: Any) -> Any:
+def _test_step(model: Model, data: Nest) -> dict:
     x, y, sample_weight = _unpack(data)
     _, predicted = _loss(model, x, y, sample_weight, training=False)
     return model.compute_metrics(x, y, predicted, sample_weight)
 
 
-def _predict_step(model: Any, data: Any) -> Any:
+def _predict_step(model: Model, data: Nest) -> Nest:
     return _call(model, _unpack(data)[0], training=False)
 
 
-def _last(outputs: list[Any]) -> Any:
+def _last(outputs: list[Nest]) -> Nest:
     return outputs[-1]
 
 
-def _joined(outputs: list[Any]) -> Any:
+def _joined(outputs: list[Nest]) -> Nest:
     return importlib.import_module("keras").tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
 
 
-def _executed(model: Any, part: str, combine: Callable[[list[Any]], Any]) -> Callable[[Iterator[Any]], Any]:
+def _executed(model: Model, part: str, combine: Callable[[list[Nest]], Nest]) -> Callable[[Iterator[Nest]], Nest]:
     """One execution: as many steps as `steps_per_execution` says and the iterator has data for."""
 
-    def one_step(data: Any) -> Any:
+    def one_step(data: Nest) -> Nest:
         return getattr(model, f"{part}_step")(data)
 
     step = one_step if model.run_eagerly else libraries.namespaces[0].function(one_step)
 
-    def execute(iterator: Iterator[Any]) -> Any:
+    def execute(iterator: Iterator[Nest]) -> Nest:
         outputs = [step(data) for data in itertools.islice(iterator, model.steps_per_execution)]
         if not outputs:
             raise StopIteration
@@ -115,7 +116,7 @@ def _executed(model: Any, part: str, combine: Callable[[list[Any]], Any]) -> Cal
     return execute
 
 
-def _tensors(data: Any) -> Any:
+def _tensors(data: Nest) -> Nest:
     convert = libraries.namespaces[0].convert_to_tensor
     return importlib.import_module("keras").tree.map_structure(lambda x: x if x is None else convert(x), data)
 
@@ -123,10 +124,10 @@ def _tensors(data: Any) -> Any:
 class _Batches(Iterator[Any]):
     """Batches as tensors. A function of an iterator may be a `tapejax.function`: no batch is to become a part of its program."""
 
-    def __init__(self, batches: Iterator[Any]):
+    def __init__(self, batches: Iterator[Nest]):
         self._batches = batches
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Nest:
         reading.require_python("next(iterator)")
         return _tensors(next(self._batches))
 
@@ -134,7 +135,7 @@ class _Batches(Iterator[Any]):
 class _Execution:
     """A function of an iterator, as TensorFlow's trainer has it, that takes and returns the state of JAX's as well."""
 
-    def __init__(self, execute: Callable[[Any], Any]):
+    def __init__(self, execute: Callable[[Iterator[Nest]], Nest]):
         self._execute = execute
 
     def __call__(self, *args: Any) -> Any:
@@ -160,12 +161,12 @@ def install() -> None:
     symbolic_build, get_state = trainer._symbolic_build, trainer._get_jax_state
 
     @functools.wraps(symbolic_build)
-    def build(self: Any, *args: Any, **kwargs: Any) -> None:
+    def build(self: Model, *args: Any, **kwargs: Any) -> None:
         if not in_tensorflows_way(self):  # else it is built by its first step, and may not be callable as a whole
             symbolic_build(self, *args, **kwargs)
 
     @functools.wraps(get_state)
-    def state(self: Any, *, purge_model_variables: bool = False, **parts: bool) -> tuple:
+    def state(self: Model, *, purge_model_variables: bool = False, **parts: bool) -> tuple:
         if in_tensorflows_way(self):
             return tuple(() for wanted in parts.values() if wanted)
         return get_state(self, purge_model_variables=purge_model_variables, **parts)
@@ -176,7 +177,7 @@ def install() -> None:
 def _take_step(trainer: Any, name: str, of_data: Callable) -> None:
     of_state = getattr(trainer, name)
 
-    def step(self: Any, *args: Any) -> Any:
+    def step(self: Model, *args: Any) -> Any:
         return (of_data if len(args) == 1 else of_state)(self, *args)
 
     step.__name__, step.__doc__ = name, of_state.__doc__
@@ -195,7 +196,7 @@ def _make_execution(trainer: Any, part: str, combine: Callable) -> None:
     name, own = f"{part}_function", getattr(trainer, f"make_{part}_function")
 
     @functools.wraps(own)
-    def make(self: Any, force: bool = False) -> Any:
+    def make(self: Model, force: bool = False) -> Callable:
         if not in_tensorflows_way(self):
             return own(self, force)
         if force or getattr(self, name) is None:

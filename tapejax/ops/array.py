@@ -5,8 +5,8 @@ from __future__ import annotations
 import builtins
 import functools
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +15,15 @@ from jax import lax
 
 from ..core import recorder
 from ..core._jax import Tracer
+from ..core.types import Value
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, is_array_like, op, operands, raw
+from ..values.types import Array, AxisLike, DTypeLike, Ignored, Index, IntLike, IntsLike, Nest, ShapeLike, TensorLike
 from .indexed_slices import IndexedSlices
 from .sizes import joined, sized
 from .table import (
     INTEGER,
-    TensorLike,
     axes_of,
     axis_of,
     host,
@@ -46,7 +47,7 @@ def _fill(value, shape, dtype):
     return jnp.broadcast_to(jnp.asarray(value, dtype), shape)
 
 
-def zeros(shape: Any, dtype: Any = "float32", name: str | None = None, layout: Any = None) -> Tensor:
+def zeros(shape: ShapeLike, dtype: DTypeLike = "float32", name: str | None = None, layout: Ignored = None) -> Tensor:
     """A tensor of zeros.
 
     >>> import tapejax as tf
@@ -56,13 +57,15 @@ def zeros(shape: Any, dtype: Any = "float32", name: str | None = None, layout: A
     return op(jnp.zeros, shape=shape_of(shape), dtype=requested(dtype))
 
 
-def ones(shape: Any, dtype: Any = "float32", name: str | None = None, layout: Any = None) -> Tensor:
+def ones(shape: ShapeLike, dtype: DTypeLike = "float32", name: str | None = None, layout: Ignored = None) -> Tensor:
     """A tensor of ones."""
     return op(jnp.ones, shape=shape_of(shape), dtype=requested(dtype))
 
 
-def _like(full: Any, like: Any) -> Any:
-    def public(input: TensorLike, dtype: Any = None, name: str | None = None, layout: Any = None) -> Tensor:
+def _like(full: Callable, like: Callable) -> Callable:
+    def public(
+        input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, layout: Ignored = None
+    ) -> Tensor:
         array = raw(input)
         if dtype is None or requested(dtype) == array.dtype:
             return op(like, array)  # computed of `input`, and so a source that carries gradient, as in TensorFlow
@@ -75,7 +78,7 @@ def _like(full: Any, like: Any) -> Any:
 zeros_like, ones_like = _like(jnp.zeros, jnp.zeros_like), _like(jnp.ones, jnp.ones_like)
 
 
-def fill(dims: Any, value: TensorLike, name: str | None = None, layout: Any = None) -> Tensor:
+def fill(dims: ShapeLike, value: TensorLike, name: str | None = None, layout: Ignored = None) -> Tensor:
     """A tensor of shape `dims` with the scalar `value` everywhere; the gradient reaches `value`."""
     value = raw(value)
     if value.ndim:
@@ -127,7 +130,7 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
     return Tensor(raw(numbers.astype(narrowed(found) if dtype is None else requested(dtype))))
 
 
-def linspace(start: TensorLike, stop: TensorLike, num: Any, name: str | None = None, axis: int = 0) -> Tensor:
+def linspace(start: TensorLike, stop: TensorLike, num: IntLike, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced values from `start` to `stop`, both included, along a new axis.
 
     Integers give float64 (float32 while ``jax_enable_x64`` is off).
@@ -148,7 +151,7 @@ def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     return op(lax.stop_gradient, raw(input))
 
 
-def cast(x: TensorLike, dtype: Any, name: str | None = None) -> Any:
+def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> TensorLike:
     """`x` in another dtype; `x` itself where it has that dtype.
 
     Floats are cut to integers, complex numbers to their real part.
@@ -217,7 +220,7 @@ def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tens
     return op(lax.complex, *_broadcast(parts))
 
 
-def _broadcast(arrays: Sequence[Any]) -> list:
+def _broadcast(arrays: Sequence[Array]) -> list:
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
     return [array if array.shape == shape else op(_fill, array, shape=shape, dtype=array.dtype) for array in arrays]
 
@@ -252,7 +255,9 @@ def _one_hot(indices, on, off, depth, axis):
     return jnp.where(jnp.expand_dims(indices, axis) == positions, on, off)
 
 
-def sequence_mask(lengths: TensorLike, maxlen: Any = None, dtype: Any = "bool", name: str | None = None) -> Tensor:
+def sequence_mask(
+    lengths: TensorLike, maxlen: IntLike | None = None, dtype: DTypeLike = "bool", name: str | None = None
+) -> Tensor:
     """True for the first ``lengths[i]`` of `maxlen` places (by default the largest length)."""
     array = raw(lengths)
     if maxlen is None:
@@ -268,16 +273,16 @@ def _sequence_mask(lengths, maxlen, dtype):
 # ---- What is known of a tensor -----------------------------------------------------------------------------
 
 
-def _constant(value: Any, out_type: Any) -> Tensor:
+def _constant(value: Nest, out_type: DTypeLike) -> Tensor:
     return Tensor(raw(np.asarray(value, requested(out_type))))
 
 
-def shape(input: TensorLike, out_type: Any = None, name: str | None = None) -> Tensor:
+def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The shape as an int32 tensor."""
     return sized(raw(input).shape, requested(out_type or "int32"))
 
 
-def size(input: TensorLike, out_type: Any = None, name: str | None = None) -> Tensor:
+def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The number of elements as an int32 tensor."""
     return sized(raw(input).size, requested(out_type or "int32"))
 
@@ -287,12 +292,12 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
     return _constant(raw(input).ndim, "int32")
 
 
-def shape_n(input: Sequence[TensorLike], out_type: Any = "int32", name: str | None = None) -> list[Tensor]:
+def shape_n(input: Sequence[TensorLike], out_type: DTypeLike = "int32", name: str | None = None) -> list[Tensor]:
     """The shapes of several tensors."""
     return [shape(one, out_type) for one in input]
 
 
-def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
+def broadcast_static_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> TensorShape:
     """The shape to which two shapes broadcast. Raises ValueError if they do not."""
     return TensorShape(np.broadcast_shapes(tuple(as_shape(shape_x)), tuple(as_shape(shape_y))))
 
@@ -302,7 +307,7 @@ def broadcast_dynamic_shape(shape_x: TensorLike, shape_y: TensorLike) -> Tensor:
     return _constant(np.broadcast_shapes(shape_of(shape_x), shape_of(shape_y)), "int32")
 
 
-def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+def ensure_shape(x: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """`x`, if it has the shape given (None stands for any size). Raises InvalidArgumentError if not."""
     array = raw(x)
     if not as_shape(shape).is_compatible_with(array.shape):
@@ -313,7 +318,7 @@ def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Tensor:
 # ---- Shaping -----------------------------------------------------------------------------------------------
 
 
-def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """The same elements in another shape; one size may be -1 and is then computed.
 
     Raises:
@@ -329,7 +334,7 @@ def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     return op(lax.reshape, array, new_sizes=sizes)
 
 
-def transpose(a: TensorLike, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
+def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: bool = False, name: str = "transpose") -> Tensor:
     """The axes in the order `perm`, by default reversed.
 
     Raises:
@@ -347,13 +352,13 @@ def _transpose(x, perm, conjugate):
     return jnp.conj(x) if conjugate else x
 
 
-def expand_dims(input: TensorLike, axis: Any, name: str | None = None) -> Tensor:
+def expand_dims(input: TensorLike, axis: IntLike, name: str | None = None) -> Tensor:
     """An axis of length 1 put in before `axis`; -1 puts it last."""
     array = raw(input)
     return op(lax.expand_dims, array, dimensions=(axis_of(axis, array.ndim + 1),))
 
 
-def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
+def squeeze(input: TensorLike, axis: AxisLike | None = None, name: str | None = None) -> Tensor:
     """Axes of length 1 left out: those in `axis`, or all.
 
     Raises:
@@ -370,12 +375,12 @@ def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Ten
     return op(lax.squeeze, array, dimensions=axes)
 
 
-def broadcast_to(input: TensorLike, shape: Any, name: str | None = None) -> Tensor:
+def broadcast_to(input: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """`input` repeated to `shape`. Raises InvalidArgumentError if it does not broadcast to that."""
     return op(jnp.broadcast_to, raw(input), shape=shape_of(shape))
 
 
-def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
+def tile(input: TensorLike, multiples: IntsLike, name: str | None = None) -> Tensor:
     """`input` repeated ``multiples[i]`` times along axis i."""
     array = raw(input)
     counts = static(multiples, "multiples")
@@ -384,7 +389,7 @@ def tile(input: TensorLike, multiples: Any, name: str | None = None) -> Tensor:
     return op(jnp.tile, array, reps=counts)
 
 
-def repeat(input: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
+def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> Tensor:
     """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
     array = raw(input)
     counts = static(repeats, "repeats")
@@ -448,7 +453,7 @@ def reverse(tensor, axis):
     return lax.rev(tensor, axes_of(axis, tensor.ndim))
 
 
-def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+def roll(input: TensorLike, shift: IntsLike, axis: AxisLike, name: str | None = None) -> Tensor:
     """Elements moved by `shift` places along `axis`; what leaves at one end comes in at the other."""
     return op(jnp.roll, raw(input), shift=static(shift, "shift"), axis=static(axis, "axis"))
 
@@ -456,13 +461,13 @@ def roll(input: TensorLike, shift: Any, axis: Any, name: str | None = None) -> T
 # ---- Joining and cutting -----------------------------------------------------------------------------------
 
 
-def _list_of(name: str, values: Any) -> list:
+def _list_of(name: str, values: Sequence[TensorLike]) -> list:
     if not len(values):
         raise InvalidArgumentError(f"{name}: values must hold at least one tensor")
     return arrays_of(*values)
 
 
-def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+def concat(values: Sequence[TensorLike], axis: IntLike, name: str = "concat") -> Tensor:
     """Tensors joined along an axis they have.
 
     Raises:
@@ -479,7 +484,7 @@ def _concat(*arrays, axis):
     return lax.concatenate(arrays, axis)
 
 
-def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
+def stack(values: Sequence[TensorLike], axis: IntLike = 0, name: str = "stack") -> Tensor:
     """Tensors of one shape joined along a new axis."""
     if isinstance(values, (list, tuple)) and (sizes := joined(values, axis, np.stack)) is not None:
         return sizes
@@ -489,7 +494,7 @@ def stack(values: Any, axis: Any = 0, name: str = "stack") -> Tensor:
     return op(_stack, *arrays, axis=_value_axis(axis, arrays[0].ndim + 1))
 
 
-def _value_axis(axis: Any, rank: int) -> int:
+def _value_axis(axis: IntLike, rank: int) -> int:
     """`axis_of`, for the two functions that raise ValueError."""
     try:
         return axis_of(axis, rank)
@@ -501,12 +506,12 @@ def _stack(*arrays, axis):
     return jnp.stack(arrays, axis)
 
 
-def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
+def parallel_stack(values: Sequence[TensorLike], name: str = "parallel_stack") -> Tensor:
     """Tensors of one shape joined along a new first axis."""
     return stack(values)
 
 
-def unstack(value: TensorLike, num: Any = None, axis: Any = 0, name: str = "unstack") -> list[Tensor]:
+def unstack(value: TensorLike, num: IntLike | None = None, axis: IntLike = 0, name: str = "unstack") -> list[Tensor]:
     """The parts along an axis, as a list of tensors without that axis.
 
     Raises:
@@ -550,7 +555,7 @@ def meshgrid(*args: TensorLike, indexing: str = "xy", name: str = "meshgrid") ->
 # ---- Indexing ----------------------------------------------------------------------------------------------
 
 
-def getitem(x: TensorLike, index: Any) -> Tensor:
+def getitem(x: TensorLike, index: Index) -> Tensor:
     """``x[index]`` for numbers, slices, ``...``, None, scalar integer tensors, and one mask of bools.
 
     Raises:
@@ -568,7 +573,7 @@ def getitem(x: TensorLike, index: Any) -> Tensor:
     return op(_getitem, array, *starts, plan=plan)
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
@@ -582,7 +587,7 @@ def _plan(index: tuple, shape: tuple[int, ...]) -> tuple[tuple, list]:
     if Ellipsis not in [item if item is Ellipsis else 0 for item in index]:
         index = (*index, Ellipsis)
     plan: list[tuple] = []
-    starts: list[Any] = []
+    starts: list[Value] = []
     axis = 0
     for item in index:
         if item is None:
@@ -615,7 +620,7 @@ def _plan_slice(item: slice, length: int, axis: int) -> tuple[tuple, list]:
     return ("cut", count, step), [start if step > 0 else start + (count - 1) * step] if count else [0]
 
 
-def _plan_symbolic(bounds: Sequence[int | None], length: Any, axis: int) -> tuple[tuple, list]:
+def _plan_symbolic(bounds: Sequence[int | None], length: Value, axis: int) -> tuple[tuple, list]:
     """The slice of an axis that is as long as a batch whose size is not known."""
     start, stop, step = bounds
     if step not in (None, 1) or stop is not None and stop >= 0:
@@ -629,7 +634,7 @@ def _plan_symbolic(bounds: Sequence[int | None], length: Any, axis: int) -> tupl
     return ("cut", (length if stop is None else length + stop) - begin, 1), [begin]
 
 
-def _bound(bound: Any) -> int:
+def _bound(bound: IntLike) -> int:
     if type(bound) is int:  # of any size
         return bound
     value = host(bound, "a slice bound")
@@ -637,7 +642,7 @@ def _bound(bound: Any) -> int:
     return int(value)
 
 
-def _position(item: Any, length: int, axis: int) -> Any:
+def _position(item: Index, length: int, axis: int) -> Value:
     """A number index as a start: checked when its value is known, else wrapped and clamped."""
     refused = isinstance(item, (bool, np.bool_)) or (_is_array(item) and item.dtype == bool)
     if refused and not np.ndim(item):
@@ -720,7 +725,7 @@ def strided_slice(
     ellipsis_mask: int = 0,
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
-    var: Any = None,
+    var: Ignored = None,
     name: str | None = None,
 ) -> Tensor:
     """``input_[begin[0]:end[0]:strides[0], ...]``; bit i of a mask: entry i is open, None, ``...`` or a number."""
@@ -740,7 +745,9 @@ def strided_slice(
     return getitem(input_, tuple(item(i) for i in np.arange(len(start)).tolist()))
 
 
-def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: Any = None, name: str = "boolean_mask") -> Tensor:
+def boolean_mask(
+    tensor: TensorLike, mask: TensorLike, axis: IntLike | None = None, name: str = "boolean_mask"
+) -> Tensor:
     """The parts of `tensor` where `mask`, which covers the axes from `axis` on, is true.
 
     Raises:
@@ -788,7 +795,7 @@ def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, nam
 # ---- Looking up and scattering -----------------------------------------------------------------------------
 
 
-def _require_within(name: str, indices: Any, length: int) -> None:
+def _require_within(name: str, indices: Array, length: int) -> None:
     values = known(indices)
     if values is None or not values.size or (0 <= values.min() and values.max() < length):
         return
@@ -819,13 +826,13 @@ def _gather(params, indices, axis, batch_dims):
     return jnp.take(params, indices, axis, mode="fill", fill_value=0)
 
 
-def _require_updates(name: str, updates: Any, indices: Any, shape: tuple[int, ...]) -> None:
+def _require_updates(name: str, updates: Array, indices: Array, shape: tuple[int, ...]) -> None:
     wanted = (*indices.shape[:-1], *shape[indices.shape[-1] :])
     if updates.shape != wanted:
         raise InvalidArgumentError(f"{name}: updates must have shape {wanted}, got {updates.shape}")
 
 
-def _require_nd_within(name: str, indices: Any, shape: tuple[int, ...], policy: str = "") -> None:
+def _require_nd_within(name: str, indices: Array, shape: tuple[int, ...], policy: str = "") -> None:
     depth = indices.shape[-1] if indices.ndim else 0
     if depth > len(shape):
         raise InvalidArgumentError(f"{name}: indices has rows of length {depth}, but there are {len(shape)} axes")
@@ -865,7 +872,7 @@ def _scatter_nd(indices, updates, shape):
     return jnp.zeros(shape, updates.dtype).at[tuple(jnp.moveaxis(indices, -1, 0))].add(updates)
 
 
-def _tensor_scatter(name: str, how: str, doc: str) -> Any:
+def _tensor_scatter(name: str, how: str, doc: str) -> Callable[..., Tensor]:
     def kernel(tensor, indices, updates):
         return getattr(tensor.at[tuple(jnp.moveaxis(indices, -1, 0))], how)(updates)
 
@@ -934,19 +941,19 @@ def searchsorted(sorted_sequence, values, side="left", out_type="int32"):
 class Unique(NamedTuple):
     """What `unique` returns."""
 
-    y: Any
-    idx: Any
+    y: Tensor
+    idx: Tensor
 
 
 class UniqueWithCounts(NamedTuple):
     """What `unique_with_counts` returns."""
 
-    y: Any
-    idx: Any
-    count: Any
+    y: Tensor
+    idx: Tensor
+    count: Tensor  # type: ignore[assignment]  # a tuple has a method of this name
 
 
-def _uniques(x: TensorLike, out_idx: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _uniques(x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tensor, Tensor]:
     values = host(x, "x")
     if values.ndim != 1:
         raise InvalidArgumentError(f"unique expects a 1D vector, got shape {values.shape}")
@@ -958,12 +965,12 @@ def _uniques(x: TensorLike, out_idx: Any) -> tuple[Tensor, Tensor, Tensor]:
     return gather(x, places), idx, counts
 
 
-def unique(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> Unique:
+def unique(x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None) -> Unique:
     """The different elements of a vector in order of appearance, and where among them each element is."""
     return Unique(*_uniques(x, out_idx)[:2])
 
 
-def unique_with_counts(x: TensorLike, out_idx: Any = "int32", name: str | None = None) -> UniqueWithCounts:
+def unique_with_counts(x: TensorLike, out_idx: DTypeLike = "int32", name: str | None = None) -> UniqueWithCounts:
     """As `unique`, and how often each occurs."""
     return UniqueWithCounts(*_uniques(x, out_idx))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..values.dtypes import narrowed
 from ..values.tensor import Variable
+from ..values.types import Ignored
 from .graph import get_logger
 
 DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL
@@ -17,7 +18,9 @@ DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, log
 _steps: list[Variable] = []
 
 
-def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
+def enable_eager_execution(
+    config: Ignored = None, device_policy: Ignored = None, execution_mode: Ignored = None
+) -> None:
     """Nothing: operations run at once."""
 
 
@@ -36,7 +39,7 @@ def disable_v2_behavior() -> NoReturn:
 disable_eager_execution = disable_v2_behavior
 
 
-def get_or_create_global_step(graph: Any = None) -> Variable:
+def get_or_create_global_step(graph: Ignored = None) -> Variable:
     """The process's one count of training steps: a variable that is not trainable, 0 at first; int64 where JAX has that.
 
     >>> import tapejax as tf
@@ -49,7 +52,7 @@ def get_or_create_global_step(graph: Any = None) -> Variable:
     return _steps[0]
 
 
-def get_global_step(graph: Any = None) -> Variable | None:
+def get_global_step(graph: Ignored = None) -> Variable | None:
     """`get_or_create_global_step`, or None before that was called."""
     return _steps[0] if _steps else None
 
@@ -76,14 +79,14 @@ def set_verbosity(v: int | str) -> None:
 # ---- text -------------------------------------------------------------------------------------------------------------
 
 
-def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
+def as_bytes(bytes_or_text: str | bytes, encoding: str = "utf-8") -> bytes:
     """Bytes of a text, or bytes as they are. Raises TypeError for anything else."""
     if isinstance(bytes_or_text, (bytes, bytearray)):
         return bytes(bytes_or_text)
     return as_text(bytes_or_text, encoding).encode(encoding)
 
 
-def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
+def as_text(bytes_or_text: str | bytes, encoding: str = "utf-8") -> str:
     """A text, or the text that bytes are. Raises TypeError for anything else."""
     if isinstance(bytes_or_text, bytes):
         return bytes_or_text.decode(encoding)
@@ -92,7 +95,7 @@ def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
     return bytes_or_text
 
 
-def as_str_any(value: Any, encoding: str = "utf-8") -> str:
+def as_str_any(value: object, encoding: str = "utf-8") -> str:
     """`as_text` of bytes, ``str`` of anything else."""
     return as_text(value, encoding) if isinstance(value, bytes) else str(value)
 
@@ -131,10 +134,12 @@ class Session:
       NotImplementedError (by `run`): there are no graphs.
     """
 
-    def __init__(self, target: str = "", graph: Any = None, config: Any = None):
+    def __init__(self, target: str = "", graph: Ignored = None, config: Any = None):
         self._config = config
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> NoReturn:
+    def run(
+        self, fetches: Ignored, feed_dict: Ignored = None, options: Ignored = None, run_metadata: Ignored = None
+    ) -> NoReturn:
         """Raises NotImplementedError."""
         raise NotImplementedError(
             "tapejax has no graphs that a session could run: call the function that computes it, tf.function compiles it"

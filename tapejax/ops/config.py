@@ -7,7 +7,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -42,7 +42,7 @@ class LogicalDeviceConfiguration(NamedTuple):
 # ---- Which devices there are -------------------------------------------------------------------------------
 
 
-def _devices(kind: str) -> list[Any]:
+def _devices(kind: str) -> list[jax.Device]:
     if kind != "CPU" and not _may_have_accelerators():
         return []
     try:
@@ -110,11 +110,11 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         jax.config.update("jax_default_device", _devices(best.device_type)[int(best.name.rpartition(":")[2])])
 
 
-def _is_device(x: Any) -> bool:
+def _is_device(x: object) -> bool:
     return isinstance(x, (PhysicalDevice, LogicalDevice))
 
 
-def _require_device(device: Any) -> None:
+def _require_device(device: PhysicalDevice) -> None:
     if not isinstance(device, PhysicalDevice) or device not in list_physical_devices(device.device_type):
         raise ValueError(f"Unrecognized device: {device!r}")
 
@@ -125,7 +125,9 @@ def get_logical_device_configuration(device: PhysicalDevice) -> list[LogicalDevi
     return _divided.get(device)
 
 
-def set_logical_device_configuration(device: PhysicalDevice, logical_devices: Any) -> None:
+def set_logical_device_configuration(
+    device: PhysicalDevice, logical_devices: Iterable[LogicalDeviceConfiguration]
+) -> None:
     """Divides the CPU into several devices, as many as there are configurations, to try distributed programs with.
 
     Raises:
@@ -204,7 +206,7 @@ def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
 # ---- Where things are computed -----------------------------------------------------------------------------
 
 
-def _parsed(spec: Any) -> tuple[str | None, int]:
+def _parsed(spec: str) -> tuple[str | None, int]:
     """The type and the number in ``"/job:localhost/device:GPU:1"``, ``"/GPU:1"``, ``"gpu"``; None for no type."""
     if not isinstance(spec, str):
         raise ValueError(f"Expecting a string device name. Got {type(spec)}({spec})")
@@ -221,7 +223,7 @@ def _parsed(spec: Any) -> tuple[str | None, int]:
     return kind, number
 
 
-def device(device_name: Any) -> contextlib.AbstractContextManager[None]:
+def device(device_name: str | None) -> contextlib.AbstractContextManager[None]:
     """A context whose new tensors lie on that device: ``jax.default_device``.
 
     Where there is no such device, JAX's default one is used, unless `config.set_soft_device_placement` forbids it.
@@ -242,7 +244,7 @@ def device(device_name: Any) -> contextlib.AbstractContextManager[None]:
 
 
 @contextlib.contextmanager
-def _on(kind: str | None, number: int, name: Any) -> Iterator[None]:
+def _on(kind: str | None, number: int, name: str | None) -> Iterator[None]:
     found = [] if kind is None else _devices(kind)
     if kind is not None and number >= len(found) and not _settings["soft_device_placement"]:
         raise RuntimeError(f"there is no device {name!r}: {[d.name for d in list_logical_devices()]}")
@@ -340,7 +342,7 @@ def is_built_with_xla() -> bool:
     return True
 
 
-def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
+def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: tuple[int, int] | None = None) -> bool:
     """Whether there is a GPU (of NVIDIA's, with at least that compute capability)."""
     least = tuple(min_cuda_compute_capability or ())
     found = [get_device_details(gpu).get("compute_capability", ()) for gpu in list_physical_devices("GPU")]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,33 +15,35 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
+from ..core.types import Pytree
 from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
 from ..values.staging import Threaded
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, raw
+from ..values.types import Array, DTypeLike, Ignored, IntLike, Nest, TensorLike
 from . import loops
 from .array import stack
 from .random import each_row
 from .tensor_array import TensorArray
 
 
-def _traced(*values: Any) -> bool:
+def _traced(*values: object) -> bool:
     return any(isinstance(raw(x), Tracer) for x in values if is_tensor(x))
 
 
-def _value(x: Any) -> Any:
+def _value(x: TensorLike) -> Tensor | TensorArray:
     return x if isinstance(x, TensorArray) else convert_to_tensor(x)
 
 
-def _arrays(structure: Any) -> list[Any]:
+def _arrays(structure: Nest) -> list[Array]:
     leaves = nest.flatten(structure)
     return [array for x in leaves for array in (x.arrays() if isinstance(x, TensorArray) else (raw(x),))]
 
 
-def _tensors(structure: Any, arrays: Sequence[Any]) -> Any:
+def _tensors(structure: Nest, arrays: Sequence[Array]) -> Nest:
     given = iter(arrays)
 
-    def filled(x: Any) -> Any:
+    def filled(x: Nest) -> Tensor | TensorArray | None:
         if x is None:  # as a branch may return it
             return None
         return x.holding(given) if isinstance(x, TensorArray) else Tensor(next(given))
@@ -50,7 +51,9 @@ def _tensors(structure: Any, arrays: Sequence[Any]) -> Any:
     return nest.map_structure(filled, structure)
 
 
-def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None) -> Any:
+def cond(
+    pred: TensorLike, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None
+) -> Nest:
     """`true_fn()` if `pred` is true, else `false_fn()`.
 
     On a known `pred` one of them runs, as Python, and may return anything. On a traced one both are traced
@@ -73,11 +76,11 @@ def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None =
 # Bodies that are traced may assign to variables: what they assign is carried through the operation by `Threaded`.
 
 
-def _select(choose: Callable, branches: Sequence[Callable]) -> Any:
-    structures: list[Any] = []
+def _select(choose: Callable, branches: Sequence[Callable]) -> Nest:
+    structures: list[Nest] = []
 
     def flat(branch: Callable) -> Callable:
-        def traced() -> list[Any]:
+        def traced() -> list[Array]:
             result = branch()
             structures.append(result)
             return _arrays([x for x in nest.flatten(result) if x is not None])
@@ -93,7 +96,9 @@ def _select(choose: Callable, branches: Sequence[Callable]) -> Any:
     return _tensors(structures[0], arrays)
 
 
-def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str = "switch_case") -> Any:
+def switch_case(
+    branch_index: TensorLike, branch_fns: Sequence | dict, default: Callable | None = None, name: str = "switch_case"
+) -> Nest:
     """The branch of that number; `default`, or else the last one, for a number out of range.
 
     Args:
@@ -123,7 +128,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = N
     return _select(lambda fns: jax.lax.switch(index, fns), branches)
 
 
-def _numbered(branch_fns: Any) -> dict[int, Callable]:
+def _numbered(branch_fns: Sequence | dict) -> dict[int, Callable]:
     if not isinstance(branch_fns, (list, tuple, dict)):
         raise TypeError(f"'branch_fns' must be a list, tuple or dict of functions, got {branch_fns!r}.")
     if not branch_fns:
@@ -135,13 +140,13 @@ def _numbered(branch_fns: Any) -> dict[int, Callable]:
     return dict(pairs)
 
 
-def _require_callable(*named: tuple[Any, Any]) -> None:
+def _require_callable(*named: tuple[str, object]) -> None:
     for name, fn in named:
         if not callable(fn):
             raise TypeError(f"'{name}' must be callable, got {fn!r}.")
 
 
-def case(pred_fn_pairs, default: Callable | None = None, exclusive=False, strict=False, name="case") -> Any:
+def case(pred_fn_pairs, default: Callable | None = None, exclusive=False, strict=False, name="case") -> Nest:
     """The function of the first true condition, else `default`.
 
     Raises:
@@ -168,14 +173,14 @@ def case(pred_fn_pairs, default: Callable | None = None, exclusive=False, strict
 def while_loop(
     cond: Callable,
     body: Callable,
-    loop_vars: Any,
-    shape_invariants: Any = None,
+    loop_vars: Nest,
+    shape_invariants: Ignored = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
-    maximum_iterations: Any = None,
+    maximum_iterations: IntLike | None = None,
     name: str | None = None,
-) -> Any:
+) -> Nest:
     """`body` over and over while `cond` holds, as Python on known values; both take the loop variables one by one.
 
     In a `function` it can be differentiated backward, for which states are computed anew (`loops`). Under ``jax.jit`` and its
@@ -203,7 +208,7 @@ def while_loop(
         raise ValueError("'loop_vars' must be provided.")
     single = len(loop_vars) == 1
 
-    def step(current: Any) -> Any:
+    def step(current: Nest) -> Nest:
         result = body(*current)
         if single and not (isinstance(result, (list, tuple)) and len(result) == 1):
             result = [result]
@@ -222,7 +227,7 @@ def while_loop(
 
     variables = nest.map_structure(_value, loop_vars)
 
-    def flat(*arrays: Any) -> list[Any]:
+    def flat(*arrays: Array) -> list[Array]:
         return _arrays(nest.map_structure(_value, step(_tensors(variables, arrays))))
 
     start = _arrays(variables)
@@ -239,25 +244,25 @@ def while_loop(
 
 def run_loop(
     threaded: Threaded,
-    start: list[Any],
-    rows: Any,
+    start: list[Array],
+    rows: list[Array] | None,
     tested: bool,
-    limit: Any = None,
+    limit: IntLike | None = None,
     loop: Callable = jax.lax.while_loop,
-) -> tuple[Any, Any]:
+) -> tuple[list[Array], list[Array]]:
     """Runs a loop's body: over `rows`, at most `limit` times, while its test holds. Returns its arrays and the state.
 
     The first body of `threaded` takes a row of each array in `rows`, and the arrays that `start` gives at first, and returns new
     ones; the second, if the loop is `tested`, takes the arrays and says whether to go on.
     """
 
-    def holds(carry: Any) -> Any:
+    def holds(carry: Pytree) -> Array:
         return threaded(1, carry[1], *carry[0])[0][0]
 
-    def advance(carry: Any, *row: Any) -> Any:
+    def advance(carry: Pytree, *row: Array) -> Pytree:
         return threaded(0, carry[1], *row, *carry[0])
 
-    def step(carry: Any, row: Any) -> Any:
+    def step(carry: Pytree, row: Pytree) -> Pytree:
         given = row or ()
         if not tested:
             return advance(carry, *given), None
@@ -269,7 +274,7 @@ def run_loop(
     return jax.lax.scan(step, (start, threaded.state), rows, length=length)[0]
 
 
-def _look_at(body: Callable, arrays: Sequence[Any]) -> None:
+def _look_at(body: Callable, arrays: Sequence[Array]) -> None:
     """Traces `body` and lets go of the program."""
     if reading.capturing.capture is None:
         jax.eval_shape(body, *arrays)
@@ -277,7 +282,7 @@ def _look_at(body: Callable, arrays: Sequence[Any]) -> None:
         Threaded((body, arrays))
 
 
-def _rows(elems: Any, argument: str = "elems") -> tuple[list[Any], int]:
+def _rows(elems: Nest, argument: str = "elems") -> tuple[list[Tensor], int]:
     """The tensors in `elems`, and how many rows they have."""
     arrays = nest.flatten(elems)
     if not arrays:
@@ -292,26 +297,26 @@ def _rows(elems: Any, argument: str = "elems") -> tuple[list[Any], int]:
     return tensors, counts.pop()
 
 
-def _row(elems: Any, tensors: Sequence[Tensor], i: int) -> Any:
+def _row(elems: Nest, tensors: Sequence[Tensor], i: int) -> Nest:
     return nest.pack_sequence_as(elems, [x[i] for x in tensors])  # type: ignore[index]
 
 
-def _stacked(results: Sequence[Any]) -> Any:
+def _stacked(results: Sequence[Nest]) -> Nest:
     columns = zip(*(nest.flatten(result) for result in results), strict=True)
     return nest.pack_sequence_as(results[0], [stack(list(column)) for column in columns])
 
 
 def map_fn(
     fn: Callable,
-    elems: Any,
-    dtype: Any = None,
+    elems: Nest,
+    dtype: DTypeLike | Nest = None,
     parallel_iterations: int | None = None,
     back_prop: bool = True,
     swap_memory: bool = False,
     infer_shape: bool = True,
     name: str | None = None,
-    fn_output_signature: Any = None,
-) -> Any:
+    fn_output_signature: Nest = None,
+) -> Nest:
     """`fn` of each row of `elems`, stacked: as Python, row by row, on known values; `jax.lax.map` where traced.
 
     Args:
@@ -331,7 +336,7 @@ def map_fn(
     signature = fn_output_signature if fn_output_signature is not None else dtype
     expected = nest.pack_sequence_as(elems, [x.dtype for x in tensors]) if signature is None else signature
 
-    def checked(row: Any) -> Any:
+    def checked(row: Nest) -> Nest:
         result = nest.map_structure(convert_to_tensor, fn(row))
         if nest.is_nested(expected) or nest.is_nested(result):
             nest.assert_same_structure(expected, result)
@@ -344,9 +349,9 @@ def map_fn(
 
     if count and not recorder.staging():
         return _stacked([checked(_row(elems, tensors, i)) for i in range(count)])
-    structures: list[Any] = []
+    structures: list[Nest] = []
 
-    def flat(*arrays: Any) -> list[Any]:
+    def flat(*arrays: Array) -> list[Array]:
         result = checked(_tensors(elems, arrays))
         structures.append(result)
         return _arrays(result)
@@ -358,7 +363,7 @@ def map_fn(
     return _tensors(structures[0], arrays)
 
 
-def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+def vectorized_map(fn: Callable, elems: Nest, fallback_to_while_loop: bool = True, warn: bool = True) -> Nest:
     """`fn` of each row of `elems`, all rows at once: `jax.vmap`. `fn` runs once, on tensors whose values are not known.
 
     >>> import tapejax as tf
@@ -366,9 +371,9 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     [[2.0, 2.0], [2.0, 2.0], [2.0, 2.0]]
     """
     tensors, count = _rows(elems)
-    structures: list[Any] = []
+    structures: list[Nest] = []
 
-    def flat(row: Any, arrays: Sequence[Any]) -> list[Any]:
+    def flat(row: Array, arrays: Sequence[Array]) -> list[Array]:
         with each_row(row):
             result = fn(_tensors(elems, arrays))
         structures.append(result)
@@ -378,7 +383,7 @@ def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True
     return _tensors(structures[0], arrays) if arrays else structures[0]
 
 
-def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bool) -> Any:
+def _folded(fn: Callable, elems: Nest, initializer: Nest, reverse: bool, every: bool) -> Nest:
     """The accumulated value: the last one, or with `every` all of them, stacked in the order of the elements."""
     tensors, count = _rows(elems)
     order = list(range(count))[:: -1 if reverse else 1]
@@ -408,12 +413,12 @@ def _folded(fn: Callable, elems: Any, initializer: Any, reverse: bool, every: bo
 def _scanned(fn, elems, tensors, value, seen, order, reverse, every):
     start = _arrays(value)
 
-    def body(*arrays: Any) -> list[Any]:
+    def body(*arrays: Array) -> list[Array]:
         result = fn(_tensors(value, arrays[: len(start)]), _tensors(elems, arrays[len(start) :]))
         nest.assert_same_structure(value, result)
         return _arrays(result)
 
-    def step(carry: Any, row: Sequence[Any]) -> Any:
+    def step(carry: Pytree, row: Sequence[Array]) -> Pytree:
         arrays, state = threaded(0, carry[1], *carry[0], *row)
         return (arrays, state), arrays
 
@@ -432,15 +437,15 @@ def _scanned(fn, elems, tensors, value, seen, order, reverse, every):
 
 def scan(
     fn: Callable,
-    elems: Any,
-    initializer: Any = None,
+    elems: Nest,
+    initializer: Nest = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     infer_shape: bool = True,
     reverse: bool = False,
     name: str | None = None,
-) -> Any:
+) -> Nest:
     """``fn(accumulated, row)`` along the rows of `elems`: every accumulated value, stacked.
 
     Without an `initializer` the first row is the first value. As Python on known values; `jax.lax.scan` where traced.
@@ -452,11 +457,11 @@ def scan(
     return _folded(fn, elems, initializer, reverse, every=True)
 
 
-def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None) -> Any:
+def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None) -> Nest:
     """``fn(accumulated, row)`` along the rows of `elems`, from the first: the last value. See `scan`."""
     return _folded(fn, elems, initializer, reverse=False, every=False)
 
 
-def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None) -> Any:
+def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None) -> Nest:
     """``fn(accumulated, row)`` along the rows of `elems`, from the last: the last value. See `scan`."""
     return _folded(fn, elems, initializer, reverse=True, every=False)

@@ -22,6 +22,7 @@ from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
 from ..values.structures import conjugate, is_variable, leaf_of
 from ..values.tensor import Tensor, Variable, raw
+from ..values.types import Array, Nest, TensorLike, VariableLike
 
 # ---- custom_gradient ------------------------------------------------------------------------------------------------
 
@@ -61,10 +62,10 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
         self._f = f
         functools.update_wrapper(self, f)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else custom_gradient(self._f.__get__(instance, owner))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         if reading.capturing.capture is not None:
             # In TensorFlow's graphs the function gets the values of variables, eagerly the variables themselves: then a
             # backward function sees what they hold when it runs.
@@ -86,7 +87,7 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
         return getattr(self, "__name__", repr(self._f))
 
 
-def _value_of(x: Any) -> Any:
+def _value_of(x: object) -> Any:
     return Tensor(reading.read(x)) if isinstance(x, Variable) else x
 
 
@@ -95,10 +96,10 @@ class _Call(NamedTuple):
 
     name: str
     backward: Callable
-    arguments: Sequence[Any]
-    variables: Sequence[Any]
+    arguments: Sequence[TensorLike]
+    variables: Sequence[VariableLike]
 
-    def pull(self, cotangents: Sequence[Any]) -> list[Any]:
+    def pull(self, cotangents: Sequence[Tensor | jax.Array]) -> list[Array | None]:
         """The gradients of the tensors among `arguments`, then of `variables`: raw arrays, or None."""
         if self.variables:
             pair = self.backward(*cotangents, variables=list(self.variables))
@@ -120,7 +121,7 @@ class _Call(NamedTuple):
                 expected.append((f"variable {variable.name}", leaf.array, x))
         return [self._checked(*item) for item in expected]
 
-    def _checked(self, what: str, primal: Any, gradient: Any) -> Any:
+    def _checked(self, what: str, primal: Array, gradient: TensorLike) -> Array | None:
         if gradient is None or not is_inexact(primal):
             return None
         array = raw(gradient, dtype_hint=primal.dtype)
@@ -132,14 +133,14 @@ class _Call(NamedTuple):
         return array
 
 
-def _others(watcher: Recording, arguments: Sequence[Any]) -> list[Any]:
+def _others(watcher: Recording, arguments: Sequence[TensorLike]) -> list[VariableLike]:
     given = {id(x) for x in arguments}
     return [v for v, _ in watcher.variables.values() if id(v) not in given]
 
 
 def _attach(
-    call: _Call, function: custom_gradient, args: Sequence, kwargs: dict[str, Any], result: Any, watcher: Recording
-) -> Any:
+    call: _Call, function: custom_gradient, args: Sequence, kwargs: dict[str, Any], result: Nest, watcher: Recording
+) -> Nest:
     """`result` anew, as values whose gradient is the call's."""
     if call.variables and not _takes_variables(call.backward):
         why = f"since function uses variables: {list(call.variables)}"
@@ -149,7 +150,7 @@ def _attach(
     inputs = _inputs(call.arguments, call.variables)
     _note_closed_over(watcher, inputs)
 
-    def pull(cotangents: Sequence[Any]) -> list[Any]:
+    def pull(cotangents: Sequence[Array]) -> list[Array | None]:
         given = [conjugate(c) for c in cotangents]  # the user's function keeps to TensorFlow's convention
         wrapped = [c if isinstance(x, jax.Array) else Tensor(c) for c, (x, _) in zip(given, flat, strict=True)]
         return [None] * len(outputs) + [conjugate(x) for x in call.pull(wrapped)]
@@ -157,7 +158,7 @@ def _attach(
     capture = reading.capturing.capture
     if recorder.eager() or (capture is not None and capture.leave_out()):
 
-        def again(*flat: Any) -> list[Any]:
+        def again(*flat: Array) -> list[Array]:
             """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
             return _anew(function, args, kwargs, call.arguments, call.variables, flat[len(outputs) :])
 
@@ -177,19 +178,19 @@ def _attach(
 _CUT = Op("stop_gradient", jax.lax.stop_gradient, jnp.copy, key=(jax.lax.stop_gradient, jnp.copy))
 
 
-def _like(structure: Any, arrays: Sequence[Any]) -> Any:
+def _like(structure: Nest, arrays: Sequence[Array]) -> Nest:
     """The `arrays` in that structure: tensors, where it has no ``jax.Array``."""
     leaves = zip(arrays, nest.flatten(structure), strict=True)
     return nest.pack_sequence_as(structure, [y if isinstance(x, jax.Array) else Tensor(y) for y, x in leaves])
 
 
-def _inputs(arguments: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+def _inputs(arguments: Sequence[TensorLike], variables: Sequence[VariableLike]) -> list[Array]:
     """The arrays among the arguments, then the variables'."""
     inputs = [reading.read(x) if is_variable(x) else leaf.array for x in arguments if (leaf := leaf_of(x))]
     return inputs + [reading.read(v) for v in variables]
 
 
-def _note_closed_over(watcher: Recording, inputs: Sequence[Any]) -> None:
+def _note_closed_over(watcher: Recording, inputs: Sequence[Array]) -> None:
     """Notes which arrays a call that `watcher` saw used beside its `inputs`: when it runs again, it uses the same ones."""
     known = {id(x) for x in (*inputs, *(x for entry in watcher.entries for x in entry.outputs))}
     used = [x for entry in watcher.entries for x in entry.inputs]
@@ -212,7 +213,9 @@ def _anew(
     return [raw(x) for x in nest.flatten(result)]
 
 
-def _holding(variables: Sequence[Any], arrays: Iterable[Any], fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+def _holding(
+    variables: Sequence[VariableLike], arrays: Iterable[Array], fn: Callable, /, *args: Any, **kwargs: Any
+) -> Any:
     """``fn(*args, **kwargs)`` with `arrays` in place of what `variables` hold."""
     with reading.tracing:
         before = [(v, "_array", v._array) for v in variables]
@@ -225,15 +228,15 @@ def _holding(variables: Sequence[Any], arrays: Iterable[Any], fn: Callable, /, *
             list(restore)  # one call in C: an interrupt comes before or after it
 
 
-def _copies(count: int, *arrays: Any) -> list[Any]:
+def _copies(count: int, *arrays: Array) -> list[Array]:
     return [jnp.copy(x) for x in arrays[:count]]
 
 
 class _Traced:
     """A backward function, traced: a jaxpr, and the values that it closes over."""
 
-    def __init__(self, pull: Callable, outputs: Sequence[Any]):
-        def backward(*cotangents: Any) -> list[Any]:
+    def __init__(self, pull: Callable, outputs: Sequence[Array]):
+        def backward(*cotangents: Array) -> list[Array]:
             gradients = pull(cotangents)[len(outputs) :]
             self.connected = [x is not None for x in gradients]
             return [x for x in gradients if x is not None]
@@ -243,7 +246,7 @@ class _Traced:
         self.jaxpr, self.closed_over = closed.jaxpr, closed.consts
 
 
-def _with_gradient(traced: _Traced, outputs: int, inputs: int, *flat: Any) -> list[Any]:
+def _with_gradient(traced: _Traced, outputs: int, inputs: int, *flat: Array) -> list[Array]:
     """The outputs again, through a `jax.custom_vjp` whose backward pass is the traced one."""
 
     @jax.custom_vjp
@@ -283,7 +286,7 @@ def recompute_grad(f: Callable) -> Callable:
     """
 
     @functools.wraps(f)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(*args: Any, **kwargs: Any) -> Nest:
         watcher = Recording()
         result = recorder.alone([watcher], f, *args, **kwargs)
         arguments = nest.flatten(args)
@@ -292,10 +295,10 @@ def recompute_grad(f: Callable) -> Callable:
         inputs = _inputs(arguments, variables)
         _note_closed_over(watcher, inputs)
 
-        def again(*arrays: Any) -> list[Any]:
+        def again(*arrays: Array) -> list[Array]:
             return _anew(f, args, kwargs, arguments, variables, arrays)
 
-        def pull(cotangents: Sequence[Any]) -> list[Any]:
+        def pull(cotangents: Sequence[Array]) -> list[Array | None]:
             recording = Recording(watch_accessed=False)
             fresh = [recorder.apply(jnp.copy, x) for x in inputs]  # one value may have come as two arguments
             for x in fresh:
@@ -332,8 +335,8 @@ def grad_pass_through(f: Callable) -> Callable:
     """
 
     @custom_gradient
-    def passing(*args: Any, **kwargs: Any) -> Any:
-        def backward(*dys: Any, variables: Sequence[Any] = ()) -> Any:
+    def passing(*args: Any, **kwargs: Any) -> tuple[Nest, Callable]:
+        def backward(*dys: Tensor, variables: Sequence[VariableLike] = ()) -> tuple:
             return (dys, [None] * len(variables)) if variables else dys
 
         return f(*args, **kwargs), backward

@@ -6,18 +6,18 @@ Assertions look at values, so they say nothing about tensors that JAX is tracing
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import numpy as np
 
 from ..core import cache
 from ..core._jax import Tracer
-from ..values.dtypes import as_dtype
+from ..values.dtypes import DType, as_dtype
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, is_array_like, op, operands, raw
-from .table import TensorLike, kind_of, renamed
+from ..values.types import DTypeLike, Ignored, IntLike, TensorLike
+from .table import kind_of, renamed
 
 
 def enable_shadow_mode() -> None:
@@ -79,7 +79,7 @@ def _require(holds: bool, kind: type[Exception], message: str | None, what: str)
         raise kind(f"{message or ''} {what}".strip())
 
 
-def _compare(name: str, holds: Callable, sign: str) -> Any:
+def _compare(name: str, holds: Callable, sign: str) -> Callable[..., None]:
     def public(x: TensorLike, y: TensorLike, message=None, summarize=None, name=None) -> None:
         values = _values(x, y)
         if values is None:
@@ -96,8 +96,8 @@ def _compare(name: str, holds: Callable, sign: str) -> Any:
     return renamed(name, public)
 
 
-def _check(name: str, holds: Callable, what: str) -> Any:
-    def public(x: TensorLike, message: str | None = None, summarize: Any = None, name: str | None = None) -> None:
+def _check(name: str, holds: Callable, what: str) -> Callable[..., None]:
+    def public(x: TensorLike, message: str | None = None, summarize: Ignored = None, name: str | None = None) -> None:
         values = _values(x)
         if values is not None and not np.all(holds(values[0])):
             _fail(message, f"Condition {what} did not hold element-wise. x: {values[0]}")
@@ -134,30 +134,32 @@ def assert_near(x: TensorLike, y: TensorLike, rtol=None, atol=None, message=None
         _fail(message, f"x and y not equal to tolerance rtol={rtol}, atol={atol}. x: {values[0]}, y: {values[1]}")
 
 
-def Assert(condition: TensorLike, data: Any, summarize: Any = None, name: str | None = None) -> None:
+def Assert(condition: TensorLike, data: object, summarize: Ignored = None, name: str | None = None) -> None:
     """Raises InvalidArgumentError with `data` unless `condition` is true."""
     values = _values(condition)
     if values is not None and not np.all(values[0]):
         raise InvalidArgumentError(f"Expected {condition!r} to be true. Summarized data: {data}")
 
 
-def _named_shape(x: Any) -> tuple[int, ...]:
+def _named_shape(x: TensorLike) -> tuple[int, ...]:
     return tuple(x.shape) if is_array_like(x) else np.shape(x)
 
 
-def assert_rank(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_rank(x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has that many axes."""
     found = _named_shape(x)
     _require(len(found) == int(rank), ValueError, message, f"x must have rank {rank}, got shape {found}")
 
 
-def assert_rank_at_least(x: TensorLike, rank: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_rank_at_least(x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has at least that many axes."""
     found = _named_shape(x)
     _require(len(found) >= int(rank), ValueError, message, f"x must have rank {rank} or more, got shape {found}")
 
 
-def assert_rank_in(x: TensorLike, ranks: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_rank_in(
+    x: TensorLike, ranks: Sequence[IntLike], message: str | None = None, name: str | None = None
+) -> None:
     """Raises ValueError unless the number of x's axes is one of `ranks`."""
     found = _named_shape(x)
     _require(len(found) in map(int, ranks), ValueError, message, f"x must have one of the ranks {ranks}, got {found}")
@@ -176,7 +178,7 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None) ->
     Args:
       shapes: a dict or list of pairs of a tensor and its shape, made of sizes and symbols; None stands for any size.
     """
-    sizes: dict[Any, int] = {}
+    sizes: dict[object, int] = {}
     for x, wanted in shapes.items() if isinstance(shapes, dict) else shapes:
         found = _named_shape(x)
         symbols = tuple(wanted) if isinstance(wanted, (tuple, list, str)) else (wanted,) if wanted != () else ()
@@ -191,14 +193,14 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None) ->
             _require(symbol in (None, ".") or expected == size, ValueError, message, text)
 
 
-def assert_type(tensor: TensorLike, tf_type: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_type(tensor: TensorLike, tf_type: DTypeLike, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `tensor` has the dtype `tf_type`."""
     found = as_dtype(raw(tensor).dtype)
     wanted = as_dtype(tf_type)
     _require(found == wanted, TypeError, message, f"tensor must be of type {wanted!r}, got {found!r}")
 
 
-def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
+def assert_same_float_dtype(tensors: Sequence[TensorLike] | None = None, dtype: DTypeLike | None = None) -> DType:
     """The dtype that all `tensors` share, float32 if there are none. Raises ValueError if they share none."""
     given = [raw(tensor).dtype for tensor in tensors or ()]
     found = {as_dtype(one) for one in (*given, dtype) if one is not None}
@@ -213,7 +215,7 @@ def assert_integer(x: TensorLike, message: str | None = None, name: str | None =
     _require(kind_of(dtype) in "iu", TypeError, message, f"Expected an integer type, got {dtype}")
 
 
-def is_numeric_tensor(tensor: Any) -> bool:
+def is_numeric_tensor(tensor: object) -> bool:
     """Whether `tensor` is a tensor of numbers."""
     return is_array_like(tensor) and kind_of(raw(tensor).dtype) in "iufc"
 

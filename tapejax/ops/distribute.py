@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..values import nest
+from ..values.types import AxisLike, Ignored, Nest
 from . import math as _math
 
 math: Any = _math  # whose functions come out of tables
@@ -29,7 +30,7 @@ class ReplicaContext:
     def __init__(self, strategy: Strategy):
         self.strategy = strategy
 
-    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp | str, value: Nest, options: Ignored = None) -> Nest:
         """`value`: there are no others to reduce it with."""
         _reductions(reduce_op)
         return value
@@ -76,29 +77,29 @@ class Strategy:
             _entered.pop()
 
     def run(
-        self, fn: Callable, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, options: Any = None
+        self, fn: Callable, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, options: Ignored = None
     ) -> Any:
         """``fn(*args, **kwargs)``."""
         return fn(*args, **(kwargs or {}))
 
-    def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
+    def reduce(self, reduce_op: ReduceOp | str, value: Nest, axis: AxisLike | None) -> Nest:
         """`value`, reduced along `axis`, or as it is where that is None."""
         reduction = _reductions(reduce_op)
         return value if axis is None else nest.map_structure(lambda x: reduction(x, axis), value)
 
-    def gather(self, value: Any, axis: int) -> Any:
+    def gather(self, value: Nest, axis: int) -> Nest:
         """`value`: there is nothing to concatenate."""
         return value
 
-    def experimental_local_results(self, value: Any) -> tuple:
+    def experimental_local_results(self, value: Nest) -> tuple:
         """``(value,)``."""
         return (value,)
 
-    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+    def experimental_distribute_dataset(self, dataset: Any, options: Ignored = None) -> Any:
         """`dataset`."""
         return dataset
 
-    def distribute_datasets_from_function(self, dataset_fn: Callable, options: Any = None) -> Any:
+    def distribute_datasets_from_function(self, dataset_fn: Callable, options: Ignored = None) -> Any:
         """What `dataset_fn` makes."""
         return dataset_fn(InputContext())
 
@@ -108,7 +109,7 @@ class Strategy:
 class MirroredStrategy(Strategy):
     __doc__ = Strategy.__doc__
 
-    def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: Any = None):
+    def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: Ignored = None):
         if devices is not None and len(devices) > 1:
             raise ValueError(
                 f"MirroredStrategy runs one replica, and {len(devices)} devices were given: shard the batch with "
@@ -123,7 +124,7 @@ class OneDeviceStrategy(Strategy):
         self._device = device
 
 
-def _reductions(reduce_op: Any) -> Callable:
+def _reductions(reduce_op: ReduceOp | str) -> Callable:
     kind = reduce_op if isinstance(reduce_op, ReduceOp) else ReduceOp(str(reduce_op).upper())
     return {ReduceOp.SUM: math.reduce_sum, ReduceOp.MEAN: math.reduce_mean}[kind]
 

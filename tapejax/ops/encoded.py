@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..values.dtypes import as_dtype
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor
+from ..values.types import DTypeLike, IntLike, IntsLike, TensorLike
 from . import image as _image
-from .table import TensorLike, host, renamed, static
+from .table import host, renamed, static
 
+Picture: TypeAlias = Any  # an image of Pillow's, which need not be installed
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 
-def _pillow() -> Any:
+def _pillow() -> ModuleType:
     try:
         import PIL.Image
     except ImportError as error:
@@ -25,7 +28,7 @@ def _pillow() -> Any:
     return PIL.Image
 
 
-def _opened(contents: Any, kinds: tuple[str, ...] | None = None) -> Any:
+def _opened(contents: bytes, kinds: tuple[str, ...] | None = None) -> Picture:
     data = contents.item() if isinstance(contents, (np.ndarray, np.generic)) else contents
     if not isinstance(data, (bytes, bytearray)):
         raise TypeError(f"contents must be bytes, as tf.io.read_file returns them, got {type(contents).__name__}")
@@ -36,7 +39,7 @@ def _opened(contents: Any, kinds: tuple[str, ...] | None = None) -> Any:
         raise InvalidArgumentError(f"contents is no image in a format that is known here: {error}") from error
 
 
-def _pixels(picture: Any, channels: Any, dtype: Any) -> np.ndarray:
+def _pixels(picture: Picture, channels: IntLike, dtype: DTypeLike) -> np.ndarray:
     count = int(static(channels or 0))
     if count not in (0, *_MODES):
         raise ValueError(f"channels must be 0, 1, 3 or 4, got {channels!r}")
@@ -51,7 +54,7 @@ def _pixels(picture: Any, channels: Any, dtype: Any) -> np.ndarray:
     return (pixels >> 8).astype(np.uint8) if pixels.dtype == np.uint16 and as_dtype(dtype).name == "uint8" else pixels
 
 
-def _converted(pixels: np.ndarray, dtype: Any) -> Tensor:
+def _converted(pixels: np.ndarray, dtype: DTypeLike) -> Tensor:
     wanted = as_dtype(dtype)
     if wanted.name not in ("uint8", "uint16", "float32"):
         raise ValueError(f"dtype must be tf.uint8, tf.uint16 or tf.float32, got {wanted!r}")
@@ -78,7 +81,7 @@ def decode_image(contents, channels=None, dtype="uint8", name=None, expand_anima
     return _converted(frames if expand_animations else frames[0], dtype)
 
 
-def _frames(picture: Any) -> np.ndarray:
+def _frames(picture: Picture) -> np.ndarray:
     found = []
     for i in range(getattr(picture, "n_frames", 1)):
         picture.seek(i)
@@ -86,13 +89,13 @@ def _frames(picture: Any) -> np.ndarray:
     return np.stack(found)
 
 
-def decode_gif(contents: Any, name: str | None = None) -> Tensor:
+def decode_gif(contents: bytes, name: str | None = None) -> Tensor:
     """All frames of a GIF: uint8, (frames, height, width, 3)."""
     return convert_to_tensor(_frames(_opened(contents, ("GIF",))))
 
 
 def _decoder(name: str, kinds: tuple[str, ...] | None) -> Callable[..., Tensor]:
-    def public(contents: Any, channels: Any = 0, dtype: Any = "uint8", name: str | None = None) -> Tensor:
+    def public(contents: bytes, channels: IntLike = 0, dtype: DTypeLike = "uint8", name: str | None = None) -> Tensor:
         return _converted(_pixels(_opened(contents, kinds), channels, dtype), dtype)
 
     public.__doc__ = f"The pixels of a file of this kind, (height, width, channels): {name.partition('_')[2].upper()}."
@@ -104,14 +107,14 @@ decode_png = _decoder("decode_png", None)
 decode_webp = _decoder("decode_webp", ("WEBP",))
 
 
-def decode_bmp(contents: Any, channels: Any = 0, name: str | None = None) -> Tensor:
+def decode_bmp(contents: bytes, channels: IntLike = 0, name: str | None = None) -> Tensor:
     """The pixels of a BMP file: uint8, (height, width, channels)."""
     return convert_to_tensor(_pixels(_opened(contents, ("BMP",)), channels, "uint8"))
 
 
 def decode_jpeg(
-    contents: Any,
-    channels: Any = 0,
+    contents: bytes,
+    channels: IntLike = 0,
     ratio: int = 1,
     fancy_upscaling: bool = True,
     try_recover_truncated: bool = False,
@@ -132,9 +135,9 @@ def decode_jpeg(
 
 
 def decode_and_crop_jpeg(
-    contents: Any,
-    crop_window: Any,
-    channels: Any = 0,
+    contents: bytes,
+    crop_window: IntsLike,
+    channels: IntLike = 0,
     ratio: int = 1,
     fancy_upscaling: bool = True,
     try_recover_truncated: bool = False,
@@ -146,14 +149,14 @@ def decode_and_crop_jpeg(
     return _image.crop_to_bounding_box(decode_jpeg(contents, channels, ratio), *static(crop_window, "crop_window"))
 
 
-def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | None = None) -> Tensor:
+def extract_jpeg_shape(contents: bytes, output_type: DTypeLike = "int32", name: str | None = None) -> Tensor:
     """(height, width, channels) of a JPEG file, without decoding it."""
     picture = _opened(contents, ("JPEG",))
     shape = [picture.height, picture.width, len(picture.getbands())]
     return convert_to_tensor(np.asarray(shape), as_dtype(output_type))
 
 
-def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
+def is_jpeg(contents: bytes, name: str | None = None) -> Tensor:
     """Whether the bytes begin as a JPEG file does."""
     return convert_to_tensor(bytes(contents[:3]) == b"\xff\xd8\xff")
 
@@ -179,7 +182,7 @@ def encode_png(image: TensorLike, compression: int = -1, name: str | None = None
 def encode_jpeg(
     image: TensorLike,
     format: str = "",
-    quality: Any = 95,
+    quality: IntLike = 95,
     progressive: bool = False,
     optimize_size: bool = False,
     chroma_downsampling: bool = True,
@@ -202,7 +205,9 @@ def encode_jpeg(
     return _encoded(image, "JPEG", quality=int(static(quality, "quality")), dpi=dpi, **how)
 
 
-def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Tensor:
+def adjust_jpeg_quality(
+    image: TensorLike, jpeg_quality: IntLike, dct_method: str = "", name: str | None = None
+) -> Tensor:
     """The image as it comes back from a JPEG file of that quality, in its own dtype."""
     original = convert_to_tensor(image)
     pixels = _image.convert_image_dtype(original, "uint8", saturate=True)
@@ -210,7 +215,9 @@ def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = 
     return _image.convert_image_dtype(decoded, original.dtype, saturate=True)
 
 
-def random_jpeg_quality(image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: Any = None) -> Tensor:
+def random_jpeg_quality(
+    image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: IntLike | None = None
+) -> Tensor:
     """`adjust_jpeg_quality` by a quality in [min_jpeg_quality, max_jpeg_quality)."""
     low, high = min_jpeg_quality, max_jpeg_quality
     if not 0 <= low < high <= 100:

@@ -9,19 +9,21 @@ from __future__ import annotations
 import enum
 import math
 import secrets
-from typing import Any
+from collections.abc import Iterable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
+from ..core.types import Value
 from ..values import reading
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, Variable, is_array_like, raw
+from ..values.types import Array, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import random
-from .table import TensorLike, host, kind_of, shape_of, static, wide
+from .table import host, kind_of, shape_of, static, wide
 
 # How far one number moves the counter.
 STEP = 256
@@ -38,7 +40,7 @@ class Algorithm(enum.Enum):
 _LENGTH = {Algorithm.PHILOX: 3, Algorithm.THREEFRY: 2}
 
 
-def _algorithm(alg: Any) -> Algorithm:
+def _algorithm(alg: Algorithm | str | int) -> Algorithm:
     try:
         found = Algorithm[alg.upper()] if isinstance(alg, str) else Algorithm(getattr(alg, "value", alg))
     except (KeyError, ValueError):
@@ -47,12 +49,12 @@ def _algorithm(alg: Any) -> Algorithm:
     return Algorithm.PHILOX if found is Algorithm.AUTO_SELECT else found
 
 
-def _integers(value: Any, argument: str) -> np.ndarray:
+def _integers(value: IntsLike, argument: str) -> np.ndarray:
     """Python integers of any size, or a tensor of them."""
     return host(value, argument) if is_array_like(value) else np.asarray(value)
 
 
-def _words(numbers: Any) -> np.ndarray:
+def _words(numbers: Iterable[int]) -> np.ndarray:
     """Integers as the words of a state, 64 bits each where there are such types; else folded, unless they fit."""
     word = narrowed(np.dtype("int64"))
     bits = 8 * word.itemsize
@@ -65,7 +67,7 @@ def _words(numbers: Any) -> np.ndarray:
     return np.array(found, f"uint{bits}").view(word)
 
 
-def create_rng_state(seed: Any, alg: Any) -> Tensor:
+def create_rng_state(seed: IntsLike, alg: Algorithm | str | int) -> Tensor:
     """The state of a generator that starts from `seed`: an integer, or a vector of as many as the state is long, or fewer.
 
     Raises:
@@ -78,7 +80,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
     return Tensor(raw(_seeded(seed, _algorithm(alg))))
 
 
-def _seeded(seed: Any, algorithm: Algorithm) -> np.ndarray:
+def _seeded(seed: IntsLike, algorithm: Algorithm) -> np.ndarray:
     length, found = _LENGTH[algorithm], _integers(seed, "seed")
     if found.ndim == 0:
         return _words([int(found), *[0] * (length - 1)])
@@ -121,7 +123,12 @@ class Generator:
     (True, False)
     """
 
-    def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None):
+    def __init__(
+        self,
+        copy_from: Generator | None = None,
+        state: IntsLike | None = None,
+        alg: Algorithm | str | int | None = None,
+    ):
         if copy_from is not None:
             if state is not None or alg is not None:
                 raise ValueError("Generator: give copy_from, or state and alg, not both")
@@ -135,24 +142,24 @@ class Generator:
         self._state = state
 
     @classmethod
-    def from_state(cls, state: Any, alg: Any) -> Generator:
+    def from_state(cls, state: IntsLike, alg: Algorithm | str | int) -> Generator:
         """A generator in the given `state`."""
         return cls(state=state, alg=alg)
 
     @classmethod
-    def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
+    def from_seed(cls, seed: IntsLike, alg: Algorithm | str | int | None = None) -> Generator:
         """A generator that starts from `seed`, an integer or a vector of integers: the same seed, the same numbers."""
         algorithm = _algorithm("auto_select" if alg is None else alg)
         return cls(state=_seeded(seed, algorithm), alg=algorithm)
 
     @classmethod
-    def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
+    def from_non_deterministic_state(cls, alg: Algorithm | str | int | None = None) -> Generator:
         """A generator that starts where nobody can foretell."""
         algorithm = _algorithm("auto_select" if alg is None else alg)
         return cls(state=_words([secrets.randbits(64) for _ in range(_LENGTH[algorithm])]), alg=algorithm)
 
     @classmethod
-    def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> Generator:
+    def from_key_counter(cls, key: IntLike, counter: IntsLike, alg: Algorithm | str | int) -> Generator:
         """A generator with that key (an integer) and counter (a vector: two integers, for ``"threefry"`` one)."""
         algorithm = _algorithm(alg)
         return cls(state=_keyed(key, counter, _LENGTH[algorithm]), alg=algorithm)
@@ -163,7 +170,7 @@ class Generator:
     state = property(lambda self: self._state, doc="Where it is: the counter, then the key. A checkpoint can save it.")
     key = property(lambda self: self._state[-1])
 
-    def reset(self, state: Any) -> None:
+    def reset(self, state: IntsLike) -> None:
         """Goes to `state`.
 
         Raises:
@@ -171,21 +178,21 @@ class Generator:
         """
         self._state.assign(_state_from(state, self._state.shape[0]))
 
-    def reset_from_seed(self, seed: Any) -> None:
+    def reset_from_seed(self, seed: IntsLike) -> None:
         """Starts again, from `seed`."""
         self._state.assign(_seeded(seed, self._algorithm))
 
-    def reset_from_key_counter(self, key: Any, counter: Any) -> None:
+    def reset_from_key_counter(self, key: IntLike, counter: IntsLike) -> None:
         """Goes to that key and counter. See `from_key_counter`."""
         self._state.assign(_keyed(key, counter, self._state.shape[0]))
 
-    def skip(self, delta: Any) -> Tensor:
+    def skip(self, delta: IntLike) -> Tensor:
         """Moves on as drawing `delta` numbers does, and returns the state before."""
         before = self._state.read_value()
         self._next((int(host(delta, "delta")),))
         return before
 
-    def _next(self, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    def _next(self, shape: tuple[int, ...]) -> tuple[Value, Value]:
         """The two numbers of the key of a draw of that `shape`; moves on."""
         high, low = divmod(STEP * math.prod(shape), 1 << 32)
         # Neither the numbers nor the state have a derivative: tapes need not look.
@@ -221,7 +228,7 @@ class Generator:
             raise ValueError(f"minval and maxval must be both None or given for {wanted}; got {minval=}, {maxval=}")
         return random.draw_uniform(self._next, shape, 0 if minval is None else minval, maxval, dtype)
 
-    def uniform_full_int(self, shape: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+    def uniform_full_int(self, shape: ShapeLike, dtype: DTypeLike | None = None, name: str | None = None) -> Tensor:
         """Integers, each of `dtype` as likely as another. uint64 by default (uint32 while ``jax_enable_x64`` is off)."""
         return random.draw_all_integers(self._next, shape, wide("uint64") if dtype is None else requested(dtype))
 
@@ -237,11 +244,11 @@ class Generator:
             raise InvalidArgumentError(f"binomial: shape must end with that of counts and probs, {drawn}; got {sizes}")
         return random.draw_binomial(self._next, sizes, given[0], given[1], dtype)
 
-    def make_seeds(self, count: Any = 1) -> Tensor:
+    def make_seeds(self, count: IntLike = 1) -> Tensor:
         """Seeds for the ``stateless_`` functions, one in each column: int64 (else int32), shape (2, count)."""
         return self.uniform_full_int([2, int(static(count, "count"))], wide("int64"))
 
-    def split(self, count: Any = 1) -> list[Generator]:
+    def split(self, count: IntLike = 1) -> list[Generator]:
         """`count` new generators that are independent of each other and of this one."""
         found = host(self.make_seeds(count)).T.tolist()
         length = _LENGTH[self._algorithm]
@@ -252,7 +259,7 @@ class Generator:
         return f"<tf.random.Generator {self._algorithm.name.lower()}>"
 
 
-def _state_from(state: Any, length: int) -> Any:
+def _state_from(state: IntsLike, length: int) -> Array:
     if isinstance(state, (list, tuple, np.ndarray)):
         state = _words(np.asarray(state).reshape(-1).tolist())
     array = raw(state)
@@ -261,7 +268,7 @@ def _state_from(state: Any, length: int) -> Any:
     return array
 
 
-def _keyed(key: Any, counter: Any, length: int) -> np.ndarray:
+def _keyed(key: IntLike, counter: IntsLike, length: int) -> np.ndarray:
     counters = _integers(counter, "counter").reshape(-1).tolist()
     if len(counters) != length - 1:
         raise ValueError(f"counter must have {length - 1} integers for this algorithm, got {counters}")
@@ -290,7 +297,7 @@ def stateless_shuffle(value: TensorLike, seed: TensorLike, alg: str = "auto_sele
     return random.draw(random._shuffle, *random._stateless(seed)(()), raw(value))
 
 
-def index_shuffle(index: TensorLike, seed: TensorLike, max_index: Any) -> Tensor:
+def index_shuffle(index: TensorLike, seed: TensorLike, max_index: IntLike) -> Tensor:
     """Where each `index` from 0 to `max_index` goes in an order that depends on `seed`, two or three integers, alone.
 
     Raises:

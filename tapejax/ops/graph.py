@@ -7,7 +7,7 @@ import enum
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,13 +15,14 @@ import numpy as np
 from ..core._jax import Tracer
 from ..values.names import _current
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, raw
+from ..values.types import Array, Ignored, Nest, TensorLike  # TensorLike: also tf.types.experimental's
 from . import array as _array
 from .table import renamed
 
 # ---- Order -------------------------------------------------------------------------------------------------
 
 
-def group(*inputs: Any, **kwargs: Any) -> None:
+def group(*inputs: object, **kwargs: Any) -> None:
     """Nothing: what is to run has run. Raises ValueError for a keyword other than `name`."""
     if unknown := kwargs.keys() - {"name"}:
         raise ValueError(f"Unknown keyword arguments: {', '.join(sorted(unknown))}")
@@ -31,24 +32,24 @@ def no_op(name: str | None = None) -> None:
     """Nothing."""
 
 
-def control_dependencies(control_inputs: Any) -> Any:
+def control_dependencies(control_inputs: Nest | Callable[[], object]) -> contextlib.AbstractContextManager[None]:
     """A context that does nothing: operations run in the order in which they are written."""
     if callable(control_inputs):
         control_inputs()
     return contextlib.nullcontext()
 
 
-def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
+def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Tensor]:
     """New tensors with the values of a list of tensors."""
     return [_array.identity(x) for x in input]
 
 
-def tuple(tensors: Sequence[Any], control_inputs: Any = None, name: str | None = None) -> list:  # noqa: A001
+def tuple(tensors: Sequence[TensorLike | None], control_inputs: Ignored = None, name: str | None = None) -> list:  # noqa: A001
     """The list of tensors, None left as it is."""
     return [x if x is None else _array.identity(x) for x in tensors]
 
 
-def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
     """`input` as it is."""
     return _array.identity(input)
 
@@ -56,7 +57,7 @@ def guarantee_const(input: Any, name: str | None = None) -> Tensor:
 # ---- What is known -----------------------------------------------------------------------------------------
 
 
-def get_static_value(tensor: Any, partial: bool = False) -> Any:
+def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
     """The value as NumPy, or None for a tensor that JAX is tracing."""
     if not is_array_like(tensor):
         return tensor
@@ -64,7 +65,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     return None if isinstance(array, Tracer) else np.array(array)[()]
 
 
-def is_symbolic_tensor(tensor: Any) -> bool:
+def is_symbolic_tensor(tensor: object) -> bool:
     """Whether it is a tensor whose value is not known, since JAX is tracing it."""
     return is_array_like(tensor) and isinstance(raw(tensor), Tracer)
 
@@ -84,8 +85,8 @@ def timestamp(name: str | None = None) -> Tensor:
     return convert_to_tensor(np.float64(time.time()))
 
 
-def _refuse_graph(name: str, instead: str) -> Callable[..., Any]:
-    def public(ys: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
+def _refuse_graph(name: str, instead: str) -> Callable[..., NoReturn]:
+    def public(ys: Nest, xs: Nest, *args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError(f"{name} is for TensorFlow's graphs, there are none here: use {instead}")
 
     public.__doc__ = f"Raises RuntimeError, as eager TensorFlow does: use {instead}."
@@ -128,7 +129,7 @@ class AggregationMethod:
 UNCONVERTED = "_autograph_unconverted"
 
 
-def do_not_convert(func: Callable | None = None) -> Any:
+def do_not_convert(func: Callable | None = None) -> Callable:
     """`func`, whose control flow `function` leaves as it is (a decorator)."""
     if func is None:
         return do_not_convert
@@ -148,7 +149,7 @@ def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
     """Nothing: there is no AutoGraph whose messages it could set."""
 
 
-def trace(*args: Any) -> None:
+def trace(*args: object) -> None:
     """Prints its arguments, when the function is traced."""
     print(*args)
 
@@ -156,7 +157,7 @@ def trace(*args: Any) -> None:
 # ---- Experimental ------------------------------------------------------------------------------------------
 
 
-def to_dlpack(tf_tensor: Any) -> Any:
+def to_dlpack(tf_tensor: TensorLike) -> Array:
     """An object with ``__dlpack__``, as other libraries' ``from_dlpack`` take it."""
     return raw(tf_tensor)
 
@@ -186,10 +187,7 @@ def enable_strict_mode() -> None:
     """Nothing: dtypes never mix in silence here."""
 
 
-TensorLike = Any
-
-
-def assert_proper_iterable(values: Any) -> None:
+def assert_proper_iterable(values: object) -> None:
     """Raises TypeError unless `values` is iterable and no tensor, array or string."""
     if is_array_like(values) or isinstance(values, (np.ndarray, bytes, str)):
         raise TypeError(f"Expected argument 'values' to be a 'proper' iterable. Found: {type(values).__name__}")

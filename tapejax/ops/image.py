@@ -4,7 +4,7 @@ floats from 0 to 1."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -15,18 +15,19 @@ from jax import lax
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, raw
+from ..values.types import Array, DTypeLike, FloatLike, IntLike, ShapeLike, TensorLike
 from . import array as _array
 from . import random as _random
 from .math import _abs
 from .opaque import adjust_contrast
-from .table import FLOAT, TensorLike, host, kind_of, renamed, require_kind, shape_of, static
+from .table import FLOAT, host, kind_of, renamed, require_kind, shape_of, static
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")  # of images, filters and results, for JAX's convolutions
 
 # ---- Types -------------------------------------------------------------------------------------------------
 
 
-def convert_image_dtype(image: TensorLike, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
+def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Tensor:
     """`image` in another dtype, its values scaled from one range to the other.
 
     Args:
@@ -63,7 +64,7 @@ def _floor_divide(x, y):
     return x // y
 
 
-def _cast(x: Any, dtype: np.dtype, saturate: bool) -> Tensor:
+def _cast(x: TensorLike, dtype: np.dtype, saturate: bool) -> Tensor:
     return _array.saturate_cast(x, dtype) if saturate else _array.cast(x, dtype)
 
 
@@ -72,7 +73,7 @@ def _as_float(image: TensorLike) -> Tensor:
     return convert_image_dtype(image, "float16" if raw(image).dtype == np.float16 else "float32")
 
 
-def _adjusted(image: TensorLike, kernel: Callable, *values: Any) -> Tensor:
+def _adjusted(image: TensorLike, kernel: Callable, *values: TensorLike) -> Tensor:
     """`kernel` of the image as floats, and the result in the image's own dtype."""
     array = raw(image)
     floats = _as_float(array)
@@ -80,7 +81,7 @@ def _adjusted(image: TensorLike, kernel: Callable, *values: Any) -> Tensor:
     return convert_image_dtype(op(kernel, floats, *parameters), array.dtype, saturate=True)
 
 
-def _image(images: TensorLike, least: int = 3, most: int = 99) -> Any:
+def _image(images: TensorLike, least: int = 3, most: int = 99) -> Array:
     """Raises ValueError unless it has (height, width, channels), with a batch before them or not."""
     array = raw(images)
     if not least <= array.ndim <= most:
@@ -110,7 +111,7 @@ def _mitchell(x):
 
 
 # name: what jax.image calls it, or else a window function: a matrix for each axis does the work
-_METHODS: dict[Any, Any] = {
+_METHODS: dict[str, str | Callable] = {
     "bilinear": "linear", "nearest": "nearest", "bicubic": "cubic", "lanczos3": "lanczos3", "lanczos5": "lanczos5",
     "area": "area", "gaussian": _gaussian, "mitchellcubic": _mitchell,
 }  # fmt: skip
@@ -217,7 +218,7 @@ def pad_to_bounding_box(image: TensorLike, offset_height, offset_width, target_h
     return _array.pad(array, [(0, 0)] * (array.ndim - 3) + [(top, bottom), (left, right), (0, 0)])
 
 
-def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
+def resize_with_crop_or_pad(image: TensorLike, target_height: IntLike, target_width: IntLike) -> Tensor:
     """The middle of the images, cropped or padded with zeros to the target's size."""
     array = _image(image)
     target = int(static(target_height)), int(static(target_width))
@@ -240,7 +241,7 @@ def resize_with_pad(image: TensorLike, target_height, target_width, method="bili
     return pad_to_bounding_box(resized, spare[0], spare[1], *target)
 
 
-def central_crop(image: TensorLike, central_fraction: Any) -> Tensor:
+def central_crop(image: TensorLike, central_fraction: FloatLike) -> Tensor:
     """The middle of the images, `central_fraction` of each side.
 
     Raises:
@@ -335,7 +336,7 @@ def flip_up_down(image: TensorLike) -> Tensor:
     return _array.reverse(_image(image), [-3])
 
 
-def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
+def rot90(image: TensorLike, k: IntLike = 1, name: str | None = None) -> Tensor:
     """The images turned `k` times by 90 degrees, counter-clockwise."""
     return op(jnp.rot90, _image(image, 3, 4), k=int(static(k, "k")) % 4, axes=(-3, -2))
 
@@ -348,7 +349,7 @@ def transpose(image: TensorLike, name: str | None = None) -> Tensor:
 # ---- Colours -----------------------------------------------------------------------------------------------
 
 
-def _channels(images: TensorLike, count: int) -> Any:
+def _channels(images: TensorLike, count: int) -> Array:
     array = raw(images)
     if not array.ndim or array.shape[-1] != count:
         raise ValueError(f"the last axis of images must have {count} channels, got shape {array.shape}")
@@ -451,19 +452,19 @@ def _adjust_saturation(x, factor):
     return _hsv_to_rgb(jnp.stack([hue, jnp.clip(saturation * factor, 0, 1), value], -1))
 
 
-def adjust_brightness(image: TensorLike, delta: Any) -> Tensor:
+def adjust_brightness(image: TensorLike, delta: FloatLike) -> Tensor:
     """`delta`, a part of the range from 0 to 1, added to each pixel."""
     return _adjusted(image, _adjust_brightness, delta)
 
 
-def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: Any = 1) -> Tensor:
+def adjust_gamma(image: TensorLike, gamma: FloatLike = 1, gain: FloatLike = 1) -> Tensor:
     """gain * image ** gamma. Raises ValueError for a negative `gamma`."""
     if isinstance(gamma, (int, float)):
         _require(gamma >= 0, f"Gamma should be a non-negative real number, got {gamma}")
     return _adjusted(image, _adjust_gamma, gamma, gain)
 
 
-def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor:
+def adjust_hue(image: TensorLike, delta: FloatLike, name: str | None = None) -> Tensor:
     """The hue of RGB images turned by `delta`, in [-1, 1]; 1 is all the way round."""
     _channels(image, 3)
     if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
@@ -471,7 +472,7 @@ def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor
     return _adjusted(image, _adjust_hue, delta)
 
 
-def adjust_saturation(image: TensorLike, saturation_factor: Any, name: str | None = None) -> Tensor:
+def adjust_saturation(image: TensorLike, saturation_factor: FloatLike, name: str | None = None) -> Tensor:
     """The saturation of RGB images multiplied by a factor."""
     _channels(image, 3)
     return _adjusted(image, _adjust_saturation, saturation_factor)
@@ -499,20 +500,25 @@ def _per_image_standardization(x):
 class _Fixed(NamedTuple):
     """A seed of a stateless function: two integers, which decide alone what is drawn."""
 
-    numbers: Any
+    numbers: TensorLike
 
 
-def uniform(low: Any, high: Any, seed: Any, shape: Any = (), dtype: Any = "float32") -> Tensor:
+def uniform(
+    low: FloatLike, high: FloatLike, seed: IntLike | _Fixed | None, shape: ShapeLike = (), dtype: DTypeLike = "float32"
+) -> Tensor:
     """Random numbers for a function that `stateless` may have a twin of."""
     if isinstance(seed, _Fixed):
         return _random.stateless_uniform(shape, seed.numbers, low, high, dtype)
     return _random.uniform(shape, low, high, dtype, seed)
 
 
-def stateless(function: Callable, seed: Any = inspect.Parameter.empty) -> Callable[..., Tensor]:
+def stateless(function: Callable, seed: TensorLike = inspect.Parameter.empty) -> Callable[..., Tensor]:
     """The twin of a random function to which the same `seed`, with this default, always gives the same."""
     signature = inspect.signature(function)
-    parameters = [p.replace(default=seed) if p.name == "seed" else p for p in signature.parameters.values()]
+    parameters = [
+        p.replace(default=seed, annotation="TensorLike") if p.name == "seed" else p
+        for p in signature.parameters.values()
+    ]
     signature = signature.replace(parameters=parameters)
 
     def twin(*args: Any, **kwargs: Any) -> Tensor:
@@ -526,7 +532,7 @@ def stateless(function: Callable, seed: Any = inspect.Parameter.empty) -> Callab
 
 
 def _random_flip(name: str, axis: int, how: str) -> Callable[..., Tensor]:
-    def public(image: TensorLike, seed: Any = None) -> Tensor:
+    def public(image: TensorLike, seed: IntLike | None = None) -> Tensor:
         array = _image(image, 3, 4)
         return op(_flip_where, array, uniform(0.0, 1.0, seed, array.shape[:-3]), axis=axis)
 
@@ -542,7 +548,7 @@ renamed("random_flip", _flip_where)
 
 
 def _random_delta(name: str, adjust: Callable, most: float, bound: str) -> Callable[..., Tensor]:
-    def public(image: TensorLike, max_delta: Any, seed: Any = None) -> Tensor:
+    def public(image: TensorLike, max_delta: FloatLike, seed: IntLike | None = None) -> Tensor:
         _require(0 <= max_delta <= most, f"max_delta must be {bound}, got {max_delta}")
         return adjust(image, uniform(-max_delta, max_delta, seed))
 
@@ -551,7 +557,7 @@ def _random_delta(name: str, adjust: Callable, most: float, bound: str) -> Calla
 
 
 def _random_factor(name: str, adjust: Callable) -> Callable[..., Tensor]:
-    def public(image: TensorLike, lower: Any, upper: Any, seed: Any = None) -> Tensor:
+    def public(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: IntLike | None = None) -> Tensor:
         _require(upper > lower, f"{name}: upper must be > lower, got {lower} and {upper}")
         _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
         return adjust(image, uniform(lower, upper, seed))
@@ -568,7 +574,7 @@ random_contrast = _random_factor("random_contrast", adjust_contrast)
 random_saturation = _random_factor("random_saturation", adjust_saturation)
 
 
-def random_crop(value: TensorLike, size: Any, seed: Any = None, name: str | None = None) -> Tensor:
+def random_crop(value: TensorLike, size: ShapeLike, seed: IntLike | None = None, name: str | None = None) -> Tensor:
     """A part of `value` of shape `size`, at a random place.
 
     Raises:
@@ -632,7 +638,7 @@ def _total_variation(x):
     return sum(jnp.sum(_abs(jnp.diff(x, axis=axis)), (-3, -2, -1)) for axis in (-3, -2))
 
 
-def _pair(a: TensorLike, b: TensorLike, max_val: Any) -> tuple[Any, Any, float]:
+def _pair(a: TensorLike, b: TensorLike, max_val: FloatLike) -> tuple[Tensor, Tensor, Array]:
     one, other = arrays_of(a, b)
     for array in (one, other):
         _require(array.ndim >= 3, f"images must be at least three-dimensional, got shape {array.shape}")
@@ -645,7 +651,7 @@ def _pair(a: TensorLike, b: TensorLike, max_val: Any) -> tuple[Any, Any, float]:
     return convert_image_dtype(one, "float32"), convert_image_dtype(other, "float32"), limit
 
 
-def psnr(a: TensorLike, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
+def psnr(a: TensorLike, b: TensorLike, max_val: FloatLike, name: str | None = None) -> Tensor:
     """The peak signal-to-noise ratio of images in decibels; `max_val` is the range of their values."""
     return op(_psnr, *_pair(a, b, max_val))
 
@@ -702,8 +708,8 @@ def _ssim(a, b, limit, local, **options):
 def ssim_multiscale(
     img1: TensorLike,
     img2: TensorLike,
-    max_val: Any,
-    power_factors: Any = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
+    max_val: FloatLike,
+    power_factors: Sequence[float] = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
     filter_size: int = 11,
     filter_sigma: float = 1.5,
     k1: float = 0.01,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
 from ..values.dtypes import TensorShape
 from ..values.tensor import convert_to_tensor, op
+from ..values.types import Array, ShapeLike, TensorLike
 
 
 class IndexedSlices:
@@ -27,7 +26,7 @@ class IndexedSlices:
     [11.  2. 23.]
     """
 
-    def __init__(self, values: Any, indices: Any, dense_shape: Any = None):
+    def __init__(self, values: TensorLike, indices: TensorLike, dense_shape: ShapeLike | None = None):
         self._values, self._indices, self._shape = values, indices, dense_shape
 
     values = property(lambda self: self._values, doc="The rows, as they were given.")
@@ -42,12 +41,12 @@ class IndexedSlices:
             [None] * convert_to_tensor(self._values).ndim if self._shape is None else [int(n) for n in self._shape]
         )
 
-    def __jax_array__(self) -> Any:
+    def __jax_array__(self) -> Array:
         if self._shape is None:
             raise ValueError(f"an IndexedSlices without dense_shape cannot become a tensor: {self}")
         return op(_indexed_slices, self.values, self.indices, length=int(self._shape[0]))._array
 
-    def with_values(self, values: Any) -> IndexedSlices:
+    def with_values(self, values: TensorLike) -> IndexedSlices:
         """Other rows at the same places."""
         return IndexedSlices(values, self._indices, self._shape)
 

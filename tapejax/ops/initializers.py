@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from ..values.dtypes import DType, as_dtype
 from ..values.tensor import Tensor, constant
+from ..values.types import DTypeLike, FloatLike, IntLike, ShapeLike, TensorLike
 from . import array, random
 
 
@@ -16,7 +17,7 @@ class _Initializer:
         return dict(vars(self))
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Any:
+    def from_config(cls, config: dict[str, Any]) -> Self:
         """An initializer made by `get_config`'s arguments."""
         return cls(**{key: value for key, value in config.items() if key != "dtype"})
 
@@ -28,17 +29,17 @@ def _refuse(kwargs: dict[str, Any]) -> None:
         raise ValueError("initializers make whole values: there are no partitioned variables here, use jax.sharding")
 
 
-def _checked(dtype: Any, expected: str, holds: Callable[[DType], bool]) -> DType:
+def _checked(dtype: DTypeLike, expected: str, holds: Callable[[DType], bool]) -> DType:
     if not holds(as_dtype(dtype)):
         raise ValueError(f"Expected {expected} dtype, got {as_dtype(dtype)}.")
     return as_dtype(dtype)
 
 
-def _numeric(dtype: Any) -> DType:
+def _numeric(dtype: DTypeLike) -> DType:
     return _checked(dtype, "numeric or boolean", lambda wanted: wanted.is_numeric or wanted.is_bool)
 
 
-def _draw(following: Callable, stateless: Callable, seed: Any) -> tuple[Callable, Any]:
+def _draw(following: Callable, stateless: Callable, seed: IntLike | None) -> tuple[Callable, TensorLike]:
     """How to draw: by the seed alone where there is one, so that the same initializer always makes the same numbers."""
     return (following, None) if seed is None else (stateless, (seed, 0))
 
@@ -51,7 +52,7 @@ class zeros_initializer(_Initializer):  # noqa: N801
     [0. 0.]
     """
 
-    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
+    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
         """Zeros of that shape and dtype. Raises ValueError for a dtype that is no number."""
         _refuse(kwargs)
         return array.zeros(shape, _numeric(dtype))
@@ -60,7 +61,7 @@ class zeros_initializer(_Initializer):  # noqa: N801
 class ones_initializer(_Initializer):  # noqa: N801
     """Makes ones."""
 
-    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
+    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
         """Ones of that shape and dtype. Raises ValueError for a dtype that is no number."""
         _refuse(kwargs)
         return array.ones(shape, _numeric(dtype))
@@ -77,10 +78,10 @@ class constant_initializer(_Initializer):  # noqa: N801
       TypeError (when called): `value` does not have as many elements as the shape.
     """
 
-    def __init__(self, value: Any = 0, support_partition: bool = False):
+    def __init__(self, value: TensorLike = 0, support_partition: bool = False):
         self.value = value
 
-    def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
+    def __call__(self, shape: ShapeLike, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
         """The constant in that shape."""
         _refuse(kwargs)
         return constant(self.value, dtype=dtype, shape=shape)
@@ -89,10 +90,10 @@ class constant_initializer(_Initializer):  # noqa: N801
 class random_normal_initializer(_Initializer):  # noqa: N801
     """Makes normally distributed numbers; with a `seed` always the same ones."""
 
-    def __init__(self, mean: Any = 0.0, stddev: Any = 0.05, seed: Any = None):
+    def __init__(self, mean: FloatLike = 0.0, stddev: FloatLike = 0.05, seed: IntLike | None = None):
         self.mean, self.stddev, self.seed = mean, stddev, seed
 
-    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
+    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
         """Numbers of that shape and dtype. Raises ValueError for a dtype that is no float."""
         _refuse(kwargs)
         wanted = _checked(dtype, "floating point", lambda wanted: wanted.is_floating)
@@ -103,10 +104,10 @@ class random_normal_initializer(_Initializer):  # noqa: N801
 class random_uniform_initializer(_Initializer):  # noqa: N801
     """Makes numbers in [minval, maxval), all equally likely."""
 
-    def __init__(self, minval: Any = -0.05, maxval: Any = 0.05, seed: Any = None):
+    def __init__(self, minval: FloatLike = -0.05, maxval: FloatLike = 0.05, seed: IntLike | None = None):
         self.minval, self.maxval, self.seed = minval, maxval, seed
 
-    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
+    def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
         """Numbers of that shape and dtype, floats or integers."""
         _refuse(kwargs)
         wanted = _checked(dtype, "float or integer", lambda wanted: wanted.is_floating or wanted.is_integer)

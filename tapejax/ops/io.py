@@ -11,7 +11,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from ..values.errors import (
     PermissionDeniedError,
 )
 from ..values.tensor import Tensor, convert_to_tensor
-from .table import TensorLike, host, static
+from ..values.types import DTypeLike, PathLike, TensorLike
+from .table import host, static
 
 # Of those that are something else than a FailedPreconditionError.
 _ERRORS = {FileNotFoundError: NotFoundError, FileExistsError: AlreadyExistsError}
@@ -44,7 +45,7 @@ def _on_files(fn: Callable) -> Callable:
     return public
 
 
-def _path(path: Any) -> str:
+def _path(path: PathLike) -> str:
     """A path given as text, bytes or anything with ``__fspath__``."""
     path = os.fspath(path.item() if isinstance(path, (np.ndarray, np.generic)) else path)
     return path.decode() if isinstance(path, bytes) else path
@@ -54,14 +55,14 @@ def _path(path: Any) -> str:
 
 
 @_on_files
-def read_file(filename: Any, name: str | None = None) -> bytes:
+def read_file(filename: PathLike, name: str | None = None) -> bytes:
     """What is in a file. Raises NotFoundError where there is none."""
     with open(_path(filename), "rb") as file:
         return file.read()
 
 
 @_on_files
-def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
+def write_file(filename: PathLike, contents: str | bytes, name: str | None = None) -> None:
     """Writes text or bytes to a file, in folders that are made where they are missing."""
     path = _path(filename)
     if folder := os.path.dirname(path):
@@ -70,7 +71,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
         file.write(contents.encode() if isinstance(contents, str) else contents)
 
 
-def matching_files(pattern: Any, name: str | None = None) -> list[bytes]:
+def matching_files(pattern: PathLike | list[PathLike] | tuple[PathLike, ...], name: str | None = None) -> list[bytes]:
     """The files whose path matches a pattern (or one of several), in order."""
     return [path.encode() for path in sorted(glob(pattern))]
 
@@ -136,7 +137,7 @@ def serialize_tensor(tensor: TensorLike, name: str | None = None) -> bytes:
     return file.getvalue()
 
 
-def parse_tensor(serialized: bytes, out_type: Any, name: str | None = None) -> Tensor:
+def parse_tensor(serialized: bytes, out_type: DTypeLike, name: str | None = None) -> Tensor:
     """The tensor of dtype `out_type` that `serialize_tensor` wrote.
 
     Raises:
@@ -168,12 +169,12 @@ class GFile:
       NotFoundError: there is none.
     """
 
-    def __init__(self, name: Any, mode: str = "r"):
+    def __init__(self, name: PathLike, mode: str = "r"):
         self.name, self.mode = name, mode
-        self._file: Any = None
+        self._file: IO | None = None
 
     @_on_files
-    def _opened(self) -> Any:
+    def _opened(self) -> IO:
         if self._file is None:
             self._file = open(_path(self.name), self.mode)
         return self._file
@@ -183,7 +184,7 @@ class GFile:
             raise AttributeError(name)
         return getattr(self._opened(), name)
 
-    def read(self, n: int = -1) -> Any:
+    def read(self, n: int = -1) -> str | bytes:
         """The next `n` characters or bytes, or all that is left."""
         return self._opened().read(n)
 
@@ -206,7 +207,7 @@ class GFile:
     def __exit__(self, *exception: Any) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[str | bytes]:
         return iter(self._opened())
 
 
@@ -225,40 +226,40 @@ def _to_new(dst: str, overwrite: bool) -> str:
 
 
 @_on_files
-def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
+def copy(src: PathLike, dst: PathLike, overwrite: bool = False) -> None:
     """Copies a file. Raises AlreadyExistsError where `dst` is there, unless `overwrite`."""
     shutil.copyfile(_path(src), _to_new(_path(dst), overwrite))
 
 
 @_on_files
-def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
+def rename(src: PathLike, dst: PathLike, overwrite: bool = False) -> None:
     """Moves a file or folder. Raises AlreadyExistsError where `dst` is there, unless `overwrite`."""
     os.replace(_path(src), _to_new(_path(dst), overwrite))
 
 
-def exists(path: Any) -> bool:
+def exists(path: PathLike) -> bool:
     """Whether there is such a file or folder."""
     return os.path.exists(_path(path))
 
 
-def isdir(path: Any) -> bool:
+def isdir(path: PathLike) -> bool:
     """Whether it is a folder."""
     return os.path.isdir(_path(path))
 
 
-def glob(pattern: Any) -> list[str]:
+def glob(pattern: PathLike | list[PathLike] | tuple[PathLike, ...]) -> list[str]:
     """The paths that match a pattern, or one of a list of patterns."""
     patterns = pattern if isinstance(pattern, (list, tuple)) else [pattern]
     return [path for one in patterns for path in sorted(_glob.glob(_path(one)))]
 
 
-def join(path: Any, *paths: Any) -> str:
+def join(path: PathLike, *paths: PathLike) -> str:
     """One path of several parts."""
     return os.path.join(_path(path), *map(_path, paths))
 
 
 @_on_files
-def listdir(path: Any) -> list[str]:
+def listdir(path: PathLike) -> list[str]:
     """The names in a folder. Raises NotFoundError where there is none."""
     if not os.path.isdir(_path(path)):
         raise NotFoundError(f"Could not find directory {_path(path)}")
@@ -266,37 +267,37 @@ def listdir(path: Any) -> list[str]:
 
 
 @_on_files
-def makedirs(path: Any) -> None:
+def makedirs(path: PathLike) -> None:
     """Makes a folder and those above it; it may be there already."""
     os.makedirs(_path(path), exist_ok=True)
 
 
 @_on_files
-def mkdir(path: Any) -> None:
+def mkdir(path: PathLike) -> None:
     """Makes a folder. Raises NotFoundError where there is none above it."""
     os.mkdir(_path(path))
 
 
 @_on_files
-def remove(path: Any) -> None:
+def remove(path: PathLike) -> None:
     """Deletes a file."""
     os.remove(_path(path))
 
 
 @_on_files
-def rmtree(path: Any) -> None:
+def rmtree(path: PathLike) -> None:
     """Deletes a folder and all in it."""
     shutil.rmtree(_path(path))
 
 
 @_on_files
-def stat(path: Any) -> FileStatistics:
+def stat(path: PathLike) -> FileStatistics:
     """Length, time of change and kind of a file."""
     found = os.stat(_path(path))
     return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(_path(path)))
 
 
-def walk(top: Any, topdown: bool = True, onerror: Callable | None = None) -> Iterator[tuple]:
+def walk(top: PathLike, topdown: bool = True, onerror: Callable | None = None) -> Iterator[tuple]:
     """(folder, its folders, its files) for a folder and all below it."""
     return os.walk(_path(top), topdown, onerror)
 

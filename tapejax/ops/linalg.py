@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,19 +13,8 @@ from jax import lax
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, operands, raw
-from .table import (
-    FIELD,
-    NUMBER,
-    TensorLike,
-    binary,
-    known,
-    later,
-    operation,
-    renamed,
-    require_kind,
-    static,
-    with_arguments,
-)
+from ..values.types import Array, AxisLike, DTypeLike, IntsLike, Nest, TensorLike
+from .table import FIELD, NUMBER, binary, known, later, operation, renamed, require_kind, static, with_arguments
 
 scipy_linalg: Any = later("jax.scipy.linalg")
 
@@ -40,7 +30,7 @@ def matmul(
     adjoint_b: bool = False,
     a_is_sparse: bool = False,
     b_is_sparse: bool = False,
-    output_type: Any = None,
+    output_type: DTypeLike | None = None,
     grad_a: bool = False,
     grad_b: bool = False,
     name: str | None = None,
@@ -102,7 +92,7 @@ def _matvec(a, b, how):
     return jnp.matmul(_turned(a, how), b[..., None])[..., 0]
 
 
-def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
+def tensordot(a: TensorLike, b: TensorLike, axes: AxisLike, name: str | None = None) -> Tensor:
     """Sums products over `axes`: a number n (the last n of a, the first n of b) or a pair of lists of axes."""
     arrays = arrays_of(a, b)
     found = static(axes, "axes")
@@ -151,7 +141,7 @@ def cross(a, b):
 # ---- Turning, diagonals ------------------------------------------------------------------------------------
 
 
-def _matrix(name: str, array: Any, square: bool = False) -> Any:
+def _matrix(name: str, array: Array, square: bool = False) -> Array:
     if array.ndim < 2:
         raise InvalidArgumentError(f"{name}: Input must be a matrix or a batch of them, got shape {array.shape}")
     if square and array.shape[-1] != array.shape[-2]:
@@ -182,7 +172,7 @@ def trace(x):
     return jnp.trace(x, axis1=-2, axis2=-1, dtype=x.dtype)
 
 
-def _bands(k: Any, align: str) -> tuple[int, int, tuple[bool, bool]]:
+def _bands(k: IntsLike, align: str) -> tuple[int, int, tuple[bool, bool]]:
     """The lowest and the highest diagonal, and whether those above and those below the main one end at the right."""
     k = static(k, "k")
     lower, upper = (k[0], k[-1]) if isinstance(k, tuple) else (k, k)
@@ -304,28 +294,28 @@ def tensor_diag_part(input):
 class LogMatrixDeterminant(NamedTuple):
     """What `slogdet` returns."""
 
-    sign: Any
-    log_abs_determinant: Any
+    sign: Tensor | Array
+    log_abs_determinant: Tensor | Array
 
 
 class Qr(NamedTuple):
     """What `qr` returns."""
 
-    q: Any
-    r: Any
+    q: Tensor | Array
+    r: Tensor | Array
 
 
 class Lu(NamedTuple):
     """What `lu` returns."""
 
-    lu: Any
-    p: Any
+    lu: Tensor | Array
+    p: Tensor | Array
 
 
-def _square(name: str, fn: Any, doc: str, argument: str = "input") -> Any:
+def _square(name: str, fn: Callable, doc: str, argument: str = "input") -> Callable[..., Any]:
     """A public function of square matrices."""
 
-    def public(x: TensorLike, name: str | None = None) -> Any:
+    def public(x: TensorLike, name: str | None = None) -> Nest:
         array = raw(x)
         require_kind(public.__name__, array, FIELD)
         return op(fn, _matrix(public.__name__, array, square=True))
@@ -396,7 +386,7 @@ def _inv(x, adjoint):
     return jnp.linalg.inv(turned.astype("float32") if x.dtype == "float16" else turned).astype(x.dtype)
 
 
-def _require_finite(name: str, out: Tensor, matrix: Any) -> Tensor:
+def _require_finite(name: str, out: Tensor, matrix: Array) -> Tensor:
     values = known(out._array)
     if values is not None and not np.isfinite(values).all() and np.isfinite(np.asarray(matrix)).all():
         raise InvalidArgumentError(f"{name}: Input matrix is not invertible")
@@ -483,7 +473,7 @@ def matrix_rank(a, tol=None, validate_args=False):
     return jnp.sum(s > limit, -1, dtype=jnp.int32)
 
 
-def lu(input: TensorLike, output_idx_type: Any = "int32", name: str | None = None) -> Lu:
+def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None = None) -> Lu:
     """The LU decomposition: both triangles in one matrix, and the permutation of the rows."""
     return op(_lu, _matrix("lu", raw(input), square=True), dtype=requested(output_idx_type))
 

@@ -8,19 +8,20 @@ evenly spaced, and computes the others anew from these when the gradient is aske
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..core import jaxprs
 from ..core._jax import Literal, Tracer, jaxpr_as_fun
+from ..core.types import JaxProgram, Pytree
+from ..values.types import Array
 
 SLOTS = 64
 LONGEST = 10_000_000  # more iterations are not counted while tracing: perhaps the loop has no end
 
 
-def while_loop(holds: Callable, advance: Callable, start: Any) -> Any:
+def while_loop(holds: Callable, advance: Callable, start: Pytree) -> Pytree:
     """`jax.lax.while_loop`, which can be differentiated backward; forward where the number of iterations is known."""
     flat, tree = jax.tree.flatten(start)
     pack: Callable = tree.unflatten  # type: ignore[attr-defined]
@@ -39,7 +40,7 @@ def while_loop(holds: Callable, advance: Callable, start: Any) -> Any:
     return pack(jax.lax.scan(lambda carry, _: (run(*consts, *carry), None), flat, None, length=count)[0])
 
 
-def _count(test: Any, step: Any, consts: Sequence[Any], start: Sequence[Any]) -> int | None:
+def _count(test: JaxProgram, step: JaxProgram, consts: Sequence[Array], start: Sequence[Array]) -> int | None:
     """How often the loop runs, if what its condition depends on is known while tracing."""
     first, needed, size = len(consts), _dependencies(test, {0}), -1
     while size != len(needed):
@@ -51,11 +52,11 @@ def _count(test: Any, step: Any, consts: Sequence[Any], start: Sequence[Any]) ->
     with jax.ensure_compile_time_eval():
         given = [x if i in needed else jnp.zeros(x.shape, x.dtype) for i, x in enumerate(given)]
 
-        def counted(consts: Any, start: Any) -> Any:
-            def holds(carry: Any) -> Any:
+        def counted(consts: Sequence[Array], start: Sequence[Array]) -> Array:
+            def holds(carry: Pytree) -> Array:
                 return jaxpr_as_fun(test)(*consts, *carry[1])[0] & (carry[0] < LONGEST)
 
-            def advance(carry: Any) -> Any:
+            def advance(carry: Pytree) -> Pytree:
                 new = jaxpr_as_fun(jaxprs.without_prints(step))(*consts, *carry[1])
                 return carry[0] + 1, [
                     b if i in needed else a for i, (a, b) in enumerate(zip(carry[1], new, strict=True), first)
@@ -67,7 +68,7 @@ def _count(test: Any, step: Any, consts: Sequence[Any], start: Sequence[Any]) ->
     return None if count == LONGEST else count
 
 
-def _dependencies(closed: Any, outputs: set[int]) -> set[int]:
+def _dependencies(closed: JaxProgram, outputs: set[int]) -> set[int]:
     """The inputs that the outputs at these places are computed of."""
     jaxpr = jaxprs.open_jaxpr(closed)
     needed = {jaxpr.outvars[i] for i in outputs if not isinstance(jaxpr.outvars[i], Literal)}
@@ -77,14 +78,14 @@ def _dependencies(closed: Any, outputs: set[int]) -> set[int]:
     return {i for i, x in enumerate(jaxpr.invars) if x in needed}
 
 
-def _reversible(test: Any, step: Any) -> Callable:
+def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:
     """The loop of two programs that take constants and state and return whether to go on, and the next state."""
 
-    def counted(consts: Any, start: Any) -> Any:
-        def holds(carry: Any) -> Any:
+    def counted(consts: Sequence[Array], start: Sequence[Array]) -> Pytree:
+        def holds(carry: Pytree) -> Array:
             return jaxpr_as_fun(test)(*consts, *carry[1])[0]
 
-        def advance(carry: Any) -> Any:
+        def advance(carry: Pytree) -> Pytree:
             return carry[0] + 1, jaxpr_as_fun(step)(*consts, *carry[1])
 
         return jax.lax.while_loop(holds, advance, (jnp.int32(0), start))
@@ -92,18 +93,18 @@ def _reversible(test: Any, step: Any) -> Callable:
     run = jaxpr_as_fun(jaxprs.without_prints(step))  # what is computed anew is not printed again
 
     @jax.custom_vjp
-    def loop(consts: Any, start: Any) -> Any:
+    def loop(consts: Sequence[Array], start: Sequence[Array]) -> Sequence[Array]:
         return counted(consts, start)[1]
 
-    def forward(consts: Any, start: Any) -> Any:
+    def forward(consts: Sequence[Array], start: Sequence[Array]) -> tuple:
         count, end = counted(consts, start)
         return end, (consts, start, count)
 
-    def backward(kept: Any, cotangents: Any) -> Any:
+    def backward(kept: tuple, cotangents: Sequence[Array]) -> tuple:
         consts, start, count = kept
         stride = (count + SLOTS - 1) // SLOTS
 
-        def keep(carry: Any) -> Any:
+        def keep(carry: Pytree) -> Pytree:
             i, state, slots = carry
             place = i // stride
             slots = [
@@ -116,13 +117,13 @@ def _reversible(test: Any, step: Any) -> Callable:
         smooth = [jnp.issubdtype(x.dtype, jnp.inexact) for x in start]
         smooth_consts = [jnp.issubdtype(x.dtype, jnp.inexact) for x in consts]
 
-        def pull(carry: Any) -> Any:
+        def pull(carry: Pytree) -> Pytree:
             i, to_state, to_consts = carry
             place = i // stride
             begin = place * stride, [s[place] for s in slots]
             state = while_loop(lambda c: c[0] < i, lambda c: (c[0] + 1, run(*consts, *c[1])), begin)[1]
 
-            def moved(some_consts: Any, some_state: Any) -> Any:
+            def moved(some_consts: Sequence[Array], some_state: Sequence[Array]) -> list[Array]:
                 given = _joined(smooth_consts, consts, some_consts) + _joined(smooth, state, some_state)
                 return _chosen(smooth, run(*given))
 
@@ -140,11 +141,11 @@ def _reversible(test: Any, step: Any) -> Callable:
     return loop
 
 
-def _chosen(mask: Sequence[bool], values: Sequence[Any]) -> list[Any]:
+def _chosen(mask: Sequence[bool], values: Sequence[Array]) -> list[Array]:
     return [x for x, there in zip(values, mask, strict=True) if there]
 
 
-def _joined(mask: Sequence[bool], values: Sequence[Any], chosen: Sequence[Any]) -> list[Any]:
+def _joined(mask: Sequence[bool], values: Sequence[Array], chosen: Sequence[Array]) -> list[Array]:
     """`values` with those that `mask` marks replaced."""
     given = iter(chosen)
     return [next(given) if there else x for x, there in zip(values, mask, strict=True)]

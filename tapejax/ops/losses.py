@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..values.tensor import Tensor, convert_to_tensor
+from ..values.types import Ignored, TensorLike
 from . import array, nn
 from . import math as _math
-from .table import TensorLike, renamed
+from .table import renamed
 
 math: Any = _math  # whose functions come out of tables
 
@@ -24,7 +25,7 @@ class Reduction:
 
 
 # By how much the sum of the weighted losses is divided, from weights in the shape of the losses.
-_DIVISORS: dict[str, Callable[[Tensor], Any]] = {
+_DIVISORS: dict[str, Callable[[Tensor], TensorLike]] = {
     Reduction.SUM: lambda weights: 1.0,
     Reduction.SUM_OVER_BATCH_SIZE: lambda weights: array.size(weights),
     Reduction.MEAN: math.reduce_sum,
@@ -35,8 +36,8 @@ _DIVISORS: dict[str, Callable[[Tensor], Any]] = {
 def compute_weighted_loss(
     losses: TensorLike,
     weights: TensorLike = 1.0,
-    scope: Any = None,
-    loss_collection: Any = None,
+    scope: Ignored = None,
+    loss_collection: Ignored = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
     """``losses * weights``, reduced; 0 where nothing has a weight.
@@ -69,8 +70,8 @@ def _elementwise(name: str, of_floats: Callable, doc: str) -> Callable:
         labels: TensorLike,
         predictions: TensorLike,
         weights: TensorLike = 1.0,
-        scope: Any = None,
-        loss_collection: Any = None,
+        scope: Ignored = None,
+        loss_collection: Ignored = None,
         reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
     ) -> Tensor:
         losses = of_floats(*_floats(name, labels, predictions))
@@ -82,7 +83,7 @@ def _elementwise(name: str, of_floats: Callable, doc: str) -> Callable:
     return renamed(name, loss)
 
 
-def _floats(name: str, labels: Any, predictions: Any) -> tuple[Any, Any]:
+def _floats(name: str, labels: TensorLike, predictions: TensorLike) -> tuple[TensorLike, TensorLike]:
     if labels is None or predictions is None:
         raise ValueError(f"{name}: both labels and predictions must be given")
     y, p = array.cast(labels, "float32"), array.cast(predictions, "float32")
@@ -99,8 +100,8 @@ def huber_loss(
     predictions: TensorLike,
     weights: TensorLike = 1.0,
     delta: float = 1.0,
-    scope: Any = None,
-    loss_collection: Any = None,
+    scope: Ignored = None,
+    loss_collection: Ignored = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
     """Half the squared difference up to `delta`, linear beyond; weighted and reduced as `compute_weighted_loss` does."""
@@ -115,8 +116,8 @@ def log_loss(
     predictions: TensorLike,
     weights: TensorLike = 1.0,
     epsilon: float = 1e-7,
-    scope: Any = None,
-    loss_collection: Any = None,
+    scope: Ignored = None,
+    loss_collection: Ignored = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
     """The cross entropy of probabilities, elementwise; weighted and reduced as `compute_weighted_loss` does."""
@@ -129,8 +130,8 @@ def hinge_loss(
     labels: TensorLike,
     logits: TensorLike,
     weights: TensorLike = 1.0,
-    scope: Any = None,
-    loss_collection: Any = None,
+    scope: Ignored = None,
+    loss_collection: Ignored = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
     """``max(0, 1 - (2 * labels - 1) * logits)``; weighted and reduced as `compute_weighted_loss` does."""
@@ -143,8 +144,8 @@ def sigmoid_cross_entropy(
     logits: TensorLike,
     weights: TensorLike = 1.0,
     label_smoothing: float = 0,
-    scope: Any = None,
-    loss_collection: Any = None,
+    scope: Ignored = None,
+    loss_collection: Ignored = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
     """`tf.nn.sigmoid_cross_entropy_with_logits`, weighted and reduced as `compute_weighted_loss` does."""
@@ -160,8 +161,8 @@ def softmax_cross_entropy(
     logits: TensorLike,
     weights: TensorLike = 1.0,
     label_smoothing: float = 0,
-    scope: Any = None,
-    loss_collection: Any = None,
+    scope: Ignored = None,
+    loss_collection: Ignored = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
     """`tf.nn.softmax_cross_entropy_with_logits` of labels that carry no gradient, weighted and reduced.
@@ -184,8 +185,8 @@ def sparse_softmax_cross_entropy(
     labels: TensorLike,
     logits: TensorLike,
     weights: TensorLike = 1.0,
-    scope: Any = None,
-    loss_collection: Any = None,
+    scope: Ignored = None,
+    loss_collection: Ignored = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
     """`tf.nn.sparse_softmax_cross_entropy_with_logits`, weighted and reduced as `compute_weighted_loss` does."""

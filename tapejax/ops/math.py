@@ -7,7 +7,7 @@ TensorFlow's, a small function here is written so that it is; the derivative its
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +19,7 @@ from ..core.rules import zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, op_on_arrays, operands, raw
+from ..values.types import Array, AxisLike, DTypeLike, IntLike, ShapeLike, TensorLike
 from .indexed_slices import IndexedSlices
 from .table import (
     ANY,
@@ -28,7 +29,6 @@ from .table import (
     INTEGER,
     NUMBER,
     REAL,
-    TensorLike,
     axes_of,
     axis_of,
     binary,
@@ -212,7 +212,7 @@ def _spence_jvp(primals, tangents):
 
 _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
-UNARY: dict[str, Any] = {
+UNARY: dict[str, tuple[Any, ...]] = {
     "abs": (_abs, _SIGNED, "The absolute value."),
     "acos": (_arc(jnp.arccos, jnp.cos), FIELD, "The arc cosine."),
     "acosh": (_acosh, FIELD, "The inverse hyperbolic cosine."),
@@ -404,7 +404,7 @@ def _truediv(x, y):
     return jnp.asarray(x, dtype) / jnp.asarray(y, dtype)
 
 
-BINARY: dict[str, Any] = {
+BINARY: dict[str, tuple[Any, ...]] = {
     "add": (jnp.add, NUMBER, "x + y."),
     "subtract": (jnp.subtract, NUMBER, "x - y."),
     "multiply": (jnp.multiply, NUMBER, "x * y."),
@@ -447,7 +447,7 @@ def _polygamma(a, x):
     return special.polygamma(order.astype(wide("int64")), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
 
 
-_hurwitz_zeta: Any = _with_slopes(
+_hurwitz_zeta: Callable = _with_slopes(
     lambda x, q: special.zeta(x, q),
     lambda x, q, dx: dx * jnp.nan,  # never asked for: TensorFlow has none, and JAX neither
     lambda x, q, dq: dq * -x * _hurwitz_zeta(x + 1, q),
@@ -466,7 +466,7 @@ zeta = binary("zeta", _zeta, "F", "The Hurwitz zeta function.", ("x", "q"))
 polygamma = binary("polygamma", _polygamma, "F", "The a-th derivative of digamma.", ("a", "x"))
 
 
-def _integer_division(name: str, fn: Any, kinds: str, doc: str) -> Any:
+def _integer_division(name: str, fn: Callable, kinds: str, doc: str) -> Callable[..., Tensor]:
     """A division that raises InvalidArgumentError for an integer divisor of zero, where that can be seen."""
     divided = binary(name, fn, kinds, doc)
 
@@ -533,7 +533,7 @@ def lbeta(x):
     return special.gammaln(x).sum(-1) - special.gammaln(x.sum(-1))
 
 
-def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Any:
+def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> TensorLike:
     """scalar * x. Raises ValueError if `scalar` is no scalar."""
     if np.ndim(scalar):
         raise ValueError(f"scalar must be a scalar; got shape {np.shape(scalar)}")
@@ -569,7 +569,10 @@ renamed("add_n", _add_n)
 
 
 def accumulate_n(
-    inputs: Sequence[TensorLike], shape: Any = None, tensor_dtype: Any = None, name: str | None = None
+    inputs: Sequence[TensorLike],
+    shape: ShapeLike | None = None,
+    tensor_dtype: DTypeLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The sum of a list of tensors of one shape, as `add_n`."""
     return add_n(inputs)
@@ -658,9 +661,9 @@ globals().update({name: reduction(name, *row) for name, row in REDUCTIONS.items(
 
 def count_nonzero(
     input: TensorLike,
-    axis: Any = None,
+    axis: AxisLike | None = None,
     keepdims: bool | None = None,
-    dtype: Any = "int64",
+    dtype: DTypeLike = "int64",
     name: str | None = None,
 ) -> Tensor:
     """How many elements are not zero. The result is int64 (int32 while ``jax_enable_x64`` is off)."""
@@ -682,10 +685,12 @@ def zero_fraction(value):
     return jnp.mean(value == 0, dtype=jnp.float32)
 
 
-def _arg(name: str, fn: Any, doc: str) -> Any:
+def _arg(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
     renamed(name, fn)
 
-    def public(input: TensorLike, axis: Any = None, output_type: Any = "int64", name: str | None = None) -> Tensor:
+    def public(
+        input: TensorLike, axis: IntLike | None = None, output_type: DTypeLike = "int64", name: str | None = None
+    ) -> Tensor:
         array = raw(input)
         require_kind(public.__name__, array, "biuf")
         if array.ndim == 0:
@@ -727,14 +732,14 @@ def _scanned(scan, start, x, axis, exclusive, reverse):
     return jnp.flip(out, axis) if reverse else out
 
 
-def _scan(name: str, scan: Any, start: float, kinds: str, doc: str) -> Any:
+def _scan(name: str, scan: Callable, start: float, kinds: str, doc: str) -> Callable[..., Tensor]:
     def kernel(x, axis, exclusive, reverse):
         return _scanned(scan, start, x, axis, exclusive, reverse)
 
     renamed(name, kernel)
 
     def public(
-        x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+        x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
     ) -> Tensor:
         array = raw(x)
         require_kind(public.__name__, array, kinds)
@@ -762,12 +767,12 @@ cumulative_logsumexp = _scan(
 class TopKV2(NamedTuple):
     """What `top_k` returns."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 def top_k(
-    input: TensorLike, k: Any = 1, sorted: bool = True, index_type: Any = "int32", name: str | None = None
+    input: TensorLike, k: IntLike = 1, sorted: bool = True, index_type: DTypeLike = "int32", name: str | None = None
 ) -> TopKV2:
     """The k largest elements of the last axis and where they are; of equals, the first ones come first.
 
@@ -790,7 +795,7 @@ def _top_k(x, k, dtype):
 renamed("top_k", _top_k)
 
 
-def in_top_k(targets: TensorLike, predictions: TensorLike, k: Any, name: str | None = None) -> Tensor:
+def in_top_k(targets: TensorLike, predictions: TensorLike, k: IntLike, name: str | None = None) -> Tensor:
     """Whether ``predictions[i, targets[i]]`` is among the k largest of its row."""
     return op(_in_top_k, integers("in_top_k", targets), raw(predictions, "float32"), k=int(static(k, "k")))
 
@@ -803,7 +808,7 @@ def _in_top_k(targets, predictions, k):
 renamed("in_top_k", _in_top_k)
 
 
-def _segment(how: str, num_segments_known: bool) -> Any:
+def _segment(how: str, num_segments_known: bool) -> Callable[..., Array]:
     def kernel(data, ids, num_segments):
         if how == "prod":  # by a mask for each segment: JAX cannot differentiate its scattered product
             chosen = (ids == jnp.arange(num_segments)[:, None]).reshape(-1, ids.size, *[1] * (data.ndim - 1))
@@ -839,7 +844,7 @@ def _counts(data, ids, num_segments):
 _SEGMENT_KINDS = {"max": REAL, "min": REAL, "sum": NUMBER, "prod": NUMBER, "mean": NUMBER, "sqrt_n": FLOAT}
 
 
-def _sorted_segment(how: str) -> Any:
+def _sorted_segment(how: str) -> Callable[..., Tensor]:
     kernel = _segment(how, False)
 
     def public(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
@@ -857,7 +862,7 @@ def _sorted_segment(how: str) -> Any:
     return named(public, f"segment_{how}", doc)
 
 
-def _unsorted_segment(how: str) -> Any:
+def _unsorted_segment(how: str) -> Callable[..., Tensor]:
     kernel = _segment(how, True)
 
     def flat(data, ids, num_segments):
@@ -865,7 +870,7 @@ def _unsorted_segment(how: str) -> Any:
 
     renamed(kernel.__name__, flat)
 
-    def public(data: TensorLike, segment_ids: TensorLike, num_segments: Any, name: str | None = None) -> Tensor:
+    def public(data: TensorLike, segment_ids: TensorLike, num_segments: IntLike, name: str | None = None) -> Tensor:
         array, ids = raw(data), integers(public.__name__, segment_ids)
         require_kind(public.__name__, array, REAL if how == "mean" else _SEGMENT_KINDS[how])
         if array.shape[: ids.ndim] != ids.shape:
@@ -895,11 +900,11 @@ segment_sum, segment_mean, segment_prod, segment_max, segment_min = map(
 def bincount(
     arr: TensorLike,
     weights: TensorLike = None,
-    minlength: Any = None,
-    maxlength: Any = None,
-    dtype: Any = "int32",
+    minlength: IntLike | None = None,
+    maxlength: IntLike | None = None,
+    dtype: DTypeLike = "int32",
     name: str | None = None,
-    axis: Any = None,
+    axis: int | None = None,
     binary_output: bool = False,
 ) -> Tensor:
     """How often each number 0, 1, 2 ... occurs in `arr` (or the sum of `weights` there).
@@ -943,9 +948,9 @@ renamed("bincount", _bincount)
 def confusion_matrix(
     labels: TensorLike,
     predictions: TensorLike,
-    num_classes: Any = None,
+    num_classes: IntLike | None = None,
     weights: TensorLike = None,
-    dtype: Any = "int32",
+    dtype: DTypeLike = "int32",
     name: str | None = None,
 ) -> Tensor:
     """``matrix[i, j]`` counts the elements with label i that were predicted as j."""
@@ -991,7 +996,9 @@ renamed("polyval", _polyval)
 # ---- Norms -------------------------------------------------------------------------------------------------
 
 
-def l2_normalize(x: TensorLike, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
+def l2_normalize(
+    x: TensorLike, axis: AxisLike | None = None, epsilon: float = 1e-12, name: str | None = None
+) -> Tensor:
     """x divided by its Euclidean norm over `axis`; `epsilon` bounds the squared norm from below."""
     array = raw(x)
     require_kind("l2_normalize", array, FIELD)
@@ -1008,8 +1015,8 @@ renamed("l2_normalize", _l2_normalize)
 
 def norm(
     tensor: TensorLike,
-    ord: Any = "euclidean",
-    axis: Any = None,
+    ord: str | float = "euclidean",
+    axis: AxisLike | None = None,
     keepdims: bool | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -1053,7 +1060,7 @@ renamed("norm", _norm)
 
 
 def normalize(
-    tensor: TensorLike, ord: Any = "euclidean", axis: Any = None, name: str | None = None
+    tensor: TensorLike, ord: str | float = "euclidean", axis: AxisLike | None = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """``(tensor / norm, norm)``, the norm with its axes kept."""
     size = norm(tensor, ord, axis, keepdims=True)
@@ -1065,7 +1072,7 @@ def normalize(
 
 def clip_by_value(
     t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
-) -> Any:
+) -> TensorLike:
     """`t` with what lies outside the bounds moved to them. At a bound the gradient still passes.
 
     Raises:
@@ -1097,7 +1104,9 @@ def _refuse_broadcast(t, *limits):
             )
 
 
-def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Any = None, name: str | None = None) -> Any:
+def clip_by_norm(
+    t: TensorLike, clip_norm: TensorLike, axes: AxisLike | None = None, name: str | None = None
+) -> TensorLike:
     """`t`, scaled down where its norm over `axes` is above `clip_norm`.
 
     Raises:
@@ -1120,7 +1129,7 @@ def _clip_by_norm(t, clip_norm, axes):
 renamed("clip_by_norm", _clip_by_norm)
 
 
-def global_norm(t_list: Sequence[Any], name: str | None = None) -> Tensor:
+def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) -> Tensor:
     """The root of the sum of squares of all elements of all tensors in the list; None in it is passed over."""
     if not isinstance(t_list, Sequence) or isinstance(t_list, str):
         raise TypeError(f"t_list must be a list of tensors, got {type(t_list).__name__}")
@@ -1139,7 +1148,7 @@ renamed("global_norm", _global_norm)
 
 
 def clip_by_global_norm(
-    t_list: Sequence[Any], clip_norm: TensorLike, use_norm: TensorLike = None, name: str | None = None
+    t_list: Sequence[TensorLike | None], clip_norm: TensorLike, use_norm: TensorLike = None, name: str | None = None
 ) -> tuple[list, Tensor]:
     """Scales a list of tensors so that their common norm is at most `clip_norm`.
 

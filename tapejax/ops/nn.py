@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,6 +13,7 @@ from jax import lax
 
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, operands, raw
+from ..values.types import Array, AxisLike, FloatLike, Ignored, IntLike, IntsLike, PaddingLike, ShapeLike, TensorLike
 from . import array as _array
 from . import math as _math
 from . import random as _random
@@ -21,7 +22,6 @@ from .table import (
     FLOAT,
     NUMBER,
     REAL,
-    TensorLike,
     axes_of,
     axis_of,
     kind_of,
@@ -88,7 +88,7 @@ selu = unary("selu", _selu, FLOAT, "The scaled exponential linear unit.", "featu
 softsign = unary("softsign", _softsign, FLOAT, "x / (1 + abs(x)).", "features")
 
 
-def leaky_relu(features: TensorLike, alpha: Any = 0.2, name: str | None = None) -> Tensor:
+def leaky_relu(features: TensorLike, alpha: FloatLike = 0.2, name: str | None = None) -> Tensor:
     """x where positive, else alpha * x."""
     x = raw(features)
     require_kind("leaky_relu", x, REAL)
@@ -129,14 +129,14 @@ def _crelu(x, axis):
 renamed("crelu", _crelu)
 
 
-def _softmax_like(name: str, fn: Any, doc: str) -> Any:
+def _softmax_like(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
     def kernel(x, axis):
         wide = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
         return fn(wide, axis).astype(x.dtype)
 
     renamed(name, kernel)
 
-    def public(logits: TensorLike, axis: Any = None, name: str | None = None) -> Tensor:
+    def public(logits: TensorLike, axis: IntLike | None = None, name: str | None = None) -> Tensor:
         x = raw(logits)
         require_kind(public.__name__, x, FLOAT)
         if not x.ndim:
@@ -160,7 +160,11 @@ def l2_loss(t):
 
 
 def dropout(
-    x: TensorLike, rate: TensorLike, noise_shape: Any = None, seed: Any = None, name: str | None = None
+    x: TensorLike,
+    rate: TensorLike,
+    noise_shape: ShapeLike | None = None,
+    seed: IntLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Sets a fraction `rate` of the elements to 0 and scales up the others, so that the expected sum is kept.
 
@@ -184,7 +188,7 @@ def dropout(
     return op(_dropout, array, rate, *_random.state.next(seed), shape=noise_shape_of(noise_shape, array))
 
 
-def noise_shape_of(noise_shape: Any, array: Any) -> tuple[int, ...]:
+def noise_shape_of(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]:
     """The shape in which elements are dropped: None in it, or for it, is the array's own."""
     if noise_shape is None:
         return array.shape
@@ -203,13 +207,13 @@ renamed("dropout", _dropout)
 # ---- Losses ------------------------------------------------------------------------------------------------
 
 
-def _require_logits(name: str, labels: Any, logits: Any) -> None:
+def _require_logits(name: str, labels: TensorLike, logits: TensorLike) -> None:
     if labels is None or logits is None:
         raise ValueError(f"{name}: both labels and logits must be given")
 
 
 def softmax_cross_entropy_with_logits(
-    labels: TensorLike, logits: TensorLike, axis: Any = -1, name: str | None = None
+    labels: TensorLike, logits: TensorLike, axis: IntLike = -1, name: str | None = None
 ) -> Tensor:
     """-sum(labels * log(softmax(logits))) along `axis`: one loss for each example.
 
@@ -278,7 +282,7 @@ def _sparse_cross_entropy(labels, logits):
 renamed("sparse_softmax_cross_entropy", _sparse_cross_entropy)
 
 
-def _like_logits(name: str, labels: Any, logits: Any) -> list:
+def _like_logits(name: str, labels: TensorLike, logits: TensorLike) -> list:
     _require_logits(name, labels, logits)
     labels, logits = arrays_of(labels, logits)
     if labels.shape != logits.shape:
@@ -339,7 +343,7 @@ shown(_sigmoid_cross_entropy, _weighted_cross_entropy, _log_poisson)
 
 
 def moments(
-    x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+    x: TensorLike, axes: AxisLike, shift: Ignored = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """Mean and (biased) variance over `axes`."""
     array = raw(x)
@@ -409,7 +413,9 @@ def _bias_add(x, bias, axis):
 renamed("bias_add", _bias_add)
 
 
-def embedding_lookup(params: TensorLike, ids: TensorLike, max_norm: Any = None, name: str | None = None) -> Tensor:
+def embedding_lookup(
+    params: TensorLike, ids: TensorLike, max_norm: FloatLike | None = None, name: str | None = None
+) -> Tensor:
     """The rows of `params` at `ids`, clipped to `max_norm` where it is given; a list of tensors holds parts of the rows."""
     if isinstance(params, (list, tuple)):
         params = _array.concat(params, 0)
@@ -440,7 +446,7 @@ def _channels_first(data_format: str | None, rank: int) -> bool:
     return allowed[data_format]
 
 
-def _spatial(value: Any, rank: int, first: bool, argument: str) -> tuple[int, ...]:
+def _spatial(value: IntsLike | None, rank: int, first: bool, argument: str) -> tuple[int, ...]:
     """A window, stride or dilation given as one number, one per spatial axis, or one per axis."""
     sizes = (1,) if value is None else static(value, argument)
     sizes = sizes if isinstance(sizes, tuple) else (sizes,)
@@ -455,7 +461,7 @@ def _spatial(value: Any, rank: int, first: bool, argument: str) -> tuple[int, ..
     return sizes[2:] if first else sizes[1:-1]
 
 
-def _padding(padding: Any, rank: int, first: bool) -> Any:
+def _padding(padding: PaddingLike, rank: int, first: bool) -> str | tuple:
     if isinstance(padding, str):
         if padding.upper() not in ("SAME", "VALID"):
             raise InvalidArgumentError(f"padding must be 'SAME', 'VALID' or a list of pairs, got {padding!r}")
@@ -505,13 +511,13 @@ renamed("depthwise_conv", _depthwise)
 def _convolution(
     name: str,
     rank: int | None,
-    kernel: Any,
+    kernel: Callable,
     x: TensorLike,
     filters: TensorLike,
-    strides: Any,
-    padding: Any,
+    strides: IntsLike,
+    padding: PaddingLike,
     data_format: str | None,
-    dilations: Any,
+    dilations: IntsLike,
     **options: Any,
 ) -> Tensor:
     image, weights = arrays_of(x, filters)
@@ -544,10 +550,10 @@ def _convolution(
 def convolution(
     input: TensorLike,
     filters: TensorLike,
-    strides: Any = None,
-    padding: Any = "VALID",
+    strides: IntsLike | None = None,
+    padding: PaddingLike = "VALID",
     data_format: str | None = None,
-    dilations: Any = None,
+    dilations: IntsLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """A convolution (cross-correlation) over one, two or three spatial axes; see `conv2d`."""
@@ -557,10 +563,10 @@ def convolution(
 def conv1d(
     input: TensorLike,
     filters: TensorLike,
-    stride: Any,
-    padding: Any,
+    stride: IntsLike,
+    padding: PaddingLike,
     data_format: str = "NWC",
-    dilations: Any = None,
+    dilations: IntsLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """A convolution along one axis: input (batch, width, channels), filters (width, in, out)."""
@@ -570,10 +576,10 @@ def conv1d(
 def conv2d(
     input: TensorLike,
     filters: TensorLike,
-    strides: Any,
-    padding: Any,
+    strides: IntsLike,
+    padding: PaddingLike,
     data_format: str = "NHWC",
-    dilations: Any = None,
+    dilations: IntsLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """A convolution over images.
@@ -593,10 +599,10 @@ def conv2d(
 def conv3d(
     input: TensorLike,
     filters: TensorLike,
-    strides: Any,
-    padding: Any,
+    strides: IntsLike,
+    padding: PaddingLike,
     data_format: str = "NDHWC",
-    dilations: Any = None,
+    dilations: IntsLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """A convolution over volumes; see `conv2d`."""
@@ -606,10 +612,10 @@ def conv3d(
 def depthwise_conv2d(
     input: TensorLike,
     filter: TensorLike,
-    strides: Any,
-    padding: Any,
+    strides: IntsLike,
+    padding: PaddingLike,
     data_format: str | None = None,
-    dilations: Any = None,
+    dilations: IntsLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
@@ -620,10 +626,10 @@ def separable_conv2d(
     input: TensorLike,
     depthwise_filter: TensorLike,
     pointwise_filter: TensorLike,
-    strides: Any,
-    padding: Any,
+    strides: IntsLike,
+    padding: PaddingLike,
     data_format: str | None = None,
-    dilations: Any = None,
+    dilations: IntsLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """A depthwise convolution, then one with filters of 1 x 1."""
@@ -631,15 +637,15 @@ def separable_conv2d(
     return conv2d(depthwise, pointwise_filter, 1, "VALID", data_format or "NHWC")
 
 
-def _transposed(rank: int, name: str, default: str) -> Any:
+def _transposed(rank: int, name: str, default: str) -> Callable[..., Tensor]:
     def public(
         input: TensorLike,
         filters: TensorLike,
-        output_shape: Any,
-        strides: Any,
-        padding: Any = "SAME",
+        output_shape: ShapeLike,
+        strides: IntsLike,
+        padding: PaddingLike = "SAME",
         data_format: str = default,
-        dilations: Any = None,
+        dilations: IntsLike | None = None,
         name: str | None = None,
     ) -> Tensor:
         shape = shape_of(output_shape, "output_shape")
@@ -710,14 +716,14 @@ renamed("avg_pool", _avg_pool)
 
 
 def _pooled(
-    kernel: Any,
+    kernel: Callable,
     input: TensorLike,
     rank: int | None,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
+    ksize: IntsLike,
+    strides: IntsLike,
+    padding: PaddingLike,
     data_format: str | None,
-    dilations: Any = 1,
+    dilations: IntsLike = 1,
 ) -> Tensor:
     x = raw(input)
     rank = x.ndim - 2 if rank is None else rank
@@ -738,14 +744,14 @@ def _pooled(
     )
 
 
-def _pooling(kernel: Any, what: str) -> tuple:
-    def by_rank(rank: int | None, name: str, default: Any) -> Any:
+def _pooling(kernel: Callable, what: str) -> tuple:
+    def by_rank(rank: int | None, name: str, default: str | None) -> Callable[..., Tensor]:
         def public(
             input: TensorLike,
-            ksize: Any,
-            strides: Any,
-            padding: Any,
-            data_format: Any = default,
+            ksize: IntsLike,
+            strides: IntsLike,
+            padding: PaddingLike,
+            data_format: str | None = default,
             name: str | None = None,
         ) -> Tensor:
             return _pooled(kernel, input, rank, ksize, strides, padding, data_format)
@@ -766,10 +772,10 @@ def pool(
     input: TensorLike,
     window_shape: Sequence[int],
     pooling_type: str,
-    strides: Any = None,
-    padding: Any = "VALID",
+    strides: IntsLike | None = None,
+    padding: PaddingLike = "VALID",
     data_format: str | None = None,
-    dilations: Any = None,
+    dilations: IntsLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """Pooling of type 'MAX' or 'AVG'."""

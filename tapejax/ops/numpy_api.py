@@ -12,6 +12,7 @@ import numpy as np
 
 from ..values import tensor as values
 from ..values.tensor import Tensor, Variable, raw
+from ..values.types import Array, Index, Nest, ShapeLike, TensorLike
 from . import operators, random
 from .table import renamed
 
@@ -19,7 +20,7 @@ from .table import renamed
 _JAX_NAMES = {"asanyarray": "asarray", "ascontiguousarray": "asarray", "fix": "trunc", "flatten": "ravel"}
 
 
-def _arrays(value: Any) -> Any:
+def _arrays(value: Nest) -> Nest:
     """`value` with raw arrays in the place of tensors and variables, at any depth of lists."""
     if isinstance(value, (Tensor, Variable)):
         return raw(value)
@@ -28,7 +29,7 @@ def _arrays(value: Any) -> Any:
     return value
 
 
-def _tensors(value: Any) -> Any:
+def _tensors(value: Nest) -> Nest:
     if isinstance(value, jax.Array):
         return Tensor(value)
     if isinstance(value, (list, tuple)):
@@ -37,10 +38,10 @@ def _tensors(value: Any) -> Any:
     return value
 
 
-def _wrapped(name: str) -> Callable[..., Any]:
+def _wrapped(name: str) -> Callable[..., Nest]:
     fn = getattr(jnp, _JAX_NAMES.get(name, name))
 
-    def public(*args: Any, **kwargs: Any) -> Any:
+    def public(*args: Any, **kwargs: Any) -> Nest:
         return _tensors(fn(*_arrays(args), **{key: _arrays(value) for key, value in kwargs.items()}))
 
     public.__doc__ = f"``jnp.{fn.__name__}``, of tensors and arrays; gives tensors."
@@ -62,11 +63,11 @@ def _constants() -> dict[str, Any]:
 # ---- Random numbers ----------------------------------------------------------------------------------------
 
 
-def _sizes(size: Any) -> tuple[int, ...]:
+def _sizes(size: ShapeLike | None) -> tuple[int, ...]:
     return () if size is None else (size,) if isinstance(size, int) else tuple(size)
 
 
-RANDOM: dict[str, Callable[..., Any]] = {
+RANDOM: dict[str, Callable[..., Nest]] = {
     "rand": lambda *size: random.uniform(size, dtype=_float()),
     "randn": lambda *args: random.normal(args, dtype=_float()),
     "random": lambda size=None: random.uniform(_sizes(size), dtype=_float()),
@@ -123,22 +124,22 @@ def enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: s
     values.promoting = True
 
 
-def _getitem(x: Any, index: Any) -> Tensor:
+def _getitem(x: TensorLike, index: Index) -> Tensor:
     return Tensor(raw(x)[tuple(map(_index, index)) if isinstance(index, tuple) else _index(index)])
 
 
-def _index(index: Any) -> Any:
+def _index(index: Index) -> Array:
     return raw(list(index)) if isinstance(index, (list, tuple)) else _arrays(index)  # inside an index they are the same
 
 
-def _method(name: str) -> Callable[..., Any]:
-    def method(x: Any, *args: Any, **kwargs: Any) -> Any:
+def _method(name: str) -> Callable[..., Nest]:
+    def method(x: TensorLike, *args: Any, **kwargs: Any) -> Nest:
         return _tensors(getattr(raw(x), name)(*_arrays(args), **{key: _arrays(y) for key, y in kwargs.items()}))
 
     return renamed(name, method)
 
 
-def _attribute(name: str, x: Any) -> Any:
+def _attribute(name: str, x: TensorLike) -> Nest:
     return _tensors(getattr(raw(x), name))
 
 

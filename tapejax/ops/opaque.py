@@ -16,16 +16,17 @@ from ..core.op import ConstantOp
 from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
+from ..values.types import Array, DTypeLike, FloatLike, Nest, TensorLike
 from .registry import opaque
 
 
 @opaque("AdjustContrastv2")
-def _adjust_contrast(images: Any, contrast_factor: Any) -> Any:
+def _adjust_contrast(images: Array, contrast_factor: Array) -> Array:
     mean = jnp.mean(images, axis=(-3, -2), keepdims=True)
     return (images - mean) * contrast_factor + mean
 
 
-def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
+def adjust_contrast(images: TensorLike, contrast_factor: FloatLike) -> Tensor:
     """Images whose distance from their mean, for each channel, is `contrast_factor` times as large.
 
     It has no gradient, as in TensorFlow: asking for one raises `LookupError`, until one is registered for
@@ -48,7 +49,7 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     return op(_adjust_integers, array, factor)
 
 
-def _adjust_integers(images: Any, contrast_factor: Any) -> Any:
+def _adjust_integers(images: Array, contrast_factor: Array) -> Array:
     limit = jnp.iinfo(images.dtype).max
     adjusted = _adjust_contrast(images.astype(jnp.float32) / limit, contrast_factor)
     return jnp.clip(adjusted * (limit + 0.5), 0, limit).astype(images.dtype)
@@ -58,7 +59,13 @@ def _or_decorator(call: Callable) -> Callable:
     """`call`, which without a function is a decorator."""
 
     @functools.wraps(call)
-    def public(func: Any = None, inp: Any = None, Tout: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def public(
+        func: Callable | None = None,
+        inp: Sequence[TensorLike] | None = None,
+        Tout: DTypeLike | Sequence[DTypeLike] | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         if Tout is None:
             raise TypeError(f"{call.__name__}: missing required argument 'Tout'")
         if func is None:
@@ -74,8 +81,12 @@ def _or_decorator(call: Callable) -> Callable:
 
 @_or_decorator
 def numpy_function(
-    func: Callable, inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
-) -> Any:
+    func: Callable,
+    inp: Sequence[TensorLike],
+    Tout: DTypeLike | Sequence[DTypeLike],
+    stateful: bool = True,
+    name: str | None = None,
+) -> Nest:
     """Runs `func` on NumPy arrays as an operation of its own, which has no gradient: what depends on it is not connected.
 
     A `function` that calls it runs as Python.
@@ -99,15 +110,15 @@ def numpy_function(
     results = [convert_to_tensor(np.asarray(x, requested(t))) for x, t in zip(found, nest.flatten(Tout), strict=True)]
 
     # noted as an operation, so that it shows on the tape and a gradient can be registered for it
-    def fn(*_: Any) -> list[Any]:
+    def fn(*_: Array) -> list[Array]:
         return [jax.lax.stop_gradient(x._array) for x in results]
 
     outputs = recorder.run(ConstantOp("PyFunc", fn), arrays)
     return [Tensor(x) for x in outputs] if several else Tensor(outputs[0])
 
 
-def _without_result(func: Callable, arrays: Sequence[Any]) -> list:
-    def run(*values: Any) -> None:
+def _without_result(func: Callable, arrays: Sequence[Array]) -> list:
+    def run(*values: Array) -> None:
         with recorder.outside():
             func(*map(Tensor, values))
 
@@ -119,7 +130,9 @@ def _without_result(func: Callable, arrays: Sequence[Any]) -> list:
 
 
 @_or_decorator
-def py_function(func: Callable, inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
+def py_function(
+    func: Callable, inp: Sequence[TensorLike], Tout: DTypeLike | Sequence[DTypeLike], name: str | None = None
+) -> Nest:
     """Runs `func` on the tensors as Python: the tape sees what it computes, so it is differentiable.
 
     A `function` that calls it runs as Python, unless there are no results.

@@ -6,7 +6,7 @@ import logging
 import pprint
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import jax
 import numpy as np
@@ -15,12 +15,13 @@ from ..core import recorder
 from ..core._jax import Tracer
 from ..values import nest
 from ..values.tensor import is_array_like, raw
+from ..values.types import Array, Nest
 
 _LOGGER = logging.getLogger("tapejax")
 _LEVELS = {level: getattr(_LOGGER, level) for level in ("debug", "info", "warning", "error", "critical")}
 
 
-def print(*inputs: Any, **kwargs: Any) -> None:  # noqa: A001
+def print(*inputs: object, **kwargs: Any) -> None:  # noqa: A001
     """Prints tensors and other values; in a compiled function, each time that it runs.
 
     Args:
@@ -44,11 +45,11 @@ def print(*inputs: Any, **kwargs: Any) -> None:  # noqa: A001
     if kwargs:
         raise ValueError(f"Unrecognized keyword arguments for tf.print: {kwargs}")
     write = _writer(stream)
-    arrays: list[Any] = []
+    arrays: list[Array] = []
     # Tensors leave their numbers in the text, so that one string has a place for each.
     parts = [value if isinstance(value, str) else _template(value, arrays) for value in inputs]
 
-    def show(*values: Any) -> None:
+    def show(*values: Array) -> None:
         shown = [_Shown(_text(np.asarray(value), limit)) for value in values]
         write(sep.join(part if isinstance(part, str) else _filled(part, shown) for part in parts) + end)
 
@@ -73,8 +74,8 @@ class _Place(int):
     """The number of the tensor that was there."""
 
 
-def _template(value: Any, arrays: list[Any]) -> Any:
-    def placed(leaf: Any) -> Any:
+def _template(value: Nest, arrays: list[Array]) -> list[Nest]:
+    def placed(leaf: Nest) -> object:
         if not is_array_like(leaf):
             return leaf
         arrays.append(raw(leaf))
@@ -83,12 +84,12 @@ def _template(value: Any, arrays: list[Any]) -> Any:
     return [nest.map_structure(placed, value)]
 
 
-def _filled(template: Any, shown: Sequence[_Shown]) -> str:
+def _filled(template: list[Nest], shown: Sequence[_Shown]) -> str:
     structure = nest.map_structure(lambda leaf: shown[leaf] if isinstance(leaf, _Place) else leaf, template[0])
     return pprint.pformat(structure)
 
 
-def _writer(stream: Any) -> Callable[[str], Any]:
+def _writer(stream: TextIO | str | Callable[[str], object]) -> Callable[[str], object]:
     if isinstance(stream, str) and stream.startswith("file://"):
         path = stream.removeprefix("file://")
 
@@ -118,7 +119,7 @@ def _text(array: np.ndarray, limit: int) -> str:
     return f"[{gap.join(rows)}]"
 
 
-def _number(x: Any) -> str:
+def _number(x: np.ndarray | np.generic) -> str:
     if x.dtype.kind in "iub":
         return str(int(x))
     if x.dtype.kind == "c":
@@ -126,7 +127,7 @@ def _number(x: Any) -> str:
     return _float(x)
 
 
-def _float(x: Any) -> str:
+def _float(x: np.ndarray | np.generic) -> str:
     """The shorter of two forms, if it is read back as the same number."""
     kind, short, long = (np.float64, "%.15g", "%.17g") if x.dtype.itemsize == 8 else (np.float32, "%.6g", "%.9g")
     exact = kind(x)

@@ -23,11 +23,14 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer, current_trace, under
+from ..core.types import Value
 from ..values import reading
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
+from ..values.staging import Capture
 from ..values.tensor import Tensor, op, raw
-from .table import TensorLike, kind_of, known, renamed, shape_of, static, wide
+from ..values.types import Array, DTypeLike, IntLike, ShapeLike, TensorLike
+from .table import kind_of, known, renamed, shape_of, static, wide
 
 
 class Counter:
@@ -35,7 +38,8 @@ class Counter:
 
     def __init__(self, own: int | None = None) -> None:
         self.own = own
-        self.count: Any = np.uint32(0)  # of one type, whether 64-bit types are on or off: compiled functions take it in
+        # of one type, whether 64-bit types are on or off: compiled functions take it in
+        self.count: Value = np.uint32(0)
 
 
 class State(Counter):
@@ -52,17 +56,17 @@ class State(Counter):
         self._compiled: weakref.WeakSet[Counter] = weakref.WeakSet()
         self.reset(seed)
 
-    def reset(self, seed: Any) -> None:
+    def reset(self, seed: IntLike | None) -> None:
         """Starts anew: reproducibly, or where `seed` is None, from a number that nobody knows."""
         with self._lock:
             self._chosen = seed is not None
             self._number = secrets.randbits(31) if seed is None else _folded(seed)
-            self.seed: Any = np.uint32(self._number)
+            self.seed: Value = np.uint32(self._number)
             # Counters are not made anew: compiled functions go on counting with them.
             for counter in (self, *self._counters.values(), *self._compiled):
                 counter.count = np.uint32(0)
 
-    def next(self, op_seed: Any = None) -> tuple[Any, Any]:
+    def next(self, op_seed: IntLike | None = None) -> tuple[Value, Value]:
         """The two numbers of the next key. Draws with a seed of their own are counted apart, per seed."""
         own = None if op_seed is None else _folded(op_seed)
         trace, capture = current_trace(), reading.capturing.capture
@@ -77,7 +81,7 @@ class State(Counter):
             seed = recorder.apply(_row_seed, seed, row)
         return seed, count
 
-    def start(self, own: Any = None) -> tuple[int, ...]:
+    def start(self, own: IntLike | None = None) -> tuple[int, ...]:
         """Numbers from which something that draws apart (a stage of a dataset) may start: the same for the same `own` seed."""
         if own is not None:
             return self._seed_of(_folded(own)), 0
@@ -89,7 +93,7 @@ class State(Counter):
         branch._chosen = self._chosen  # where there is no seed for the process, one of an operation alone decides
         return branch
 
-    def _count(self, own: int | None, kind: int = 0) -> tuple[Any, Any]:
+    def _count(self, own: int | None, kind: int = 0) -> tuple[Value, Value]:
         with self._lock:
             if own is None and not kind:
                 counter, seed = cast(Counter, self), self._number
@@ -113,17 +117,17 @@ class State(Counter):
         self._compiled.add(counter)
         return counter
 
-    def _thread(self, capture: Any, own: int | None) -> tuple[Any, Any]:
+    def _thread(self, capture: Capture, own: int | None) -> tuple[Value, Value]:
         counter = self if own is None else self.apart(own)
         seed = capture.adopt(self, "seed") if own is None else self._seed_of(own)
         count = capture.adopt(counter, "count")
         counter.count = under(capture._trace, operator.add, count, 1)
         return seed, count
 
-    def _ask(self, own: int | None) -> tuple[Any, Any]:
+    def _ask(self, own: int | None) -> tuple[Value, Value]:
         from jax.experimental import io_callback  # seldom needed
 
-        def ask() -> tuple[Any, Any]:
+        def ask() -> tuple[Value, Value]:
             # Counted apart: it runs whenever the program gets to it, on a thread of JAX's, beside all other draws.
             seed, count = self._count(own, kind=1)
             return np.uint32(seed), np.uint32(count)
@@ -138,7 +142,7 @@ def _mixed(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0]) & _BITS
 
 
-def _folded(seed: Any) -> int:
+def _folded(seed: IntLike) -> int:
     """Any integer as 31 bits, without losing the upper ones: a Python number that fits int32 needs no conversion."""
     number = int(static(seed, "seed")) & 0xFFFFFFFFFFFFFFFF
     return (number ^ (number >> 31) ^ (number >> 62)) & _BITS
@@ -149,7 +153,7 @@ _BITS = 0x7FFFFFFF
 
 class _Here(threading.local):
     stream: State | None = None  # what `drawing_from` put in the place of the process's state
-    rows: tuple[Any, ...] = ()
+    rows: tuple[Array, ...] = ()
 
 
 _here = _Here()
@@ -167,7 +171,7 @@ def drawing_from(stream: State) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def each_row(row: Any) -> Iterator[None]:
+def each_row(row: Array) -> Iterator[None]:
     """Under `jax.vmap`, where `row` counts the rows: each of them draws numbers of its own."""
     before, _here.rows = _here.rows, (*_here.rows, row)
     try:
@@ -176,7 +180,7 @@ def each_row(row: Any) -> Iterator[None]:
         _here.rows = before
 
 
-def key_of(seed: Any, count: Any) -> Any:
+def key_of(seed: Value, count: Value) -> Array:
     """The key of a draw; called inside the operation, so that it costs no call of its own."""
     return jax.random.fold_in(jax.random.key(seed), count)
 
@@ -185,7 +189,7 @@ def _row_seed(seed, row):
     return jax.random.key_data(key_of(seed, row))[0]
 
 
-def set_seed(seed: Any) -> None:
+def set_seed(seed: IntLike | None) -> None:
     """Makes all that follows reproducible: the same seed, the same numbers; compiled functions draw the same again, too.
 
     Numbers still differ from call to call. An operation's own `seed` gives it a sequence of its own.
@@ -206,10 +210,10 @@ def set_seed(seed: Any) -> None:
 
 
 # What gives the two numbers that make the key of a draw of that shape: `_following`, `_stateless` or a `Generator`.
-Numbers = Callable[[tuple[int, ...]], tuple[Any, Any]]
+Numbers = Callable[[tuple[int, ...]], tuple[Value, Value]]
 
 
-def _following(seed: Any) -> Numbers:
+def _following(seed: IntLike | None) -> Numbers:
     """Draws that follow each other."""
     return lambda shape: state.next(seed)
 
@@ -230,7 +234,7 @@ def _seed(seed):
     return folded(seed[0]), folded(seed[1])
 
 
-def draw(fn: Any, *arrays: Any, **options: Any) -> Tensor:
+def draw(fn: Callable, *arrays: Value, **options: Any) -> Tensor:
     """As `op`, but Python numbers stay numbers even where there is no tensor: that is the usual case here."""
     return Tensor(recorder.apply(fn, *arrays, **options))
 
@@ -285,7 +289,7 @@ def _shuffle(seed, count, value):
 # ---- Distributions, wherever the numbers come from ---------------------------------------------------------
 
 
-def draw_floats(fn: Callable, numbers: Numbers, shape: Any, dtype: Any, *parameters: TensorLike) -> Tensor:
+def draw_floats(fn: Callable, numbers: Numbers, shape: ShapeLike, dtype: DTypeLike, *parameters: TensorLike) -> Tensor:
     """A draw of floats of that shape; the parameters broadcast."""
     wanted, sizes = requested(dtype), shape_of(shape)
     if kind_of(wanted) != "f":
@@ -294,7 +298,9 @@ def draw_floats(fn: Callable, numbers: Numbers, shape: Any, dtype: Any, *paramet
     return draw(fn, *numbers(sizes), *given, shape=sizes, dtype=wanted)
 
 
-def draw_uniform(numbers: Numbers, shape: Any, minval: TensorLike, maxval: TensorLike, dtype: Any) -> Tensor:
+def draw_uniform(
+    numbers: Numbers, shape: ShapeLike, minval: TensorLike, maxval: TensorLike, dtype: DTypeLike
+) -> Tensor:
     """A draw of floats, or of integers, for which `maxval` must be given."""
     wanted, sizes = requested(dtype), shape_of(shape)
     if kind_of(wanted) not in "iu":
@@ -308,37 +314,41 @@ def draw_uniform(numbers: Numbers, shape: Any, minval: TensorLike, maxval: Tenso
     return draw(_random_uniform_int, *numbers(sizes), low, high, shape=sizes, dtype=wanted)
 
 
-def draw_all_integers(numbers: Numbers, shape: Any, dtype: np.dtype) -> Tensor:
+def draw_all_integers(numbers: Numbers, shape: ShapeLike, dtype: np.dtype) -> Tensor:
     """A draw of integers of the whole range of `dtype`."""
     sizes = shape_of(shape)
     return draw(_all_integers, *numbers(sizes), shape=sizes, dtype=dtype)
 
 
-def _draw_gamma(numbers: Numbers, shape: Any, alpha: TensorLike, beta: TensorLike, dtype: Any, whole: bool) -> Tensor:
+def _draw_gamma(
+    numbers: Numbers, shape: ShapeLike, alpha: TensorLike, beta: TensorLike, dtype: DTypeLike, whole: bool
+) -> Tensor:
     given = [raw(value, requested(dtype)) for value in (alpha, 1.0 if beta is None else beta)]
     return draw_floats(_random_gamma, numbers, _whole(shape, whole, *given), dtype, *given)
 
 
-def _draw_poisson(numbers: Numbers, shape: Any, lam: TensorLike, dtype: Any, whole: bool) -> Tensor:
+def _draw_poisson(numbers: Numbers, shape: ShapeLike, lam: TensorLike, dtype: DTypeLike, whole: bool) -> Tensor:
     rates = raw(lam)
     sizes = _whole(shape, whole, rates)
     return draw(_random_poisson, *numbers(sizes), rates, shape=sizes, dtype=requested(dtype))
 
 
-def _whole(shape: Any, whole: bool, *parameters: Any) -> tuple[int, ...]:
+def _whole(shape: ShapeLike, whole: bool, *parameters: Array) -> tuple[int, ...]:
     """The shape of a draw: `shape` itself, or, of the functions that are not stateless, so many for each of the parameters."""
     drawn = np.broadcast_shapes(*(array.shape for array in parameters))
     sizes = shape_of(shape)
     return (*sizes[: len(sizes) - len(drawn)], *drawn) if whole else (*sizes, *drawn)
 
 
-def draw_binomial(numbers: Numbers, shape: Any, counts: TensorLike, probs: TensorLike, dtype: Any) -> Tensor:
+def draw_binomial(
+    numbers: Numbers, shape: ShapeLike, counts: TensorLike, probs: TensorLike, dtype: DTypeLike
+) -> Tensor:
     """How many of `counts` trials succeed, each with probability `probs`."""
     given, sizes = (raw(counts, dtype_hint="float32"), raw(probs)), shape_of(shape)
     return draw(_random_binomial, *numbers(sizes), *given, shape=sizes, dtype=requested(dtype))
 
 
-def _draw_categorical(numbers: Numbers, logits: TensorLike, num_samples: Any, dtype: Any) -> Tensor:
+def _draw_categorical(numbers: Numbers, logits: TensorLike, num_samples: IntLike, dtype: DTypeLike) -> Tensor:
     array, num = raw(logits), int(static(num_samples, "num_samples"))
     if array.ndim != 2:
         raise InvalidArgumentError(f"categorical: logits should be a matrix, got shape {array.shape}")
@@ -437,7 +447,7 @@ def stateless_binomial(shape, seed, counts: TensorLike, probs: TensorLike, outpu
     return draw_binomial(_stateless(seed), shape, counts, probs, output_dtype)
 
 
-def fold_in(seed: TensorLike, data: Any, alg: str = "auto_select") -> Tensor:
+def fold_in(seed: TensorLike, data: IntLike, alg: str = "auto_select") -> Tensor:
     """A new seed out of a seed and an integer."""
     return draw(_fold_in, *_stateless(seed)(()), raw(data))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -12,11 +12,12 @@ from jax import lax
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
+from ..values.types import Array, AxisLike, DTypeLike, IntsLike, ShapeLike, TensorLike
 from . import array as _array
-from .table import REAL, TensorLike, axis_of, host, integers, known, operation, renamed, shape_of, static
+from .table import REAL, axis_of, host, integers, known, operation, renamed, shape_of, static
 
 
-def bitcast(input: TensorLike, type: Any, name: str | None = None) -> Tensor:
+def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
     """The same bits as elements of another dtype; narrower ones along a new last axis, wider ones out of the last axis."""
     return op(_bitcast, raw(input), dtype=requested(type))
 
@@ -25,7 +26,7 @@ def _bitcast(x, dtype):
     return lax.stop_gradient(lax.bitcast_convert_type(x, dtype))
 
 
-def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
+def unravel_index(indices: TensorLike, dims: ShapeLike, name: str | None = None) -> Tensor:
     """Indices into the flattened tensor as indices into each of its axes, a row for each axis.
 
     Raises:
@@ -127,7 +128,7 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype="int32"):
 # ---- Blocks into the batch ---------------------------------------------------------------------------------
 
 
-def _blocks(argument: str, block_shape: Any, pairs: Any, array: Any) -> tuple[tuple[int, ...], tuple]:
+def _blocks(argument: str, block_shape: IntsLike, pairs: IntsLike, array: Array) -> tuple[tuple[int, ...], tuple]:
     sizes = shape_of(block_shape, "block_shape")
     widths = static(pairs, argument)
     if np.shape(widths) != (len(sizes), 2) or array.ndim <= len(sizes):
@@ -183,11 +184,11 @@ def required_space_to_batch_paddings(input_shape, block_shape, base_paddings=Non
 class ApproxTopK(NamedTuple):
     """What `approx_max_k` and `approx_min_k` return."""
 
-    values: Any
-    indices: Any
+    values: Tensor | Array
+    indices: Tensor | Array
 
 
-def _approx(largest: bool) -> Any:
+def _approx(largest: bool) -> Callable[..., Any]:
     def approx(
         operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True
     ):
@@ -213,7 +214,7 @@ def is_strictly_increasing(x):
     return jnp.all(x.ravel()[1:] > x.ravel()[:-1])
 
 
-def fftnd_axes(rank: int, axes: Any, fft_length: Any) -> tuple[int, ...]:
+def fftnd_axes(rank: int, axes: AxisLike | None, fft_length: IntsLike | None) -> tuple[int, ...]:
     """The axes of an n-dimensional Fourier transform: the last ones, as many as there are lengths."""
     if axes is not None:
         return tuple(axis_of(axis, rank, "axes") for axis in static(axes, "axes"))

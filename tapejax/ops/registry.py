@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, NoReturn
 
 import jax
 
 from ..core import rules
 from ..values.structures import conjugate
 from ..values.tensor import Tensor, raw
+from ..values.types import Array
 
 
 class RegisterGradient:
@@ -49,7 +50,7 @@ def no_gradient(op_type: str) -> None:
 
 
 def _register(name: str, f: Callable | None) -> None:
-    def rule(inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    def rule(inputs: Sequence[Array], outputs: Sequence[Array], cotangents: Sequence[Array]) -> list[Array | None]:
         seen = Operation(name, [Tensor(x) for x in inputs], [Tensor(x) for x in outputs])
         given = f(seen, *(Tensor(conjugate(c)) for c in cotangents))  # type: ignore[misc]
         gradients = list(given) if isinstance(given, (list, tuple)) else [given]
@@ -65,8 +66,8 @@ class Operation(NamedTuple):
     """What a registered gradient function sees of the operation."""
 
     type: str
-    inputs: list[Any]
-    outputs: list[Any]
+    inputs: list[Tensor]
+    outputs: list[Tensor]
 
     @property
     def name(self) -> str:
@@ -79,10 +80,10 @@ def opaque(name: str) -> Callable[[Callable], Callable]:
     def decorate(fn: Callable) -> Callable:
         differentiable = jax.custom_vjp(fn)
 
-        def forward(*inputs: Any) -> tuple[Any, Any]:
+        def forward(*inputs: Array) -> tuple[Array, tuple[Array, ...]]:
             return differentiable(*inputs), inputs
 
-        def backward(_: Any, __: Any) -> Any:
+        def backward(_: tuple, __: Array) -> NoReturn:
             raise LookupError(
                 f"gradient registry has no entry for: {name}. Register one with tapejax.RegisterGradient({name!r}), or "
                 "write the computation with operations that have a gradient."

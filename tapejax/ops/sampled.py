@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from ..core import recorder
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor
+from ..values.types import IntLike, TensorLike
 from . import array, linalg, nn
 from . import math as _math
 from .random import key_of, state
-from .table import TensorLike, static, wide
+from .table import static, wide
 
 math: Any = _math  # whose functions come out of tables
 
@@ -48,7 +49,7 @@ def _sampled_classes(seed, count, kind, num, unique, range_max):
 
 
 def _sampler(
-    kind: str, true_classes: TensorLike, num_true: int, num: Any, unique: bool, n: Any, seed: Any
+    kind: str, true_classes: TensorLike, num_true: int, num: IntLike, unique: bool, n: IntLike, seed: IntLike | None
 ) -> Candidates:
     given, size, classes = convert_to_tensor(true_classes), int(static(num, "num_sampled")), int(static(n, "range_max"))
     if given.shape.rank != 2 or given.shape[1] != num_true:
@@ -64,11 +65,11 @@ def _sampler(
 def uniform_candidate_sampler(
     true_classes: TensorLike,
     num_true: int,
-    num_sampled: Any,
+    num_sampled: IntLike,
     unique: bool,
-    range_max: Any,
-    seed: Any = None,
-    name: Any = None,
+    range_max: IntLike,
+    seed: IntLike | None = None,
+    name: str | None = None,
 ) -> Candidates:
     """`num_sampled` of the classes below `range_max`, all equally likely; each once at most if `unique`."""
     return _sampler("uniform", true_classes, num_true, num_sampled, unique, range_max, seed)
@@ -77,19 +78,19 @@ def uniform_candidate_sampler(
 def log_uniform_candidate_sampler(
     true_classes: TensorLike,
     num_true: int,
-    num_sampled: Any,
+    num_sampled: IntLike,
     unique: bool,
-    range_max: Any,
-    seed: Any = None,
-    name: Any = None,
+    range_max: IntLike,
+    seed: IntLike | None = None,
+    name: str | None = None,
 ) -> Candidates:
     """`num_sampled` of the classes below `range_max`, sorted by how often they occur: Zipf's law; each once if `unique`."""
     return _sampler("log_uniform", true_classes, num_true, num_sampled, unique, range_max, seed)
 
 
 def _logits(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: Any, num_classes: Any, num_true: int, sampled: Any,
-    without_hits: bool, seed: Any,
+    weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: IntLike, num_classes: IntLike,
+    num_true: int, sampled: Candidates | None, without_hits: bool, seed: IntLike | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Logits of the true and of the sampled classes, less the logarithm of how often they were expected; and labels."""
     labels = convert_to_tensor(labels)
@@ -118,8 +119,8 @@ _NEVER = (
 
 
 def nce_loss(
-    weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: Any, num_classes: Any,
-    num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = False, name: Any = "nce_loss",
+    weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: IntLike, num_classes: IntLike,
+    num_true: int = 1, sampled_values: Candidates | None = None, remove_accidental_hits: bool = False, name: str = "nce_loss",
 ) -> Tensor:  # fmt: skip
     """The noise-contrastive loss of each example: is it a true class, or one of `num_sampled` that were drawn?
 
@@ -135,9 +136,9 @@ def nce_loss(
 
 
 def sampled_softmax_loss(
-    weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: Any, num_classes: Any,
-    num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = True, seed: Any = None,
-    name: Any = "sampled_softmax_loss",
+    weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: IntLike, num_classes: IntLike,
+    num_true: int = 1, sampled_values: Candidates | None = None, remove_accidental_hits: bool = True, seed: IntLike | None = None,
+    name: str = "sampled_softmax_loss",
 ) -> Tensor:  # fmt: skip
     """The cross entropy of each example over its true classes and `num_sampled` that were drawn; arguments as `nce_loss`."""
     given = weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,9 +10,10 @@ import numpy as np
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
+from ..values.types import Array, AxisLike, DTypeLike, FloatLike, IntLike, IntsLike, TensorLike
 from . import array as _array
 from .rearrange import fftnd_axes
-from .table import TensorLike, axis_of, kind_of, renamed, require_kind, shape_of, static
+from .table import axis_of, kind_of, renamed, require_kind, shape_of, static
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------
 
@@ -27,7 +27,7 @@ def _transform(name: str, count: int, how: str) -> Callable[..., Tensor]:
     """A transform of the last `count` axes; those of real signals may be cut or padded to `fft_length`."""
     complex_doc = f"The {'inverse ' if how.startswith('i') else ''}discrete Fourier transform of the last {count} axes"
 
-    def checked(input: TensorLike) -> Any:
+    def checked(input: TensorLike) -> Array:
         array = raw(input)
         require_kind(name, array, "f" if how == "rfftn" else "c")
         if array.ndim < count:
@@ -43,7 +43,7 @@ def _transform(name: str, count: int, how: str) -> Callable[..., Tensor]:
         public.__doc__ = f"{complex_doc}, complex to complex."
         return renamed(name, public)
 
-    def of_real(input_tensor: TensorLike, fft_length: Any = None, name: str | None = None) -> Tensor:
+    def of_real(input_tensor: TensorLike, fft_length: IntsLike | None = None, name: str | None = None) -> Tensor:
         array = checked(input_tensor)
         lengths = None if fft_length is None else shape_of(fft_length, "fft_length")
         if lengths is not None and len(lengths) != count:
@@ -76,12 +76,12 @@ def _transform_nd(name: str, how: str) -> Callable[..., Tensor]:
 fftnd, ifftnd, rfftnd, irfftnd = (_transform_nd(how + "d", how) for how in ("fftn", "ifftn", "rfftn", "irfftn"))
 
 
-def fftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
+def fftshift(x: TensorLike, axes: AxisLike | None = None, name: str | None = None) -> Tensor:
     """The zero frequency moved to the middle."""
     return op(jnp.fft.fftshift, raw(x), axes=static(axes))
 
 
-def ifftshift(x: TensorLike, axes: Any = None, name: str | None = None) -> Tensor:
+def ifftshift(x: TensorLike, axes: AxisLike | None = None, name: str | None = None) -> Tensor:
     """The zero frequency moved back to the start."""
     return op(jnp.fft.ifftshift, raw(x), axes=static(axes))
 
@@ -152,7 +152,7 @@ def idct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Te
 # ---- Windows -----------------------------------------------------------------------------------------------
 
 
-def _window(values: np.ndarray, dtype: Any) -> Tensor:
+def _window(values: np.ndarray, dtype: DTypeLike) -> Tensor:
     if kind_of(requested(dtype)) != "f":
         raise ValueError(f"dtype must be a floating point type, got {dtype!r}")
     return convert_to_tensor(values.astype(requested(dtype)))
@@ -171,7 +171,9 @@ def _raised_cosine(name: str, a: float, b: float) -> Callable[..., Tensor]:
 hann_window, hamming_window = _raised_cosine("Hann", 0.5, 0.5), _raised_cosine("Hamming", 0.54, 0.46)
 
 
-def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None) -> Tensor:
+def kaiser_window(
+    window_length: IntLike, beta: FloatLike = 12.0, dtype: DTypeLike = "float32", name: str | None = None
+) -> Tensor:
     """A Kaiser window."""
     return _window(np.kaiser(int(static(window_length)), float(static(beta))), dtype)
 
@@ -183,7 +185,7 @@ def kaiser_bessel_derived_window(window_length, beta=12.0, dtype="float32", name
     return _window(np.concatenate([root, root[::-1]]), dtype)
 
 
-def vorbis_window(window_length: Any, dtype: Any = "float32", name: str | None = None) -> Tensor:
+def vorbis_window(window_length: IntLike, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
     """The window of Vorbis."""
     n = int(static(window_length))
     return _window(np.sin(np.pi / 2 * np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2), dtype)
@@ -215,7 +217,7 @@ def _frame(x, length, step, count, axis):
     return jnp.take(x, places, axis)
 
 
-def overlap_and_add(signal: TensorLike, frame_step: Any, name: str | None = None) -> Tensor:
+def overlap_and_add(signal: TensorLike, frame_step: IntLike, name: str | None = None) -> Tensor:
     """One signal out of frames (..., frames, frame_length) that begin `frame_step` elements apart."""
     array = raw(signal)
     if array.ndim < 2:
@@ -229,16 +231,16 @@ def _overlap_and_add(x, step):
     return jnp.zeros((*x.shape[:-2], step * (count - 1) + length), x.dtype).at[..., places].add(x)
 
 
-def _fft_size(frame_length: int, fft_length: Any) -> int:
+def _fft_size(frame_length: int, fft_length: IntLike | None) -> int:
     """`fft_length`, or else the smallest power of two that holds a frame."""
     return 1 << (frame_length - 1).bit_length() if fft_length is None else int(static(fft_length, "fft_length"))
 
 
 def stft(
     signals: TensorLike,
-    frame_length: Any,
-    frame_step: Any,
-    fft_length: Any = None,
+    frame_length: IntLike,
+    frame_step: IntLike,
+    fft_length: IntLike | None = None,
     window_fn: Callable | None = hann_window,
     pad_end: bool = False,
     name: str | None = None,
@@ -272,7 +274,7 @@ def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=han
 def inverse_stft_window_fn(frame_step, forward_window_fn: Callable = hann_window, name=None) -> Callable[..., Tensor]:
     """A function that makes the window with which `inverse_stft` undoes `stft` with `forward_window_fn`."""
 
-    def window(frame_length: Any, dtype: Any) -> Tensor:
+    def window(frame_length: IntLike, dtype: DTypeLike) -> Tensor:
         step, length = int(static(frame_step)), int(static(frame_length))
         forward = np.asarray(forward_window_fn(length, dtype=dtype))
         overlaps = -(-length // step)
@@ -287,12 +289,12 @@ def inverse_stft_window_fn(frame_step, forward_window_fn: Callable = hann_window
 
 
 def linear_to_mel_weight_matrix(
-    num_mel_bins: Any = 20,
-    num_spectrogram_bins: Any = 129,
-    sample_rate: Any = 8000,
-    lower_edge_hertz: Any = 125.0,
-    upper_edge_hertz: Any = 3800.0,
-    dtype: Any = "float32",
+    num_mel_bins: IntLike = 20,
+    num_spectrogram_bins: IntLike = 129,
+    sample_rate: FloatLike = 8000,
+    lower_edge_hertz: FloatLike = 125.0,
+    upper_edge_hertz: FloatLike = 3800.0,
+    dtype: DTypeLike = "float32",
     name: str | None = None,
 ) -> Tensor:
     """A matrix (num_spectrogram_bins, num_mel_bins) that turns a spectrogram into one of equally spaced mels.
@@ -305,7 +307,7 @@ def linear_to_mel_weight_matrix(
     if not 0 <= low < high <= rate / 2:
         raise ValueError(f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 fails: {low}, {high}, {rate}")
 
-    def mel(hertz: Any) -> Any:
+    def mel(hertz: float | np.ndarray) -> np.ndarray:
         return 1127 * np.log1p(np.asarray(hertz) / 700)
 
     centres = mel(np.linspace(0, rate / 2, bins)[1:])[:, None]

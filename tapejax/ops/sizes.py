@@ -7,17 +7,18 @@ another, of a value that only the call will tell, and at the same time the size 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..core.types import Value
 from ..values.tensor import Tensor, is_array_like, raw
+from ..values.types import DTypeLike, Index, IntLike, TensorLike
 
 
-def is_symbolic(size: Any) -> bool:
+def is_symbolic(size: object) -> bool:
     """Whether `size` is one of ``jax.export.symbolic_shape``, which few programs import."""
     return type(size).__name__ == "_DimExpr"
 
@@ -27,18 +28,18 @@ class Sizes(Tensor):
 
     __slots__ = ("sizes",)
 
-    def __init__(self, sizes: Any, dtype: Any):
+    def __init__(self, sizes: Sequence[Value] | np.ndarray, dtype: DTypeLike):
         self.sizes = np.asarray(sizes, object)
         self._array = jnp.asarray(self.sizes.tolist(), dtype)
 
-    def __getitem__(self, index: Any) -> Tensor:
+    def __getitem__(self, index: Index) -> Tensor:
         try:
             return sized(self.sizes[index], self._array.dtype)
         except (IndexError, TypeError):
             return Tensor(self._array)[index]  # type: ignore[index]
 
 
-def sized(sizes: Any, dtype: Any) -> Tensor:
+def sized(sizes: Value | Sequence[Value], dtype: DTypeLike) -> Tensor:
     """`sizes`, one or several or as an array, as an integer tensor."""
     found = np.asarray(sizes, object)
     if any(map(is_symbolic, found.flat)):
@@ -46,7 +47,7 @@ def sized(sizes: Any, dtype: Any) -> Tensor:
     return Tensor(raw(found.astype(dtype)))
 
 
-def joined(parts: Any, axis: Any, join: Callable) -> Tensor | None:
+def joined(parts: Sequence[TensorLike], axis: IntLike, join: Callable) -> Tensor | None:
     """The `parts` joined by ``np.stack`` or ``np.concatenate``, where all are sizes and some symbolic; else None."""
     dtype = next((part._array.dtype for part in parts if isinstance(part, Sizes)), None)
     if dtype is None:
@@ -55,7 +56,7 @@ def joined(parts: Any, axis: Any, join: Callable) -> Tensor | None:
     return sized(join(found, axis=axis), dtype) if len(found) == len(parts) else None
 
 
-def _sizes_of(value: Any) -> np.ndarray | None:
+def _sizes_of(value: TensorLike) -> np.ndarray | None:
     if isinstance(value, Sizes):
         return value.sizes
     array = np.asarray(value, object) if isinstance(value, (int, list, tuple, np.ndarray)) else None
@@ -69,7 +70,7 @@ def _sizes_of(value: Any) -> np.ndarray | None:
 
 
 def _arithmetic(name: str, compute: Callable, reflected: bool) -> Callable:
-    def method(self: Sizes, other: Any) -> Any:
+    def method(self: Sizes, other: TensorLike) -> Tensor:
         sizes = _sizes_of(other)
         if sizes is None:
             return getattr(super(Sizes, self), name)(other)

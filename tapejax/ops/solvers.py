@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +11,10 @@ from jax import lax
 
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
+from ..values.types import Array, Nest, TensorLike
 from . import array as _array
 from .linalg import _matrix, _square, eigh, eigvalsh, scipy_linalg
-from .table import TensorLike, host, kind_of, renamed, static
+from .table import host, kind_of, renamed, static
 
 
 def _of_kind(x, dtype):
@@ -59,7 +59,7 @@ logm = _square("logm", _each("logm", _log), "The logarithm of matrices; on the C
 # ---- Given factorisations ----------------------------------------------------------------------------------
 
 
-def _factors(array: Any) -> Any:
+def _factors(array: Array) -> Array:
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise ValueError(f"lower_upper must be square matrices, got shape {array.shape}")
     return array
@@ -104,7 +104,7 @@ def lu_matrix_inverse(lower_upper: TensorLike, perm: TensorLike, validate_args=F
 # ---- Three diagonals ---------------------------------------------------------------------------------------
 
 
-def _three(diagonals: Any, diagonals_format: str) -> tuple[Any, Any, Any]:
+def _three(diagonals: TensorLike, diagonals_format: str) -> tuple[TensorLike, TensorLike, TensorLike]:
     """The diagonals above, on and below the main one, each of the matrix' length; the outer ones' spare element is 0."""
     if diagonals_format == "sequence":
         above, main, below = arrays_of(*diagonals)
@@ -146,7 +146,7 @@ def _tridiagonal_matmul(above, main, below, b):
 
 
 def tridiagonal_solve(
-    diagonals: Any,
+    diagonals: TensorLike,
     rhs: TensorLike,
     diagonals_format: str = "compact",
     transpose_rhs: bool = False,
@@ -195,7 +195,7 @@ def _tridiagonal(below, main, above, b):
     return lax.custom_linear_solve(matvec, b, solve, transposed)
 
 
-def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None, name=None) -> Any:
+def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None, name=None) -> Nest:
     """The eigenvalues, and unless `eigvals_only` the eigenvectors, of a symmetric tridiagonal matrix.
 
     Args:

@@ -3,7 +3,7 @@ gathers and scatters. The number of values is a shape, and so it is known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,6 +14,7 @@ from ..core._jax import Tracer
 from ..values.dtypes import DType, TensorShape, as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
+from ..values.types import AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import math as _math
 from .array import broadcast_to, gather_nd
 from .table import host
@@ -38,7 +39,7 @@ class SparseTensor:
      [ 3.]]
     """
 
-    def __init__(self, indices: Any, values: Any, dense_shape: Any):
+    def __init__(self, indices: TensorLike, values: TensorLike, dense_shape: ShapeLike):
         self._sizes = tuple(int(size) for size in host(dense_shape, "dense_shape"))
         self.indices = _indices(indices)
         self.values = convert_to_tensor(values)
@@ -60,28 +61,28 @@ class SparseTensor:
         """The shape."""
         return self.shape
 
-    def with_values(self, new_values: Any) -> SparseTensor:
+    def with_values(self, new_values: TensorLike) -> SparseTensor:
         """Other values in the same places."""
         return SparseTensor(self.indices, new_values, self._sizes)
 
-    def __mul__(self, other: Any) -> SparseTensor:
+    def __mul__(self, other: TensorLike) -> SparseTensor:
         """The values times what a dense tensor, broadcast to this shape, has in their places."""
         return self.with_values(self.values * self._places_of(other))
 
-    def __truediv__(self, other: Any) -> SparseTensor:
+    def __truediv__(self, other: TensorLike) -> SparseTensor:
         """The values over what a dense tensor, broadcast to this shape, has in their places."""
         return self.with_values(self.values / self._places_of(other))
 
-    def _places_of(self, dense: Any) -> Any:
+    def _places_of(self, dense: TensorLike) -> TensorLike:
         tensor = convert_to_tensor(dense, dtype_hint=self.dtype)
         return gather_nd(broadcast_to(tensor, self._sizes), self.indices) if tensor.shape.rank else tensor
 
-    def tree_flatten(self) -> tuple[Any, Any]:
+    def tree_flatten(self) -> tuple[tuple[Tensor, Tensor], tuple[int, ...]]:
         """For JAX, which takes it apart."""
         return (self.indices, self.values), self._sizes
 
     @classmethod
-    def tree_unflatten(cls, sizes: Any, parts: Any) -> SparseTensor:
+    def tree_unflatten(cls, sizes: tuple[int, ...], parts: Sequence[Any]) -> SparseTensor:
         """For JAX, which puts it together: of whatever it has made of the parts."""
         made = object.__new__(cls)
         made._sizes = sizes
@@ -92,13 +93,13 @@ class SparseTensor:
         return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
 
 
-def _indices(x: Any) -> Tensor:
+def _indices(x: TensorLike) -> Tensor:
     if is_array_like(x):
         return convert_to_tensor(x)
     return Tensor(jnp.asarray(np.asarray(x, np.int64), int))  # the widest integers that there are
 
 
-def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
+def from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
     """The values of a tensor that are not zero, and where they are.
 
     Raises:
@@ -114,7 +115,10 @@ def _gathered(x, places):
 
 
 def to_dense(
-    sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None
+    sp_input: SparseTensor,
+    default_value: TensorLike | None = None,
+    validate_indices: bool = True,
+    name: str | None = None,
 ) -> Tensor:
     """The whole tensor.
 
@@ -145,7 +149,11 @@ def _require_order(places: np.ndarray, sizes: tuple[int, ...]) -> None:
 
 
 def sparse_dense_matmul(
-    sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+    sp_a: SparseTensor | TensorLike,
+    b: SparseTensor | TensorLike,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    name: str | None = None,
 ) -> Tensor:
     """The matrix product of a sparse and a dense matrix, in either order; `adjoint_a`, `adjoint_b` as `tf.matmul` has them.
 
@@ -175,7 +183,7 @@ def _adjoint(x):
     return jnp.conj(jnp.swapaxes(x, -1, -2))
 
 
-def _moved(places: Any, values: Any, sizes: Any) -> SparseTensor:
+def _moved(places: Tensor, values: Tensor, sizes: Sequence[int]) -> SparseTensor:
     """Values at other places, in the order of these."""
     order = op(_order, places)
     return SparseTensor(op(_taken, places, order), op(_taken, values, order), sizes)
@@ -194,7 +202,7 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     return _moved(sp_input.indices, sp_input.values, sp_input._sizes)
 
 
-def transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None) -> SparseTensor:
+def transpose(sp_input: SparseTensor, perm: IntsLike | None = None, name: str | None = None) -> SparseTensor:
     """The axes in the order `perm`, or in reverse."""
     axes = [int(i) for i in host(perm, "perm")] if perm is not None else [*range(len(sp_input._sizes))][::-1]
     places = op(_permuted, sp_input.indices, axes=tuple(axes))
@@ -217,8 +225,8 @@ def map_values(op: Callable, *args: Any, **kwargs: Any) -> SparseTensor:
 
 def reduce_sum(
     sp_input: SparseTensor,
-    axis: Any = None,
-    keepdims: Any = None,
+    axis: AxisLike | None = None,
+    keepdims: bool | None = None,
     output_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
@@ -233,7 +241,9 @@ def _added(values, places, sizes):
     return jnp.zeros(sizes, values.dtype).at[tuple(places.T)].add(values)
 
 
-def eye(num_rows: Any, num_columns: Any = None, dtype: Any = "float32", name: str | None = None) -> SparseTensor:
+def eye(
+    num_rows: IntLike, num_columns: IntLike | None = None, dtype: DTypeLike = "float32", name: str | None = None
+) -> SparseTensor:
     """The identity matrix."""
     sizes = int(num_rows), int(num_rows if num_columns is None else num_columns)
     places = np.repeat(np.arange(min(sizes))[:, None], 2, axis=1)

@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -27,6 +28,7 @@ from ..values.names import name_scope
 from ..values.names import scoped as _scoped
 from ..values.staging import init_scope
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, raw
+from ..values.types import Array, Ignored, IntLike, TensorLike
 from . import array as _array
 from . import debugging, encoded
 from . import image as _image
@@ -34,7 +36,7 @@ from . import image as _image
 _LOGGER = logging.getLogger("tapejax")
 
 
-def _package() -> Any:
+def _package() -> ModuleType:
     try:
         import tensorboardX
     except ImportError as error:
@@ -50,15 +52,15 @@ def _package() -> Any:
 
 class _State(threading.local):
     writer: Any = None
-    step: Any = None
-    condition: Any = None
+    step: IntLike | None = None
+    condition: bool | TensorLike | Callable[[], TensorLike] | None = None
 
 
 _state = _State()
 
 
 class _AsDefault(contextlib.AbstractContextManager):
-    def __init__(self, writer: SummaryWriter, step: Any):
+    def __init__(self, writer: SummaryWriter, step: IntLike | None):
         self._writer, self._step = writer, step
 
     def __enter__(self) -> SummaryWriter:
@@ -78,11 +80,11 @@ class _AsDefault(contextlib.AbstractContextManager):
 class SummaryWriter(abc.ABC):
     """Where summaries go: made by `create_file_writer` or `create_noop_writer`."""
 
-    def as_default(self, step: Any = None) -> Any:
+    def as_default(self, step: IntLike | None = None) -> contextlib.AbstractContextManager:
         """A context in which summaries of this thread go to this writer, with `step` if they say none. It ends with a flush."""
         return _AsDefault(self, step)
 
-    def set_as_default(self, step: Any = None) -> None:
+    def set_as_default(self, step: IntLike | None = None) -> None:
         """Makes summaries of this thread go to this writer from here on."""
         self.as_default(step).__enter__()
 
@@ -100,7 +102,7 @@ class SummaryWriter(abc.ABC):
 
 
 class _NoopWriter(SummaryWriter):
-    def as_default(self, step: Any = None) -> Any:
+    def as_default(self, step: IntLike | None = None) -> contextlib.AbstractContextManager:
         return contextlib.nullcontext()
 
     def init(self) -> None: ...
@@ -146,7 +148,7 @@ class _FileWriter(SummaryWriter):
         if self._closed and recorder.eager():
             raise RuntimeError(f"SummaryWriter {self!r} is already closed")
 
-    def as_default(self, step: Any = None) -> Any:
+    def as_default(self, step: IntLike | None = None) -> contextlib.AbstractContextManager:
         self._check_open()
         return super().as_default(step)
 
@@ -175,13 +177,13 @@ class _FileWriter(SummaryWriter):
 
 
 def create_file_writer(
-    logdir: Any,
-    max_queue: Any = None,
-    flush_millis: Any = None,
+    logdir: str | os.PathLike[str],
+    max_queue: int | None = None,
+    flush_millis: int | None = None,
     filename_suffix: str | None = None,
     name: str | None = None,
     experimental_trackable: bool = False,
-    experimental_mesh: Any = None,
+    experimental_mesh: Ignored = None,
 ) -> SummaryWriter:
     """A writer of a new file in the directory `logdir`, which TensorBoard reads. Needs the extra ``tapejax[summary]``.
 
@@ -215,7 +217,7 @@ def create_noop_writer() -> SummaryWriter:
     return _NoopWriter()
 
 
-def flush(writer: Any = None, name: str | None = None) -> None:
+def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
     """Flushes `writer`, or the one that summaries go to here.
 
     Raises:
@@ -229,7 +231,7 @@ def flush(writer: Any = None, name: str | None = None) -> None:
 
 
 @contextlib.contextmanager
-def record_if(condition: Any) -> Iterator[None]:
+def record_if(condition: TensorLike | Callable[[], TensorLike]) -> Iterator[None]:
     """A context in which summaries are written where `condition` holds: a truth, a tensor, or a function that gives one."""
     before = _state.condition
     try:
@@ -247,12 +249,12 @@ def should_record_summaries() -> Tensor:
     return convert_to_tensor(True if condition is None else condition, dtype="bool")
 
 
-def get_step() -> Any:
+def get_step() -> IntLike | None:
     """The step of summaries that say none: as `set_step`, or ``writer.as_default(step)``, was given it."""
     return _state.step
 
 
-def set_step(step: Any) -> None:
+def set_step(step: IntLike | None) -> None:
     """Sets the step of this thread's summaries that say none; None takes it back. A Variable is read at each summary."""
     _state.step = step
 
@@ -260,7 +262,7 @@ def set_step(step: Any) -> None:
 # ---- Writing -----------------------------------------------------------------------------------------------
 
 
-def _at_run_time(fn: Callable[..., None], *arrays: Any) -> None:
+def _at_run_time(fn: Callable[..., None], *arrays: Array) -> None:
     """``fn(*arrays)`` on NumPy's arrays: now, or each time that the program runs that is being traced."""
     run = lambda *arrays: fn(*map(np.asarray, arrays))  # noqa: E731
     with recorder.outside():
@@ -270,7 +272,7 @@ def _at_run_time(fn: Callable[..., None], *arrays: Any) -> None:
             run(*arrays)
 
 
-def _chosen(step: Any) -> Any:
+def _chosen(step: IntLike) -> Array:
     """`step` as an array of one integer."""
     if not is_array_like(step) and not isinstance(step, (int, np.integer, list, tuple)):
         raise TypeError(f"Cannot convert {step!r} to a step, which is an integer")
@@ -287,7 +289,9 @@ _NOT_SET = (
 )
 
 
-def _write(tag: str, data: Callable[[], Any], step: Any, metadata: bytes, convert: Callable = np.asarray) -> Tensor:
+def _write(
+    tag: str, data: Callable[[], TensorLike], step: IntLike | None, metadata: bytes, convert: Callable = np.asarray
+) -> Tensor:
     """Writes ``convert(data())``, an array of numbers or of strings: `data` is traced, `convert` runs on NumPy's arrays."""
     if step is not None:
         step = _chosen(step)
@@ -301,7 +305,7 @@ def _write(tag: str, data: Callable[[], Any], step: Any, metadata: bytes, conver
         step = _chosen(_state.step)
     found = data()
 
-    def write(recorded: Any, step: Any, *arrays: Any) -> None:
+    def write(recorded: np.ndarray, step: np.ndarray, *arrays: np.ndarray) -> None:
         if recorded:
             writer.write(_event(tag, int(step.reshape(())), convert(*arrays), metadata))
 
@@ -340,14 +344,20 @@ def _metadata(plugin: str, description: str | None, content: bytes = b"") -> byt
 
 
 @contextlib.contextmanager
-def summary_scope(name: Any, default_name: str = "summary", values: Any = None) -> Iterator[tuple[str, str]]:
+def summary_scope(name: str | None, default_name: str = "summary", values: Ignored = None) -> Iterator[tuple[str, str]]:
     """A context for a kind of summary of your own: gives its tag, with the name scopes around it, and a scope's name."""
     tag = name or default_name
     with name_scope(tag) as scope:
         yield scope.removesuffix("/"), scope
 
 
-def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: str | None = None) -> Tensor:
+def write(
+    tag: str,
+    tensor: TensorLike | Callable[[], TensorLike],
+    step: IntLike | None = None,
+    metadata: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """Writes a tensor, or what a function without arguments gives, as it is: for kinds of summaries of your own.
 
     Args:
@@ -364,14 +374,14 @@ def write(tag: str, tensor: Any, step: Any = None, metadata: Any = None, name: s
     if hasattr(metadata, "SerializeToString"):
         metadata = metadata.SerializeToString()
 
-    def data() -> Any:
+    def data() -> TensorLike:
         found = tensor() if callable(tensor) else tensor
         return found if is_array_like(found) or _strings(found) is not None else convert_to_tensor(found)
 
     return _write(tag, data, step, metadata or b"")
 
 
-def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
+def scalar(name: str, data: TensorLike, step: IntLike | None = None, description: str | None = None) -> Tensor:
     """Writes a number, as float32, for TensorBoard to draw against `step`.
 
     Args:
@@ -394,7 +404,9 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
     )
 
 
-def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3, description: str | None = None) -> Tensor:
+def image(
+    name: str, data: TensorLike, step: IntLike | None = None, max_outputs: IntLike = 3, description: str | None = None
+) -> Tensor:
     """Writes images, as PNG. Needs Pillow.
 
     Args:
@@ -411,7 +423,7 @@ def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3, descript
       InvalidArgumentError: `max_outputs` is negative.
     """
 
-    def pixels() -> Any:
+    def pixels() -> Array:
         debugging.assert_rank(data, 4)
         debugging.assert_non_negative(max_outputs)
         return raw(_image.convert_image_dtype(data, "uint8", saturate=True))[: int(max_outputs)]
@@ -424,7 +436,7 @@ def image(name: str, data: Any, step: Any = None, max_outputs: Any = 3, descript
 
 
 def histogram(
-    name: str, data: Any, step: Any = None, buckets: int | None = None, description: str | None = None
+    name: str, data: TensorLike, step: IntLike | None = None, buckets: int | None = None, description: str | None = None
 ) -> Tensor:
     """Writes how often the elements of a tensor fall into each of `buckets` intervals of equal length.
 
@@ -461,14 +473,16 @@ def _buckets(values: np.ndarray, count: int) -> np.ndarray:
     return np.stack([edges[:-1], edges[1:], np.bincount(places[places >= 0], minlength=count)], axis=1)
 
 
-def _strings(data: Any) -> np.ndarray | None:
+def _strings(data: object) -> np.ndarray | None:
     if is_array_like(data):
         return None
     found = np.asarray(data)
     return found if found.dtype.kind in "US" or found.dtype.kind == "O" and found.size else None
 
 
-def text(name: str, data: Any, step: Any = None, description: str | None = None) -> Tensor:
+def text(
+    name: str, data: str | bytes | Sequence, step: IntLike | None = None, description: str | None = None
+) -> Tensor:
     """Writes text, which TensorBoard shows as Markdown; a list of texts as a table.
 
     Args:
@@ -488,7 +502,7 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
     return _write(_scoped(name or "text_summary"), lambda: data, step, _metadata("text", description))
 
 
-def keras_model(name: str, model: Any, step: Any = None) -> Any:
+def keras_model(name: str, model: Any, step: IntLike | None = None) -> Tensor | bool:
     """Writes the configuration of a Keras model, which TensorBoard draws as a graph; False where it has none."""
     try:
         configuration = model.to_json()
@@ -500,10 +514,10 @@ def keras_model(name: str, model: Any, step: Any = None) -> Any:
 
 # ---- Traces ------------------------------------------------------------------------------------------------
 
-_trace: Sequence[Any] = ()  # of the one that is on: whether JAX's profiler runs
+_trace: Sequence[bool] = ()  # of the one that is on: whether JAX's profiler runs
 
 
-def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = None) -> None:
+def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: str | os.PathLike[str] | None = None) -> None:
     """Starts JAX's profiler, if `profiler` and `profiler_outdir` say so. There are no graphs to collect."""
     global _trace
     if _trace:
@@ -511,11 +525,11 @@ def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = 
         return
     profiling = profiler and profiler_outdir is not None
     if profiling:
-        jax.profiler.start_trace(os.fspath(profiler_outdir))
+        jax.profiler.start_trace(os.fspath(profiler_outdir))  # type: ignore[arg-type]  # not None where `profiling`
     _trace = (profiling,)
 
 
-def trace_export(name: str, step: Any = None, profiler_outdir: Any = None) -> None:
+def trace_export(name: str, step: IntLike | None = None, profiler_outdir: str | os.PathLike[str] | None = None) -> None:
     """Ends what `trace_on` started. A profile lies in its directory then; there are no graphs to export.
 
     Raises:
@@ -536,6 +550,6 @@ def trace_off() -> None:
         jax.profiler.stop_trace()
 
 
-def graph(graph_data: Any) -> Tensor:
+def graph(graph_data: object) -> Tensor:
     """Nothing: there are no graphs. False, since nothing is written."""
     return convert_to_tensor(False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
@@ -20,14 +20,14 @@ import numpy as np
 from ..core import cache, recorder
 from ..core._jax import ConcreteArray, Tracer
 from ..core.op import Op, op_of
+from ..core.types import Value
 from ..values import tensor
 from ..values.dtypes import DType, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.reading import read
 from ..values.tensor import Tensor, Variable, compute, is_array_like, op, operands, raw
+from ..values.types import Array, AxisLike, IntLike, Nest, ShapeLike, TensorLike
 from .sizes import Sizes, is_symbolic
-
-TensorLike = Any  # Tensor, Variable, jax.Array, NumPy, a nested list or a Python number
 
 # Kinds of dtypes, as letters: bool, signed int, unsigned int, float, complex. A capital is some of a kind's dtypes.
 ANY, NUMBER, REAL, FIELD, FLOAT, INTEGER, BOOL = "biufc", "iufc", "iuf", "fc", "f", "iu", "b"
@@ -67,7 +67,7 @@ def is_of(dtype: np.dtype, kinds: str) -> bool:
     return kind_of(dtype) in kinds or any(dtype.name in _SOME.get(kind, ()) for kind in kinds)
 
 
-def require_kind(name: str, array: Any, kinds: str) -> None:
+def require_kind(name: str, array: Array, kinds: str) -> None:
     """Raises DTypeError for a dtype that the operation does not take: ``tf.sqrt`` of an integer.
 
     TensorFlow raises InvalidArgumentError or TypeError, by whether the check is its kernel's or Python's.
@@ -80,7 +80,7 @@ def require_kind(name: str, array: Any, kinds: str) -> None:
         )
 
 
-def integers(name: str, value: TensorLike) -> Any:
+def integers(name: str, value: TensorLike) -> Array:
     """The array of an argument that holds indices, which are of an integer dtype by themselves: floats are not rounded."""
     array = raw(value)
     require_kind(name, array, INTEGER)
@@ -103,7 +103,7 @@ def static(value: Any, argument: str = "argument") -> Any:
     return value
 
 
-def host(value: Any, argument: str = "argument") -> np.ndarray:
+def host(value: TensorLike, argument: str = "argument") -> np.ndarray:
     """The value of a tensor as NumPy: for what decides about shapes, which JAX must know before it compiles."""
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
@@ -119,7 +119,7 @@ def host(value: Any, argument: str = "argument") -> np.ndarray:
     return np.asarray(array)
 
 
-def known(array: Any) -> np.ndarray | None:
+def known(array: Array) -> np.ndarray | None:
     """The values, where looking at them costs next to nothing; else None.
 
     TensorFlow checks indices and divisors on the CPU and nowhere else: so do we.
@@ -130,7 +130,7 @@ def known(array: Any) -> np.ndarray | None:
     return np.asarray(array)
 
 
-def shape_of(shape: Any, argument: str = "shape") -> tuple[int, ...]:
+def shape_of(shape: ShapeLike, argument: str = "shape") -> tuple[int, ...]:
     """A shape argument (number, list, TensorShape, tensor, list with tensors in it) as a tuple of ints."""
     sizes = static(shape, argument)
     sizes = (sizes,) if not isinstance(sizes, tuple) else sizes
@@ -140,7 +140,7 @@ def shape_of(shape: Any, argument: str = "shape") -> tuple[int, ...]:
     return sizes
 
 
-def axis_of(axis: Any, rank: int, argument: str = "axis") -> int:
+def axis_of(axis: IntLike, rank: int, argument: str = "axis") -> int:
     """An axis counted from the front. Raises InvalidArgumentError when there is no such axis."""
     number = int(static(axis, argument))
     if not -rank <= number < rank:
@@ -150,7 +150,7 @@ def axis_of(axis: Any, rank: int, argument: str = "axis") -> int:
     return number % rank
 
 
-def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
+def axes_of(axis: AxisLike | None, rank: int) -> tuple[int, ...]:
     """The axes of a reduction; None means all of them."""
     if axis is None:
         return tuple(range(rank))
@@ -166,7 +166,7 @@ def wide(dtype: str) -> np.dtype:
     return narrowed(np.dtype(dtype))
 
 
-def run(fn: Callable, name: str, arrays: Sequence[Any], kinds: str, **options: Any) -> Any:
+def run(fn: Callable, name: str, arrays: Sequence[TensorLike], kinds: str, **options: Any) -> Any:
     """Runs `fn` on tensors that must agree in dtype."""
     arrays = operands(*arrays) if len(arrays) > 1 else [raw(arrays[0])]
     if kinds != ANY:
@@ -236,7 +236,7 @@ def _with_name(signature: inspect.Signature, tensors: Sequence[str] = ()) -> ins
     return signature.replace(parameters=[*parameters, extra], return_annotation="Tensor")
 
 
-def _as_array(x: TensorLike, kinds: str) -> Any:
+def _as_array(x: TensorLike, kinds: str) -> Array:
     # Where only bools will do, a Python number is a TypeError, a tensor of numbers an InvalidArgumentError.
     return raw(x, "bool") if kinds == BOOL and not is_array_like(x) else raw(x)
 
@@ -261,11 +261,11 @@ def unary(
     return named(public, name, doc + _takes(kinds), {"x": argument})
 
 
-def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any]) -> Callable[[Any], Any]:
+def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any]) -> Callable[[Array], Nest]:
     """``fn(array, **static)`` as a function of one array, which must be of these `kinds`."""
-    ready: dict[Any, Op] = {}
+    ready: dict[Hashable, Op] = {}
 
-    def run_on(array: Any) -> Any:
+    def run_on(array: Array) -> Nest:
         dtype = array.aval.dtype if type(array) is ConcreteArray else None
         op = ready.get(dtype)
         if op is None or cache.shadowing:
@@ -277,7 +277,7 @@ def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any]) -> Call
     return run_on
 
 
-def _ready(ready: dict[Any, Op], key: Any, fn: Callable, static: dict[str, Any]) -> Op:
+def _ready(ready: dict[Hashable, Op], key: Hashable, fn: Callable, static: dict[str, Any]) -> Op:
     """The Op that runs `fn`, from now on found in `ready` under `key`: the types for which there is nothing left to check."""
     op = op_of(fn, static)
     if key is not None and not cache.shadowing:
@@ -291,7 +291,7 @@ def binary(
     """A public function of two tensors of one dtype, which broadcast."""
     _show(name, fn)
 
-    ready: dict[Any, Op] = {}
+    ready: dict[Hashable, Op] = {}
 
     def first(x: TensorLike, y: TensorLike) -> Tensor:
         a, b = operands(x, y)
@@ -306,12 +306,12 @@ def binary(
 
 
 # The functions that `binary` made, with what `by_types` was given for each.
-BINARY: dict[Callable, tuple[dict[Any, Op], Callable]] = {}
+BINARY: dict[Callable, tuple[dict[Hashable, Op], Callable]] = {}
 # What two operands must be for their types to tell that they agree; an integer has to be looked at each time.
 _TOLD_BY_TYPE = {ConcreteArray, float, bool}
 
 
-def by_types(ready: dict[Any, Op], first: Callable) -> Callable:
+def by_types(ready: dict[Hashable, Op], first: Callable) -> Callable:
     """The function of two tensors or numbers that runs the Op in `ready` for their types, else ``first(x, y)``."""
 
     def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
@@ -328,7 +328,7 @@ def by_types(ready: dict[Any, Op], first: Callable) -> Callable:
     return public
 
 
-def _type_of(x: Any) -> Any:
+def _type_of(x: Value) -> np.dtype | type:
     return x.aval.dtype if type(x) is ConcreteArray else type(x)
 
 
@@ -336,7 +336,9 @@ def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Ca
     """A public function that reduces axes; ``fn(x, axis, keepdims)`` gets a tuple of axes."""
     _show(name, fn)
 
-    def public(input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    def public(
+        input_tensor: TensorLike, axis: AxisLike | None = None, keepdims: bool = False, name: str | None = None
+    ) -> Tensor:
         array = input_tensor._array if type(input_tensor) is Tensor else _as_array(input_tensor, kinds)
         plain = type(array) is ConcreteArray and (axis is None or type(axis) is int) and type(keepdims) is bool
         key = (array.aval.dtype, len(array.aval.shape), axis, keepdims) if plain else None
@@ -347,7 +349,7 @@ def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Ca
             op = _ready(ready, key, fn, static)
         return compute(op, (array,))
 
-    ready: dict[Any, Op] = {}
+    ready: dict[Hashable, Op] = {}
     return named(public, name, doc + _takes(kinds))
 
 
@@ -411,7 +413,9 @@ def _show(name: str, fn: Callable) -> None:
         renamed(name, fn)
 
 
-def named(public: Any, name: str, doc: str, arguments: dict[str, str] | None = None) -> Any:
+def named(
+    public: Callable[..., Tensor], name: str, doc: str, arguments: dict[str, str] | None = None
+) -> Callable[..., Tensor]:
     renamed(name, public).__doc__ = doc
     if arguments and any(old != new for old, new in arguments.items()):
         return with_arguments(public, arguments)
@@ -422,7 +426,7 @@ def _takes(kinds: str) -> str:
     return "" if kinds == ANY else f"\n\nTakes {', '.join(_KIND_NAMES[kind] for kind in kinds)} tensors."
 
 
-def with_arguments(public: Any, arguments: dict[str, str]) -> Any:
+def with_arguments(public: Callable[..., Tensor], arguments: dict[str, str]) -> Callable[..., Tensor]:
     """`public`, a Python function, with other names for its arguments."""
 
     def named(name: str) -> str:

@@ -7,7 +7,6 @@ Where the indices are known it is a Python list, and writing records nothing. Wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -17,6 +16,7 @@ from ..core._jax import Tracer
 from ..values.dtypes import as_dtype, as_shape, requested
 from ..values.errors import InvalidArgumentError, OutOfRangeError
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
+from ..values.types import Array, DTypeLike, Ignored, IntLike, IntsLike, ShapeLike, TensorLike
 from . import array
 from .table import host, static
 
@@ -24,7 +24,7 @@ from .table import host, static
 class _Element:
     """What is known of the elements. Arrays that stand for one another, in a loop's body and around it, share it."""
 
-    def __init__(self, dtype: Any, shape: Any, infer: bool):
+    def __init__(self, dtype: DTypeLike, shape: ShapeLike, infer: bool):
         self.dtype = as_dtype(dtype)
         self.shape = as_shape(shape)
         self.infer = infer
@@ -66,15 +66,15 @@ class TensorArray:
 
     def __init__(
         self,
-        dtype: Any,
-        size: Any = None,
+        dtype: DTypeLike,
+        size: IntLike | None = None,
         dynamic_size: bool | None = None,
         clear_after_read: bool | None = None,
         tensor_array_name: str | None = None,
-        handle: Any = None,
-        flow: Any = None,
+        handle: Ignored = None,
+        flow: Ignored = None,
         infer_shape: bool = True,
-        element_shape: Any = None,
+        element_shape: ShapeLike | None = None,
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ):
@@ -116,7 +116,7 @@ class TensorArray:
         copy._read = set(self._read)
         return copy
 
-    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+    def write(self, index: IntLike, value: TensorLike, name: str | None = None) -> TensorArray:
         """The array with `value` at `index`; use what is returned.
 
         Raises:
@@ -128,7 +128,7 @@ class TensorArray:
         changed._put(index, convert_to_tensor(value, dtype_hint=self.dtype))
         return changed
 
-    def _put(self, index: Any, value: Tensor) -> None:
+    def _put(self, index: IntLike, value: Tensor) -> None:
         place = _known(index)
         if isinstance(place, int) and place < 0:
             raise OutOfRangeError(f"Writing to negative indices (index {place}) is not allowed.")
@@ -165,7 +165,7 @@ class TensorArray:
 
     # ---- Reading ----
 
-    def read(self, index: Any, name: str | None = None) -> Tensor:
+    def read(self, index: IntLike, name: str | None = None) -> Tensor:
         """The element at `index`.
 
         Raises:
@@ -190,7 +190,7 @@ class TensorArray:
         """All elements along a new first axis; those that were never written are zeros."""
         return self._as_rows()
 
-    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+    def gather(self, indices: IntsLike, name: str | None = None) -> Tensor:
         """The elements at `indices` along a new first axis."""
         if self._items is None:
             return array.gather(self._rows, indices)
@@ -204,7 +204,7 @@ class TensorArray:
 
     # ---- Filling as a whole ----
 
-    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+    def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
         """The array filled with the rows of `value`.
 
         Raises:
@@ -215,14 +215,14 @@ class TensorArray:
             raise ValueError(f"Cannot unstack {count} tensors into a TensorArray of static size {len(self)}")
         return self._refilled(array.unstack(rows))
 
-    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+    def scatter(self, indices: IntsLike, value: TensorLike, name: str | None = None) -> TensorArray:
         """The array with the rows of `value` written at `indices`."""
         changed = self._changing()
         for index, row in zip(host(indices, "indices").tolist(), array.unstack(value), strict=True):
             changed._put(index, row)
         return changed
 
-    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+    def split(self, value: TensorLike, lengths: IntsLike, name: str | None = None) -> TensorArray:
         """The array filled with parts of `value`, of the given lengths along its first axis.
 
         Raises:
@@ -257,7 +257,7 @@ class TensorArray:
 
     # ---- For what traces: control flow and JAX's tree functions ----
 
-    def arrays(self) -> list[Any]:
+    def arrays(self) -> list[Array]:
         """Its elements as arrays for a loop to carry: one, or none while their shape is not known."""
         return [self._as_rows()._array] if self._has_shape() else []
 
@@ -265,7 +265,7 @@ class TensorArray:
         written = self._items is None or any(item is not None for item in self._items)
         return written or (self.element_shape.rank is not None and self.element_shape.is_fully_defined())
 
-    def holding(self, arrays: Iterator[Any]) -> TensorArray:
+    def holding(self, arrays: Iterator[Array]) -> TensorArray:
         """An array like this one with elements from `arrays`, as many as `arrays()` of this one gave."""
         copy = self._copied()
         if self._has_shape():
@@ -273,7 +273,7 @@ class TensorArray:
         return copy
 
 
-def _known(index: Any) -> Any:
+def _known(index: IntLike) -> int | Array:
     """An index as a number where its value is known, else as a traced array."""
     if isinstance(index, (int, np.integer)):
         return int(index)
@@ -294,7 +294,7 @@ def _flatten(ta: TensorArray) -> tuple:
     return children, (element.dtype.name, shape, element.infer, ta._dynamic, ta._clears, written, read)
 
 
-def _unflatten(known: tuple, children: Any) -> TensorArray:
+def _unflatten(known: tuple, children: Sequence[Array]) -> TensorArray:
     dtype, shape, infer, dynamic, clears, written, read = known
     ta = TensorArray(dtype, 0, dynamic, clears, infer_shape=infer, element_shape=shape)
     given = iter(children)

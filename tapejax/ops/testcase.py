@@ -10,34 +10,35 @@ import tempfile
 import threading
 import types
 import unittest
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from ..values import nest
 from ..values.errors import InvalidArgumentError, OpError
 from ..values.tensor import is_array_like
+from ..values.types import DTypeLike, FloatLike, Nest, TensorLike
 
 
-def _numpy(x: Any) -> Any:
+def _numpy(x: TensorLike) -> np.ndarray:
     return np.asarray(x) if not is_array_like(x) else np.asarray(x.numpy() if hasattr(x, "numpy") else x)
 
 
 class TestCase(unittest.TestCase):
     """Python's TestCase, with TensorFlow's assertions about tensors and structures of them."""
 
-    def evaluate(self, tensors: Any) -> Any:
+    def evaluate(self, tensors: Nest) -> Nest:
         """A structure of tensors as NumPy."""
         return nest.map_structure(lambda x: x.numpy() if hasattr(x, "numpy") else x, tensors)
 
-    def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
+    def assertAllEqual(self, a: TensorLike, b: TensorLike, msg: str | None = None) -> None:
         """Fails unless both have the same shape and elements."""
         self._require_shape(a, b, msg)
         np.testing.assert_array_equal(_numpy(a), _numpy(b), msg or "")
 
-    def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:
+    def assertAllClose(self, a: Nest, b: Nest, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:
         """Fails unless all elements of two tensors, or of two structures of tensors, are near each other."""
         a, b = (x._asdict() if hasattr(x, "_asdict") else x for x in (a, b))
         if isinstance(a, Mapping) != isinstance(b, Mapping):
@@ -60,8 +61,8 @@ class TestCase(unittest.TestCase):
 
     def assertAllCloseAccordingToType(
         self,
-        a: Any,
-        b: Any,
+        a: Nest,
+        b: Nest,
         rtol: float = 1e-6,
         atol: float = 1e-6,
         float_rtol: float = 1e-6,
@@ -79,17 +80,19 @@ class TestCase(unittest.TestCase):
         rtol, atol = (max(values) for values in zip((rtol, atol), *found, strict=True))
         self.assertAllClose(a, b, rtol, atol, msg)
 
-    def assertNotAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:
+    def assertNotAllClose(
+        self, a: TensorLike, b: TensorLike, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None
+    ) -> None:
         """Fails if all elements are near each other."""
         if np.allclose(_numpy(a), _numpy(b), rtol, atol):
             self.fail(msg or "The two values are close at all elements")
 
-    def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
+    def assertNotAllEqual(self, a: TensorLike, b: TensorLike, msg: str | None = None) -> None:
         """Fails if all elements are equal."""
         if np.array_equal(_numpy(a), _numpy(b)):
             self.fail(msg or "The two values are equal at all elements")
 
-    def assertNear(self, f1: Any, f2: Any, err: float, msg: str | None = None) -> None:
+    def assertNear(self, f1: FloatLike, f2: FloatLike, err: float, msg: str | None = None) -> None:
         """Fails unless two numbers differ by no more than `err`."""
         if not abs(float(f1) - float(f2)) <= err:
             self.fail(f"{f1!r} != {f2!r} +/- {err!r}{f' ({msg})' if msg else ''}")
@@ -104,51 +107,57 @@ class TestCase(unittest.TestCase):
         if not (above & below).all():
             self.fail(f"elements outside of {lower_bound} .. {upper_bound}: {x[~(above & below)]}")
 
-    def assertAllInSet(self, target: Any, expected_set: Any) -> None:
+    def assertAllInSet(self, target: TensorLike, expected_set: Iterable) -> None:
         """Fails unless each element is one of `expected_set`."""
         others = np.setdiff1d(_numpy(target).ravel(), list(expected_set))
         if others.size:
             self.fail(f"{others.size} unique element(s) are not in the set {expected_set}: {others}")
 
-    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
+    def assertAllGreater(self, a: TensorLike, comparison_target: FloatLike) -> None:
         """Fails unless all elements are greater than a number."""
         self.assertGreater(np.min(_numpy(a)), _numpy(comparison_target))
 
-    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:
+    def assertAllGreaterEqual(self, a: TensorLike, comparison_target: FloatLike) -> None:
         """Fails unless all elements are at least a number."""
         self.assertGreaterEqual(np.min(_numpy(a)), _numpy(comparison_target))
 
-    def assertAllLess(self, a: Any, comparison_target: Any) -> None:
+    def assertAllLess(self, a: TensorLike, comparison_target: FloatLike) -> None:
         """Fails unless all elements are less than a number."""
         self.assertLess(np.max(_numpy(a)), _numpy(comparison_target))
 
-    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:
+    def assertAllLessEqual(self, a: TensorLike, comparison_target: FloatLike) -> None:
         """Fails unless all elements are at most a number."""
         self.assertLessEqual(np.max(_numpy(a)), _numpy(comparison_target))
 
-    def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: str | None = None) -> None:
+    def assertArrayNear(
+        self, farray1: Sequence[float], farray2: Sequence[float], err: float, msg: str | None = None
+    ) -> None:
         """Fails unless two lists of numbers are equally long and differ by no more than `err` anywhere."""
         self.assertEqual(len(farray1), len(farray2), msg)
         for f1, f2 in zip(farray1, farray2, strict=True):
             self.assertNear(f1, f2, err, msg)
 
-    def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float, msg: str | None = None) -> None:
+    def assertNDArrayNear(self, ndarray1: TensorLike, ndarray2: TensorLike, err: float, msg: str | None = None) -> None:
         """Fails unless two arrays have one shape and the norm of their difference is below `err`."""
         a, b = _numpy(ndarray1), _numpy(ndarray2)
         self.assertTrue(a.shape == b.shape and np.linalg.norm(a - b) < err, msg)
 
-    def assertShapeEqual(self, input_a: Any, input_b: Any, msg: str | None = None) -> None:
+    def assertShapeEqual(self, input_a: TensorLike, input_b: TensorLike, msg: str | None = None) -> None:
         """Fails unless both have the same shape."""
         self.assertEqual(tuple(np.shape(input_a)), tuple(np.shape(input_b)), msg)
 
-    def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:
+    def assertDTypeEqual(self, target: TensorLike, expected_dtype: DTypeLike) -> None:
         """Fails unless it has that dtype."""
         self.assertEqual(_numpy(target).dtype, getattr(expected_dtype, "as_numpy_dtype", expected_dtype))
 
     # ---- errors ----
 
     @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(self, exception_type: Any, expected_err_re_or_predicate: Any) -> Iterator[None]:
+    def assertRaisesWithPredicateMatch(
+        self,
+        exception_type: type[BaseException] | tuple[type[BaseException], ...],
+        expected_err_re_or_predicate: str | Callable[[Exception], object],
+    ) -> Iterator[None]:
         """Fails unless the block raises such an exception, whose text has the pattern, or for which the predicate is true."""
         expected = expected_err_re_or_predicate
         matches = expected if callable(expected) else lambda error: re.search(expected, str(error))
@@ -160,11 +169,15 @@ class TestCase(unittest.TestCase):
         else:
             self.fail(f"{getattr(exception_type, '__name__', exception_type)} not raised")
 
-    def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:
+    def assertRaisesOpError(
+        self, expected_err_re_or_predicate: str | Callable[[Exception], object]
+    ) -> contextlib.AbstractContextManager[None]:
         """Fails unless the block raises one of ``tf.errors`` with such a text."""
         return self.assertRaisesWithPredicateMatch(OpError, expected_err_re_or_predicate)
 
-    def assertRaisesIncompatibleShapesError(self, exception_type: Any = InvalidArgumentError) -> Any:
+    def assertRaisesIncompatibleShapesError(
+        self, exception_type: type[BaseException] | tuple[type[BaseException], ...] = InvalidArgumentError
+    ) -> contextlib.AbstractContextManager[None]:
         """Fails unless the block is refused for shapes that do not fit."""
         shapes = "Incompatible shapes|Dimensions must be equal|required broadcastable shapes"
         return self.assertRaisesWithPredicateMatch(exception_type, shapes)
@@ -182,17 +195,17 @@ class TestCase(unittest.TestCase):
 
     # ---- what TensorFlow's class has from its own base: containers, text, classes ----
 
-    def assertLen(self, container: Any, expected_len: int, msg: str | None = None) -> None:
+    def assertLen(self, container: Sized, expected_len: int, msg: str | None = None) -> None:
         """Fails unless the container has that length."""
         self._require(isinstance(container, Sized), f"Expected a Sized object, got: {type(container).__name__!r}", msg)
         size = len(container)
         self._require(size == expected_len, f"{container!r} has length {size}, not {expected_len}", msg)
 
-    def assertEmpty(self, container: Any, msg: str | None = None) -> None:
+    def assertEmpty(self, container: Sized, msg: str | None = None) -> None:
         """Fails unless the container has no elements."""
         self.assertLen(container, 0, msg)
 
-    def assertNotEmpty(self, container: Any, msg: str | None = None) -> None:
+    def assertNotEmpty(self, container: Sized, msg: str | None = None) -> None:
         """Fails if the container has no elements."""
         self._require(isinstance(container, Sized), f"Expected a Sized object, got: {type(container).__name__!r}", msg)
         self._require(len(container) > 0, f"{container!r} has length of 0", msg)
@@ -201,17 +214,17 @@ class TestCase(unittest.TestCase):
         """Fails unless ``minv <= value <= maxv``."""
         self._require(minv <= value <= maxv, f"{value!r} is not between {minv!r} and {maxv!r}", msg)
 
-    def assertContainsSubset(self, expected_subset: Any, actual_set: Any, msg: str | None = None) -> None:
+    def assertContainsSubset(self, expected_subset: Iterable, actual_set: Iterable, msg: str | None = None) -> None:
         """Fails unless all elements of the one are in the other."""
         missing = set(expected_subset) - set(actual_set)
         self._require(not missing, f"Missing elements {missing}", msg)
 
-    def assertNoCommonElements(self, expected_seq: Any, actual_seq: Any, msg: str | None = None) -> None:
+    def assertNoCommonElements(self, expected_seq: Iterable, actual_seq: Iterable, msg: str | None = None) -> None:
         """Fails if an element is in both."""
         common = set(expected_seq) & set(actual_seq)
         self._require(not common, f"Common elements {common}", msg)
 
-    def assertSameElements(self, expected_seq: Any, actual_seq: Any, msg: str | None = None) -> None:
+    def assertSameElements(self, expected_seq: Iterable, actual_seq: Iterable, msg: str | None = None) -> None:
         """Fails unless both have the same elements, however often; strings are refused."""
         texts = isinstance(expected_seq, (str, bytes)) or isinstance(actual_seq, (str, bytes))
         self._require(not texts, "strings are compared by assertEqual", msg)
@@ -219,28 +232,30 @@ class TestCase(unittest.TestCase):
         missing, unexpected = [x for x in one if x not in other], [x for x in other if x not in one]
         self._require(not missing and not unexpected, f"missing: {missing}; unexpected: {unexpected}", msg)
 
-    def assertItemsEqual(self, first: Any, second: Any, msg: str | None = None) -> None:
+    def assertItemsEqual(self, first: Iterable, second: Iterable, msg: str | None = None) -> None:
         """Fails unless both have the same elements as often, in any order."""
         self.assertCountEqual(first, second, msg)
 
-    def assertSequenceStartsWith(self, prefix: Any, whole: Any, msg: str | None = None) -> None:
+    def assertSequenceStartsWith(self, prefix: object, whole: Iterable, msg: str | None = None) -> None:
         """Fails unless the sequence begins with `prefix`, which is an element or a sequence, and not empty."""
         start = list(prefix) if isinstance(prefix, Sequence) else [prefix]
         self._require(bool(start), "Prefix is empty", msg)
         self._require(list(whole)[: len(start)] == start, f"{whole!r} does not begin with {prefix!r}", msg)
 
-    def assertContainsSubsequence(self, container: Any, subsequence: Any, msg: str | None = None) -> None:
+    def assertContainsSubsequence(self, container: Iterable, subsequence: Iterable, msg: str | None = None) -> None:
         """Fails unless the elements are in the container in that order, with others between them or not."""
         rest = iter(container)
         self._require(all(x in rest for x in subsequence), f"{subsequence!r} not a subsequence of {container!r}", msg)
 
-    def assertContainsExactSubsequence(self, container: Any, subsequence: Any, msg: str | None = None) -> None:
+    def assertContainsExactSubsequence(
+        self, container: Iterable, subsequence: Iterable, msg: str | None = None
+    ) -> None:
         """Fails unless the elements are in the container in that order, one right after the other."""
         whole, part = list(container), list(subsequence)
         found = any(whole[i : i + len(part)] == part for i in range(len(whole) - len(part) + 1))
         self._require(found, f"{subsequence!r} not an exact subsequence of {container!r}", msg)
 
-    def assertContainsInOrder(self, strings: Any, target: str, msg: str | None = None) -> None:
+    def assertContainsInOrder(self, strings: str | bytes | Iterable[str], target: str, msg: str | None = None) -> None:
         """Fails unless the strings are found in `target` in that order."""
         at = 0
         for string in [strings] if isinstance(strings, (str, bytes)) else strings:
@@ -266,18 +281,18 @@ class TestCase(unittest.TestCase):
             else:
                 self.assertEqual(a[key], b[key], msg)
 
-    def assertMappingEqual(self, a: Any, b: Any, msg: str | None = None, mapping_type: type = Mapping) -> None:
+    def assertMappingEqual(self, a: Mapping, b: Mapping, msg: str | None = None, mapping_type: type = Mapping) -> None:
         """Fails unless both are mappings with the same keys and values."""
         self.assertIsInstance(a, mapping_type, msg)
         self.assertIsInstance(b, mapping_type, msg)
         self.assertEqual(dict(a), dict(b), msg)
 
-    def assertDataclassEqual(self, first: Any, second: Any, msg: str | None = None) -> None:
+    def assertDataclassEqual(self, first: object, second: object, msg: str | None = None) -> None:
         """Fails unless two dataclasses are equal, and of one type."""
         self.assertIs(type(first), type(second), msg)
         self.assertEqual(first, second, msg)
 
-    def assertSameStructure(self, a: Any, b: Any, aname: str = "a", bname: str = "b", msg: str | None = None) -> None:
+    def assertSameStructure(self, a: Nest, b: Nest, aname: str = "a", bname: str = "b", msg: str | None = None) -> None:
         """Fails unless two structures of dicts and lists have the same content; lists and tuples are alike."""
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             self.assertEqual(a.keys(), b.keys(), msg)
@@ -295,41 +310,41 @@ class TestCase(unittest.TestCase):
         """Fails unless two strings are JSON of the same content."""
         self.assertEqual(json.loads(first), json.loads(second), msg)
 
-    def assertStartsWith(self, actual: Any, expected_start: Any, msg: str | None = None) -> None:
+    def assertStartsWith(self, actual: str, expected_start: str, msg: str | None = None) -> None:
         """Fails unless the text begins so."""
         self._require(actual.startswith(expected_start), f"{actual!r} does not start with {expected_start!r}", msg)
 
-    def assertNotStartsWith(self, actual: Any, unexpected_start: Any, msg: str | None = None) -> None:
+    def assertNotStartsWith(self, actual: str, unexpected_start: str, msg: str | None = None) -> None:
         """Fails if the text begins so."""
         self._require(not actual.startswith(unexpected_start), f"{actual!r} starts with {unexpected_start!r}", msg)
 
-    def assertEndsWith(self, actual: Any, expected_end: Any, msg: str | None = None) -> None:
+    def assertEndsWith(self, actual: str, expected_end: str, msg: str | None = None) -> None:
         """Fails unless the text ends so."""
         self._require(actual.endswith(expected_end), f"{actual!r} does not end with {expected_end!r}", msg)
 
-    def assertNotEndsWith(self, actual: Any, unexpected_end: Any, msg: str | None = None) -> None:
+    def assertNotEndsWith(self, actual: str, unexpected_end: str, msg: str | None = None) -> None:
         """Fails if the text ends so."""
         self._require(not actual.endswith(unexpected_end), f"{actual!r} ends with {unexpected_end!r}", msg)
 
-    def assertRegexMatch(self, actual_str: Any, regexes: Any, message: str | None = None) -> None:
+    def assertRegexMatch(self, actual_str: str, regexes: Iterable[str], message: str | None = None) -> None:
         """Fails unless one of the patterns, of which there is a list, is found in the text."""
         self._require(not isinstance(regexes, (str, bytes)), "one pattern is for assertRegex", message)
         found = any(re.search(regex, actual_str, re.MULTILINE) for regex in regexes)
         self._require(found, f"{actual_str!r} does not contain any of these regexes: {regexes}", message)
 
-    def assertIsSubclass(self, cls: type, superclass: Any, msg: str | None = None) -> None:
+    def assertIsSubclass(self, cls: type, superclass: type, msg: str | None = None) -> None:
         """Fails unless the one class is derived from the other."""
         self._require(issubclass(cls, superclass), f"{cls!r} is not a subclass of {superclass!r}", msg)
 
-    def assertNotIsSubclass(self, cls: type, superclass: Any, msg: str | None = None) -> None:
+    def assertNotIsSubclass(self, cls: type, superclass: type, msg: str | None = None) -> None:
         """Fails if the one class is derived from the other."""
         self._require(not issubclass(cls, superclass), f"{cls!r} is a subclass of {superclass!r}", msg)
 
-    def assertDeviceEqual(self, device1: Any, device2: Any, msg: str | None = None) -> None:
+    def assertDeviceEqual(self, device1: object, device2: object, msg: str | None = None) -> None:
         """Fails unless two names of devices are the same, upper or lower case."""
         self.assertEqual(str(device1).lower().strip("/"), str(device2).lower().strip("/"), msg)
 
-    def _require_shape(self, a: Any, b: Any, msg: str | None) -> None:
+    def _require_shape(self, a: TensorLike, b: TensorLike, msg: str | None) -> None:
         one, other = np.shape(_numpy(a)), np.shape(_numpy(b))
         self._require(one == other, f"shape mismatch: {one}, {other}", msg)
 
@@ -347,12 +362,14 @@ class TestCase(unittest.TestCase):
             self._temp_dir = directory.name
         return self._temp_dir
 
-    def checkedThread(self, target: Callable, args: Sequence | None = None, kwargs: dict | None = None) -> Any:
+    def checkedThread(
+        self, target: Callable, args: Sequence | None = None, kwargs: dict | None = None
+    ) -> _CheckedThread:
         """A thread with `start` and `join`, which fails if `target` raised."""
         return _CheckedThread(self, target, tuple(args or ()), dict(kwargs or {}))
 
     @contextlib.contextmanager
-    def captureWritesToStream(self, stream: Any) -> Iterator[Any]:
+    def captureWritesToStream(self, stream: IO) -> Iterator[types.SimpleNamespace]:
         """Captures what is written to a stream of the system's, as ``sys.stdout``; ``contents()`` is what it was."""
         stream.flush()
         number, path = tempfile.mkstemp(dir=self.get_temp_dir())
@@ -367,7 +384,7 @@ class TestCase(unittest.TestCase):
             os.close(original)
 
     @contextlib.contextmanager
-    def session(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+    def session(self, *args: Any, **kwargs: Any) -> Iterator[None]:
         """A block for `evaluate`: there are no graphs, and nothing that could be run in them."""
         yield None
 
@@ -392,6 +409,6 @@ class _CheckedThread(threading.Thread):
             self._case.fail(f"Error in checkedThread: {self._error}")
 
 
-def main(argv: Any = None) -> None:
+def main(argv: list[str] | None = None) -> None:
     """Runs the tests of the program, as ``unittest.main`` does."""
     unittest.main(argv=argv)

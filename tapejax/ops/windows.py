@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,22 +12,12 @@ from jax import lax
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
+from ..values.types import Array, DTypeLike, IntsLike, PaddingLike, TensorLike
 from . import array as _array
 from . import math as _math
 from . import nn
 from . import random as _random
-from .table import (
-    FIELD,
-    NUMBER,
-    REAL,
-    TensorLike,
-    axes_of,
-    host,
-    kind_of,
-    operation,
-    require_kind,
-    static,
-)
+from .table import FIELD, NUMBER, REAL, axes_of, host, kind_of, operation, require_kind, static
 
 # ---- Windows -----------------------------------------------------------------------------------------------
 
@@ -50,7 +40,7 @@ def _windows(x, size, strides, rates, padding, fill):
     return flat, place.reshape(1, len(rows), len(columns), -1, 1)
 
 
-def _images(input: TensorLike) -> Any:
+def _images(input: TensorLike) -> Array:
     array = raw(input)
     if array.ndim != 4:
         raise InvalidArgumentError(f"input must have shape (batch, height, width, channels), got {array.shape}")
@@ -63,11 +53,11 @@ def _lowest(dtype):
 
 def max_pool_with_argmax(
     input: TensorLike,
-    ksize: Any,
-    strides: Any,
+    ksize: IntsLike,
+    strides: IntsLike,
     padding: str,
     data_format: str = "NHWC",
-    output_dtype: Any = "int64",
+    output_dtype: DTypeLike = "int64",
     include_batch_in_index: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -84,7 +74,7 @@ def max_pool_with_argmax(
     return op(_max_pool_with_argmax, x, **places, dtype=dtype, whole=bool(include_batch_in_index))
 
 
-def _places(padding: Any, **windows: tuple[str, Any]) -> dict[str, Any]:
+def _places(padding: PaddingLike, **windows: tuple[str, IntsLike]) -> dict[str, Any]:
     """The static arguments of a window: its padding, and pairs of numbers for its rows and columns."""
     pairs = {key: nn._spatial(value, 2, False, argument) for key, (argument, value) in windows.items()}
     return {"padding": nn._padding(padding, 2, False), **pairs}
@@ -145,7 +135,9 @@ lrn = local_response_normalization
 # ---- Convolutions by other names ---------------------------------------------------------------------------
 
 
-def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: Any, padding: Any, name: str | None = None) -> Tensor:
+def atrous_conv2d(
+    value: TensorLike, filters: TensorLike, rate: IntsLike, padding: PaddingLike, name: str | None = None
+) -> Tensor:
     """`conv2d` with ``dilations=rate``."""
     return nn.conv2d(value, filters, 1, padding, dilations=rate)
 
@@ -206,7 +198,7 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
     return _math.divide_no_nan(total, _array.cast(size, total.dtype))  # type: ignore[attr-defined]
 
 
-def scale_regularization_loss(regularization_loss: Any) -> Tensor:
+def scale_regularization_loss(regularization_loss: TensorLike | Sequence[TensorLike]) -> Tensor:
     """The sum of the loss, or of a list of losses: there is one replica."""
     losses = regularization_loss if isinstance(regularization_loss, (list, tuple)) else [regularization_loss]
     return _math.truediv(_math.add_n([_math.reduce_sum(loss) for loss in losses]), 1)  # type: ignore[attr-defined]

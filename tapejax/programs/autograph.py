@@ -18,8 +18,8 @@ import threading
 import traceback
 import types
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,8 +27,11 @@ from ..core.where import serves
 from ..ops import array, control_flow, graph
 from ..values.tensor import is_array_like
 from . import statements
+from .signatures import Arguments, Keywords
 
 __all__ = ["call", "needed", "why_not"]
+
+Node: TypeAlias = Any  # of a syntax tree, as malt has them
 
 INSTALLED = importlib.util.find_spec("malt") is not None
 
@@ -57,7 +60,7 @@ class _Facts(NamedTuple):
     names: frozenset[str]  # and attributes that it reads
 
 
-def _is_pythons(test: Any) -> bool:
+def _is_pythons(test: ast.expr) -> bool:
     """Whether a condition is plainly no tensor."""
     match test:
         case ast.Constant() | ast.Call(func=ast.Name(id=("isinstance" | "issubclass" | "hasattr" | "callable"))):
@@ -71,7 +74,7 @@ def _is_pythons(test: Any) -> bool:
     return False
 
 
-def _iterates_python(iterable: Any) -> bool:
+def _iterates_python(iterable: ast.expr) -> bool:
     match iterable:
         case ast.List() | ast.Tuple() | ast.Dict() | ast.Constant():
             return True
@@ -112,12 +115,12 @@ def _facts(code: types.CodeType, file: str) -> _Facts | None:  # code of two fil
     return _Facts(any(map(_branches, nodes)), frozenset(names))
 
 
-def needed(fn: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+def needed(fn: Callable, args: Arguments, kwargs: Keywords) -> bool:
     """Whether `fn`, or what it calls of the user's functions, has control flow that may depend on a tensor.
 
     Functions are followed by the names that they use: globals, closures, attributes of these, of arguments and of modules.
     """
-    found: list[tuple[Any, frozenset[str]]] = [(x, frozenset()) for x in (fn, *args, *kwargs.values())]
+    found: list[tuple[object, frozenset[str]]] = [(x, frozenset()) for x in (fn, *args, *kwargs.values())]
     seen: set[tuple[int, frozenset[str]]] = set()
     owners = [x for x in (getattr(fn, "__self__", None), *args, *kwargs.values()) if x is not None]
     while found:
@@ -139,11 +142,11 @@ def needed(fn: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     return False
 
 
-def _cell(cell: Any) -> Any:
+def _cell(cell: types.CellType) -> object:
     return cell.cell_contents if cell != types.CellType() else None
 
 
-def _parts(value: Any, names: frozenset[str]) -> list[Any]:
+def _parts(value: Any, names: frozenset[str]) -> list:
     """What is reached from `value` by an attribute in `names`, or lies in it."""
     if isinstance(value, (list, tuple, dict)):
         return list(value.values() if isinstance(value, dict) else value)[:100]
@@ -162,7 +165,9 @@ _lock = threading.RLock()
 _factories: weakref.WeakKeyDictionary[types.CodeType, dict[str, Any]] = weakref.WeakKeyDictionary()
 
 
-def call(f: Any, args: tuple, kwargs: dict[str, Any] | None = None, scope: Any = None) -> Any:
+def call(
+    f: Callable, args: tuple, kwargs: Keywords | None = None, scope: statements.FunctionScope | None = None
+) -> Any:
     """`f(*args, **kwargs)`, rewritten if `f` is a function of the user's. `scope` is the rewritten function that calls it."""
     kwargs = kwargs or {}
     if isinstance(f, functools.partial):
@@ -184,12 +189,12 @@ _CALLING_USERS = (control_flow.__name__, control_flow.__name__.replace("control_
 _FUNCTIONS = (types.FunctionType, types.MethodType)
 
 
-def _is_range(f: Any) -> bool:
+def _is_range(f: Callable) -> bool:
     # once Keras is there, tf.range is wrapped, to take its symbols
     return getattr(f, "__name__", "") == array.range.__name__ and inspect.unwrap(f) is inspect.unwrap(array.range)
 
 
-def _in_context(f: Any, args: tuple, scope: Any) -> Any:
+def _in_context(f: Callable, args: tuple, scope: statements.FunctionScope | None) -> Any:
     """What `f` gives where the user wrote it, and not in one of the functions that the rewritten one consists of."""
     from malt.operators import py_builtins
 
@@ -198,7 +203,7 @@ def _in_context(f: Any, args: tuple, scope: Any) -> Any:
     return getattr(py_builtins, f"{f.__name__}_in_original_context")(scope)
 
 
-def converted(f: Any) -> Any:
+def converted(f: Callable) -> Callable:
     """`f` rewritten; `f` itself where it is no function of the user's, or cannot be rewritten (then `why_not` says why)."""
     function = _user_function(f)
     if function is None or hasattr(function, _ARTIFACT):
@@ -226,7 +231,7 @@ def converted(f: Any) -> Any:
 _ARTIFACT = "autograph_artifact"
 
 
-def _artifact(function: Any) -> Any:
+def _artifact(function: Callable) -> Callable:
     setattr(function, _ARTIFACT, True)
     return function
 
@@ -264,19 +269,19 @@ def _transpiler() -> Any:
     class Directives(directives.DirectivesTransformer):
         """Takes ``tf.autograph.experimental.set_loop_options`` for malt's."""
 
-        def visit_Attribute(self, node: Any) -> Any:
+        def visit_Attribute(self, node: Node) -> Node:
             return self._marked(super().visit_Attribute(node))
 
-        def visit_Name(self, node: Any) -> Any:
+        def visit_Name(self, node: Node) -> Node:
             return self._marked(super().visit_Name(node))
 
-        def _marked(self, node: Any) -> Any:
+        def _marked(self, node: Node) -> Node:
             if anno.getanno(node, directives.STATIC_VALUE, None) is graph.set_loop_options:
                 anno.setanno(node, directives.STATIC_VALUE, marks.set_loop_options)
             return node
 
     class Transpiler(PyToPy):
-        def transform_ast(self, node: Any, ctx: Any) -> Any:
+        def transform_ast(self, node: Node, ctx: Any) -> Node:
             unsupported_features_checker.verify(node)
             node = functions.transform(self.initial_analysis(node, ctx), ctx)
             node = Directives(ctx).visit(node)
@@ -307,7 +312,7 @@ def _transpiler() -> Any:
     return Transpiler()
 
 
-def _place(node: Any, line: int, anno: Any) -> None:
+def _place(node: Node, line: int, anno: types.ModuleType) -> None:
     """Gives `node`, and what is in it, the lines of the code that it was made of; to what was added, the line around it."""
     origin = anno.getanno(node, anno.Basic.ORIGIN, None)
     line = line if origin is None else origin.loc.lineno

@@ -13,7 +13,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Iterator as Iteration
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -26,10 +26,25 @@ from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, requested
 from ..values.errors import DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..values.tensor import Tensor, is_array_like, raw
+from ..values.types import DTypeLike, Ignored, IntLike, Nest, ShapeLike, TensorLike
 from . import inputs, pipeline
+from .description import Json
 from .function import function
-from .pipeline import Pass, Rows, Seed, Steps, going, grain, map_leaves, own_array, returned, tensors, tracing_here
-from .signatures import TensorSpec, accepting
+from .pipeline import (
+    Element,
+    Pass,
+    Rows,
+    Seed,
+    Steps,
+    going,
+    grain,
+    map_leaves,
+    own_array,
+    returned,
+    tensors,
+    tracing_here,
+)
+from .signatures import Spec, TensorSpec, accepting
 
 __all__ = [
     "AUTOTUNE",
@@ -51,7 +66,7 @@ UNKNOWN_CARDINALITY = -2
 _AHEAD = _CYCLE = 4
 
 
-def _missing_method(name: str) -> Any:
+def _missing_method(name: str) -> NoReturn:
     if name.startswith("_"):  # Python looks those up, not a program
         raise AttributeError(name)
     hint = _METHODS.get(name)
@@ -98,7 +113,15 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
     # `stage` makes the stages of one pass; `spec` is the element's, or a function that finds it; `python` says whether
     # functions of the user's run in it; `rows` is what it is where that is in memory.
-    def __init__(self, kind: str, stage: Stage, spec: Any, count: int, python: bool = False, rows: Rows | None = None):
+    def __init__(
+        self,
+        kind: str,
+        stage: Stage,
+        spec: Spec | Callable[[], Spec],
+        count: int,
+        python: bool = False,
+        rows: Rows | None = None,
+    ):
         super().__init__()
         self.has_child = True  # so Grain does not wrap the iterator
         self._stage, self._spec, self._count, self._kind = stage, spec, count, kind
@@ -106,7 +129,13 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         self._options = Options()
 
     def _then(
-        self, kind: str, stage: Stage, count: Any = None, spec: Any = None, python: bool = False, rows: Any = None
+        self,
+        kind: str,
+        stage: Stage,
+        count: int | None = None,
+        spec: Spec | Callable[[], Spec] | None = None,
+        python: bool = False,
+        rows: Rows | None = None,
     ) -> Dataset:
         """A dataset of these elements, more or fewer or other ones (if so says `spec`, of a leaf's), made by `stage`."""
         count, spec = self._count if count is None else count, spec or (lambda: self.element_spec)
@@ -114,7 +143,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         made._options = self._options
         return made
 
-    def _stepping(self, kind: str, steps: Callable[[Iteration[Any], Pass], Iterable[Any]], **about: Any) -> Dataset:
+    def _stepping(
+        self, kind: str, steps: Callable[[Iteration[Element], Pass], Iterable[Element]], **about: Any
+    ) -> Dataset:
         """`_then` with Python: ``steps(elements, run)``."""
         return self._then(kind, lambda run: Steps(lambda: steps(going(self._stage(run)), run)), **about)
 
@@ -126,14 +157,14 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             return self._then(kind, lambda run: Steps(lambda: rows.elements(run)), count, rows=rows)
         return self._then(kind, lambda run: Steps(lambda: order(lambda: going(self._stage(run)), run)), count)
 
-    def _leaves(self, leaf: Callable[[Any], Any]) -> Callable[[], Any]:
+    def _leaves(self, leaf: Callable[[TensorSpec], Spec]) -> Callable[[], Spec]:
         """The spec of elements whose tensors have the spec ``leaf(spec of these elements' tensor)``."""
         return lambda: nest.map_structure(leaf, self.element_spec)
 
     # ---- making one ----
 
     @staticmethod
-    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
+    def from_tensor_slices(tensors: Nest, name: str | None = None) -> Dataset:
         """A dataset of the rows of `tensors`: a tensor, array or list, or a tuple or dict of these, of as many rows each.
 
         Texts (names of files) may be among them, and reach functions as `Text`; they cannot be batched.
@@ -153,12 +184,17 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return _in_memory("TensorSlice", columns)
 
     @staticmethod
-    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
+    def from_tensors(tensors: Nest, name: str | None = None) -> Dataset:
         """A dataset of one element, `tensors`: a tensor, array or list, or a tuple or dict of these."""
         return _in_memory("Tensor", nest.map_structure(lambda x: x[None], _not_empty(tensors)))
 
     @staticmethod
-    def list_files(file_pattern: Any, shuffle: Any = None, seed: Any = None, name: str | None = None) -> Dataset:
+    def list_files(
+        file_pattern: Any,
+        shuffle: bool | None = None,
+        seed: IntLike | None = None,
+        name: str | None = None,
+    ) -> Dataset:
         """The names of the files that match a pattern, or one of several: in random order, unless `shuffle` is False.
 
         Raises:
@@ -172,7 +208,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return files.shuffle(len(names), seed) if shuffle in (None, True) else files
 
     @staticmethod
-    def range(*args: Any, output_type: Any = None, name: str | None = None) -> Dataset:
+    def range(*args: IntLike, output_type: DTypeLike | None = None, name: str | None = None) -> Dataset:
         """The numbers of ``range(*args)``: ``stop``; ``start, stop``; or ``start, stop, step``. int64 (else int32).
 
         >>> import tapejax as tf
@@ -189,10 +225,10 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     @accepting("name")
     def from_generator(
         generator: Callable,
-        output_types: Any = None,
-        output_shapes: Any = None,
-        args: Any = None,
-        output_signature: Any = None,
+        output_types: Nest = None,
+        output_shapes: Nest = None,
+        args: Sequence[TensorLike] | None = None,
+        output_signature: Spec | None = None,
     ) -> Dataset:
         """What ``generator(*args)`` yields, called anew for each pass.
 
@@ -226,7 +262,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         spec = returned(lambda x: _require(x, TensorSpec, "output_signature must contain TensorSpec"), output_signature)
         given = [] if args is None else [host(x) for x in args]
 
-        def steps(run: Pass) -> Iteration[Any]:
+        def steps(run: Pass) -> Iteration[Element]:
             for element in generator(*given):
                 with run.settings():
                     fitting = _fitting(element, spec)
@@ -235,12 +271,14 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return _stepping("FlatMap", steps, spec, UNKNOWN_CARDINALITY, python=True)
 
     @staticmethod
-    def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Dataset:
+    def random(
+        seed: IntLike | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+    ) -> Dataset:
         """Random integers below ``2**32`` (or ``2**31``) without end; each pass the same unless `rerandomize_each_iteration`."""
         start, dtype = Seed(seed, anew=bool(rerandomize_each_iteration)), wide("int64")
         stop = 1 << (32 if dtype.itemsize == 8 else 31)
 
-        def steps(run: Pass) -> Iteration[Any]:
+        def steps(run: Pass) -> Iteration[Element]:
             generator = run.generator(start)
             while True:
                 yield from generator.integers(stop, size=256, dtype=np.int64).astype(dtype)
@@ -248,7 +286,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return _stepping("Random", steps, TensorSpec([], dtype), INFINITE_CARDINALITY)
 
     @staticmethod
-    def counter(start: Any = 0, step: Any = 1, dtype: Any = None, name: str | None = None) -> Dataset:
+    def counter(
+        start: IntLike = 0, step: IntLike = 1, dtype: DTypeLike | None = None, name: str | None = None
+    ) -> Dataset:
         """``start``, ``start + step``, ... without end."""
         kind = wide("int64") if dtype is None else requested(dtype)
         first, by = _integer(start, "start"), _integer(step, "step")
@@ -256,7 +296,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return _stepping("Counter", steps, TensorSpec([], kind), INFINITE_CARDINALITY)
 
     @staticmethod
-    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
+    def zip(*args: Nest, datasets: Nest = None, name: str | None = None) -> Dataset:
         """Elements of several datasets side by side, until one of them ends.
 
         Args:
@@ -275,12 +315,12 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if args and datasets is not None:
             raise TypeError("Both `*args` and `datasets` cannot be set.")
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
-        parts: list[Any] = _datasets([structure] if isinstance(structure, list) else nest.flatten(structure), "zip")
+        parts: list[Dataset] = _datasets([structure] if isinstance(structure, list) else nest.flatten(structure), "zip")
         if all(x._rows is not None and x._rows.plain for x in parts) and len({x._count for x in parts}) == 1:
             return _in_memory("Zip", map_leaves(lambda x: x._rows.columns, structure))
         finite = [x._count for x in parts if x._count != INFINITE_CARDINALITY]
 
-        def stage(run: Pass) -> Any:
+        def stage(run: Pass) -> grain.IterDataset:
             joined = grain.experimental.ZipIterDataset([x._stage(run) for x in parts], strict=False)
             return joined.map(lambda elements: nest.packed(structure, iter(elements)))
 
@@ -299,8 +339,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     @staticmethod
     def sample_from_datasets(
         datasets: Sequence[Dataset],
-        weights: Any = None,
-        seed: Any = None,
+        weights: TensorLike | None = None,
+        seed: IntLike | None = None,
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
     ) -> Dataset:
@@ -318,7 +358,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     # ---- order and number ----
 
     @accepting("name")
-    def shuffle(self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = None) -> Dataset:
+    def shuffle(
+        self, buffer_size: IntLike, seed: IntLike | None = None, reshuffle_each_iteration: bool | None = None
+    ) -> Dataset:
         """The elements in random order: each is taken out of a buffer of the next `buffer_size`.
 
         Another order in each pass, unless `reshuffle_each_iteration` is False. The orders follow from `tf.random.set_seed` and
@@ -334,7 +376,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         order = lambda begin, run: pipeline.shuffled(begin(), size, run.generator(start))  # noqa: E731
         return self._reordered("Shuffle", order, self._count, fixed=False)
 
-    def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
+    def repeat(self, count: IntLike | None = None, name: str | None = None) -> Dataset:
         """`count` passes over the elements, one after the other; without end where it is None or negative."""
         times = -1 if count is None else _integer(count, "count")
         total = self._count * times if self._count > 0 else self._count
@@ -342,7 +384,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             total = INFINITE_CARDINALITY
         return self._reordered("Repeat", lambda begin, run: pipeline.repeated(begin, times), total if times else 0)
 
-    def take(self, count: Any, name: str | None = None) -> Dataset:
+    def take(self, count: IntLike, name: str | None = None) -> Dataset:
         """The first `count` elements; all where it is negative."""
         number = _integer(count, "count")
         if number < 0:
@@ -353,7 +395,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             return self._then("Take", lambda run: limit(self._stage(run), number), total)
         return self._reordered("Take", lambda begin, run: itertools.islice(begin(), number), total)
 
-    def skip(self, count: Any, name: str | None = None) -> Dataset:
+    def skip(self, count: IntLike, name: str | None = None) -> Dataset:
         """What follows the first `count` elements; nothing where it is negative."""
         number = _integer(count, "count")
         if number < 0:
@@ -361,7 +403,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         total = max(self._count - number, 0) if self._count >= 0 else self._count
         return self._reordered("Skip", lambda begin, run: itertools.islice(begin(), number, None), total)
 
-    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
+    def shard(self, num_shards: IntLike, index: IntLike, name: str | None = None) -> Dataset:
         """Every `num_shards`-th element, from number `index` on.
 
         Raises:
@@ -400,10 +442,10 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             raise NotImplementedError("cache(filename): leave the name out to cache in memory, or use numpy.save")
         if self._rows is not None and self._rows.fixed:
             return self  # in memory already
-        kept: list[list[Any]] = []
+        kept: list[list[Element]] = []
         return self._stepping("Cache", lambda coming, run: iter(kept[0]) if kept else pipeline.keeping(coming, kept))
 
-    def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
+    def prefetch(self, buffer_size: IntLike, name: str | None = None) -> Dataset:
         """Makes elements ahead of time, on a thread of Grain's, where functions of the user's take part in making them.
 
         Arrays in memory are not worth a thread: indexing a batch is quicker than passing it between threads.
@@ -416,7 +458,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             raise InvalidArgumentError(f"buffer_size must be >= 0 or tf.data.AUTOTUNE, got {size}")
         ahead = _AHEAD if size == AUTOTUNE else size
 
-        def stage(run: Pass) -> Any:
+        def stage(run: Pass) -> grain.IterDataset:
             if not ahead or not self._python or tracing_here():
                 return self._stage(run)
             before, run.threaded = self._stage(run), True
@@ -427,7 +469,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     # ---- batches ----
 
     @accepting("num_parallel_calls deterministic name")
-    def batch(self, batch_size: Any, drop_remainder: Any = False) -> Dataset:
+    def batch(self, batch_size: IntLike, drop_remainder: bool = False) -> Dataset:
         """`batch_size` elements at a time, stacked; the last batch may be smaller, or with `drop_remainder` is left out.
 
         Args:
@@ -441,7 +483,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if rows is not None and any(x.dtype == object for x in nest.flatten(rows.columns)):
             raise DTypeError("strings cannot be batched, JAX's arrays hold numbers only: map them to tensors first")
 
-        def stage(run: Pass) -> Any:
+        def stage(run: Pass) -> grain.IterDataset:
             if rows is not None:
                 return Steps(lambda: rows.elements(run, size, drop))
             return self._stage(run).batch(size, drop_remainder=drop, batch_fn=pipeline.stacked)
@@ -454,7 +496,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
     @accepting("name")
     def padded_batch(
-        self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: Any = False
+        self, batch_size: IntLike, padded_shapes: Nest = None, padding_values: Nest = None, drop_remainder: bool = False
     ) -> Dataset:
         """As `batch`, but elements are filled up to a common shape.
 
@@ -479,11 +521,11 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if not len(leaves) == len(shapes) == len(values):
             raise ValueError("padded_shapes and padding_values must have the structure of an element")
 
-        def fill(elements: Sequence[Any]) -> Any:
+        def fill(elements: Sequence[Element]) -> Element:
             about = iter(zip(shapes, values, strict=True))
             return pipeline.by_column(lambda column: pipeline.padded(column, *next(about)), elements)
 
-        def spec() -> Any:
+        def spec() -> Spec:
             known = iter(shapes)
 
             def leaf(x: TensorSpec) -> TensorSpec:
@@ -500,7 +542,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of each element as elements of their own."""
 
-        def rows(element: Any) -> Iteration[Any]:
+        def rows(element: Element) -> Iteration[Element]:
             flat = nest.flatten(element)
             if len({len(x) for x in flat}) > 1:
                 raise InvalidArgumentError(f"unbatch: an element of {[len(x) for x in flat]} rows in its parts")
@@ -514,12 +556,14 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         spec = self._leaves(lambda x: TensorSpec(None if x.shape.rank is None else x.shape[1:], x.dtype))
         return self._stepping("Unbatch", lambda coming, run: flattened(map(rows, coming)), count=total, spec=spec)
 
-    def rebatch(self, batch_size: Any, drop_remainder: Any = False, name: str | None = None) -> Dataset:
+    def rebatch(self, batch_size: IntLike, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Batches of another size."""
         return self.unbatch().batch(batch_size, drop_remainder)
 
     @accepting("name")
-    def window(self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False) -> Dataset:
+    def window(
+        self, size: IntLike, shift: IntLike | None = None, stride: IntLike = 1, drop_remainder: bool = False
+    ) -> Dataset:
         """Datasets of `size` elements each, of which one begins every `shift` elements and takes every `stride`-th.
 
         >>> import tapejax as tf
@@ -559,7 +603,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         spec = lambda: self._spec_after(map_func, call)  # noqa: E731
         return self._then("Map", lambda run: self._stage(run).map(call(run)), spec=spec, python=True)
 
-    def _spec_after(self, fn: Callable, call: Callable[[Pass], Callable]) -> Any:
+    def _spec_after(self, fn: Callable, call: Callable[[Pass], Callable]) -> Spec:
         """What `fn` makes of elements: found by tracing it at two values for each unknown size, else by one element."""
         spec = self.element_spec
         try:
@@ -575,7 +619,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             known = all(x.shape.is_fully_defined() for x in nest.flatten(spec) if isinstance(x, TensorSpec))
             return made if known else nest.map_structure(_any_first_size, made)
 
-    def _after(self, steps: Callable[[Iteration[Any], Pass], Iterable[Any]]) -> Any:
+    def _after(self, steps: Callable[[Iteration[Element], Pass], Iterable[Element]]) -> Spec:
         """The spec of what `steps` makes of the elements, by the first one that it makes."""
         run = Pass()
         with recorder.outside():
@@ -607,7 +651,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return self._interleaved("FlatMap", map_func, 1, 1)
 
     @accepting("num_parallel_calls deterministic name")
-    def interleave(self, map_func: Callable, cycle_length: Any = None, block_length: Any = None) -> Dataset:
+    def interleave(
+        self, map_func: Callable, cycle_length: IntLike | None = None, block_length: IntLike | None = None
+    ) -> Dataset:
         """As `flat_map`, but `cycle_length` of the datasets at a time, `block_length` elements of each in turn."""
         cycle = _CYCLE if cycle_length in (None, AUTOTUNE) else _size(cycle_length, "cycle_length")
         block = 1 if block_length is None else _size(block_length, "block_length")
@@ -618,20 +664,20 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             map_func, "map_func", lambda x: _require(x, Dataset, "`map_func` must return a `Dataset` object")
         )
 
-        def steps(coming: Iteration[Any], run: Pass) -> Iteration[Any]:
+        def steps(coming: Iteration[Element], run: Pass) -> Iteration[Element]:
             made = map(call(run), coming)
             return pipeline.interleaved((going(dataset._stage(run)) for dataset in made), cycle, block)
 
-        def spec() -> Any:
+        def spec() -> Spec:
             return self._after(lambda coming, run: map(call(run), coming)).element_spec
 
         return self._stepping(kind, steps, count=UNKNOWN_CARDINALITY, spec=spec, python=True)
 
-    def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
+    def scan(self, initial_state: Nest, scan_func: Callable, name: str | None = None) -> Dataset:
         """What ``scan_func(state, element)``, which returns ``(new state, output)``, outputs for each element."""
         call, start = _caller(scan_func, "scan_func"), map_leaves(own_array, initial_state)
 
-        def steps(coming: Iteration[Any], run: Pass) -> Iteration[Any]:
+        def steps(coming: Iteration[Element], run: Pass) -> Iteration[Element]:
             state, fn = start, call(run)
             for element in coming:
                 state, output = fn((state, element))
@@ -639,7 +685,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
         return self._stepping("Scan", steps, spec=lambda: self._after(steps), python=True)
 
-    def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
+    def reduce(self, initial_state: Nest, reduce_func: Callable, name: str | None = None) -> Nest:
         """``reduce_func(state, element)`` over all elements: the last state.
 
         Raises:
@@ -669,7 +715,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             return grain.IterDataset.apply(self, transformation_func)
         return transformation_func(self)
 
-    def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
+    def enumerate(self, start: IntLike = 0, name: str | None = None) -> Dataset:
         """Pairs of a number, int64 (else int32), and an element."""
         first, kind = _integer(start, "start"), wide("int64")
         steps = lambda coming, run: zip(map(kind.type, itertools.count(first)), coming)  # noqa: B905, E731
@@ -705,7 +751,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return Tensor(raw(np.asarray(self._count, wide("int64"))))
 
     @property
-    def element_spec(self) -> Any:
+    def element_spec(self) -> Spec:
         """The structure of an element, with a `TensorSpec` for each tensor."""
         if callable(self._spec):
             self._spec = self._spec()
@@ -720,7 +766,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """
         return NumpyIterator(self)
 
-    def get_single_element(self, name: str | None = None) -> Any:
+    def get_single_element(self, name: str | None = None) -> Nest:
         """The only element.
 
         Raises:
@@ -753,7 +799,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     __str__ = __repr__
 
 
-def _in_memory(kind: str, columns: Any) -> Dataset:
+def _in_memory(kind: str, columns: Element) -> Dataset:
     count = len(nest.flatten(columns)[0])
     rows = Rows(columns, lambda run: iter(range(count)))
     spec = nest.map_structure(lambda x: TextSpec() if x.dtype == object else TensorSpec(x.shape[1:], x.dtype), columns)
@@ -761,13 +807,17 @@ def _in_memory(kind: str, columns: Any) -> Dataset:
 
 
 def _stepping(
-    kind: str, steps: Callable[[Pass], Iterable[Any]], spec: Any, count: int, python: bool = False
+    kind: str,
+    steps: Callable[[Pass], Iterable[Element]],
+    spec: Spec | Callable[[], Spec],
+    count: int,
+    python: bool = False,
 ) -> Dataset:
     """A dataset that Python makes."""
     return Dataset(kind, lambda run: Steps(lambda: steps(run)), spec, count, python)
 
 
-def _window(column: Sequence[Any]) -> Dataset:
+def _window(column: Sequence[np.ndarray]) -> Dataset:
     """A dataset of the elements in a window."""
     if len({np.shape(x) for x in column}) == 1:
         return _in_memory("Window", np.stack(column))
@@ -779,7 +829,7 @@ def _mixture(
 ) -> Dataset:
     """Elements of `datasets`, of which ``order(run)(ended)`` says which one comes next, until it says None."""
 
-    def steps(run: Pass) -> Iteration[Any]:
+    def steps(run: Pass) -> Iteration[Element]:
         choose, running, ended = order(run), [going(x._stage(run)) for x in datasets], set[int]()
         while (i := choose(ended)) is not None:
             try:
@@ -810,16 +860,16 @@ def _drawn(chances: np.ndarray, generator: np.random.Generator) -> Callable[[set
 # ---- functions of the user's ----------------------------------------------------------------------------------------
 
 
-def _caller(fn: Callable, argument: str, check: Callable[[Any], Any] = lambda x: x) -> Callable[[Pass], Callable]:
+def _caller(fn: Callable, argument: str, check: Callable[[Element], Any] = lambda x: x) -> Callable[[Pass], Callable]:
     """`fn` for each pass, as a function of elements. Each pass draws random numbers of its own."""
     if not callable(fn):
         raise TypeError(f"`{argument}` must be callable, got {fn!r}")
     seed = Seed()
 
-    def of_pass(run: Pass) -> Callable[[Any], Any]:
+    def of_pass(run: Pass) -> Callable[[Element], Any]:
         stream = _random_state.branch(*run.numbers(seed))
 
-        def call(element: Any) -> Any:
+        def call(element: Element) -> Any:
             with run.settings(), recorder.outside(), drawing_from(stream):
                 given = tensors(element)
                 return check(returned(_leaf, fn(*given) if type(given) is tuple else fn(given)))
@@ -829,7 +879,7 @@ def _caller(fn: Callable, argument: str, check: Callable[[Any], Any] = lambda x:
     return of_pass
 
 
-def _leaf(x: Any) -> Any:
+def _leaf(x: TensorLike | Dataset | None) -> np.ndarray | Dataset:
     if isinstance(x, Dataset):
         return x
     if x is None:
@@ -837,13 +887,13 @@ def _leaf(x: Any) -> Any:
     return np.asarray(raw(x))
 
 
-def _require_tensor(x: Any) -> Any:
+def _require_tensor(x: TensorLike | Dataset | None) -> Tensor:
     if x is None or isinstance(x, Dataset):
         raise TypeError("no tensor")
     return Tensor(raw(x))
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: object) -> bool:
     if not isinstance(value, np.ndarray) or value.dtype.kind != "b" or value.ndim:
         raise ValueError(f"`predicate` must return a tf.bool scalar tensor, but it returned {value!r}")
     return bool(value)
@@ -861,7 +911,7 @@ def _require_values() -> None:
 # ---- arguments and specs --------------------------------------------------------------------------------------------
 
 
-def _integer(value: Any, argument: str) -> int:
+def _integer(value: IntLike, argument: str) -> int:
     """An integer argument, which may be a tensor."""
     found = np.asarray(host(value, argument))
     if found.ndim or found.dtype.kind not in "iu":
@@ -869,25 +919,25 @@ def _integer(value: Any, argument: str) -> int:
     return int(found)
 
 
-def _size(value: Any, argument: str) -> int:
+def _size(value: IntLike, argument: str) -> int:
     found = _integer(value, argument)
     if found < 1:
         raise InvalidArgumentError(f"{argument} must be greater than zero, got {found}")
     return found
 
 
-def _require(value: Any, kind: type, rule: str) -> Any:
+def _require(value: object, kind: type, rule: str) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"{rule}, got {value!r}")
     return value
 
 
-def _datasets(values: Sequence[Any], name: str) -> list[Dataset]:
+def _datasets(values: Sequence[object], name: str) -> list[Dataset]:
     rule = f"The argument to `{name}` must be a tf.data.Dataset or a structure of them"
     return [_require(value, Dataset, rule) for value in values]
 
 
-def _not_empty(tensors: Any) -> Any:
+def _not_empty(tensors: Nest) -> Element:
     """Arrays of our own in a structure of tensors, which has some."""
     found = map_leaves(_column, tensors)
     if not nest.flatten(found):
@@ -895,7 +945,7 @@ def _not_empty(tensors: Any) -> Any:
     return found
 
 
-def _column(value: Any) -> np.ndarray:
+def _column(value: TensorLike) -> np.ndarray:
     """`own_array`; texts are an array of objects, whose rows are no arrays."""
     texts = np.asarray(value, object) if isinstance(value, (str, list, tuple, np.ndarray)) else None
     if texts is None or not texts.size or not all(isinstance(x, (str, bytes)) for x in texts.flat):
@@ -918,7 +968,7 @@ class TextSpec:
         return "TextSpec()"
 
 
-def _agree(one: Any, other: Any) -> bool:
+def _agree(one: Element, other: Element) -> bool:
     """Whether two structures are alike, of the same dtypes."""
     try:
         nest.assert_same_structure(one, other)
@@ -927,7 +977,7 @@ def _agree(one: Any, other: Any) -> bool:
         return False
 
 
-def _wider(one: Any, other: Any) -> Any:
+def _wider(one: Spec, other: Spec) -> Spec:
     """The spec of elements of which some are of one spec and some of the other: None is a size in which they differ."""
 
     def both(x: TensorSpec, y: TensorSpec) -> TensorSpec:
@@ -944,11 +994,11 @@ def _filled(spec: TensorSpec, size: int) -> TensorSpec:
     return TensorSpec([size if n is None else n for n in spec.shape], spec.dtype)
 
 
-def _any_first_size(spec: Any) -> Any:
+def _any_first_size(spec: Spec) -> Spec:
     return TensorSpec([None, *spec.shape[1:]], spec.dtype) if isinstance(spec, TensorSpec) and spec.shape.rank else spec
 
 
-def _shapes_of(shapes: Any) -> list[Any]:
+def _shapes_of(shapes: Nest) -> list[ShapeLike]:
     """The shapes in a structure: a list is a shape, and so is a tuple of sizes."""
     if isinstance(shapes, Mapping):
         return [x for key in sorted(shapes) for x in _shapes_of(shapes[key])]
@@ -957,16 +1007,16 @@ def _shapes_of(shapes: Any) -> list[Any]:
     return [shapes]
 
 
-def _is_size(x: Any) -> bool:
+def _is_size(x: object) -> bool:
     return isinstance(x, (int, np.integer))
 
 
-def _sizes(shape: Any) -> list[int | None] | None:
+def _sizes(shape: ShapeLike | None) -> list[int | None] | None:
     known = as_shape(shape)
     return None if known.rank is None else [None if size == -1 else size for size in known]
 
 
-def _fitting(element: Any, spec: Any) -> Any:
+def _fitting(element: Nest, spec: Spec) -> Element:
     """What a generator yielded, as an element of that `spec`."""
     if isinstance(spec, TensorSpec):
         try:
@@ -1008,7 +1058,7 @@ class Iterator(grain.DatasetIterator):
         self._run = run
         self._inner = going(grain.experimental.WithOptionsIterDataset(self._dataset._stage(run), quiet))
 
-    def _next(self) -> Any:
+    def _next(self) -> Element:
         reading.require_python("next(iterator)")
         _require_values()
         if self._run.threaded and tracing_here():  # the thread waits for the end of the trace
@@ -1018,12 +1068,12 @@ class Iterator(grain.DatasetIterator):
         with recorder.outside():
             return next(self._inner)
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Nest:
         element = self._next()
         with recorder.outside():
             return tensors(element)
 
-    def get_next(self, name: str | None = None) -> Any:
+    def get_next(self, name: str | None = None) -> Nest:
         """The next element.
 
         Raises:
@@ -1038,13 +1088,13 @@ class Iterator(grain.DatasetIterator):
         return Optional(*itertools.islice(self, 1))
 
     @property
-    def element_spec(self) -> Any:
+    def element_spec(self) -> Spec:
         return self._dataset.element_spec
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> Json:
         return {"stages": self._inner.get_state(), "random": [list(numbers) for numbers in self._run.known]}
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: Json) -> None:
         self._begin(Pass(state["random"]))
         self._inner.set_state(state["stages"])
 
@@ -1073,13 +1123,13 @@ def _close_all() -> None:
 class Optional:
     """An element, or none."""
 
-    def __init__(self, *element: Any):
+    def __init__(self, *element: Nest):
         self._element = element
 
     def has_value(self, name: str | None = None) -> Tensor:
         return Tensor(raw(bool(self._element)))
 
-    def get_value(self, name: str | None = None) -> Any:
+    def get_value(self, name: str | None = None) -> Nest:
         """The element.
 
         Raises:
@@ -1093,7 +1143,7 @@ class Optional:
 class NumpyIterator(Iterator):
     """Gives the elements of a `Dataset` as NumPy arrays."""
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Nest:
         own = lambda x: NumpyIterator(x) if isinstance(x, Dataset) else np.array(x)[()]  # noqa: E731
         return nest.map_structure(own, self._next())
 
@@ -1101,7 +1151,7 @@ class NumpyIterator(Iterator):
 class DatasetSpec:
     """What is known of a dataset that is part of an element (see `Dataset.window`)."""
 
-    def __init__(self, element_spec: Any, dataset_shape: Any = ()):
+    def __init__(self, element_spec: Spec, dataset_shape: Ignored = ()):
         self.element_spec = element_spec
 
     def __eq__(self, other: object) -> bool:

@@ -7,7 +7,9 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]  # an object in JSON
 
 BYTES = 1 << 28  # no description is longer
 
@@ -24,16 +26,16 @@ class Format:
     sealed: str  # what has a digest: the name of a part, or nothing for all of it
     remedy: str
 
-    def seal(self, content: dict[str, Any]) -> dict[str, Any]:
+    def seal(self, content: Json) -> Json:
         """The description with this content."""
         found = {"format": self.name, "version": self.version, **content}
         return found | {"sha256": self._digest(found)}
 
-    def _digest(self, found: dict[str, Any]) -> str:
+    def _digest(self, found: Json) -> str:
         part = found[self.sealed] if self.sealed else {name: x for name, x in found.items() if name != "sha256"}
         return hashlib.sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
 
-    def read(self, file: Path, folder: Path) -> dict[str, Any]:
+    def read(self, file: Path, folder: Path) -> Json:
         """The description in `file`, which belongs to what is in `folder`. Raises `error`."""
         if (size := file.stat().st_size) > BYTES:
             raise self.damaged(folder, f"{file.name} has {size} bytes")

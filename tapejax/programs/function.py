@@ -30,8 +30,13 @@ from ..values.names import name_scope
 from ..values.staging import Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, is_array_like
+from ..values.types import Array, Nest, VariableLike
 from . import autograph
 from .signatures import (
+    Argument,
+    Arguments,
+    Keywords,
+    Spec,
     TensorSpec,
     accepting,
     alive,
@@ -50,7 +55,7 @@ _LOGGER = logging.getLogger("tapejax")
 _eagerly = False
 
 
-def run_functions_eagerly(run_eagerly: Any) -> None:
+def run_functions_eagerly(run_eagerly: object) -> None:
     """Makes every `function` run as the Python function that it decorates, so that it can be debugged; or compile again.
 
     >>> import tapejax as tf
@@ -82,7 +87,9 @@ def inside_function() -> bool:
     "experimental_attributes experimental_relax_shapes experimental_compile experimental_follow_type_hints",
     reduce_retracing=False,
 )
-def function(func: Callable | None = None, input_signature: Any = None, autograph: Any = True) -> Any:
+def function(
+    func: Callable | None = None, input_signature: Sequence[Spec] | None = None, autograph: object = True
+) -> Any:
     """Compiles a Python function of tensors: it runs once for each kind of arguments, and from then on as one program.
 
     A decorator, with or without arguments. Tensors are inputs, by shape and dtype; Python numbers, strings and other objects
@@ -138,12 +145,12 @@ class Function:
         self._programs: dict[Hashable, Program] = {}
         self._as_python: set[Hashable] = set()  # calls that cannot be traced
         self._concrete: dict[Hashable, ConcreteFunction] = {}
-        self._methods: dict[int, tuple[Any, Function]] = {}
+        self._methods: dict[int, tuple[Callable[[], object], Function]] = {}
         self._traces = 0
         functools.update_wrapper(self, python_function)
         self.name = self.__name__ = getattr(python_function, "__name__", type(python_function).__name__)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Function:
         """The function of a method: each instance has programs, and variables to create, of its own."""
         if instance is None:
             return self
@@ -152,19 +159,19 @@ class Function:
             return known[1]
         methods, key = self._methods, id(instance)
         try:
-            reference: Any = weakref.ref(instance, lambda _: methods.pop(key, None))
+            reference: Callable[[], object] = weakref.ref(instance, lambda _: methods.pop(key, None))
         except TypeError:  # it cannot be referred to weakly, so it is kept as long as this function
             reference = lambda: instance  # noqa: E731
         bound = Function(_Method(self.python_function, reference), self.input_signature, self.autograph)
         methods[key] = reference, bound
         return bound
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         if _eagerly:
             return self.python_function(*args, **kwargs)
         return self._call(*self._binding.bind(args, kwargs))
 
-    def _call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _call(self, args: Arguments, kwargs: Keywords) -> Nest:
         key, arrays = self._key(args, kwargs)
         program = self._programs.get(key)
         if program is None:
@@ -180,8 +187,8 @@ class Function:
                 return self._run_as_python(args, kwargs, arrays)
         return program(arrays)
 
-    def _run_as_python(self, args: Sequence[Any], kwargs: dict[str, Any], arrays: Sequence[Any]) -> Any:
-        outputs: list[Any] = []
+    def _run_as_python(self, args: Arguments, kwargs: Keywords, arrays: Sequence[Array | TensorSpec]) -> Nest:
+        outputs: list[Array] = []
         given = iter(arrays)
         rebuilt = [rebuild(x, given) for x in args]
         try:
@@ -193,23 +200,23 @@ class Function:
     def _target(self) -> Callable:
         return self.python_function.bound() if isinstance(self.python_function, _Method) else self.python_function
 
-    def _run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _run(self, args: Arguments, kwargs: Keywords) -> Any:
         """Calls the Python function, its control flow converted where it may depend on a tensor."""
         target = self._target()
         if self.autograph and autograph.INSTALLED and autograph.needed(target, args, kwargs):
             return autograph.call(target, tuple(args), kwargs)
         return target(*args, **kwargs)
 
-    def _key(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Hashable, list[Any]]:
+    def _key(self, args: Arguments, kwargs: Keywords) -> tuple[Hashable, list[Array | TensorSpec]]:
         """The key of a call, and its tensors."""
-        arrays: list[Any] = []
-        key: list[Any] = [describe(x, arrays) for x in args]
+        arrays: list[Array | TensorSpec] = []
+        key: list[Hashable] = [describe(x, arrays) for x in args]
         for name in kwargs:
             key.append((name, describe(kwargs[name], arrays)))
         key.append(trace_context())
         return tuple(key), arrays
 
-    def _trace(self, key: Hashable, args: Sequence[Any], kwargs: dict[str, Any], arrays: Sequence[Any]) -> Program:
+    def _trace(self, key: Hashable, args: Arguments, kwargs: Keywords, arrays: Sequence[Array | TensorSpec]) -> Program:
         with tracing:
             if (known := self._programs.get(key)) is not None:  # traced by another thread meanwhile
                 return known
@@ -219,7 +226,13 @@ class Function:
                 self._programs[key] = program
             return program
 
-    def _new_program(self, args: Any, kwargs: Any, arrays: Sequence[Any], inputs: Sequence[Any]) -> Program:
+    def _new_program(
+        self,
+        args: Arguments,
+        kwargs: Keywords,
+        arrays: Sequence[Array | TensorSpec],
+        inputs: Sequence[jax.ShapeDtypeStruct],
+    ) -> Program:
         concrete = [x if is_array_like(x) else _zeros(x) for x in arrays]
         program = Program(self, args, kwargs, inputs, concrete)
         self._traces += 1
@@ -239,7 +252,9 @@ class Function:
         self._traces += 1
         return program
 
-    def _new_symbolic(self, args: Any, kwargs: Any, specs: Sequence[Any], ranks: Any = None) -> Program:
+    def _new_symbolic(
+        self, args: Arguments, kwargs: Keywords, specs: Sequence[TensorSpec], ranks: Sequence[int] | None = None
+    ) -> Program:
         """A program for all sizes that the specs leave open: JAX does not run such a one, but exports it.
 
         Raises what the last attempt raises, where JAX cannot trace the function without knowing the sizes.
@@ -300,7 +315,7 @@ class _Method:
             raise ReferenceError(f"the object whose method {self.__name__} is called exists no more")
         return types.MethodType(self.__wrapped__, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         return self.bound()(*args, **kwargs)
 
 
@@ -311,13 +326,18 @@ class Program:
     """One trace of a function: the pure program, what it was traced with, and how to pack its results."""
 
     def __init__(
-        self, function: Function, args: Sequence[Any], kwargs: dict[str, Any], inputs: Sequence[Any], arrays: Any = ()
+        self,
+        function: Function,
+        args: Arguments,
+        kwargs: Keywords,
+        inputs: Sequence[jax.ShapeDtypeStruct],
+        arrays: Sequence[Array] = (),
     ):
-        def body(*tracers: Any) -> list[Any]:
+        def body(*tracers: Array) -> list[Array]:
             given = iter(tracers)
             rebuilt = [rebuild(x, given) for x in args]
             named = {name: rebuild(x, given) for name, x in kwargs.items()}
-            outputs: list[Any] = []
+            outputs: list[Array] = []
             with name_scope(""):  # scopes around the call, which may be another each time, do not count
                 self.pack = flatten_result(function._run(rebuilt, named), outputs)
             return outputs
@@ -334,7 +354,7 @@ class Program:
         self.args = tuple(_unwrapped(rebuild(x, specs)) for x in args)
         self.kwargs = {name: _unwrapped(rebuild(x, specs)) for name, x in kwargs.items()}
 
-    def __call__(self, arrays: Sequence[Any]) -> Any:
+    def __call__(self, arrays: Sequence[Array]) -> Nest:
         if self.staged.incomplete:
             if derivative_possible():
                 self.complete()
@@ -348,16 +368,16 @@ class Program:
             self.staged, self._again = self._again(), None
 
     @property
-    def structured_outputs(self) -> Any:
+    def structured_outputs(self) -> Spec:
         """The results, with a spec for each tensor."""
         return _unwrapped(self.pack(iter([_spec(x) for x in self.staged.results])))
 
     @property
-    def variables(self) -> tuple[Any, ...]:
+    def variables(self) -> tuple[VariableLike, ...]:
         return tuple(slot.holder for slot in self.staged.slots if is_variable(slot.holder))
 
 
-def _abstract(x: Any) -> jax.ShapeDtypeStruct:
+def _abstract(x: Array | TensorSpec) -> jax.ShapeDtypeStruct:
     if isinstance(x, TensorSpec):
         return jax.ShapeDtypeStruct(tuple(x.shape), requested(x.dtype))
     return abstract(x)
@@ -367,13 +387,13 @@ def _zeros(spec: TensorSpec) -> np.ndarray:
     return np.zeros(() if spec.shape.rank is None else [size or 1 for size in spec.shape], requested(spec.dtype))
 
 
-def _spec(x: Any) -> TensorSpec:
+def _spec(x: jax.ShapeDtypeStruct) -> TensorSpec:
     return TensorSpec([size if isinstance(size, int) else None for size in x.shape], x.dtype)  # None: a symbolic size
 
 
-def _unwrapped(structure: Any) -> Any:
+def _unwrapped(structure: Nest) -> Nest:
     # What was made with specs in place of arrays has some of them inside Tensors; objects are not kept alive.
-    def leaf(x: Any) -> Any:
+    def leaf(x: Nest) -> Nest:
         if isinstance(x, Tensor):
             return x._array
         key = None if isinstance(x, TensorSpec) else describe(x, [])
@@ -423,7 +443,7 @@ class Binding:
             if missing:
                 raise TypeError(f"input_signature missing type constraint for {', '.join(missing)}")
 
-    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def bind(self, args: Arguments, kwargs: Keywords) -> tuple[tuple, Keywords]:
         """The arguments in their one form, cast to the input signature.
 
         Raises:
@@ -435,7 +455,7 @@ class Binding:
         except TypeError as error:
             raise _unfit(error, args, kwargs, self.signature) from error
 
-    def _canonical(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    def _canonical(self, args: tuple, kwargs: Keywords) -> tuple[tuple, Keywords]:
         if self.signature is None:
             return args, dict(sorted(kwargs.items()))
         if not kwargs and not self._needs_keywords and self._required <= len(args):
@@ -482,7 +502,7 @@ def _signature(fn: Callable) -> inspect.Signature | None:
         return None
 
 
-def _unfit(error: TypeError, args: Any, kwargs: Any, signature: Any) -> TypeError:
+def _unfit(error: TypeError, args: object, kwargs: object, signature: object) -> TypeError:
     return (DTypeError if isinstance(error, DTypeError) else TypeError)(
         f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for signature: "
         f"{signature}."
@@ -495,7 +515,7 @@ def _unfit(error: TypeError, args: Any, kwargs: Any, signature: Any) -> TypeErro
 class ConcreteFunction:
     """The program of a `Function` for one signature. Made by `Function.get_concrete_function`; call it with tensors."""
 
-    def __init__(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any]):
+    def __init__(self, function: Function, args: Arguments, kwargs: Keywords):
         self._function = function
         self._args = tuple(map(_spec_of, args))
         self._kwargs = {name: _spec_of(x) for name, x in kwargs.items()}
@@ -511,7 +531,7 @@ class ConcreteFunction:
         parameters = [_PARAMETER(name, kind, default=None) for name, kind in zip(every, kinds, strict=True)]
         self._signature = inspect.Signature(parameters)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         """Runs the program.
 
         Args:
@@ -532,7 +552,7 @@ class ConcreteFunction:
             self._known = self._function._new_symbolic(self._args, self._kwargs, specs)
         return self._known
 
-    def _complete(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    def _complete(self, args: tuple, kwargs: Keywords) -> tuple[tuple, Keywords]:
         try:
             given = self._signature.bind(*args, **kwargs).arguments
             named = {name: _given(name, spec, given) for name, spec in self._kwargs.items()}
@@ -549,27 +569,27 @@ class ConcreteFunction:
         return self._function._binding.in_words(self._program)
 
     @property
-    def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:
+    def structured_input_signature(self) -> tuple[tuple, dict[str, Spec]]:
         """The arguments by position and by name, with a spec for each tensor."""
         args = tuple(_with_name(x, name) for name, x in zip(self._names, self._args, strict=True))
         return args, {name: _with_name(x, name) for name, x in self._kwargs.items()}
 
     @property
-    def structured_outputs(self) -> Any:
+    def structured_outputs(self) -> Spec:
         """The structure of the results, with a spec for each tensor."""
         return self._program.structured_outputs
 
     @property
-    def output_shapes(self) -> Any:
+    def output_shapes(self) -> Nest:
         """The structure of the results, with a shape for each tensor."""
         return self._of_outputs("shape")
 
     @property
-    def output_dtypes(self) -> Any:
+    def output_dtypes(self) -> Nest:
         """The structure of the results, with a dtype for each tensor."""
         return self._of_outputs("dtype")
 
-    def _of_outputs(self, name: str) -> Any:
+    def _of_outputs(self, name: str) -> Nest:
         return nest.map_structure(lambda x: getattr(x, name, None), self.structured_outputs)
 
     @property
@@ -581,16 +601,16 @@ class ConcreteFunction:
         return [x for x in nest.flatten(self.structured_outputs) if isinstance(x, TensorSpec)]
 
     @property
-    def variables(self) -> tuple[Any, ...]:
+    def variables(self) -> tuple[VariableLike, ...]:
         """The variables that the program reads or assigns."""
         return self._program.variables
 
     @property
-    def trainable_variables(self) -> tuple[Any, ...]:
+    def trainable_variables(self) -> tuple[VariableLike, ...]:
         return tuple(v for v in self.variables if v.trainable)
 
     @property
-    def captured_inputs(self) -> list[Any]:
+    def captured_inputs(self) -> list[VariableLike | Tensor]:
         """What the program takes beyond its arguments: its variables, and tensors that the function closed over."""
         staged = self._program.staged
         return [slot.holder for slot in staged.slots] + [Tensor(x) for x in staged.constants]
@@ -611,26 +631,26 @@ class ConcreteFunction:
         return f"ConcreteFunction {self.function_type}"
 
 
-def _given(name: str, spec: Any, given: dict[str, Any]) -> Any:
+def _given(name: str, spec: Argument, given: Keywords) -> Argument:
     """The argument of that name; what holds no tensor may be left out."""
     if name in given:
         return cast(given[name], spec)
-    arrays: list[Any] = []
+    arrays: list[Array | TensorSpec] = []
     describe(spec, arrays)
     if arrays:
         raise TypeError(f"missing a required argument: {name!r}")
     return spec
 
 
-def _spec_of(argument: Any) -> Any:
+def _spec_of(argument: Argument) -> Argument:
     return nest.map_structure(lambda x: TensorSpec.from_tensor(x) if _is_tensor(x) else x, argument)
 
 
-def _is_tensor(x: Any) -> bool:
+def _is_tensor(x: object) -> bool:
     return isinstance(x, (Tensor, jax.Array, np.ndarray, np.generic))
 
 
-def _with_name(argument: Any, name: str) -> Any:
+def _with_name(argument: Argument, name: str) -> Argument:
     if isinstance(argument, TensorSpec):
         return argument if argument.name else TensorSpec.from_spec(argument, name)
     return argument

@@ -13,11 +13,12 @@ from ..core._jax import Tracer
 from ..values import nest, reading
 from ..values.staging import init_scope
 from ..values.tensor import raw
+from ..values.types import Array, Nest
 
 __all__ = ["runs"]
 
 
-def runs(dataset: Any) -> Iterator[tuple[Any, list[Any]]]:
+def runs(dataset: Any) -> Iterator[tuple[Nest, list[Array]]]:
     """The elements, in runs of one shape: an element's structure, and an array for each leaf with a row for each element.
 
     To be called while a `function` is traced. All elements are read before the program runs, and must be as many, and of such
@@ -40,7 +41,7 @@ class _Elements:
 
     def __init__(self, dataset: Any):
         self._dataset, self._unread = dataset, {}
-        self._shapes: Any = None
+        self._shapes: list | None = None
         self._unread = self._read()
 
     def __getattr__(self, name: str) -> Any:
@@ -50,13 +51,13 @@ class _Elements:
             self._unread = self._read()
         return self._unread.pop(name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name.isdigit() and not isinstance(value, Tracer):  # put back after tracing
             vars(self).pop(name, None)
         else:
             vars(self)[name] = value
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, Array]:
         with init_scope(), recorder.outside():
             elements = [(x, [np.shape(leaf) for leaf in nest.flatten(x)]) for x in self._dataset.as_numpy_iterator()]
             groups = [[x for x, _ in group] for _, group in itertools.groupby(elements, lambda pair: pair[1])]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..values import nest
 from ..values.names import name_scope
 from ..values.tensor import Variable
+
+Trackable: TypeAlias = Any  # what has state to save: a variable, a Module, a layer of Keras, a list or dict of these
 
 # Where a word begins in a CamelCase name: a capital after a small letter or digit, or before a small letter.
 _WORD = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")
@@ -22,11 +24,11 @@ OWN = ("_name", "_name_scope", "_waiting", "signatures")
 class Holder:
     """An object that tells those in ``_waiting`` of its new attributes: restorations whose values are not all taken yet."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
         self._tell(name, value)
 
-    def _tell(self, name: str, value: Any) -> None:
+    def _tell(self, name: str, value: object) -> None:
         if waiting := vars(self).get("_waiting"):
             vars(self)["_waiting"] = [restoration for restoration in waiting if restoration.attach(self, name, value)]
 
@@ -149,14 +151,14 @@ class Module(Holder):
         """
 
         @functools.wraps(method)
-        def scoped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def scoped(self: Module, *args: Any, **kwargs: Any) -> Any:
             with self.name_scope:
                 return method(self, *args, **kwargs)
 
         return scoped
 
 
-def _leaves(value: Any, path: tuple, attribute: str) -> Iterator[tuple[tuple, Any]]:
+def _leaves(value: Trackable, path: tuple, attribute: str) -> Iterator[tuple[tuple, Any]]:
     if not nest.is_nested(value):
         yield path, value
     elif isinstance(value, Mapping):

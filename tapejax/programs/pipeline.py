@@ -20,7 +20,7 @@ import itertools
 import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -32,6 +32,7 @@ from ..values.dtypes import requested
 from ..values.errors import DataLossError, InvalidArgumentError
 from ..values.staging import tracing
 from ..values.tensor import Tensor, raw
+from ..values.types import IntLike, Number, TensorLike
 
 try:
     import grain
@@ -45,9 +46,10 @@ except ImportError as error:  # pragma: no cover
 #
 # An element is an array or a structure of arrays: tuples, named tuples and dicts. A list is an array, but for one that a
 # function returns, which is a tuple, as in TensorFlow.
+Element: TypeAlias = Any  # as the user has it, with Tensors for the arrays, it is a Nest
 
 
-def map_leaves(leaf: Callable, structure: Any) -> Any:
+def map_leaves(leaf: Callable, structure: Element) -> Element:
     """`leaf` of everything that is no tuple or dict."""
     if isinstance(structure, Mapping):
         return nest._like(structure, {key: map_leaves(leaf, x) for key, x in structure.items()})
@@ -57,12 +59,12 @@ def map_leaves(leaf: Callable, structure: Any) -> Any:
     return leaf(structure)
 
 
-def returned(leaf: Callable, result: Any) -> Any:
+def returned(leaf: Callable, result: Any) -> Element:
     """`map_leaves` of what a function returned."""
     return map_leaves(leaf, tuple(result) if isinstance(result, list) else result)
 
 
-def own_array(value: Any) -> np.ndarray:
+def own_array(value: TensorLike) -> np.ndarray:
     """`value` as a read-only NumPy array of its own, of the dtype that a tensor of it would have."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         found = np.array(value, requested(value.dtype))
@@ -77,7 +79,7 @@ def own_array(value: Any) -> np.ndarray:
 _place = jax.jit(lambda *arrays: arrays)
 
 
-def tensors(element: Any, is_tensor: Callable[[Any], bool] = lambda x: hasattr(x, "dtype")) -> Any:
+def tensors(element: Element, is_tensor: Callable[[Any], bool] = lambda x: hasattr(x, "dtype")) -> Element:
     """An element with Tensors, for the user."""
     leaves = nest.flatten(element)
     if not all(map(is_tensor, leaves)):  # windows are datasets
@@ -86,22 +88,22 @@ def tensors(element: Any, is_tensor: Callable[[Any], bool] = lambda x: hasattr(x
     return tuple(found) if _is_flat(element, leaves) else nest.packed(element, found)
 
 
-def _is_flat(element: Any, leaves: Sequence[Any]) -> bool:
+def _is_flat(element: Element, leaves: Sequence[Any]) -> bool:
     """Whether `element` is a tuple of just its `leaves`."""
     return type(element) is tuple and len(element) == len(leaves) and all(map(operator.is_, element, leaves))
 
 
-def stacked(elements: Sequence[Any]) -> Any:
+def stacked(elements: Sequence[Element]) -> Element:
     """A batch of elements."""
     return by_column(_stack, elements)
 
 
-def by_column(make: Callable[[Sequence[Any]], Any], elements: Sequence[Any]) -> Any:
+def by_column(make: Callable[[Sequence[np.ndarray]], Any], elements: Sequence[Element]) -> Element:
     """`make` of what elements have in each place, in the structure of an element."""
     return nest.packed(elements[0], map(make, zip(*map(nest.flatten, elements), strict=True)))
 
 
-def _stack(column: Sequence[Any]) -> np.ndarray:
+def _stack(column: Sequence[np.ndarray]) -> np.ndarray:
     try:
         return np.stack(column)
     except ValueError:
@@ -118,7 +120,7 @@ def _stack(column: Sequence[Any]) -> np.ndarray:
 class Seed:
     """What a random stage starts from, and how many passes over it have begun: with `anew`, each draws its own numbers."""
 
-    def __init__(self, seed: Any = None, anew: bool = True):
+    def __init__(self, seed: IntLike | None = None, anew: bool = True):
         self.numbers = list(random_state.start(seed))
         self.anew = anew
         self.passes = 0
@@ -177,38 +179,38 @@ def tracing_here() -> bool:
 class Steps(grain.IterDataset):
     """Python's iteration as a stage of Grain's. Its state is a count: to restore it, so many elements are skipped."""
 
-    def __init__(self, make: Callable[[], Iterable[Any]]):
+    def __init__(self, make: Callable[[], Iterable[Element]]):
         super().__init__()
         self._make = make
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> _Going:
         return _Going(self._make)
 
 
 class _Going(grain.DatasetIterator):
-    _steps: Iterator[Any] | None
+    _steps: Iterator[Element] | None
     _count: int
 
-    def __init__(self, make: Callable[[], Iterable[Any]]):
+    def __init__(self, make: Callable[[], Iterable[Element]]):
         super().__init__()
         self._make = make
         self.set_state({"count": 0})
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Element:
         if self._steps is None:
             self._steps = itertools.islice(self._make(), self._count, None)
         found = next(self._steps)
         self._count += 1
         return found
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> dict[str, int]:
         return {"count": self._count}
 
-    def set_state(self, state: dict[str, Any]) -> None:
+    def set_state(self, state: dict[str, int]) -> None:
         self._count, self._steps = state["count"], None
 
 
-def going(stage: Any) -> Any:
+def going(stage: grain.IterDataset) -> grain.DatasetIterator:
     """An iterator over a stage."""
     stage.has_child = True  # else Grain would wrap the iterator, and its class again at every pass
     return iter(stage)
@@ -226,17 +228,19 @@ class Rows:
     `plain`: it is all rows, one after the other. `fixed`: it is the same in each pass.
     """
 
-    def __init__(self, columns: Any, order: Callable[[Pass], Iterator[int]], plain: bool = True, fixed: bool = True):
+    def __init__(
+        self, columns: Element, order: Callable[[Pass], Iterator[int]], plain: bool = True, fixed: bool = True
+    ):
         self.columns, self.order, self.plain, self.fixed = columns, order, plain, fixed
 
     def reordered(self, order: Order, fixed: bool) -> Rows:
         """The same arrays, ``order(begin, run)`` of their order, which `begin` begins anew."""
         return Rows(self.columns, lambda run: order(lambda: self.order(run), run), False, self.fixed and fixed)
 
-    def elements(self, run: Pass, size: int | None = None, drop: bool = False) -> Iterator[Any]:
+    def elements(self, run: Pass, size: int | None = None, drop: bool = False) -> Iterator[Element]:
         """The rows, or with `size` batches of so many; the last one may be smaller, or with `drop` is left out."""
         flat, order = nest.flatten(self.columns), self.order(run)
-        chosen: Iterable[Any] = batches(order, size, drop) if size else order
+        chosen: Iterable[int | np.ndarray] = batches(order, size, drop) if size else order
         if _is_flat(self.columns, flat):
             return (tuple([x[i] for x in flat]) for i in chosen)
         return (nest.packed(self.columns, (x[i] for x in flat)) for i in chosen)
@@ -252,7 +256,7 @@ def batches(order: Iterator[int], size: int, drop: bool = False) -> Iterator[np.
         yield found
 
 
-def shuffled(coming: Iterator[Any], size: int, generator: np.random.Generator) -> Iterator[Any]:
+def shuffled(coming: Iterator[Element], size: int, generator: np.random.Generator) -> Iterator[Element]:
     """The items through a buffer of that `size`: each new item replaces a random one, which is yielded."""
     buffer = list(itertools.islice(coming, size))
     picks: list[int] = []
@@ -265,13 +269,13 @@ def shuffled(coming: Iterator[Any], size: int, generator: np.random.Generator) -
     yield from (buffer[i] for i in generator.permutation(len(buffer)).tolist())
 
 
-def interleaved(datasets: Iterator[Iterator[Any]], cycle: int, block: int) -> Iterator[Any]:
+def interleaved(datasets: Iterator[Iterator[Element]], cycle: int, block: int) -> Iterator[Element]:
     """What `datasets` give, of `cycle` of them at a time, `block` elements of each in turn.
 
     >>> "".join(interleaved(map(iter, ["aaa", "bbb", "ccc"]), 2, 2))
     'aabbabccc'
     """
-    slots: list[Any] = [None] * cycle
+    slots: list[Iterator[Element] | None] = [None] * cycle
     turn, ended = 0, False
     while not ended or any(slots):
         if slots[turn] is None and not ended:
@@ -286,7 +290,7 @@ def interleaved(datasets: Iterator[Iterator[Any]], cycle: int, block: int) -> It
         turn = (turn + 1) % cycle
 
 
-def repeated(once: Callable[[], Iterable[Any]], times: int) -> Iterator[Any]:
+def repeated(once: Callable[[], Iterable[Element]], times: int) -> Iterator[Element]:
     """What `once` gives, called `times` times; without end where that is negative."""
     for _ in itertools.repeat(None) if times < 0 else range(times):
         coming = iter(once())
@@ -296,14 +300,14 @@ def repeated(once: Callable[[], Iterable[Any]], times: int) -> Iterator[Any]:
         yield from coming
 
 
-def windows(coming: Iterator[Any], size: int, shift: int, stride: int, drop: bool) -> Iterator[list[Any]]:
+def windows(coming: Iterator[Element], size: int, shift: int, stride: int, drop: bool) -> Iterator[list[Element]]:
     """Lists of `size` items, of which one begins every `shift` items and takes every `stride`-th.
 
     >>> list(windows(iter(range(5)), 2, 2, 1, False))
     [[0, 1], [2, 3], [4]]
     """
     reach = (size - 1) * stride + 1
-    held: list[Any] = []
+    held: list[Element] = []
     while True:
         held += itertools.islice(coming, reach - len(held))
         if not held or (drop and len(held) < reach):
@@ -314,7 +318,7 @@ def windows(coming: Iterator[Any], size: int, shift: int, stride: int, drop: boo
         del held[:shift]
 
 
-def keeping(coming: Iterable[Any], kept: list[list[Any]]) -> Iterator[Any]:
+def keeping(coming: Iterable[Element], kept: list[list[Element]]) -> Iterator[Element]:
     """The items, which are added to `kept`, as one list, when all have come."""
     seen = []
     for item in coming:
@@ -323,7 +327,7 @@ def keeping(coming: Iterable[Any], kept: list[list[Any]]) -> Iterator[Any]:
     kept[:] = [seen]
 
 
-def unique(coming: Iterable[Any]) -> Iterator[Any]:
+def unique(coming: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     """Each array once."""
     seen = set()
     for x in coming:
@@ -332,7 +336,7 @@ def unique(coming: Iterable[Any]) -> Iterator[Any]:
             yield x
 
 
-def padded(column: Sequence[Any], shape: Any, value: Any) -> np.ndarray:
+def padded(column: Sequence[np.ndarray], shape: Sequence[int | None] | None, value: Number) -> np.ndarray:
     """A batch of arrays filled up with `value` to `shape`; where that is None, or a size in it, to the largest."""
     rank = np.ndim(column[0])
     largest = [max(sizes) for sizes in zip(*map(np.shape, column), strict=True)]

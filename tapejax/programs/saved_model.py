@@ -25,7 +25,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,7 @@ from ..core import jaxprs
 from ..core._jax import eval_jaxpr
 from ..core.op import Op
 from ..core.rules import joint
+from ..core.types import JaxProgram
 from ..ops import random
 from ..ops.generator import Generator
 from ..values import nest
@@ -44,10 +45,11 @@ from ..values.dtypes import TensorShape
 from ..values.staging import Compiled, Slot
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable
-from .description import Format, in_short
+from ..values.types import Array, DTypeLike, Ignored, Nest, ShapeLike, TensorLike, VariableLike
+from .description import Format, Json, in_short
 from .function import Binding, ConcreteFunction, Function, Program
-from .module import OWN, LoadedObject, Module
-from .signatures import RANKS, TensorSpec, accepting, cast, describe, in_words
+from .module import OWN, LoadedObject, Module, Trackable
+from .signatures import RANKS, Argument, Arguments, Keywords, Spec, TensorSpec, accepting, cast, describe, in_words
 
 __all__ = ["SaveOptions", "contains_saved_model", "load", "save"]
 
@@ -59,6 +61,8 @@ FORMAT = Format("tapejax.saved_model", 2, "saved model in", OSError, "tapejax.sa
 PLATFORMS = ("cpu", "cuda", "tpu")
 # Derivatives that are saved with a program: of the first and second order.
 ORDERS = 2
+
+Exported: TypeAlias = Any  # a jax.export.Exported, whose module is loaded when it is needed
 
 
 class SaveOptions:
@@ -85,7 +89,9 @@ class SaveOptions:
 # ---- saving ---------------------------------------------------------------------------------------------------------
 
 
-def save(obj: Any, export_dir: str | os.PathLike, signatures: Any = None, options: SaveOptions | None = None) -> None:
+def save(
+    obj: Trackable, export_dir: str | os.PathLike, signatures: Any = None, options: SaveOptions | None = None
+) -> None:
     """Saves the variables and compiled functions of `obj`.
 
     Saved are variables, `function`s and modules among its attributes, also in lists, tuples and dicts; of a function the
@@ -127,14 +133,15 @@ def save(obj: Any, export_dir: str | os.PathLike, signatures: Any = None, option
 class _Saver:
     def __init__(self, options: SaveOptions):
         self._options = options
-        self._nodes: list[dict[str, Any]] = []
+        self._nodes: list[Json] = []
         self._ids: dict[int, int] = {}  # by id of the object
-        self._kept: list[Any] = []  # what the ids belong to
-        self._functions: list[tuple[int, str, Any]] = []  # exported when all variables are known
-        self._arrays: dict[str, Any] = {}
+        self._kept: list[object] = []  # what the ids belong to
+        # exported when all variables are known
+        self._functions: list[tuple[int, str, Function | ConcreteFunction | LoadedFunction]] = []
+        self._arrays: dict[str, Array] = {}
         self._files: dict[str, bytes] = {}
 
-    def save(self, obj: Any, folder: Path, signatures: Any) -> None:
+    def save(self, obj: Trackable, folder: Path, signatures: Any) -> None:
         self._node(obj, "root")
         called = {}
         for key, concrete in _signatures(obj, signatures).items():
@@ -160,14 +167,14 @@ class _Saver:
 
     # ---- objects ----
 
-    def _add(self, node: dict[str, Any], value: Any) -> int:
+    def _add(self, node: Json, value: object) -> int:
         self._nodes.append(node)
         if value is not None:
             self._ids[id(value)] = len(self._nodes) - 1
             self._kept.append(value)
         return len(self._nodes) - 1
 
-    def _node(self, value: Any, path: str) -> int | None:
+    def _node(self, value: Trackable, path: str) -> int | None:
         """The number of the node that stands for `value`; None where there is nothing to save."""
         if (known := self._ids.get(id(value))) is not None:
             return known
@@ -180,7 +187,7 @@ class _Saver:
         if (content := _content(value)) is None:
             return None
         kind, items = content
-        children: list[Any] = []
+        children: list = []
         number = self._add({"kind": kind, "children": children}, value)
         for key, item in items:
             child = self._node(item, f"{path}.{key}")
@@ -190,7 +197,7 @@ class _Saver:
                 children.append([key, child])
         return number
 
-    def _variable(self, variable: Any) -> int:
+    def _variable(self, variable: VariableLike) -> int:
         name = f"v{len(self._arrays)}"
         array = variable._array if isinstance(variable, Variable) else variable.__jax_array__()
         self._arrays[name] = array
@@ -207,7 +214,7 @@ class _Saver:
 
     # ---- functions ----
 
-    def _function(self, function: Any, path: str) -> dict[str, Any]:
+    def _function(self, function: Any, path: str) -> Json:
         if isinstance(function, LoadedFunction):
             raise ValueError(
                 f"{path} was loaded from a saved model: its programs are there already, copy that directory."
@@ -235,14 +242,14 @@ class _Saver:
             "programs": programs,
         }
 
-    def _program(self, function: Function, args: Sequence[Any], kwargs: dict[str, Any], path: str) -> dict[str, Any]:
+    def _program(self, function: Function, args: Arguments, kwargs: Keywords, path: str) -> Json:
         _, specs = function._key(args, kwargs)
         unknown = sum(spec.shape.rank is None for spec in specs)
         many = itertools.product(sorted(RANKS), repeat=unknown)
         ranks = list(many) if unknown <= 2 else [(rank,) * unknown for rank in sorted(RANKS)]
-        variants: list[dict[str, Any]] = []
+        variants: list[Json] = []
         failures: list[Exception] = []
-        record: dict[str, Any] = {}
+        record: Json = {}
         for rank in ranks:
             try:
                 program, exported = self._export(function, args, kwargs, specs, rank)
@@ -260,7 +267,7 @@ class _Saver:
             ) from failures[0]
         return record | {"variants": variants}
 
-    def _interface(self, program: Program, path: str) -> dict[str, Any]:
+    def _interface(self, program: Program, path: str) -> Json:
         staged, first = program.staged, len(self._arrays)
         keys = [f"c{first + i}" for i in range(len(staged.constants))]
         self._arrays.update(zip(keys, staged.constants, strict=True))
@@ -273,7 +280,7 @@ class _Saver:
             "outputs": staged.outputs,
         }
 
-    def _slot(self, slot: Slot, path: str) -> Any:
+    def _slot(self, slot: Slot, path: str) -> Json:
         if slot.holder is random.state:
             return {"random": slot.attribute}
         if isinstance(slot.holder, random.Counter):
@@ -287,7 +294,9 @@ class _Saver:
             )
         return {"variable": number}
 
-    def _export(self, function: Function, args: Any, kwargs: Any, specs: Any, ranks: Any) -> tuple[Program, Any]:
+    def _export(
+        self, function: Function, args: Arguments, kwargs: Keywords, specs: Sequence[TensorSpec], ranks: Sequence[int]
+    ) -> tuple[Program, Json]:
         if any(spec.shape.rank is None or None in spec.shape for spec in specs):
             program = function._new_symbolic(args, kwargs, specs, ranks)
         else:
@@ -303,7 +312,7 @@ class _Saver:
         return program, {"file": self._file("functions/{}.stablehlo", data), "reason": reason}
 
 
-def _content(value: Any) -> tuple[str, Iterable[tuple[Any, Any]]] | None:
+def _content(value: Trackable) -> tuple[str, Iterable[tuple]] | None:
     """The kind of node for an object that holds others, and what it holds."""
     if isinstance(value, Mapping):
         return "dict", [(key, item) for key, item in value.items() if isinstance(key, (str, int))]
@@ -319,16 +328,16 @@ def _content(value: Any) -> tuple[str, Iterable[tuple[Any, Any]]] | None:
     return None
 
 
-def _is_layer(value: Any) -> bool:
+def _is_layer(value: object) -> bool:
     keras: Any = sys.modules.get("keras")
     return hasattr(keras, "Layer") and isinstance(value, keras.Layer)
 
 
-def _call_of(layer: Any) -> Function | None:
+def _call_of(layer: Trackable) -> Function | None:
     """The call of a layer of Keras, for batches of any size; None where nobody knows its inputs yet."""
     names = (f"inputs_{number}" if number else "inputs" for number in itertools.count())
 
-    def spec(shape: Any, dtype: Any) -> TensorSpec:
+    def spec(shape: ShapeLike, dtype: DTypeLike) -> TensorSpec:
         return TensorSpec([None, *shape[1:]], dtype, next(names))
 
     if not layer.built:
@@ -342,7 +351,7 @@ def _call_of(layer: Any) -> Function | None:
     return Function(lambda inputs: nest.map_structure(Tensor, layer(inputs)), (inputs,))
 
 
-def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+def _attributes(value: Trackable) -> Iterator[tuple[str, Any]]:
     """What an object holds, and the compiled functions among its methods."""
     for name in sorted(vars(value)):
         if name not in OWN:
@@ -350,13 +359,13 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
     yield from _methods(value)
 
 
-def _methods(value: Any) -> Iterator[tuple[str, Any]]:
+def _methods(value: Trackable) -> Iterator[tuple[str, Any]]:
     for name in dir(type(value)):
         if isinstance(inspect.getattr_static(type(value), name), Function) and name not in vars(value):
             yield name, getattr(value, name)
 
 
-def _signatures(obj: Any, signatures: Any) -> dict[str, ConcreteFunction]:
+def _signatures(obj: Trackable, signatures: Any) -> dict[str, ConcreteFunction]:
     if signatures is None:
         found = [x for _, x in _attributes(obj) if isinstance(x, Function) and x.input_signature is not None]
         concrete = found[0].get_concrete_function() if len(found) == 1 else None
@@ -384,7 +393,7 @@ def _signatures(obj: Any, signatures: Any) -> dict[str, ConcreteFunction]:
     return out
 
 
-def _named_results(results: Any) -> dict[str, Any]:
+def _named_results(results: Nest) -> dict[str, Any]:
     if isinstance(results, Mapping) and all(isinstance(key, str) for key in results):
         named = dict(results)
     elif isinstance(results, (list, tuple)):
@@ -403,7 +412,7 @@ def _as_signature(key: str, concrete: ConcreteFunction) -> Function:
     names = [re.sub(r"\W", "_", spec.name or f"args_{i}") for i, spec in enumerate(specs)]
     wanted = concrete.structured_input_signature
 
-    def signature(*tensors: Any) -> dict[str, Any]:
+    def signature(*tensors: TensorLike) -> dict[str, Any]:
         given = iter(tensors)
         args, kwargs = nest.map_structure(lambda x: next(given) if isinstance(x, TensorSpec) else x, wanted)
         return _named_results(concrete(*args, **kwargs))
@@ -414,11 +423,11 @@ def _as_signature(key: str, concrete: ConcreteFunction) -> Function:
     return Function(signature, tuple(TensorSpec.from_spec(spec, name) for spec, name in zip(specs, names, strict=True)))
 
 
-def _exported(closed: Any, orders: int) -> tuple[bytes, str]:
+def _exported(closed: JaxProgram, orders: int) -> tuple[bytes, str]:
     """The program with its derivatives, up to that order, serialized; and why there are no more derivatives."""
     from jax import export
 
-    def plain(*flat: Any) -> list[Any]:
+    def plain(*flat: Array) -> list[Array]:
         return eval_jaxpr(jaxprs.open_jaxpr(closed), closed.consts, *flat)
 
     inputs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in jaxprs.open_jaxpr(closed).invars]
@@ -443,7 +452,7 @@ def contains_saved_model(export_dir: str | os.PathLike) -> bool:
     return (Path(export_dir) / MANIFEST).is_file()
 
 
-def load(export_dir: str | os.PathLike, tags: Any = None, options: Any = None) -> Any:
+def load(export_dir: str | os.PathLike, tags: Ignored = None, options: Ignored = None) -> Trackable:
     """What `save` saved in a directory: an object with the same variables, functions and objects as attributes.
 
     Its functions take what the saved ones were traced with; gradients flow through them, of the first and second order.
@@ -463,7 +472,7 @@ def load(export_dir: str | os.PathLike, tags: Any = None, options: Any = None) -
 class CallableObject(LoadedObject):
     """A loaded object whose ``__call__`` was saved."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         return vars(self)["__call__"](*args, **kwargs)
 
 
@@ -471,9 +480,9 @@ class _Loader:
     def __init__(self, folder: Path):
         self._folder = folder
         self._manifest = _manifest(folder)
-        self._made: dict[int, Any] = {}
+        self._made: dict[int, Trackable] = {}
 
-    def load(self) -> Any:
+    def load(self) -> Trackable:
         try:
             self._data = {name: self._file(name, *check) for name, check in self._manifest["files"].items()}
             (variables,) = [name for name in self._data if name.startswith("variables")]
@@ -499,7 +508,7 @@ class _Loader:
             raise FORMAT.damaged(self._folder, f"{name} is not what was written")
         return data
 
-    def _node(self, number: int) -> Any:
+    def _node(self, number: int) -> Trackable:
         if number in self._made:
             return self._made[number]
         node = self._manifest["nodes"][number]
@@ -531,14 +540,14 @@ class _Loader:
         self._made[number] = made
         return made
 
-    def slot(self, reference: dict[str, Any]) -> Slot:
+    def slot(self, reference: Json) -> Slot:
         if "variable" in reference:
             return Slot(self._node(reference["variable"]), "_array", None, None)
         if reference["random"] == "own":
             return Slot(random.state.apart(reference["seed"]), "count", None, None)
         return Slot(random.state, {"seed": "seed", "count": "count"}[reference["random"]], None, None)
 
-    def exported(self, name: str) -> Any:
+    def exported(self, name: str) -> Exported:
         from jax import export
 
         try:
@@ -579,7 +588,7 @@ class LoadedFunction:
         self._signature, self._binding = signature, Binding(signature)
         self._programs = programs
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         """Runs the program whose signature the arguments fit.
 
         Raises:
@@ -605,13 +614,13 @@ class LoadedFunction:
         return len(self._programs)
 
     @property
-    def structured_input_signature(self) -> tuple[tuple, dict[str, Any]]:
+    def structured_input_signature(self) -> tuple[tuple, dict[str, Spec]]:
         """The arguments of the first program; a signature takes them by name."""
         names = self._signature.parameters if self._signature else ()
         return (), dict(zip(names, self._programs[0].args, strict=False))
 
     @property
-    def structured_outputs(self) -> Any:
+    def structured_outputs(self) -> Spec:
         return self._programs[0].structured_outputs
 
     def __repr__(self) -> str:
@@ -621,7 +630,7 @@ class LoadedFunction:
 class _LoadedProgram:
     """One saved trace: what it takes, and a program for each rank that its arguments may have."""
 
-    def __init__(self, name: str, record: dict[str, Any], loader: _Loader):
+    def __init__(self, name: str, record: Json, loader: _Loader):
         self.args = tuple(_decode(record["args"]))
         self.kwargs = _decode(record["kwargs"])
         self._specs = _tensors((self.args, self.kwargs))
@@ -638,7 +647,7 @@ class _LoadedProgram:
             exported = loader.exported(variant["file"])
             self._variants[tuple(variant["ranks"])] = _LoadedCompiled(name, exported, variant["reason"], **common)
 
-    def match(self, args: tuple, kwargs: dict[str, Any]) -> list[Any] | None:
+    def match(self, args: tuple, kwargs: Keywords) -> list[Array] | None:
         """The arrays among the arguments, if they fit; else None."""
         try:
             given = cast(list(args), list(self.args)), cast(kwargs, self.kwargs)
@@ -647,15 +656,15 @@ class _LoadedProgram:
         arrays = _tensors(given)
         return arrays if self._ranks(arrays) in self._variants else None
 
-    def _ranks(self, arrays: Sequence[Any]) -> tuple[int, ...]:
+    def _ranks(self, arrays: Sequence[Array]) -> tuple[int, ...]:
         return tuple(arrays[i].ndim for i in self._unknown)
 
-    def __call__(self, arrays: Sequence[Any]) -> Any:
+    def __call__(self, arrays: Sequence[Array]) -> Nest:
         found = self._variants[self._ranks(arrays)].run(arrays)
         return _decode(self._results, found)
 
     @property
-    def structured_outputs(self) -> Any:
+    def structured_outputs(self) -> Spec:
         variant = next(iter(self._variants.values()))
         specs = [TensorSpec([d if isinstance(d, int) else None for d in x.shape], x.dtype) for x in variant.results]
         found = nest.map_structure(lambda x: x._array if isinstance(x, Tensor) else x, _decode(self._results, specs))
@@ -665,15 +674,15 @@ class _LoadedProgram:
 
 
 class _LoadedCompiled(Compiled):
-    def __init__(self, name: str, exported: Any, reason: str, **common: Any):
+    def __init__(self, name: str, exported: Exported, reason: str, **common: Any):
         vars(self).update(common)
         self.results = exported.out_avals[: self.outputs]
         call = _differentiable(name, exported, reason)
 
-        def program(*flat: Any) -> list[Any]:
+        def program(*flat: Array) -> list[Array]:
             return list(call(*flat))
 
-        def noted(*flat: Any) -> list[Any]:
+        def noted(*flat: Array) -> list[Array]:
             return list(call(*flat))[: self.outputs]
 
         program.__name__ = name
@@ -681,15 +690,15 @@ class _LoadedCompiled(Compiled):
         joint.add(noted)
 
 
-def _differentiable(name: str, exported: Any, reason: str) -> Callable:
+def _differentiable(name: str, exported: Exported, reason: str) -> Callable:
     """An exported program, which JAX can also put under ``vmap``, and whose pullback is the one that was saved with it."""
     forward = jax.custom_batching.sequential_vmap(lambda *flat: tuple(exported.call(*flat)))
 
     @jax.custom_vjp
-    def call(*flat: Any) -> tuple[Any, ...]:
+    def call(*flat: Array) -> tuple[Array, ...]:
         return forward(*flat)
 
-    def bwd(flat: Any, cotangents: Any) -> tuple[Any, ...]:
+    def bwd(flat: tuple[Array, ...], cotangents: tuple[Array, ...]) -> tuple[Array, ...]:
         if not exported.has_vjp():
             raise LookupError(f"gradient registry has no entry for: {name}, a function of a saved model: {reason}.")
         return _differentiable(f"{name}_pullback", exported.vjp(), reason)(*flat, *cotangents)
@@ -708,7 +717,7 @@ class _Result:
         self.number = number
 
 
-def _encode(x: Any) -> Any:
+def _encode(x: Argument) -> Any:
     """A structure of specs, results and plain values as JSON. TypeError for an object."""
     if isinstance(x, TensorSpec):
         return {"spec": [_shape(x.shape), x.dtype.name, x.name]}
@@ -729,7 +738,7 @@ def _encode(x: Any) -> Any:
     raise TypeError(f"an object that is no plain value: {x!r}")
 
 
-_DECODE: dict[str, Callable[[Any, Callable, Sequence[Any]], Any]] = {
+_DECODE: dict[str, Callable[[Any, Callable, Sequence[Array]], Argument]] = {
     "spec": lambda content, inner, results: TensorSpec(*content),
     "tensor": lambda content, inner, results: Tensor(results[content]),
     "array": lambda content, inner, results: results[content],
@@ -741,23 +750,23 @@ _DECODE: dict[str, Callable[[Any, Callable, Sequence[Any]], Any]] = {
 }
 
 
-def _decode(x: dict[str, Any], results: Sequence[Any] = ()) -> Any:
+def _decode(x: Any, results: Sequence[Array] = ()) -> Argument:
     ((kind, content),) = x.items()
     return _DECODE[kind](content, lambda item: _decode(item, results), results)
 
 
-def _shape(shape: Any) -> list[int | None] | None:
+def _shape(shape: TensorShape) -> list[int | None] | None:
     return None if shape.rank is None else shape.as_list()
 
 
-def _tensors(structure: Any) -> list[Any]:
+def _tensors(structure: Nest) -> list[Array]:
     """The tensors in a structure, or their specs."""
-    found: list[Any] = []
+    found: list[Array] = []
     describe(structure, found)
     return found
 
 
-def _parameters(signature: inspect.Signature | None) -> list[Any] | None:
+def _parameters(signature: inspect.Signature | None) -> list[list] | None:
     return None if signature is None else [[p.name, p.kind.name, _default(p)] for p in signature.parameters.values()]
 
 
@@ -768,7 +777,7 @@ def _default(parameter: inspect.Parameter) -> Any:
         return None
 
 
-def _signature(parameters: list[Any] | None) -> inspect.Signature | None:
+def _signature(parameters: list[list] | None) -> inspect.Signature | None:
     if parameters is None:
         return None
     kinds, empty = inspect._ParameterKind, inspect.Parameter.empty
@@ -780,7 +789,7 @@ def _signature(parameters: list[Any] | None) -> inspect.Signature | None:
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 
-def _npz(arrays: dict[str, Any]) -> bytes:
+def _npz(arrays: dict[str, Array]) -> bytes:
     # NumPy's format has no names for bfloat16 and its kin: they are written as bytes, the manifest says what they are.
     plain = {}
     for name, x in arrays.items():
@@ -825,7 +834,7 @@ def _write(folder: Path, files: dict[str, bytes], manifest: bytes) -> None:
                 old.unlink()
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _manifest(folder: Path) -> Json:
     path = folder / MANIFEST
     if not path.is_file():
         if (folder / "saved_model.pb").exists() or (folder / "saved_model.pbtxt").exists():

@@ -12,18 +12,25 @@ import inspect
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
 from ..core.canonical import exact
 from ..core.canonical import key as exact_key
+from ..core.types import Pytree
 from ..values import nest
 from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
 from ..values.errors import DTypeError
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable, VariableSlice, VariableValue, is_array_like, raw
+from ..values.types import Array, DTypeLike, Nest, ShapeLike, TensorLike, VariableLike
+
+Argument: TypeAlias = Any  # what a function is called with: a tensor, any Python value, or a nest of these
+Arguments: TypeAlias = Sequence[Argument]
+Keywords: TypeAlias = dict[str, Argument]
+Spec: TypeAlias = Any  # a TensorSpec, or a nest of these
 
 
 def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:
@@ -68,21 +75,21 @@ class TensorSpec:
 
     __slots__ = ("shape", "dtype", "name")
 
-    def __init__(self, shape: Any, dtype: Any = "float32", name: str | None = None):
+    def __init__(self, shape: ShapeLike, dtype: DTypeLike = "float32", name: str | None = None):
         self.shape: TensorShape = as_shape(shape)
         self.dtype: DType = as_dtype(dtype)
         self.name = name
 
     @classmethod
-    def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
+    def from_tensor(cls, tensor: TensorLike, name: str | None = None) -> TensorSpec:
         """The spec of a tensor, variable or array."""
         return cls(tensor.shape, tensor.dtype, name)
 
     @classmethod
-    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
+    def from_spec(cls, spec: TensorSpec, name: str | None = None) -> TensorSpec:
         return cls(spec.shape, spec.dtype, name or spec.name)
 
-    def is_compatible_with(self, spec_or_tensor: Any) -> bool:
+    def is_compatible_with(self, spec_or_tensor: TensorSpec | TensorLike) -> bool:
         """Whether a tensor (or all that a spec describes) may be given where this spec is asked for."""
         if not isinstance(spec_or_tensor, TensorSpec) and not is_array_like(spec_or_tensor):
             return False
@@ -110,7 +117,7 @@ class TensorSpec:
 # place. Both look up what to do by the type of the value.
 
 
-def describe(value: Any, arrays: list[Any]) -> Hashable:
+def describe(value: Argument, arrays: list[Array | TensorSpec]) -> Hashable:
     """The key of `value`; its tensors are appended to `arrays`.
 
     Raises:
@@ -120,60 +127,60 @@ def describe(value: Any, arrays: list[Any]) -> Hashable:
     return (_DESCRIBE.get(kind) or _handlers(kind, value)[0])(value, arrays)
 
 
-def rebuild(value: Any, tensors: Iterator[Any]) -> Any:
+def rebuild(value: Argument, tensors: Iterator[Array | TensorSpec]) -> Argument:
     """`value` with the next of `tensors` for each array that `describe` collected."""
     kind: Any = type(value)
     return (_REBUILD.get(kind) or _handlers(kind, value)[1])(value, tensors)
 
 
-def _tensor(value: Tensor, arrays: list[Any]) -> Hashable:
+def _tensor(value: Tensor, arrays: list[Array | TensorSpec]) -> Hashable:
     array = value._array
     arrays.append(array)
     return Tensor, array.shape, array.dtype, array.weak_type
 
 
-def _array(value: Any, arrays: list[Any]) -> Hashable:
+def _array(value: Array, arrays: list[Array | TensorSpec]) -> Hashable:
     arrays.append(value)
     return jax.Array, value.shape, value.dtype, value.weak_type
 
 
-def _numpy(value: Any, arrays: list[Any]) -> Hashable:
+def _numpy(value: np.ndarray | np.generic, arrays: list[Array | TensorSpec]) -> Hashable:
     array = raw(value)
     arrays.append(array)
     return Tensor, array.shape, array.dtype, array.weak_type
 
 
-def _spec(value: TensorSpec, arrays: list[Any]) -> Hashable:
+def _spec(value: TensorSpec, arrays: list[Array | TensorSpec]) -> Hashable:
     arrays.append(value)
     shape = value.shape
     return Tensor, shape if shape.rank is None else tuple(shape), requested(value.dtype), False
 
 
-def _take_tensor(value: Any, tensors: Iterator[Any]) -> Any:
+def _take_tensor(value: Argument, tensors: Iterator[Array | TensorSpec]) -> Tensor:
     return Tensor(next(tensors))
 
 
-def _take_array(value: Any, tensors: Iterator[Any]) -> Any:
+def _take_array(value: Argument, tensors: Iterator[Array | TensorSpec]) -> Array | TensorSpec:
     return next(tensors)
 
 
-def _by_value(value: Any, arrays: list[Any]) -> Hashable:
+def _by_value(value: Hashable, arrays: list[Array | TensorSpec]) -> Hashable:
     return type(value), value
 
 
-def _by_bits(value: float | complex, arrays: list[Any]) -> Hashable:
+def _by_bits(value: float | complex, arrays: list[Array | TensorSpec]) -> Hashable:
     return exact(value)  # 0.0 is not -0.0, and nan is nan
 
 
-def _slice(value: slice, arrays: list[Any]) -> Hashable:
+def _slice(value: slice, arrays: list[Array | TensorSpec]) -> Hashable:
     return slice, *[describe(x, arrays) for x in (value.start, value.stop, value.step)]
 
 
-def _method(value: types.MethodType, arrays: list[Any]) -> Hashable:
+def _method(value: types.MethodType, arrays: list[Array | TensorSpec]) -> Hashable:
     return types.MethodType, describe(value.__self__, arrays), value.__func__
 
 
-def _object(value: Any, arrays: list[Any]) -> Hashable:
+def _object(value: object, arrays: list[Array | TensorSpec]) -> Hashable:
     try:
         hash(value)
     except TypeError:
@@ -187,51 +194,51 @@ def _object(value: Any, arrays: list[Any]) -> Hashable:
         return exact_key(value)
 
 
-def _variable(value: Any, arrays: list[Any]) -> Hashable:
+def _variable(value: VariableLike, arrays: list[Array | TensorSpec]) -> Hashable:
     return Variable, id(value)  # the trace keeps it alive
 
 
-def _sequence(value: Any, arrays: list[Any]) -> Hashable:
+def _sequence(value: Sequence, arrays: list[Array | TensorSpec]) -> Hashable:
     return type(value), *[describe(x, arrays) for x in value]
 
 
-def _own_kind(value: Any, arrays: list[Any]) -> Hashable:
+def _own_kind(value: Any, arrays: list[Array | TensorSpec]) -> Hashable:
     metadata, components = value.__tf_flatten__()
     return type(value), metadata, *[describe(x, arrays) for x in components]
 
 
-def _mapping(value: Mapping, arrays: list[Any]) -> Hashable:
+def _mapping(value: Mapping, arrays: list[Array | TensorSpec]) -> Hashable:
     return type(value), *[(describe(key, arrays), describe(value[key], arrays)) for key in sorted(value)]
 
 
-def _pytree(value: Any, arrays: list[Any]) -> Hashable:
+def _pytree(value: Pytree, arrays: list[Array | TensorSpec]) -> Hashable:
     leaves, tree = jax.tree.flatten(value, is_leaf=_is_ours)
     return tree, *[describe(x, arrays) for x in leaves]
 
 
-def _same(value: Any, tensors: Iterator[Any]) -> Any:
+def _same(value: Argument, tensors: Iterator[Array | TensorSpec]) -> Argument:
     return value
 
 
-def _rebuild_sequence(value: Any, tensors: Iterator[Any]) -> Any:
+def _rebuild_sequence(value: Nest, tensors: Iterator[Array | TensorSpec]) -> Nest:
     return nest.maker(value)([rebuild(x, tensors) for x in nest._children(value)])
 
 
-def _rebuild_mapping(value: Mapping, tensors: Iterator[Any]) -> Any:
+def _rebuild_mapping(value: Mapping, tensors: Iterator[Array | TensorSpec]) -> Nest:
     rebuilt = {key: rebuild(value[key], tensors) for key in sorted(value)}
     return nest._like(value, {key: rebuilt[key] for key in value})
 
 
-def _rebuild_pytree(value: Any, tensors: Iterator[Any]) -> Any:
+def _rebuild_pytree(value: Pytree, tensors: Iterator[Array | TensorSpec]) -> Pytree:
     leaves, tree = jax.tree.flatten(value, is_leaf=_is_ours)
     return jax.tree.unflatten(tree, [rebuild(x, tensors) for x in leaves])
 
 
-def _is_ours(value: Any) -> bool:
+def _is_ours(value: object) -> bool:
     return isinstance(value, Variable)  # a pytree, but here an object
 
 
-_ALIKE: dict[tuple[Callable, Callable], tuple[Any, ...]] = {
+_ALIKE: dict[tuple[Callable, Callable], tuple[type, ...]] = {
     (_tensor, _take_tensor): (Tensor, VariableValue, VariableSlice),
     (_spec, _take_tensor): (TensorSpec,),
     (_by_value, _same): (int, bool, str, bytes, type(None), DType, TensorShape),
@@ -246,7 +253,7 @@ _DESCRIBE: dict[Any, Callable] = {kind: pair[0] for pair, kinds in _ALIKE.items(
 _REBUILD: dict[Any, Callable] = {kind: pair[1] for pair, kinds in _ALIKE.items() for kind in kinds}
 
 
-def _handlers(kind: Any, value: Any) -> tuple[Callable, Callable]:
+def _handlers(kind: Any, value: Argument) -> tuple[Callable, Callable]:
     """Finds out, once for each type, how its values are taken apart."""
     if isinstance(value, jax.Array):
         pair: tuple[Callable, Callable] = _array, _take_array
@@ -268,7 +275,7 @@ def _handlers(kind: Any, value: Any) -> tuple[Callable, Callable]:
     return pair
 
 
-def alive(key: Any) -> bool:
+def alive(key: Hashable) -> bool:
     """Whether every object that a key refers to still exists."""
     if isinstance(key, tuple):
         return all(map(alive, key))
@@ -278,7 +285,7 @@ def alive(key: Any) -> bool:
 # ---- an input signature ---------------------------------------------------------------------------------------------
 
 
-def check_signature(input_signature: Any) -> tuple | None:
+def check_signature(input_signature: Sequence[Spec] | None) -> tuple | None:
     """`input_signature` as a tuple; TypeError if it is no (nested) sequence of specs."""
     if input_signature is None:
         return None
@@ -292,7 +299,7 @@ def check_signature(input_signature: Any) -> tuple | None:
     return tuple(input_signature)
 
 
-def cast(value: Any, spec: Any) -> Any:
+def cast(value: Argument, spec: Spec) -> Argument:
     """`value` as `spec` asks for it: Python numbers, lists and NumPy arrays become tensors; tensors must fit.
 
     Raises:
@@ -364,7 +371,7 @@ def _groupings(places: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
 
 
 def _symbolic(
-    specs: Sequence[TensorSpec], shapes: Any, groups: dict[tuple[int, int], int]
+    specs: Sequence[TensorSpec], shapes: Sequence[Sequence[int | None]], groups: dict[tuple[int, int], int]
 ) -> list[jax.ShapeDtypeStruct]:
     from jax import export  # loaded when it is needed
 
@@ -381,7 +388,7 @@ def _symbolic(
 Packer = Callable[[Iterator[Any]], Any]
 
 
-def flatten_result(result: Any, arrays: list[Any]) -> Packer:
+def flatten_result(result: Nest, arrays: list[Array]) -> Packer:
     """Appends the arrays of what a function returned; the packer makes the same structure of others.
 
     Tensors, variables, NumPy values and Python numbers come back as Tensors, a ``jax.Array`` as what it is, None and
@@ -413,7 +420,7 @@ def flatten_result(result: Any, arrays: list[Any]) -> Packer:
 _NUMBERS = (bool, int, float, complex)
 
 
-def _flatten_nested(result: Any, arrays: list[Any]) -> Packer:
+def _flatten_nested(result: Nest, arrays: list[Array]) -> Packer:
     kind: Any = type(result)
     if isinstance(result, Mapping):
         packed = [(key, flatten_result(result[key], arrays)) for key in result]
@@ -427,7 +434,7 @@ def _flatten_nested(result: Any, arrays: list[Any]) -> Packer:
 # ---- in words -------------------------------------------------------------------------------------------------------
 
 
-def in_words(structure: Any) -> str:
+def in_words(structure: Nest) -> str:
     """A structure of specs and values as TensorFlow writes types: ``Tuple[TensorSpec(...), Literal[True]]``."""
     if isinstance(structure, TensorSpec):
         return repr(structure)

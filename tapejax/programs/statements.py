@@ -10,8 +10,8 @@ import dataclasses
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,11 @@ from ..values import nest
 from ..values.dtypes import requested
 from ..values.staging import Threaded
 from ..values.tensor import Tensor, is_array_like, raw
+from ..values.types import Array, IntLike
+
+Local: TypeAlias = Any  # what a variable of the user's function holds: a tensor, any Python value, or a nest of these
+Leaf: TypeAlias = Any  # what is no nest: a tensor, a number, None ..., or `_Held` in the place of one with arrays
+Test: TypeAlias = Any  # what is looked at for its truth: a tensor or any Python value
 
 # What rewritten code calls, by malt's names.
 OPERATORS = """
@@ -44,14 +49,14 @@ class UndefinedReturnValue:
     """What a function returns that has reached no return statement yet."""
 
 
-def ld(value: Any) -> Any:
+def ld(value: Local) -> Local:
     """A variable that is read."""
     if isinstance(value, Undefined):
         raise UnboundLocalError(f"'{value.name}' is used before assignment")
     return value
 
 
-def ldu(read: Callable, name: str) -> Any:
+def ldu(read: Callable, name: str) -> Local:
     """What `read` gives, or `Undefined`."""
     try:
         return read()
@@ -59,7 +64,7 @@ def ldu(read: Callable, name: str) -> Any:
         return Undefined(name)
 
 
-def is_traced(x: Any) -> bool:
+def is_traced(x: object) -> bool:
     """Whether `x` is a tensor whose value is not known while tracing."""
     return is_array_like(x) and isinstance(raw(x), Tracer)
 
@@ -70,7 +75,7 @@ def _error(kind: type[Exception], text: str) -> Exception:
     return kind(text if line is None else f'{text} (File "{line.file}", line {line.number}: `{line.text}`)')
 
 
-def _condition(x: Any, statement: str) -> Any:
+def _condition(x: Test, statement: str) -> Any:
     """A condition as Python may look at it, or as a traced scalar."""
     if not is_array_like(x):
         return x
@@ -90,14 +95,14 @@ def _condition(x: Any, statement: str) -> Any:
 class _Negation(threading.local):
     """The last negation of a traced tensor: in a branch on it, it is known which value the tensor has."""
 
-    result: Any = None
-    operand: Any = None
+    result: Array | None = None
+    operand: Array | None = None
 
 
 _negation = _Negation()
 
 
-def not_(a: Any) -> Any:
+def not_(a: Test) -> Any:
     if not is_traced(a):
         return not a
     found = math.logical_not(Tensor(_condition(a, "`not`")))
@@ -115,8 +120,8 @@ def or_(a: Callable, b: Callable) -> Any:
     return if_exp(first, lambda: first, b, "or") if is_traced(first) else first or b()
 
 
-def if_exp(condition: Any, if_true: Callable, if_false: Callable, text: str) -> Any:
-    value: Any = None
+def if_exp(condition: Test, if_true: Callable, if_false: Callable, text: str) -> Any:
+    value: Local = None
 
     def take(branch: Callable) -> Callable:
         def run() -> None:
@@ -133,7 +138,7 @@ def if_exp(condition: Any, if_true: Callable, if_false: Callable, text: str) -> 
     return value
 
 
-def assert_stmt(condition: Any, message: Callable) -> None:
+def assert_stmt(condition: Test, message: Callable) -> None:
     if is_traced(condition):
         debugging.Assert(Tensor(_condition(condition, "`assert`")), [message()])
     else:
@@ -154,18 +159,18 @@ class Range:
         dtype = jnp.result_type(*arrays) if dtype is None else requested(dtype)
         self.start, self.limit, self.delta = (x.astype(dtype) for x in arrays)
 
-    def __jax_array__(self) -> Any:
+    def __jax_array__(self) -> Array:
         args, kwargs = self._given
         return raw(array.range(*args, **kwargs))  # which says why it cannot be
 
-    def holds(self, i: Any) -> Any:
+    def holds(self, i: Array) -> Array:
         return jnp.where(self.delta > 0, self.value(i) < self.limit, self.value(i) > self.limit)
 
-    def value(self, i: Any) -> Any:
+    def value(self, i: Array) -> Array:
         return self.start + self.delta * i.astype(self.start.dtype)
 
 
-def _range(*args: Any) -> Any:
+def _range(*args: Any) -> Range | range:
     return Range(*args) if any(map(is_traced, args)) else range(*args)
 
 
@@ -176,11 +181,11 @@ def _number(kind: type, dtype: str) -> Callable:
     return convert
 
 
-def _enumerate(items: Any, start: int = 0) -> Any:
+def _enumerate(items: Any, start: int = 0) -> Iterable:
     return items.enumerate(start) if hasattr(type(items), "_runs") else enumerate(items, start)
 
 
-BUILTINS: dict[Any, Callable] = {
+BUILTINS: dict[Callable, Callable] = {
     range: _range,
     enumerate: _enumerate,
     int: _number(int, "int32"),
@@ -195,21 +200,21 @@ BUILTINS: dict[Any, Callable] = {
 class _Held:
     """The place of a leaf among a block's arrays: a number, tensor or TensorArray `example`."""
 
-    example: Any
-    arrays: Sequence[Any]
+    example: Leaf
+    arrays: Sequence[Array]
     start: int
 
-    def of(self, arrays: Sequence[Any]) -> Any:
+    def of(self, arrays: Sequence[Array]) -> Leaf:
         given = arrays[self.start : self.start + len(self.arrays)]
         if isinstance(self.example, TensorArray):
             return self.example.holding(iter(given))
         return given[0] if isinstance(self.example, jax.Array) else Tensor(given[0])
 
 
-def _hold(state: Sequence[Any], arrays: list[Any]) -> list[Any]:
+def _hold(state: Sequence[Local], arrays: list[Array]) -> list[Local]:
     """`state` with a `_Held` for each number, tensor and TensorArray, whose arrays are appended; other leaves stay."""
 
-    def leaf(x: Any) -> Any:
+    def leaf(x: Leaf) -> Leaf:
         if isinstance(x, TensorArray):
             found = x.arrays()
         elif isinstance(x, (bool, int, float, complex, np.generic, np.ndarray)) or is_array_like(x):
@@ -222,16 +227,16 @@ def _hold(state: Sequence[Any], arrays: list[Any]) -> list[Any]:
     return [nest.map_structure(leaf, value) for value in state]
 
 
-def _filled(held: Sequence[Any], arrays: Sequence[Any]) -> tuple:
+def _filled(held: Sequence[Local], arrays: Sequence[Array]) -> tuple:
     """The state that `_hold` took apart, with new arrays."""
 
-    def leaf(x: Any) -> Any:
+    def leaf(x: Leaf) -> Leaf:
         return x.of(arrays) if isinstance(x, _Held) else x
 
     return tuple(nest.map_structure(leaf, value) for value in held)
 
 
-def _is_undefined(x: Any) -> bool:
+def _is_undefined(x: object) -> bool:
     return isinstance(x, (Undefined, UndefinedReturnValue))
 
 
@@ -243,7 +248,13 @@ def _says(name: str) -> str:
 
 
 def if_stmt(
-    condition: Any, body: Callable, orelse: Callable, get_state: Callable, set_state: Callable, names: tuple, count: int
+    condition: Test,
+    body: Callable,
+    orelse: Callable,
+    get_state: Callable,
+    set_state: Callable,
+    names: tuple,
+    count: int,
 ) -> None:
     """`body()` if `condition`, else `orelse()`. The first `count` of the state are results, the others are only read."""
     statement = "if statement"
@@ -253,14 +264,14 @@ def if_stmt(
     before = get_state()
     negated = _negation.operand if is_array_like(condition) and _negation.result is raw(condition) else None
     _negation.result = _negation.operand = None
-    ends: list[list[Any]] = []
+    ends: list[list[Local]] = []
 
     def block(run: Callable, known: bool) -> Callable:
-        def flat() -> list[Any]:
+        def flat() -> list[Array]:
             # In a branch on `not x`, x is known.
             set_state(tuple(known if negated is not None and _is(x, negated) else x for x in before))
             run()
-            arrays: list[Any] = []
+            arrays: list[Array] = []
             ends.append(_hold(get_state()[:count], arrays))
             return arrays
 
@@ -268,13 +279,13 @@ def if_stmt(
 
     try:
         threaded = Threaded((block(body, False), ()), (block(orelse, True), ()))
-        picks: list[tuple[Any, Any]] = []
+        picks: list[tuple[Leaf, Leaf]] = []
         merged = [_merged(name, a, b, picks) for name, a, b in zip(names[:count], ends[0], ends[1], strict=True)]
     finally:
         set_state(before)
 
     def branch(index: int) -> Callable:
-        def run() -> Any:
+        def run() -> tuple[list[Array], list[Array]]:
             arrays, state = threaded(index, threaded.state)
             return [x for pick in picks for x in _picked(pick[index], pick[1 - index], arrays)], state
 
@@ -285,18 +296,18 @@ def if_stmt(
     set_state(_filled(merged, arrays) + tuple(before[count:]))
 
 
-def _is(x: Any, array: Any) -> bool:
+def _is(x: object, array: Array) -> bool:
     return is_array_like(x) and raw(x) is array
 
 
-def _picked(own: _Held | None, other: _Held, arrays: Sequence[Any]) -> Sequence[Any]:
+def _picked(own: _Held | None, other: _Held, arrays: Sequence[Array]) -> Sequence[Array]:
     """A branch's arrays for one leaf; zeros where only the other branch has one, and nobody will look."""
     if own is None:
         return [jnp.zeros(x.shape, x.dtype) for x in other.arrays]
     return arrays[own.start : own.start + len(own.arrays)]
 
 
-def _merged(name: str, main: Any, other: Any, picks: list[tuple[Any, Any]]) -> Any:
+def _merged(name: str, main: Local, other: Local, picks: list[tuple[Leaf, Leaf]]) -> Local:
     """What `name` is after an if statement; `picks` gets a pair of places for each leaf that is an array."""
     for mine, yours, which in ((main, other, "main"), (other, main, "else")):
         if isinstance(mine, UndefinedReturnValue) and not _is_undefined(yours):
@@ -314,11 +325,11 @@ def _merged(name: str, main: Any, other: Any, picks: list[tuple[Any, Any]]) -> A
     return nest.map_structure(lambda a, b: _merged_leaf(_says(name), a, b, picks), main, other)
 
 
-def _one_sided(x: Any, is_else: bool, picks: list[tuple[Any, Any]]) -> Any:
+def _one_sided(x: Leaf, is_else: bool, picks: list[tuple[Leaf, Leaf]]) -> Leaf:
     return _pick(None, x, picks) if is_else else _pick(x, None, picks)
 
 
-def _pick(main: Any, other: Any, picks: list[tuple[Any, Any]]) -> Any:
+def _pick(main: Leaf, other: Leaf, picks: list[tuple[Leaf, Leaf]]) -> Leaf:
     held = main if main is not None else other
     if not isinstance(held, _Held):
         return held
@@ -336,7 +347,7 @@ def _require_same_types(says: str, one: _Held, other: _Held, here: str, there: s
             raise _error(ValueError, f"{text}: JAX's programs have fixed shapes")
 
 
-def _merged_leaf(says: str, main: Any, other: Any, picks: list[tuple[Any, Any]]) -> Any:
+def _merged_leaf(says: str, main: Leaf, other: Leaf, picks: list[tuple[Leaf, Leaf]]) -> Leaf:
     held = isinstance(main, _Held), isinstance(other, _Held)
     if all(held):
         if isinstance(main.example, bool) and main.example is other.example:
@@ -352,7 +363,7 @@ def _merged_leaf(says: str, main: Any, other: Any, picks: list[tuple[Any, Any]])
     raise _error(TypeError, f"{text}: {_shown(main)} and {_shown(other)}")
 
 
-def _shown(x: Any) -> str:
+def _shown(x: Leaf) -> str:
     return repr(x.example if isinstance(x, _Held) else x)[:100]
 
 
@@ -410,7 +421,7 @@ def for_stmt(
 _CHANGES = frozenset(("append", "appendleft", "extend", "insert", "setdefault"))  # `add` may be tf.add
 
 
-def _must_unroll(body: Callable, state: Sequence[Any]) -> bool:
+def _must_unroll(body: Callable, state: Sequence[Local]) -> bool:
     """Whether a loop's body seems to do what a program cannot: fill a list or dict around it, let a TensorArray grow."""
     if any(isinstance(x, TensorArray) and x.dynamic_size for x in nest.flatten(state)):
         return True
@@ -427,16 +438,16 @@ def _must_unroll(body: Callable, state: Sequence[Any]) -> bool:
 def _for_range(bounds: Range, extra_test, body, get_state, set_state, names, options) -> None:
     i: Any = Tensor(jnp.zeros((), bounds.start.dtype if bounds.start.dtype.kind == "i" else "int32"))
 
-    def set_all(state: Sequence[Any]) -> None:
+    def set_all(state: Sequence[Local]) -> None:
         nonlocal i
         i, *rest = state
         set_state(tuple(rest))
 
-    def test() -> Any:
+    def test() -> Test:
         inside = Tensor(bounds.holds(raw(i)))
         return inside if extra_test is None else and_(lambda: inside, extra_test)
 
-    def step(_: Any) -> None:
+    def step(_: Sequence[Array]) -> None:
         nonlocal i
         body(Tensor(bounds.value(raw(i))))
         i = i + 1
@@ -452,7 +463,7 @@ class _Loop:
         self.test, self.body, self.get_state, self.set_state, self.names = test, body, get_state, set_state, names
         self.before = get_state()
 
-    def run(self, rows: Any, first: Any, limit: Any = None) -> None:
+    def run(self, rows: list[Array] | None, first: Test, limit: IntLike | None = None) -> None:
         """Runs it over `rows`, or while the test holds, at most `limit` times. `first`: whether it holds at first."""
         if first is False or limit == 0 or rows is not None and rows[0].shape[0] == 0:
             return
@@ -464,7 +475,7 @@ class _Loop:
             if rows[0].shape[0] == 0:
                 return
         undefined = [_is_undefined(x) for x in state]
-        start: list[Any] = []
+        start: list[Array] = []
         self.held = _hold(state, start)
         if any(undefined) or any(isinstance(x, TensorArray) for x in nest.flatten(state)):
             self._complete(row, start, undefined)
@@ -479,20 +490,20 @@ class _Loop:
             arrays = self._without_placeholders(undefined, arrays, first)
         self.set_state(_filled(self.held, arrays))
 
-    def _holds(self, *arrays: Any) -> list[Any]:
+    def _holds(self, *arrays: Array) -> list[Array]:
         assert self.test is not None
         self.set_state(_filled(self.held, arrays))
         found = _condition(self.test(), "while loop")
         return [found if isinstance(found, Tracer) else jnp.asarray(found)]
 
-    def _advance(self, *arrays: Any) -> list[Any]:
+    def _advance(self, *arrays: Array) -> list[Array]:
         after = self._after(*arrays)
-        new: list[Any] = []
+        new: list[Array] = []
         for name, old, held in zip(self.names, self.held, _hold(after, new), strict=True):
             _check_carried(_says(name), old, held)
         return new
 
-    def _after(self, *arrays: Any) -> tuple:
+    def _after(self, *arrays: Array) -> tuple:
         """The state after an iteration. `arrays`: the row, if there are rows, and those of the state."""
         count = sum(len(x.arrays) for value in self.held for x in nest.flatten(value) if isinstance(x, _Held))
         row, arrays = arrays[: len(arrays) - count], arrays[len(arrays) - count :]
@@ -500,12 +511,12 @@ class _Loop:
         self.body(row)
         return self.get_state()
 
-    def _complete(self, row: list[Any], start: list[Any], undefined: list[bool]) -> None:
+    def _complete(self, row: list[jax.ShapeDtypeStruct], start: list[Array], undefined: list[bool]) -> None:
         """Gives what is undefined before the loop a place: one iteration is traced to see what it becomes."""
-        ends: list[list[Any]] = []
+        ends: list[list[Local]] = []
 
-        def look(*arrays: Any) -> list[Any]:
-            found: list[Any] = []
+        def look(*arrays: Array) -> list[Array]:
+            found: list[Array] = []
             ends.append(_hold(self._after(*arrays), found))
             return found
 
@@ -520,7 +531,7 @@ class _Loop:
         start.clear()
         self.held = _hold(zeros, start)
 
-    def _without_placeholders(self, undefined: list[bool], arrays: Sequence[Any], ran: Any) -> list[Any]:
+    def _without_placeholders(self, undefined: list[bool], arrays: Sequence[Array], ran: Array) -> list[Array]:
         """What is first assigned in a loop that perhaps never ran: no number, then."""
         arrays = list(arrays)
         for name, missing, value in zip(self.names, undefined, self.held, strict=True):
@@ -537,11 +548,11 @@ class _Loop:
         return arrays
 
 
-def _zeros(x: _Held) -> Any:
+def _zeros(x: _Held) -> Tensor | TensorArray:
     return x.example if isinstance(x.example, TensorArray) else Tensor(jnp.zeros(x.arrays[0].shape, x.arrays[0].dtype))
 
 
-def _check_carried(says: str, old: Any, new: Any) -> None:
+def _check_carried(says: str, old: Local, new: Local) -> None:
     """Raises unless what is carried out of an iteration is as what was carried into it."""
     try:
         nest.assert_same_structure(old, new)
@@ -578,7 +589,7 @@ class FunctionScope:
     def __exit__(self, *exception: Any) -> None:
         _negation.result = _negation.operand = None
 
-    def ret(self, value: Any, returned: Any) -> Any:
+    def ret(self, value: Local, returned: Local) -> Local:
         """What the function returns. `returned`: whether a return statement was met."""
         if value is None or isinstance(value, UndefinedReturnValue):
             return None
@@ -588,5 +599,5 @@ class FunctionScope:
         return value
 
 
-def with_function_scope(run: Callable, name: str, options: Any) -> Any:
+def with_function_scope(run: Callable, name: str, options: Any) -> Local:
     return run(FunctionScope("lambda", name, options))

@@ -26,6 +26,7 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -38,9 +39,10 @@ from ..values import nest, reading, structures
 from ..values.dtypes import narrowed
 from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError
 from ..values.tensor import Variable, convert_to_tensor
-from .description import BYTES, Format, in_short
+from ..values.types import Array, Ignored, IntLike, VariableLike
+from .description import BYTES, Format, Json, in_short
 from .function import ConcreteFunction, Function, init_scope, inside_function
-from .module import OWN, Holder, LoadedObject, Module
+from .module import OWN, Holder, LoadedObject, Module, Trackable
 
 __all__ = [
     "Checkpoint",
@@ -70,7 +72,7 @@ class CheckpointOptions:
 # ---- which objects, and what they hold ------------------------------------------------------------------------------
 
 
-def is_variable(value: Any) -> bool:
+def is_variable(value: object) -> bool:
     """Whether `value` is a variable, ours or Keras's, that can be assigned to."""
     return structures.is_variable(value) and hasattr(value, "assign")
 
@@ -84,7 +86,7 @@ def is_trackable(value: Any) -> bool:
     return _attributes(value) is not None
 
 
-def _children(value: Any) -> list[tuple[str, Any]]:
+def _children(value: Trackable) -> list[tuple[str, Any]]:
     """What `value` holds that has state, with the names by which it holds it."""
     return [(name, child) for name, child in _attributes(value) or () if is_trackable(child)]
 
@@ -118,12 +120,12 @@ def _entries(mapping: Mapping) -> list[tuple[str, Any]]:
     return [(key, child) for key, child in mapping.items() if isinstance(key, str)]
 
 
-def _is_iterator(value: Any) -> bool:
+def _is_iterator(value: object) -> bool:
     """Whether `value` is an iterator, of `tf.data` or Grain, that can say where it is."""
     return not isinstance(value, type) and all(hasattr(value, name) for name in ("__next__", "get_state", "set_state"))
 
 
-def _of_keras(value: Any) -> list[tuple[str, Any]] | None:
+def _of_keras(value: Trackable) -> list[tuple[str, Any]] | None:
     """What a Keras object holds, by its place in Keras's own lists, which know all; and by its attributes, as a program does."""
     keras: Any = sys.modules.get("keras")
     if not hasattr(keras, "optimizers"):
@@ -149,11 +151,11 @@ def _of_keras(value: Any) -> list[tuple[str, Any]] | None:
     return found + [(name.lstrip("_"), x) for name, x in vars(value).items() if is_variable(x)]
 
 
-def _numbered(name: str, items: Iterable[Any]) -> list[tuple[str, Any]]:
+def _numbered(name: str, items: Iterable) -> list[tuple[str, Any]]:
     return [(f"{name}{i}", item) for i, item in enumerate(items)]
 
 
-def _walk(root: Any) -> Iterator[tuple[Any, str, dict[str, Any]]]:
+def _walk(root: Trackable) -> Iterator[tuple[Trackable, str, dict[str, Trackable]]]:
     """Each object from `root` on, once: it, the shortest way to it, and what it holds by name."""
     queue, seen = [(root, "")], {id(root)}
     for value, path in queue:  # which grows on the way
@@ -168,7 +170,7 @@ def _walk(root: Any) -> Iterator[tuple[Any, str, dict[str, Any]]]:
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
-def _orbax() -> Any:
+def _orbax() -> ModuleType:
     try:
         import orbax.checkpoint
     except ImportError:
@@ -178,18 +180,18 @@ def _orbax() -> Any:
     return orbax.checkpoint
 
 
-def _array(variable: Any) -> Any:
+def _array(variable: VariableLike) -> Array:
     return variable._array if isinstance(variable, Variable) else variable.__jax_array__()
 
 
-def _graph(root: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _graph(root: Trackable) -> tuple[list[Json], dict[str, Array]]:
     """The objects below `root` as data, each named by the shortest way to it; and the arrays of the variables."""
     found = list(_walk(root))
     numbers = {id(value): number for number, (value, _, _) in enumerate(found)}
-    nodes: list[dict[str, Any]] = []
-    arrays: dict[str, Any] = {}
+    nodes: list[Json] = []
+    arrays: dict[str, Array] = {}
     for value, path, children in found:
-        node: dict[str, Any] = {"children": {name: numbers[id(child)] for name, child in children.items()}}
+        node: Json = {"children": {name: numbers[id(child)] for name, child in children.items()}}
         if is_variable(value):
             array = _array(value)
             node["variable"] = {
@@ -213,7 +215,7 @@ def _graph(root: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return nodes, arrays
 
 
-def _checksum(array: Any) -> int | None:
+def _checksum(array: Array) -> int | None:
     if not getattr(array, "is_fully_addressable", True):  # other processes have parts of it
         return None
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
@@ -224,7 +226,7 @@ def _require_outside() -> None:
         raise RuntimeError("A checkpoint cannot be saved inside a tf.function, which is traced once: save it outside.")
 
 
-def _write(root: Any, prefix: str) -> None:
+def _write(root: Trackable, prefix: str) -> None:
     _require_outside()
     ocp = _orbax()
     nodes, arrays = _graph(root)
@@ -258,7 +260,7 @@ def _is_checkpoint(path: str | os.PathLike) -> bool:
     return (Path(path) / "objects" / "metadata").is_file()
 
 
-def _read(prefix: str, values: bool = True) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+def _read(prefix: str, values: bool = True) -> tuple[list[Json], dict[str, np.ndarray]]:
     """The nodes of a checkpoint, and its arrays by the names under which they were saved.
 
     Raises:
@@ -294,7 +296,7 @@ def _read(prefix: str, values: bool = True) -> tuple[list[dict[str, Any]], dict[
     return nodes, _read_arrays(path, saved) if values and saved else {}
 
 
-def _read_arrays(path: Path, saved: dict[str, dict[str, Any]]) -> dict[str, np.ndarray]:
+def _read_arrays(path: Path, saved: dict[str, Json]) -> dict[str, np.ndarray]:
     ocp = _orbax()
     as_numpy = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in saved}
     most = BYTES + 2 * sum(_dtype(x["dtype"]).itemsize * math.prod(x["shape"]) for x in saved.values())
@@ -323,7 +325,7 @@ def _read_arrays(path: Path, saved: dict[str, dict[str, Any]]) -> dict[str, np.n
     return arrays
 
 
-def _checked(nodes: Any) -> list[dict[str, Any]]:
+def _checked(nodes: object) -> list[Json]:
     """`nodes`, which a file holds, if they are what `_graph` makes."""
     if not isinstance(nodes, list) or not nodes:
         raise ValueError("there are none")
@@ -355,10 +357,10 @@ class _Restoration:
         self._prefix = prefix
         self._checkpoint = weakref.ref(checkpoint)
         self._nodes, self._arrays = _read(prefix)
-        self._known: dict[int, tuple[Any, int]] = {}  # by the id of an object, which is kept alive: its node
+        self._known: dict[int, tuple[Trackable, int]] = {}  # by the id of an object, which is kept alive: its node
         self.partial = False
 
-    def match(self, value: Any, number: int) -> None:
+    def match(self, value: Trackable, number: int) -> None:
         """Gives `value`, which is the object `number` of the checkpoint, and what it holds their values.
 
         Raises:
@@ -388,7 +390,7 @@ class _Restoration:
         for value, number, _ in given:
             self._await(value, number)
 
-    def _fitting(self, variable: Any, saved: dict[str, Any]) -> np.ndarray:
+    def _fitting(self, variable: VariableLike, saved: Json) -> np.ndarray:
         array = _array(variable)
         name = getattr(variable, "name", "")
         declared = getattr(variable, "_declared", None)
@@ -410,7 +412,7 @@ class _Restoration:
 
     # ---- what comes later ----
 
-    def _await(self, value: Any, number: int) -> None:
+    def _await(self, value: Trackable, number: int) -> None:
         if isinstance(value, Holder):
             others = [x for x in vars(value).get("_waiting", ()) if not self._supersedes(x)]
             if (waiting := [*others, self] if self.unresolved() else others) or "_waiting" in vars(value):
@@ -423,7 +425,7 @@ class _Restoration:
         saved = {node["variable"]["key"] for node in self._nodes if "variable" in node}
         return earlier._checkpoint() in (None, self._checkpoint()) and saved.issuperset(earlier._left())
 
-    def attach(self, holder: Any, name: str, value: Any) -> bool:
+    def attach(self, holder: Trackable, name: str, value: object) -> bool:
         """`value` has become the attribute `name` of `holder`. Whether this waits for others still."""
         if id(holder) in self._known:
             child = self._nodes[self._known[id(holder)][1]]["children"].get(name)
@@ -468,7 +470,7 @@ class _Restoration:
             )
 
 
-def _give(variable: Any, array: np.ndarray) -> None:
+def _give(variable: VariableLike, array: np.ndarray) -> None:
     """Assigns `array` to `variable`, spread over devices as its value was."""
     capture = reading.capturing.capture
     while capture is not None:
@@ -486,7 +488,7 @@ def _give(variable: Any, array: np.ndarray) -> None:
             variable.assign(convert_to_tensor(array))
 
 
-def _after(method: str, value: Any, restoration: _Restoration, number: int) -> None:
+def _after(method: str, value: Trackable, restoration: _Restoration, number: int) -> None:
     """Lets `restoration` go on with a Keras object once its `method`, which makes variables or their values, has run."""
     run = getattr(value, method)
     if getattr(run, "_restoration", None) is restoration:
@@ -538,7 +540,7 @@ class CheckpointLoadStatus:
         self._restoration.partial = True
         return self
 
-    def initialize_or_restore(self, session: Any = None) -> None:
+    def initialize_or_restore(self, session: Ignored = None) -> None:
         """TensorFlow 1's; values are restored already."""
 
     run_restore_ops = initialize_or_restore
@@ -554,7 +556,7 @@ class InitializationOnlyStatus(CheckpointLoadStatus):
     def __init__(self) -> None:
         """There is no restoration."""
 
-    def _none(self, text: str, found: Any) -> CheckpointLoadStatus:
+    def _none(self, text: str, found: Callable[[_Restoration], Any]) -> CheckpointLoadStatus:
         raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
 
     def expect_partial(self) -> CheckpointLoadStatus:
@@ -586,10 +588,10 @@ class Checkpoint(Holder):
     ('ckpt-1', array([1., 2.], dtype=float32))
     """
 
-    _root: Any
+    _root: Trackable
     _save_counter: Variable | None
 
-    def __init__(self, root: Any = None, **kwargs: Any):
+    def __init__(self, root: Trackable = None, **kwargs: Any):
         own: dict[str, Any] = vars(self)
         own.update(_root=root, _save_counter=None)
         for name, value in kwargs.items() if root is None else [("root", root), *kwargs.items()]:
@@ -622,7 +624,7 @@ class Checkpoint(Holder):
             self._tell("save_counter", counter)
         return counter
 
-    def save(self, file_prefix: str | os.PathLike, options: Any = None) -> str:
+    def save(self, file_prefix: str | os.PathLike, options: Ignored = None) -> str:
         """Writes a checkpoint, a directory, and notes in the file ``checkpoint`` beside it that it is the latest one.
 
         Args:
@@ -641,7 +643,7 @@ class Checkpoint(Holder):
         _write_state(os.path.dirname(prefix), path, [path])
         return path
 
-    def _save_numbered(self, prefix: str, number: Any) -> str:
+    def _save_numbered(self, prefix: str, number: IntLike | None) -> str:
         _require_outside()
         counter = self.save_counter
         counter.assign_add(1)
@@ -652,7 +654,7 @@ class Checkpoint(Holder):
             counter.assign_sub(1)
             raise
 
-    def write(self, file_prefix: str | os.PathLike, options: Any = None) -> str:
+    def write(self, file_prefix: str | os.PathLike, options: Ignored = None) -> str:
         """Writes a checkpoint to exactly `file_prefix` and returns it: `save` without counting and noting it as the latest."""
         prefix = os.fspath(file_prefix)
         for restoration in vars(self).get("_waiting", ()):
@@ -660,7 +662,7 @@ class Checkpoint(Holder):
         _write(self, prefix)
         return prefix
 
-    def restore(self, save_path: str | os.PathLike | None, options: Any = None) -> Any:
+    def restore(self, save_path: str | os.PathLike | None, options: Ignored = None) -> CheckpointLoadStatus:
         """Gives the objects the values that they had when `save_path` was written.
 
         Objects that come into being later get theirs then: variables of a Module when they are assigned to an attribute,
@@ -685,7 +687,7 @@ class Checkpoint(Holder):
         _ = self.save_counter  # restored when it is made
         return status
 
-    def read(self, save_path: str | os.PathLike, options: Any = None) -> CheckpointLoadStatus:
+    def read(self, save_path: str | os.PathLike, options: Ignored = None) -> CheckpointLoadStatus:
         """Like `restore`, of what `write` wrote."""
         restoration = _Restoration(os.fspath(save_path), self)
         try:
@@ -742,7 +744,7 @@ def get_checkpoint_state(
         text = (Path(folder) / (latest_filename or _STATE_FILE)).read_text()
     except (OSError, UnicodeDecodeError):
         return None
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list] = {}
     for line in filter(None, map(_STATE_LINE.match, text.splitlines())):
         try:
             value = json.loads(line[2])
@@ -815,7 +817,7 @@ class CheckpointManager:
     checkpoint_name: str = "ckpt"
     step_counter: Any = None
     checkpoint_interval: int | None = None
-    init_fn: Callable[[], Any] | None = None
+    init_fn: Callable[[], object] | None = None
     last_checkpoint_step: int | None = None
 
     def __post_init__(self) -> None:
@@ -844,7 +846,9 @@ class CheckpointManager:
         """The path of the latest checkpoint, or None."""
         return self._latest
 
-    def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> str | None:
+    def save(
+        self, checkpoint_number: IntLike | None = None, check_interval: bool = True, options: Ignored = None
+    ) -> str | None:
         """Saves a checkpoint, deletes those that are too many, and returns its path.
 
         Args:
@@ -917,7 +921,7 @@ class CheckpointReader:
     def has_tensor(self, tensor_str: str) -> bool:
         return tensor_str in self._values
 
-    def get_tensor(self, tensor_str: str) -> Any:
+    def get_tensor(self, tensor_str: str) -> np.ndarray | np.generic:
         """The value, as NumPy. Raises NotFoundError where there is none of that name."""
         if tensor_str not in self._values:
             raise NotFoundError(f"Key {tensor_str} not found in checkpoint. It has: {_listed(list(self._values))}")
@@ -944,7 +948,7 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike) -> CheckpointReader:
     return CheckpointReader(_one(ckpt_dir_or_file))
 
 
-def load_variable(ckpt_dir_or_file: str | os.PathLike, name: str) -> Any:
+def load_variable(ckpt_dir_or_file: str | os.PathLike, name: str) -> np.ndarray | np.generic:
     """The value of one variable in a checkpoint, as NumPy, by the name that `list_variables` gives."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
 

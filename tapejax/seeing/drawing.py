@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Sequence
+import os
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 import jax
 import numpy as np
@@ -21,6 +22,7 @@ from ..core.query import Query
 from ..core.recording import Recording
 from ..core.where import Line
 from ..values.shown import number_text
+from ..values.types import Array
 from .graph_evidence import given_at
 from .listing import Names, ancestors, cut, name_of, options, shortened
 
@@ -41,6 +43,9 @@ NEAR = 3
 
 BLUE, PALE, GREY, SILVER, AMBER, GREEN = "#1d4ed8", "#dbeafe", "#6b7280", "#f3f4f6", "#fde68a", "#bbf7d0"
 OUTLINE, EDGE, RED = "#9ca3af", "#b6bcc6", "#b91c1c"
+# Of Matplotlib, which is imported when something is drawn.
+Figure: TypeAlias = Any
+Axes: TypeAlias = Any
 CENTRED = {"ha": "center", "va": "center"}
 
 
@@ -61,7 +66,7 @@ class Node:
     layer: int = 0
     at: float = 0.0
     positions: Sequence[int] = ()
-    arrays: list[Any] = field(default_factory=list)
+    arrays: list[Array] = field(default_factory=list)
     room: tuple[float, float] = (0.5, 0.0)
     ins: list[Edge] = field(default_factory=list)
     outs: list[Edge] = field(default_factory=list)
@@ -108,10 +113,10 @@ class Edge:
 class Drawing:
     """A picture of a tape. Notebooks show it; ``figure`` is Matplotlib's, ``savefig(file)`` writes it."""
 
-    def __init__(self, figure: Any):
+    def __init__(self, figure: Figure):
         self.figure = figure
 
-    def savefig(self, file: Any, **options: Any) -> None:
+    def savefig(self, file: str | os.PathLike[str] | IO, **options: Any) -> None:
         self.figure.savefig(file, **options)
 
     def _repr_svg_(self) -> str:
@@ -132,7 +137,7 @@ class Drawing:
         import matplotlib
 
         out = io.BytesIO()
-        own: dict[Any, Any] = {"svg.hashsalt": "tapejax", "savefig.bbox": None, "savefig.transparent": False}
+        own: dict = {"svg.hashsalt": "tapejax", "savefig.bbox": None, "savefig.transparent": False}
         # writing a figure looks up its layout engine anew
         own |= {"figure.constrained_layout.use": False, "figure.autolayout": False}
         with matplotlib.rc_context(own):
@@ -184,7 +189,7 @@ def graph(names: Names, query: Query) -> list[Node]:
     maker: dict[int, Node] = {}
     joined: set[tuple[int, int, int]] = set()
 
-    def maker_of(x: Any) -> Node:
+    def maker_of(x: Array) -> Node:
         if id(x) not in maker:  # it came from outside
             source, label = id(x) in source_ids, shortened(names.of(x), 26)
             kind = "source" if source else "constant"
@@ -225,7 +230,7 @@ def graph(names: Names, query: Query) -> list[Node]:
     return nodes
 
 
-def _assigned(recording: Recording) -> dict[int, list[Any]]:
+def _assigned(recording: Recording) -> dict[int, list[Array]]:
     """The values that assignments computed new contents of variables from, by the id of the array that these are."""
     found = {}
     for into, *given in (given_at(mark) for mark in recording.marks if mark.kind == "state"):
@@ -239,7 +244,7 @@ def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
     if len(shown) <= OPERATIONS:
         return [[i] for i in shown]
     groups: list[list[int]] = []
-    lines: list[Any] = []
+    lines: list[Hashable] = []
     for line, run in itertools.groupby(shown, lambda i: recording.entries[i].line):
         groups.append(list(run))
         lines.append(line)
@@ -252,7 +257,7 @@ def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
     return [sum(groups[a:b], []) for a, b in zip(cuts, [*cuts[1:], len(groups)], strict=True)]
 
 
-def _loop(lines: Sequence[Any]) -> tuple[int, int]:
+def _loop(lines: Sequence[object]) -> tuple[int, int]:
     """Where a loop begins in a sequence, and how long a round of it is; (0, 1) where there is none."""
     for period in range(1, len(lines) // 3):
         same = [a == b for a, b in zip(lines, lines[period:], strict=False)]
@@ -278,14 +283,14 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
     return Node(label, ", ".join(n for n in said if n)[:28], carries=carries)
 
 
-def is_number(x: Any, names: Names) -> bool:
+def is_number(x: Array, names: Names) -> bool:
     """A scalar without a name: it is written into the operation that uses it."""
     if isinstance(x, Tracer) or x.ndim or names.name(x) or jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
         return False  # an extended dtype is that of a random key
     return not names.is_result(x)
 
 
-def shape_text(x: Any) -> str:
+def shape_text(x: Array) -> str:
     return "×".join(map(str, x.shape)) if x.ndim else "scalar"
 
 
@@ -446,14 +451,14 @@ def _depths(layers: Sequence[Sequence[Node]], across: bool) -> tuple[list[tuple[
     return found, min(at - half for at, half in sides), max(at + half for at, half in sides)
 
 
-def _gap(layers: Sequence[Any], across: bool) -> float:
+def _gap(layers: Sequence[Sequence[Node]], across: bool) -> float:
     return GAPS[0 if across else 1 if len(layers) <= MANY else 2]
 
 
 # ---- the paint ------------------------------------------------------------------------------------------------------
 
 
-def _paint(layers: Sequence[Sequence[Node]]) -> Any:
+def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -479,7 +484,7 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Any:
     return figure
 
 
-def _paint_edge(axes: Any, edge: Edge, points: Sequence[tuple[float, float]], labelled: set) -> None:
+def _paint_edge(axes: Axes, edge: Edge, points: Sequence[tuple[float, float]], labelled: set) -> None:
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
@@ -502,7 +507,7 @@ def _paint_edge(axes: Any, edge: Edge, points: Sequence[tuple[float, float]], la
         axes.text(x, y, edge.label, fontsize=7.5, color=ink, bbox=box, zorder=4, **CENTRED)
 
 
-def _paint_node(axes: Any, node: Node, x: float, y: float) -> None:
+def _paint_node(axes: Axes, node: Node, x: float, y: float) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     constant, operation = node.kind == "constant", node.kind == "operation"
@@ -520,7 +525,7 @@ def _paint_node(axes: Any, node: Node, x: float, y: float) -> None:
         axes.text(x, y + 0.11, node.note, fontsize=7.5, zorder=6, color=GREY, **CENTRED)
 
 
-def _paint_legend(axes: Any, x: float, y: float, nodes: Sequence[Node]) -> None:
+def _paint_legend(axes: Axes, x: float, y: float, nodes: Sequence[Node]) -> None:
     from matplotlib.patches import Rectangle
 
     plain = [node for node in nodes if node.kind == "operation" and not node.target and not node.source]

@@ -10,8 +10,8 @@ is then said stands in a table (`reasons`).
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -22,16 +22,18 @@ from ..core.query import Query
 from ..core.recording import Entry, Recording
 from ..core.rules import runs_python
 from ..core.sweep import pullback
+from ..core.types import Where
 from ..core.where import Line, line_of
 from ..tape import GradientTape
 from ..values import nest
 from ..values.shown import GREEN, RED, bold, faint, number_text, page
 from ..values.structures import Leaf, Structure, _is_container, is_variable, sources_of, targets_of
+from ..values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
-from .listing import Names, loops, name_of
+from .listing import Names, Variables, loops, name_of
 from .number_evidence import Numbers
 from .reasons import At, Reason, at, reason
-from .steps import Backward
+from .steps import Backward, BackwardStep
 from .text_evidence import TextEvidence, Texts, number_name
 
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
@@ -56,7 +58,7 @@ class SourceReport(NamedTuple):
     """What there is to say of one source: connected along `path`, or not, for `reasons`, all of which must be fixed."""
 
     name: str
-    source: Any
+    source: TensorLike
     connected: bool
     path: tuple[PathStep, ...] = ()
     reasons: tuple[Reason, ...] = ()
@@ -159,7 +161,7 @@ def _html(report: SourceReport) -> str:
 
 
 def explain(
-    tape: GradientTape, target: Any, sources: Any, spaces: Sequence[dict], places: Sequence[Any]
+    tape: GradientTape, target: Nest, sources: Nest, spaces: Sequence[dict], places: Sequence[Where]
 ) -> Explanation:
     """What `GradientTape.explain` returns; `spaces` are the user's variables, `places` where his code is that asks."""
     ends, starts = _leaves(target, targets_of), _leaves(sources, sources_of)
@@ -179,7 +181,7 @@ def explain(
         return Explanation([SourceReport(*pair, False, (), (missing,)) for pair in named], of)
 
 
-def _leaves(structure: Any, taken_apart: Callable[[Any], Structure]) -> list[Leaf]:
+def _leaves(structure: Nest, taken_apart: Callable[[Nest], Structure]) -> list[Leaf]:
     """The leaves of a structure. What `gradient` refuses, a number of Python's or NumPy's, is one too: that is explained."""
     found: list[Leaf] = []
     for item in nest.taken_apart(structure, _is_container):
@@ -207,13 +209,13 @@ class _Case:
         recording: Recording,
         names: Names,
         spaces: Sequence[dict],
-        values: dict[str, Any],
-        places: Sequence[Any],
+        values: Variables,
+        places: Sequence[Where],
         ends: Sequence[Leaf],
     ):
         self.tape, self.recording, self.names, self.spaces = tape, recording, names, spaces
         self.texts, self.ends, self.entries = Texts(recording, places), ends, recording.entries
-        self.traced: set[Any] = set()  # pullbacks that were found to be sound
+        self.traced: set[Hashable] = set()  # pullbacks that were found to be sound
         self.values = values
         # of each connected source what else there is to ask
         self._connected: list[tuple[int, Leaf, TextEvidence, _Found]] = []
@@ -257,7 +259,7 @@ class _Case:
             reports[position] = reports[position]._replace(reasons=tuple(notes))
         return reports
 
-    def _path(self, targets: Sequence[Any], arrays: Sequence[Any], found: _Found) -> tuple[PathStep, ...]:
+    def _path(self, targets: Sequence[Array], arrays: Sequence[Array], found: _Found) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target, through the entries that `Query.relevant` found."""
         away = {id(x): 0 for x in arrays}
         before: dict[int, tuple[Entry, int]] = {}  # the entry that made a value, and what it made it from
@@ -293,7 +295,7 @@ class _Case:
         if not by_python:
             return []
         walk = Backward(self.tape, [leaf.value for leaf in self.ends], [source.value], None, self.spaces)
-        passed: list[Any] = []  # only running these tells
+        passed: list[BackwardStep] = []  # only running these tells
         try:
             passed += walk
         except Exception as error:  # what a rule of the user's raises
@@ -311,7 +313,7 @@ def _not_differentiable(entry: Entry | None, name: str, error: Exception) -> Rea
     return reason("not differentiable", at(entry), **values)
 
 
-def _why(target: Any, graph: Graph, text: TextEvidence) -> list[Reason]:
+def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     reasons = [] if is_inexact(target) else [graph.integer_target(target)]
     unwatched = graph.unwatched(target)
     if unwatched is None:
@@ -323,7 +325,7 @@ def _why(target: Any, graph: Graph, text: TextEvidence) -> list[Reason]:
     return reasons + _broken(target, graph, text) or [graph.unrelated(target)]
 
 
-def _broken(target: Any, graph: Graph, text: TextEvidence) -> list[Reason]:
+def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     """Where the path breaks, were the source watched from the start: every place that has to be fixed."""
     if id(target) in graph.dependents:
         return graph.breaks(target)

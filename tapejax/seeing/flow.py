@@ -11,8 +11,10 @@ import ast
 import linecache
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from types import CodeType
+from typing import NamedTuple
 
+from ..core.types import Where
 from ..core.where import Line, line_of
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
@@ -77,7 +79,7 @@ class Span(NamedTuple):
 class Text:
     """The source text around one place in the user's code, if it can be read."""
 
-    def __init__(self, where: Any):
+    def __init__(self, where: Where):
         self.assignments: list[Assignment] = []
         self.block: Span | None = None
         self.readable = False
@@ -143,7 +145,7 @@ class Text:
                 yield Assignment(names, _used(value), self._line(first), changes, end, function, defines)
 
 
-def _scope(tree: ast.Module, code: Any) -> ast.AST | None:
+def _scope(tree: ast.Module, code: CodeType) -> ast.AST | None:
     if code.co_name == "<module>":
         return tree
     for node in ast.walk(tree):

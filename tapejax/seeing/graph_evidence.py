@@ -13,10 +13,12 @@ from ..core._jax import Literal
 from ..core.program import equation_links, is_inexact
 from ..core.query import Query, Source
 from ..core.recording import Entry, Mark, Recording, type_of
+from ..core.types import JaxProgram, Value
 from ..core.where import Line, line_of, serves
 from ..values import staging
 from ..values.structures import Leaf, is_variable
 from ..values.tensor import Variable
+from ..values.types import Array
 from .listing import Names, active_positions, ancestors, name_of
 from .reasons import At, Reason, as_code, at, reason
 
@@ -40,7 +42,7 @@ class Graph:
         variable = isinstance(source.value, Variable) and source.value.trainable and recording.watch_accessed
         self.never_read = variable and id(source.value) not in recording.variables
 
-    def _dependents(self, arrays: Sequence[Any]) -> set[int]:
+    def _dependents(self, arrays: Sequence[Array]) -> set[int]:
         """All that was computed from `arrays`, gradient or not, by id."""
         found = {id(x) for x in arrays}
         for entry in self.entries:
@@ -55,12 +57,12 @@ class Graph:
         """The line of the last mark of a kind."""
         return next((line_of(mark.where) for mark in self.marked(kind)[::-1] if mark.where), None)
 
-    def first_use(self, *arrays: Any) -> Entry | None:
+    def first_use(self, *arrays: Array) -> Entry | None:
         """The entry that first used the first of `arrays` that any used."""
         uses = (entry for x in arrays for entry in self.entries if any(i is x for i in entry.inputs))
         return next(uses, None)
 
-    def leaves(self, target: Any) -> Collection[tuple[Any, int]]:
+    def leaves(self, target: Array) -> Collection[tuple[Array, int]]:
         """What the target was computed from that no entry made, each with the position of its last use."""
         return ancestors(self.entries, [target])[1].values()
 
@@ -71,7 +73,7 @@ class Graph:
 
     # ---- the source: is it watched? ----
 
-    def unwatched(self, target: Any) -> list[Reason] | None:
+    def unwatched(self, target: Array) -> list[Reason] | None:
         """What is wrong with the watch; None if the tape does not know the source."""
         array, value, code = self.source.array, self.source.value, as_code(self.name)
         used = at(self.first_use(*self.arrays))
@@ -102,7 +104,7 @@ class Graph:
         after = "" if used.operation is None else f"; {used.operation} used it as a constant"
         return reason("never watched", used, name=self.name, after=after, code=as_code(self.name))
 
-    def watched_late(self, targets: Sequence[Any], connected: bool = False) -> list[Reason]:
+    def watched_late(self, targets: Sequence[Array], connected: bool = False) -> list[Reason]:
         """The first use on the way to a target from before the watch began."""
         ids = {id(x) for x in self.arrays}
         begin = min((self.watched[x][1] for x in ids if x in self.watched), default=0)
@@ -133,13 +135,13 @@ class Graph:
 
     # ---- operations: where does the path break? ----
 
-    def integer_target(self, target: Any) -> Reason:
+    def integer_target(self, target: Array) -> Reason:
         entry = self.made.get(id(target))
         made_by = "" if entry is None else f", as {name_of(entry)} made it"
         called = self.names.of(target)
         return reason("integer: target", at(entry), target=called, type=type_of(target), made_by=made_by)
 
-    def breaks(self, target: Any, starts: Sequence[Any] | None = None) -> list[Reason]:
+    def breaks(self, target: Array, starts: Sequence[Array] | None = None) -> list[Reason]:
         """The operations that depend on the source and let no gradient through, on the way to the target."""
         starts = self._starts() if starts is None else starts
         query = Query(self.recording, [target], [Source(x, watched=True) for x in starts])
@@ -159,12 +161,12 @@ class Graph:
                 reasons.append(self._break(entry, reached[0], ended[0]))
         return [r for r in reasons if r.kind != "shape"] or reasons
 
-    def called(self, x: Any) -> str:
+    def called(self, x: Value) -> str:
         """The name of an operation's argument."""
         name = self.names.of(x)
         return "its argument" if name.lstrip("-")[:1].isdigit() else name  # a number without a name
 
-    def _starts(self) -> list[Any]:
+    def _starts(self) -> list[Array]:
         """What could carry gradient: the source's arrays, of integers the first floating-point values computed from them."""
         if is_inexact(self.source.array):
             return self.arrays
@@ -175,7 +177,7 @@ class Graph:
                 integers.update(id(x) for x in entry.outputs if not is_inexact(x))
         return found
 
-    def breaks_before(self, given: Sequence[Any]) -> list[Reason]:
+    def breaks_before(self, given: Sequence[Array | None]) -> list[Reason]:
         """What is broken between the source and values that depend on it."""
         found = []
         for x in given:
@@ -188,13 +190,13 @@ class Graph:
                 found.append([*self.breaks_before(came), *(self._break(entry, i, x) for i in came if is_inexact(i))])
         return found[0] if found and all(found) else []
 
-    def breaks_behind(self, x: Any, target: Any) -> list[Reason]:
+    def breaks_behind(self, x: Array | None, target: Array) -> list[Reason]:
         """What else is broken between a value and the target."""
         if x is None or x is target or not is_inexact(x) or id(target) not in self._dependents([x]):
             return []
         return self.breaks(target, [x])
 
-    def _break(self, entry: Entry, came: Any, made: Any) -> Reason:
+    def _break(self, entry: Entry, came: Value, made: Value) -> Reason:
         called, line = name_of(entry), entry.line
         value, out = self.called(came), self.names.of(made)
         inside = _inside(entry, came, made)  # of a function of the user's: what matters is in it
@@ -218,7 +220,7 @@ class Graph:
 
     # ---- the tape: assigned, reset, stopped, not read ----
 
-    def state(self, target: Any) -> Mark | None:
+    def state(self, target: Array) -> Mark | None:
         """Where a variable was assigned something computed from the source that was read again on the way to the target."""
         wanted = {id(x) for x, _ in self.leaves(target)}
         for mark in self.marked("state"):
@@ -240,7 +242,7 @@ class Graph:
         holder = "a Variable" if into is None else self.names.of(into)
         return reason("state", At("assign", line), holder=holder)
 
-    def before_reset(self, target: Any) -> Reason | None:
+    def before_reset(self, target: Array) -> Reason | None:
         if self._forgotten(target):
             return reason("reset: target", At("reset", self.last_line("reset")), target=self.names.of(target))
         for x, position in self.leaves(target):
@@ -248,11 +250,11 @@ class Graph:
                 return reason("reset: part", at(self.entries[position]), part=self.names.of(x))
         return None
 
-    def _forgotten(self, x: Any) -> bool:
+    def _forgotten(self, x: Array) -> bool:
         reference = self.recording.forgotten.get(id(x)) if self.recording.forgotten else None
         return reference is not None and reference() is x
 
-    def by_marks(self, target: Any) -> Reason | None:
+    def by_marks(self, target: Array) -> Reason | None:
         """Without the text: what happened between the last of the source's values and the target's first constant."""
         for mark in self.conversions():
             return reason("python", At(None, line_of(mark.where)), binds="a value computed from " + self.name)
@@ -263,12 +265,12 @@ class Graph:
             return reason("stopped", stopped_at, binds="a constant that the target was computed from")
         return None
 
-    def unexplained(self, target: Any) -> bool:
+    def unexplained(self, target: Array) -> bool:
         """Whether the target was computed from a constant that came from nowhere: no operation made it, nobody has it."""
         leaves = [x for x, _ in self.leaves(target) if x.ndim or not self.names.is_result(x)]
         return any(id(x) not in self.watched and self.names.name(x) is None for x in leaves if is_inexact(x))
 
-    def unrelated(self, target: Any) -> Reason:
+    def unrelated(self, target: Array) -> Reason:
         made, called = at(self.made.get(id(target))), self.names.of(target)
         if isinstance(self.source.value, Variable) and id(self.source.value) not in self.recording.variables:
             return reason("unrelated: not read", made, name=self.name, target=called)
@@ -282,7 +284,7 @@ class Graph:
             )
         return reason("unrelated", made, name=self.name, target=called, ends=ends)
 
-    def _changed_in_library(self, target: Any) -> Reason | None:
+    def _changed_in_library(self, target: Array) -> Reason | None:
         """A variable of another library, which is known by the array in it, after it was given another."""
         source = self.source
         if not is_variable(source.value) or id(source.value) in self.recording.variables:
@@ -295,7 +297,7 @@ class Graph:
         return None
 
 
-def given_at(mark: Mark) -> list[Any]:
+def given_at(mark: Mark) -> list[Array | None]:
     """What a mark is about, as far as it is alive."""
     return [None if reference is None else reference() for reference in mark.about]
 
@@ -303,7 +305,7 @@ def given_at(mark: Mark) -> list[Any]:
 # ---- inside an operation --------------------------------------------------------------------------------------------
 
 
-def _inside(entry: Entry, came: Any, made: Any) -> tuple[str, bool] | None:
+def _inside(entry: Entry, came: Value, made: Value) -> tuple[str, bool] | None:
     """In a function of the user's: the operation in it where the derivative of `made` with respect to `came` ends, and
     whether that is because it makes integers. None for a library's function, and where it is not to be found."""
     try:
@@ -315,7 +317,7 @@ def _inside(entry: Entry, came: Any, made: Any) -> tuple[str, bool] | None:
         return None
 
 
-def _ends_in(closed: Any, inputs: set[int], output: int, users: bool) -> tuple[str, bool] | None:
+def _ends_in(closed: JaxProgram, inputs: set[int], output: int, users: bool) -> tuple[str, bool] | None:
     jaxpr = jaxprs.open_jaxpr(closed)
     users = users or _is_users(jaxpr)
     needed = {jaxpr.outvars[output]} if not isinstance(jaxpr.outvars[output], Literal) else set()
@@ -341,7 +343,7 @@ def _ends_in(closed: Any, inputs: set[int], output: int, users: bool) -> tuple[s
     return None
 
 
-def _is_users(jaxpr: Any) -> bool:
+def _is_users(jaxpr: JaxProgram) -> bool:
     file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
     # `staging` traces the user's functions
     return file is not None and (not serves(file) or file == staging.__file__)

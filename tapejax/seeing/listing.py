@@ -14,8 +14,9 @@ import itertools
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -24,10 +25,13 @@ from ..core import jaxprs, recorder
 from ..core._jax import Tracer
 from ..core.query import Query, Source
 from ..core.recording import Entry, Mark, Recording, type_of
+from ..core.types import Value, Where
 from ..core.where import Line, line_of, serves
+from ..tape import GradientTape
 from ..values.shown import ORANGE, bold, faint, number_text, page, table_html
-from ..values.structures import is_variable, leaf_of
+from ..values.structures import Leaf, is_variable, leaf_of
 from ..values.tensor import Tensor, Variable
+from ..values.types import Array, VariableLike
 
 # Tables longer than this show their beginning and their end.
 ROWS, FIRST, LAST = 60, 40, 15
@@ -39,19 +43,22 @@ GROUP, GROUPS = 100, 6
 DEPTH, OBJECTS = 4, 5000
 
 
+Variables: TypeAlias = dict[str, Any]  # of a running function or module, by name
+
+
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 
-def _user_frames() -> Iterator[Any]:
+def _user_frames() -> Iterator[FrameType]:
     """The frames of the user's running code, the innermost first."""
-    frame: Any = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not serves(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
 
 
-def places() -> list[Any]:
+def places() -> list[Where]:
     """Where the user's running code is, in the form of `where.caller`: the innermost frame first."""
     return [(frame.f_code, frame.f_lasti) for frame in _user_frames()]
 
@@ -62,9 +69,9 @@ class Space(dict[str, Any]):
     passing: frozenset[str] = frozenset()
 
 
-def namespaces() -> list[dict[str, Any]]:
+def namespaces() -> list[Variables]:
     """The variables in scope of the user's running code: of the innermost frame first, of ``__main__`` if there is none."""
-    found: list[dict[str, Any]] = []
+    found: list[Variables] = []
     for frame in _user_frames():
         found.append(space := Space(frame.f_locals))
         space.passing = _bound_by_loops(frame.f_code)
@@ -82,10 +89,10 @@ class Names:
     c1...`` in the order in which they were used, so that everything that looks at a tape calls them the same.
     """
 
-    def __init__(self, recording: Recording, spaces: Sequence[dict[str, Any]] = ()):
+    def __init__(self, recording: Recording, spaces: Sequence[Variables] = ()):
         self._names: dict[int, str] = {}
-        self._kept: list[Any] = []  # a name is bound to an id: its owner must not die
-        self.variables: list[Any] = []  # of other libraries, found on the way
+        self._kept: list[Array] = []  # a name is bound to an id: its owner must not die
+        self.variables: list[VariableLike] = []  # of other libraries, found on the way
         self._seen: set[int] = set()
         self._given: dict[int, str] = {}
         self._stored: dict[int, str] = {}
@@ -138,7 +145,7 @@ class Names:
                 self._given[id(mark.about)] = found = next(n for n in own if n not in taken)
                 taken.add(found)
 
-    def _add(self, name: str, value: Any, depth: int) -> None:
+    def _add(self, name: str, value: object, depth: int) -> None:
         if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.ndarray, np.generic)):
             return
         leaf = leaf_of_quietly(value)
@@ -155,24 +162,24 @@ class Names:
         for part, inner in _parts(value):
             self._add(part[1:] if part[0] == "=" else name + part, inner, depth + 1)
 
-    def only(self, values: Sequence[Any]) -> dict[int, str]:
+    def only(self, values: Sequence[Value]) -> dict[int, str]:
         """The names of these values, by id, as far as they have any."""
         known = {**self._given, **self._names}
         return {id(x): known[id(x)] for x in values if id(x) in known}
 
-    def is_result(self, x: Any) -> bool:
+    def is_result(self, x: Value) -> bool:
         """Whether an entry made `x`."""
         return id(x) in self._results
 
-    def name(self, x: Any) -> str | None:
+    def name(self, x: Value) -> str | None:
         """What the user calls `x`, or None."""
         return self._names.get(id(x))
 
-    def stored(self, x: Any) -> str | None:
+    def stored(self, x: Value) -> str | None:
         """The name under which the user's code stored `x` when it was computed."""
         return self._stored.get(id(x))
 
-    def of(self, x: Any) -> str:
+    def of(self, x: Value) -> str:
         """What `x` is called in the table; a number is called by its value."""
         key = id(x)
         if not isinstance(x, jax.Array):
@@ -185,13 +192,13 @@ class Names:
             self._count += 1
         return found
 
-    def typed(self, x: Any) -> str:
+    def typed(self, x: Value) -> str:
         """Its name with its dtype and shape: ``w: float32[3,4]``."""
         name = shortened(self.of(x))  # a number is written as it is
         return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
 
 
-def _is_scalar(x: Any) -> bool:
+def _is_scalar(x: Array) -> bool:
     """Whether `x` is a number with a value that can be written down."""
     return not isinstance(x, Tracer) and x.ndim == 0 and bool(jax.numpy.issubdtype(x.dtype, np.number))
 
@@ -208,7 +215,7 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
     back is then the last one's result, unless only another's was used afterwards.
     """
     runs: list[list[int]] = []  # where an instruction's entries begin and end, with those of functions that it called
-    running: dict[int, tuple[Any, list[int]]] = {}  # by code object: its last instruction, and the run
+    running: dict[int, tuple[int, list[int]]] = {}  # by code object: its last instruction, and the run
     for position, entry in enumerate(entries):
         if entry.where is not None:
             code, instruction = entry.where
@@ -232,7 +239,7 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
 
 
 @functools.lru_cache(256)
-def _bound_by_loops(code: Any) -> frozenset[str]:
+def _bound_by_loops(code: CodeType) -> frozenset[str]:
     found: set[str] = set()
     binding = False
     for step in dis.get_instructions(code):
@@ -243,7 +250,7 @@ def _bound_by_loops(code: Any) -> frozenset[str]:
 
 
 @functools.lru_cache(256)
-def _arguments(code: Any) -> dict[int, str]:
+def _arguments(code: CodeType) -> dict[int, str]:
     """For each instruction that calls something with one argument which is a name: that name."""
     found: dict[int, str] = {}
     loaded = called = None
@@ -261,7 +268,7 @@ def _arguments(code: Any) -> dict[int, str]:
 
 
 @functools.lru_cache(256)
-def _stores(code: Any) -> dict[int, str]:
+def _stores(code: CodeType) -> dict[int, str]:
     """For each instruction whose result is stored under a name right away: that name."""
     found: dict[int, str] = {}
     before = 0
@@ -276,7 +283,7 @@ def _stores(code: Any) -> dict[int, str]:
     return found
 
 
-def leaf_of_quietly(value: Any) -> Any:
+def leaf_of_quietly(value: object) -> Leaf | None:
     """`leaf_of`, or None where a foreign object fails: names are looked for in all of the user's objects."""
     if isinstance(value, (Tensor, Variable, jax.Array)):
         return leaf_of(value)
@@ -286,12 +293,12 @@ def leaf_of_quietly(value: Any) -> Any:
         return None
 
 
-def _own_name(variable: Any) -> str | None:
+def _own_name(variable: VariableLike) -> str | None:
     name = getattr(variable, "path", None) or getattr(variable, "_name", None)
     return None if name in (None, "Variable") else str(name)
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+def _parts(value: Any) -> Iterator[tuple[str, object]]:
     if type(value).__module__.split(".")[0] in _NOT_MODELS - {"builtins"}:
         return
     if isinstance(value, dict):
@@ -337,7 +344,7 @@ def options(entry: Entry) -> list[str]:
     return [_option(key, static[key]) for key in told]
 
 
-def _option(key: str, value: Any) -> str:
+def _option(key: str, value: object) -> str:
     value = value[0] if isinstance(value, tuple) and len(value) == 1 else value
     text = repr(value) if isinstance(value, str) else str(value).replace(" ", "")
     plain = {"y": "", "exponent": "", "equation": "", "axes": "axis=", "dimension": "axis=", "permutation": "perm="}
@@ -345,16 +352,16 @@ def _option(key: str, value: Any) -> str:
 
 
 def ancestors(
-    entries: Sequence[Entry], arrays: Sequence[Any], assigned: Mapping[int, Sequence[Any]] | None = None
-) -> tuple[list[int], dict[int, tuple[Any, int]]]:
+    entries: Sequence[Entry], arrays: Sequence[Value], assigned: Mapping[int, Sequence[Array]] | None = None
+) -> tuple[list[int], dict[int, tuple[Value, int]]]:
     """What `arrays` were computed from, gradient or not: the positions of the entries, in order, and the arrays that no
     entry made, by id, each with the position of the last entry that uses it. `assigned` are, by the id of a variable's
     content, the values that it came of: what these were computed from counts, too."""
     wanted: set[int] = set()
-    used: dict[int, tuple[Any, int]] = {}
+    used: dict[int, tuple[Value, int]] = {}
     found = []
 
-    def want(x: Any, position: int) -> None:
+    def want(x: Value, position: int) -> None:
         used[id(x)] = (x, position)
         if id(x) not in wanted:
             wanted.add(id(x))
@@ -430,9 +437,9 @@ def _loops(entries: Sequence[Entry], active: set[int]) -> Iterator[Loop]:
     )
 
 
-def loops(keys: Sequence[Any]) -> Iterator[Loop]:
+def loops(keys: Sequence[Hashable]) -> Iterator[Loop]:
     """The longest repetitions among `keys`, if they hide enough of them."""
-    later: dict[Any, list[int]] = {}  # where each comes again
+    later: dict[Hashable, list[int]] = {}  # where each comes again
     for position, key in enumerate(keys):
         later.setdefault(key, []).append(position)
     start = 0
@@ -447,7 +454,7 @@ def loops(keys: Sequence[Any]) -> Iterator[Loop]:
             start += 1
 
 
-def _rounds(keys: Sequence[Any], first: int, period: int) -> Loop:
+def _rounds(keys: Sequence[Hashable], first: int, period: int) -> Loop:
     """How often `period` entries repeat."""
     stop = first + period
     while keys[first : first + period] == keys[stop : stop + period]:
@@ -494,7 +501,7 @@ class Table:
 
 def watching(recording: Recording, names: Names) -> list[Source]:
     """What the tape watches: also the arrays of other libraries' variables, of those that it has used."""
-    accessed: list[Any] = []
+    accessed: list[Array] = []
     if recording.watch_accessed:
         trainable = [v for v in names.variables if getattr(v, "trainable", True)]
         used = {id(x) for entry in recording.entries for x in entry.inputs} if trainable else set()
@@ -510,7 +517,7 @@ def active_positions(recording: Recording, names: Names) -> set[int]:
         return {link.position for link in query.active()}
 
 
-def heading(tape: Any, recording: Recording | None, names: Names | None = None) -> str:
+def heading(tape: GradientTape, recording: Recording | None, names: Names | None = None) -> str:
     """A summary of a tape in one line."""
     kind = "persistent GradientTape" if tape._persistent else "GradientTape"
     if recording is None:
@@ -538,7 +545,7 @@ def shortened(name: str, width: int = 32) -> str:
     return name
 
 
-def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str, Any]]) -> str:
+def text_table(tape: GradientTape, recording: Recording | None, spaces: Sequence[Variables]) -> str:
     """What ``print(tape)`` prints."""
     if recording is None:
         return heading(tape, None)
@@ -569,7 +576,7 @@ def text_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str
 
 # A notebook that its reader has not run yet is not trusted: its <style> is dropped, and inline styles stay. So the
 # essentials are inline, as short as can be: there are many cells.
-def html_table(tape: Any, recording: Recording | None, spaces: Sequence[dict[str, Any]]) -> str:
+def html_table(tape: GradientTape, recording: Recording | None, spaces: Sequence[Variables]) -> str:
     """What a notebook shows for a tape: a table, folded where it is long."""
     if recording is None:
         return page(html.escape(heading(tape, None)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ..core._jax import Tracer
+from ..core.types import Positions, Value
 from ..tape import GradientTape
 from ..values.shown import number_text, value_text
 from ..values.structures import Leaf
@@ -29,7 +29,7 @@ class Numbers:
         self._known = not any(isinstance(x, Tracer) for x in arrays)
 
     @functools.cached_property
-    def gradients(self) -> Sequence[Any]:
+    def gradients(self) -> Sequence[np.ndarray | None]:
         """NumPy arrays, or None each where nothing can be computed: under a trace, of values that were deleted since, by a
         rule of the user's that raises."""
         try:
@@ -42,7 +42,9 @@ class Numbers:
     def _zeros(self) -> dict[int, tuple[bool, set[int]]]:
         return {number: (silent, zero) for number, silent, zero in self._walk.zeros()}
 
-    def zero(self, position: int, graph: Graph, found: Sequence[Any], of: str) -> list[Reason]:
+    def zero(
+        self, position: int, graph: Graph, found: Sequence[tuple[int, Positions, Positions]], of: str
+    ) -> list[Reason]:
         """If the gradient with respect to a source is zero: the operations on the way, `found`, that make it so."""
         gradient = self.gradients[position]
         if gradient is None or not gradient.size or is_nonzero(gradient):
@@ -59,7 +61,7 @@ class Numbers:
         return stops[:BREAKS] or [reason("zero: sum", target=of, name=graph.name)]
 
 
-def _line_of_values(x: Any) -> str:
+def _line_of_values(x: Value) -> str:
     text = number_text(x) if np.size(x) == 1 else " ".join(value_text(x).split())
     return (
         text

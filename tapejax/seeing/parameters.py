@@ -23,6 +23,7 @@ from ..core.query import Query, Source
 from ..core.recording import Entry, Mark, Recording, type_of
 from ..core.where import line_of
 from ..values.structures import Leaf, is_variable, leaf_of
+from ..values.types import Array, Nest, TensorLike
 from .graph_evidence import given_at
 from .listing import Names, name_of
 from .spelling import SCOPE
@@ -40,10 +41,10 @@ class Parameter(NamedTuple):
     """An argument: its name, what the user holds, and the array that the tape saw."""
 
     name: str
-    value: Any
-    array: Any
+    value: TensorLike
+    array: Array
 
-    def given(self, value: Any) -> Any:
+    def given(self, value: TensorLike) -> Array:
         """The array of a value that is given for it.
 
         Raises:
@@ -75,7 +76,7 @@ class Parameters:
       ValueError: a name cannot be a parameter's, a variable has changed, or a value is not an argument's alone.
     """
 
-    def __init__(self, recording: Recording, arguments: Any, starts: Sequence[Leaf], names: Names | None):
+    def __init__(self, recording: Recording, arguments: Nest, starts: Sequence[Leaf], names: Names | None):
         self.recording = recording
         single = leaf_of(arguments) is not None
         named = isinstance(arguments, Mapping)
@@ -102,7 +103,7 @@ class Parameters:
         rest = [inspect.Parameter(each.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in self.all]
         self.signature = inspect.Signature([first, *rest])
 
-    def arrays_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    def arrays_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Nest, list[Array]]:
         """The sources and, for each parameter, the array that a call gives."""
         sources, *values = self.signature.bind(*args, **kwargs).args
         return sources, [each.given(value) for each, value in zip(self.all, values, strict=True)]
@@ -111,7 +112,7 @@ class Parameters:
         """The arguments as sources of a `Query`: they count from the beginning of the recording."""
         return [Source(each.array, watched=True) for each in self.all]
 
-    def _seen(self, leaf: Leaf, what: str) -> Any:
+    def _seen(self, leaf: Leaf, what: str) -> Array:
         """The array that an argument held when the tape read it."""
         array = self.recording.origins.get(id(leaf.array), leaf.array)
         if not is_variable(leaf.value):
@@ -146,7 +147,7 @@ class Parameters:
 
     # -- what cannot be replayed
 
-    def require_replayable(self, query: Query, arrays: Sequence[Any]) -> None:
+    def require_replayable(self, query: Query, arrays: Sequence[Array]) -> None:
         """Refuses arguments on which the program depends through something that was not recorded.
 
         Args:
@@ -177,7 +178,7 @@ class Parameters:
                 break
             arrays_in = [id(x) for x in entry.inputs if hasattr(x, "dtype")]
             used.update(arrays_in)
-            ways: tuple[dict[int, Any], ...] = (came_of, state)
+            ways: tuple[dict, ...] = (came_of, state)
             for reached in ways:
                 if (found := next((reached[x] for x in arrays_in if x in reached), None)) is not None:
                     reached.update((id(x), found) for x in entry.outputs if id(x) not in cut)
@@ -275,11 +276,11 @@ def _at(where: Mark | Entry | None) -> str:
     return f" ({line}: `{line.text}`)" if line else ""
 
 
-def _is_weak(array: Any) -> bool:
+def _is_weak(array: Array) -> bool:
     return bool(getattr(jax.typeof(array), "weak_type", False))
 
 
-def _is_key(array: Any) -> bool:
+def _is_key(array: Array) -> bool:
     return bool(jnp.issubdtype(array.dtype, jax.dtypes.extended))
 
 

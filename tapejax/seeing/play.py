@@ -12,16 +12,19 @@ import linecache
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
-from ..core.recording import type_of
+from ..core.recording import Entry, type_of
 from ..core.sweep import add_cotangents
+from ..core.types import Value
+from ..core.where import Line
 from ..values.shown import CELLS, value_text
+from ..values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
 from .listing import cut, name_of, options
 from .steps import Backward
@@ -39,6 +42,8 @@ INPUTS, LEAVING = 60, 6
 # So many lines between two with an operation are shown.
 BETWEEN = 2
 
+Json: TypeAlias = dict[str, Any]  # an object that the page is told
+
 
 class Play:
     """A tape to step through: notebooks show it, ``save(file)`` writes it as a page that needs nothing else.
@@ -46,7 +51,7 @@ class Play:
     ``data`` is what the page shows, as lists, dicts, strings and numbers; `still` the picture where no script runs.
     """
 
-    def __init__(self, data: dict[str, Any], still: Drawing | None):
+    def __init__(self, data: Json, still: Drawing | None):
         self.data = data
         self._still = still
 
@@ -78,7 +83,7 @@ class Play:
             f"<script>{script}</script>"
         )
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         svg = {} if self._still is None else {"image/svg+xml": self._still._repr_svg_()}
         return {"text/html": self._html("output"), **svg, "text/plain": repr(self)}
 
@@ -111,11 +116,11 @@ class _Page:
         self.since = {id(node): i for i, node in enumerate(self.operations, 1)}  # the frame that computes its values
         self.inner = self._fold()
         self.code, self.rows = _code([entry.line for node in self.operations for entry in self._entries(node)])
-        self.arrays: list[dict[str, Any]] = []
-        self.values: list[dict[str, Any]] = []
-        self._found: dict[Any, int] = {}
+        self.arrays: list[Json] = []
+        self.values: list[Json] = []
+        self._found: dict[int | str, int] = {}
 
-    def _entries(self, node: Node) -> list[Any]:
+    def _entries(self, node: Node) -> list[Entry]:
         return [self.entries[position] for position in node.positions]
 
     def _fold(self) -> set[int]:
@@ -129,7 +134,7 @@ class _Page:
                 node.arrays = [x for x in node.arrays if id(x) not in inner]
         return inner
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Json:
         start = {"kind": "start", "sources": list(map(self.array, self.walk.query.arrays))}
         frames = [start, *map(self.forward, self.operations), *self.backward()]
         nodes = list(map(self.node, self.nodes))
@@ -146,14 +151,14 @@ class _Page:
             "values": self.values,
         }
 
-    def array(self, x: Any) -> int:
+    def array(self, x: Array) -> int:
         """The number of an array of the recording, of which the name and the value are told."""
         if id(x) not in self._found:
             self._found[id(x)] = len(self.arrays)
             self.arrays.append({"name": self.walk.names.of(x), "value": self.value(x)})
         return self._found[id(x)]
 
-    def value(self, x: Any) -> int | None:
+    def value(self, x: Array | None) -> int | None:
         """The number of a value."""
         if x is None:
             return None
@@ -166,7 +171,7 @@ class _Page:
 
     # ---- the frames ----
 
-    def forward(self, node: Node) -> dict[str, Any]:
+    def forward(self, node: Node) -> Json:
         own = self.inner | {id(x) for x in node.arrays}
         inputs = [x for entry in self._entries(node) for x in entry.inputs if isinstance(x, jax.Array)]
         given = {id(x): x for x in inputs if id(x) not in own and not is_number(x, self.walk.names)}
@@ -181,14 +186,14 @@ class _Page:
         inputs = ", ".join([*map(name, entry.inputs), *options(entry)])
         return f"{cut(', '.join(map(name, entry.outputs)), INPUTS)} = {name_of(entry)}({cut(inputs, INPUTS)})"
 
-    def backward(self) -> list[dict[str, Any]]:
+    def backward(self) -> list[Json]:
         """What the seeds and each node add to which cotangents, and what the sources have in the end."""
         walk, program = self.walk, self.walk.program
-        ct: dict[int, Any] = {}
-        told: dict[int, Any] = {}  # the cotangents by slot, as far as frames have told them
-        frames: list[dict[str, Any]] = [{"kind": "seed", "sums": {}}]
+        ct: dict[int, Array] = {}
+        told: dict[int, Array] = {}  # the cotangents by slot, as far as frames have told them
+        frames: list[Json] = [{"kind": "seed", "sums": {}}]
 
-        def add(slot: int, x: Any, part: Any, after: Any) -> None:
+        def add(slot: int, x: Value, part: Array, after: Array) -> None:
             known = frames[-1]["sums"].setdefault(slot, [x, told.get(slot), [], after])
             known[2].append(part)
             known[3] = told[slot] = after
@@ -216,7 +221,7 @@ class _Page:
         gradients = [{"name": walk.names.of(leaf.array), "value": self.value(x)} for leaf, x in leaves]
         return [*frames, {"kind": "end", "gradients": gradients}]
 
-    def sum(self, known: Sequence[Any], whole: bool) -> dict[str, Any]:
+    def sum(self, known: Sequence[Any], whole: bool) -> Json:
         """What was added to the cotangent of an array; unless it is told `whole`, the parts are only counted."""
         x, before, parts, after = known
         told = {"array": self.array(x), "before": self.value(before), "after": self.value(after)}
@@ -224,7 +229,7 @@ class _Page:
 
     # ---- the graph ----
 
-    def node(self, node: Node) -> dict[str, Any]:
+    def node(self, node: Node) -> Json:
         arrays = list(map(self.array, node.arrays[:LEAVING]))
         name, value = "", {}
         if len(arrays) == 1:
@@ -258,7 +263,7 @@ class _Page:
             "rows": sorted({self.rows[line.file, line.number] for line in lines}),
         }
 
-    def layout(self, runs: Sequence[Sequence[Edge]], across: bool) -> dict[str, Any]:
+    def layout(self, runs: Sequence[Sequence[Edge]], across: bool) -> Json:
         """The places of the nodes and the paths of the edges, in pixels."""
         place(self.layers, across)
         layout = Layout(self.layers, across)
@@ -297,9 +302,9 @@ def _path(curves: Sequence[Sequence[tuple[float, float]]]) -> str:
 # ---- values and lines -----------------------------------------------------------------------------------------------
 
 
-def _shown(x: Any) -> dict[str, Any]:
+def _shown(x: Array) -> Json:
     """A value: all of a small one, each number as text that gives it back exactly; of a larger one its range."""
-    said: dict[str, Any] = {"type": type_of(x), "shape": shape_text(x)}
+    said: Json = {"type": type_of(x), "shape": shape_text(x)}
     if isinstance(x, Tracer):
         return {**said, "text": value_text(x)}
     if x.is_deleted() or not (jax.numpy.issubdtype(x.dtype, np.number) or x.dtype == np.bool_):
@@ -314,13 +319,13 @@ def _shown(x: Any) -> dict[str, Any]:
     return {**said, "cells": [list(map(str, row)) for row in grid]}
 
 
-def _code(lines: Iterable[Any]) -> tuple[list[dict[str, Any]], dict[tuple[str, int], int]]:
+def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int], int]]:
     """The lines of the user's code and what is around them, by file; and the row of each line in that."""
-    files: dict[str, dict[int, Any]] = {}
+    files: dict[str, dict[int, Line]] = {}
     for line in lines:
         if line is not None:
             files.setdefault(line.file, {})[line.number] = line
-    rows: list[dict[str, Any]] = []
+    rows: list[Json] = []
     found = {}
     for file, known in files.items():
         rows.append({"file": str(known[min(known)]).rpartition(":")[0]})

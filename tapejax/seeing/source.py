@@ -12,7 +12,7 @@ import html
 import itertools
 import keyword
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import jax
@@ -21,14 +21,18 @@ import numpy as np
 
 from ..core import canonical, jaxprs, recorder
 from ..core._jax import ClosedJaxpr, Literal, Tracer, jaxpr_as_fun
+from ..core.op import Op
 from ..core.recording import type_of
+from ..core.types import Atom, Equation, JaxProgram, Value
 from ..ops import table
 from ..values import nest
 from ..values.shown import page
 from ..values.structures import is_variable, leaf_of
+from ..values.types import Array, Nest
 from .spelling import (
     SCOPE,
     WIDTH,
+    Aval,
     Unspellable,
     array_text,
     closed_equation,
@@ -58,14 +62,14 @@ class TapeFunction:
     def __init__(self, function: Callable, *parts: Any):
         """`parts` are what `_FunctionPrinter` takes."""
         self._function, self._parts = function, parts
-        self._printed: tuple[str, dict[str, Any]] | None = None
+        self._printed: tuple[str, dict[str, Array]] | None = None
         self.__name__ = self.__qualname__ = "f"
         self.__signature__ = parts[0].signature
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         return self._function(*args, **kwargs)
 
-    def _print(self) -> tuple[str, dict[str, Any]]:
+    def _print(self) -> tuple[str, dict[str, Array]]:
         if self._printed is None:
             with recorder.outside():
                 self._printed = _FunctionPrinter(*self._parts).print()
@@ -76,7 +80,7 @@ class TapeFunction:
         return self._print()[0]
 
     @property
-    def constants(self) -> dict[str, Any]:
+    def constants(self) -> dict[str, Array]:
         return dict(self._print()[1])
 
     def __str__(self) -> str:
@@ -124,7 +128,7 @@ class _FunctionPrinter:
         self.lines: list[str] = []
         self.env: dict[int, str] = {}  # what moves with the sources
 
-    def print(self) -> tuple[str, dict[str, Any]]:
+    def print(self) -> tuple[str, dict[str, Array]]:
         given = self._unpack()
         for step in self.program.steps:
             inputs = [self.values[slot] for slot in step.ins]
@@ -156,7 +160,7 @@ class _FunctionPrinter:
         main = "\n".join([f"def f({names}):", *body])
         return "\n\n\n".join(filter(None, [head, *self.code.helpers, main])) + "\n"
 
-    def _constant(self, x: Any) -> str:
+    def _constant(self, x: Value) -> str:
         return self.code.constant(x, self.names.get(id(x)))
 
     def _new(self, slot: int, default: str) -> str:
@@ -202,7 +206,7 @@ class _FunctionPrinter:
         return given
 
 
-def _paths(structure: Any, path: str) -> Iterator[str]:
+def _paths(structure: Nest, path: str) -> Iterator[str]:
     """Python expressions for the leaves of what the user passes, in the order in which `Structure` takes it apart."""
     if leaf_of(structure) is not None:
         yield path
@@ -217,7 +221,7 @@ def _paths(structure: Any, path: str) -> Iterator[str]:
                 yield f"jax.tree.leaves({path})[{i}]"
 
 
-def _packed(structure: Any, ends: Iterator[str]) -> str:
+def _packed(structure: Nest, ends: Iterator[str]) -> str:
     if leaf_of(structure) is not None:
         return next(ends)
     if isinstance(structure, Mapping):
@@ -258,16 +262,16 @@ class Code:
         self.scope = scope
         self.helpers: list[str] = []
         self.constants: list[str] = []
-        self.large: dict[str, Any] = {}
-        self._helper_of: dict[Any, str] = {}
+        self.large: dict[str, Array] = {}
+        self._helper_of: dict[Hashable, str] = {}
         # a loop that was unrolled does the same again and again
-        self._operations: dict[Any, tuple[Any, str | None]] = {}
-        self._known: dict[Any, tuple[Any, str]] = {}
+        self._operations: dict[Hashable, tuple[JaxProgram, str | None]] = {}
+        self._known: dict[int, tuple[Array, str]] = {}
         self._prelude: set[str] = set()
 
     # -- constants --
 
-    def constant(self, x: Any, wish: str | None = None) -> str:
+    def constant(self, x: Value, wish: str | None = None) -> str:
         """The code for `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
         if not hasattr(x, "shape") or isinstance(x, (bool, int, float, complex)):
             return number(x)
@@ -276,7 +280,7 @@ class Code:
             return text
         return self._named(x, wish or "c", None if isinstance(x, Tracer) else array_text(x))
 
-    def _named(self, x: Any, wish: str, text: str | None = None) -> str:
+    def _named(self, x: Array, wish: str, text: str | None = None) -> str:
         """A name for `x`, defined above by `text`; without one it is a parameter of the code."""
         if id(x) not in self._known:
             name = self.scope.new(wish)
@@ -290,9 +294,9 @@ class Code:
     # -- operations --
 
     def operation(
-        self, op: Any, inputs: Sequence[Any], args: Sequence[str], outs: Sequence[str], wanted: Sequence[int]
+        self, op: Op, inputs: Sequence[Value], args: Sequence[str], outs: Sequence[str], active_ins: Sequence[int]
     ) -> list[str]:
-        """The line that computes `outs` from `args` as `op` does from `inputs`; `wanted` are those that carry gradient."""
+        """The line that computes `outs` from `args` as `op` does from `inputs`; `active_ins` are those that carry gradient."""
         types = tuple(map(jax.typeof, inputs))
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
         key = op, types, general
@@ -307,7 +311,7 @@ class Code:
             return [_assign(outs, re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled))]
         jaxpr = jaxprs.open_jaxpr(closed)
         consts = [self.constant(c) for c in getattr(closed, "consts", ())]
-        if not consts and (text := nearly(op, inputs, args, wanted)) is not None:
+        if not consts and (text := nearly(op, inputs, args, active_ins)) is not None:
             return [_assign(outs, text)]
         if len(jaxpr.eqns) == 1 and not consts:
             eqn = jaxpr.eqns[0]
@@ -320,7 +324,7 @@ class Code:
             return [f"{out} = jnp.copy({self._atom(v, names)})" for out, v in copies if out != "_"]
         return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
 
-    def helper(self, closed: Any, wish: str) -> str:
+    def helper(self, closed: JaxProgram, wish: str) -> str:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
         key = canonical.key(closed), wish
         if key not in self._helper_of:
@@ -329,7 +333,9 @@ class Code:
             self._helper_of[key] = name
         return self._helper_of[key]
 
-    def with_rule(self, closed: Any, rule: Sequence[Any], wish: str, write: Callable[[str, str], str]) -> str:
+    def with_rule(
+        self, closed: JaxProgram, rule: Sequence[JaxProgram], wish: str, write: Callable[[str, str], str]
+    ) -> str:
         """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
         key = canonical.key(closed), *map(canonical.key, rule)
         if key not in self._helper_of:
@@ -338,15 +344,15 @@ class Code:
             self.helpers.append(write(name, self._function(closed, name)))
         return self._helper_of[key]
 
-    def _function(self, closed: Any, name: str) -> str:
+    def _function(self, closed: JaxProgram, name: str) -> str:
         parameters, body, results = self._body(closed)
         return _definition(name, parameters, [*body, f"return {_one_or_tuple(results)}"])
 
-    def _body(self, closed: Any) -> tuple[list[str], list[str], list[str]]:
+    def _body(self, closed: JaxProgram) -> tuple[list[str], list[str], list[str]]:
         """The parameters, lines and results of a function that does what a jaxpr does."""
         jaxpr = jaxprs.open_jaxpr(closed)
         letters = self.scope.letters()
-        names: dict[Any, str] = dict(zip(jaxpr.constvars, map(self.constant, jaxprs.consts_of(closed)), strict=True))
+        names: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, jaxprs.consts_of(closed)), strict=True))
         parameters = [next(letters) for _ in jaxpr.invars]
         names.update(zip(jaxpr.invars, parameters, strict=True))
         lines = []
@@ -359,17 +365,17 @@ class Code:
             lines.append(_assign(outs, text))
         return parameters, lines, [self._atom(v, names, result=True) for v in jaxpr.outvars]
 
-    def _atom(self, v: Any, names: dict[Any, str], result: bool = False) -> str:
+    def _atom(self, v: Atom, names: dict[Atom, str], result: bool = False) -> str:
         if not isinstance(v, Literal):
             return names[v]
-        aval: Any = v.aval
+        aval: Aval = v.aval
         if result:  # a result must be an array of its dtype
             return f"jnp.asarray({number(v.val)}, {dtype_text(aval.dtype)})"
         if aval.weak_type or not hasattr(v.val, "shape") and not hasattr(v.val, "dtype"):
             return number(v.val) if aval.weak_type else f"{dtype_text(aval.dtype)}({number(v.val)})"
         return self.constant(np.asarray(v.val))
 
-    def equation(self, eqn: Any, args: Sequence[str]) -> str:
+    def equation(self, eqn: Equation, args: Sequence[str]) -> str:
         """An expression for one equation: its result, or the tuple (or list) of them."""
         name = eqn.primitive.name
         if name in jaxprs.JIT:
@@ -424,12 +430,12 @@ def _assign(outs: Sequence[str], text: str) -> str:
 # ---- functions whose derivative is their own, and control flow ------------------------------------------------------
 
 
-def _first_of(eqn: Any, text: str) -> str:
+def _first_of(eqn: Equation, text: str) -> str:
     """The result of an equation that has one, where `text` is a list of them."""
     return f"{text}[0]" if len(eqn.outvars) == 1 else text
 
 
-def _scan(code: Code, eqn: Any, args: Sequence[str]) -> str:
+def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     consts, carry = jaxprs.scan_counts(p)
     body = code.helper(p["jaxpr"], "body")
@@ -439,7 +445,7 @@ def _scan(code: Code, eqn: Any, args: Sequence[str]) -> str:
     return _first_of(eqn, f"{code.needs('scan')}({body}, {lists}, {options})")
 
 
-def _while(code: Code, eqn: Any, args: Sequence[str]) -> str:
+def _while(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
     a, b = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
@@ -447,14 +453,14 @@ def _while(code: Code, eqn: Any, args: Sequence[str]) -> str:
     return _first_of(eqn, f"{code.needs('while_loop')}({test}, {body}, {lists})")
 
 
-def _cond(code: Code, eqn: Any, args: Sequence[str]) -> str:
+def _cond(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     branches = [code.helper(branch, "branch") for branch in eqn.params["branches"]]
     if len(branches) == 2:
         return f"jax.lax.cond({', '.join([args[0], branches[1], branches[0], *args[1:]])})"
     return f"jax.lax.switch({', '.join([args[0], '[' + ', '.join(branches) + ']', *args[1:]])})"
 
 
-def _linear_solve(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
+def _linear_solve(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
     lengths, solvers = eqn.params["const_lengths"], eqn.params["jaxprs"]
     consts, at = [], 0
     for length in lengths:
@@ -474,7 +480,7 @@ def _linear_solve(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     return _first_of(eqn, f"jax.lax.custom_linear_solve({', '.join(texts)})")
 
 
-def _checkpoint(code: Code, eqn: Any, args: Sequence[str]) -> str:
+def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     policy, options = eqn.params["policy"], ""
     if policy is not None:
         known = [
@@ -485,20 +491,20 @@ def _checkpoint(code: Code, eqn: Any, args: Sequence[str]) -> str:
 
 
 def _called(function: str) -> Callable:
-    def rule(code: Code, eqn: Any, args: Sequence[str]) -> str:
+    def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
         return f"{function}({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})"
 
     return rule
 
 
 def _inlined(param: str) -> Callable:
-    def rule(code: Code, eqn: Any, args: Sequence[str]) -> str:
+    def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
         return f"{code.helper(eqn.params[param], eqn.params.get('name') or 'call')}({_arrays(args)})"
 
     return rule
 
 
-def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
+def _custom_jvp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
     call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
     if is_straight(eqn):
         return f"{code.helper(call, wish)}({_arrays(args)})"
@@ -522,7 +528,7 @@ def _custom_jvp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     return f"{code.with_rule(call, (rule,), wish, write)}({_arrays(args)})"
 
 
-def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
+def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
     p, call, wish = eqn.params, eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
     if (text := spelling_of_equation(wish, eqn, args)) is not None:
         return text
@@ -536,7 +542,7 @@ def _custom_vjp(code: Code, eqn: Any, args: Sequence[str]) -> str | None:
     computed = iter(closed.out_avals)
     residuals = [avals[i] if i is not None else next(computed) for i in passed_on]
 
-    def backward(*xs: Any) -> list[Any]:
+    def backward(*xs: Array) -> list[Array]:
         for store in getattr(p["bwd"], "stores", ()):
             if store:
                 store.reset()
@@ -578,19 +584,19 @@ def _one_or_tuple(results: Sequence[str]) -> str:
     return results[0] if len(results) == 1 else f"({', '.join(results)})"
 
 
-def _zero(aval: Any) -> str:
+def _zero(aval: Aval) -> str:
     if jnp.issubdtype(aval.dtype, jnp.inexact):
         return f"jnp.zeros({tuple(aval.shape)}, {dtype_text(aval.dtype)})"
     return f"np.zeros({tuple(aval.shape)}, jax.dtypes.float0)"
 
 
-def _name_of(closed: Any) -> str:
+def _name_of(closed: JaxProgram) -> str:
     info = getattr(jaxprs.open_jaxpr(closed), "debug_info", None)
     name = getattr(info, "func_name", None)
     return "function" if name is None or "<" in name else name.split(".")[-1]
 
 
-_STRUCTURED: dict[str, Callable[[Code, Any, Sequence[str]], str | None]] = {
+_STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = {
     "scan": _scan,
     "while": _while,
     "cond": _cond,

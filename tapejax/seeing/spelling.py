@@ -15,8 +15,9 @@ import keyword
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from types import CodeType
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,9 @@ from ..core._jax import Literal, Tracer, has_public_primitive, trace_context
 from ..core.cache import Cache
 from ..core.canonical import UncacheableError
 from ..core.op import Op
+from ..core.types import Atom, Equation, JaxProgram, Pytree, Value
 from ..ops import table
+from ..values.types import Array, DTypeLike, Number
 
 # Arrays of more elements than this are not written out: the printed code takes them from names.
 WRITTEN_OUT = 100
@@ -55,12 +58,21 @@ class Unspellable(Exception):
     """There is no code for this value or operation."""
 
 
+Aval: TypeAlias = Any  # what JAX knows of a value that is not there yet: shape, dtype, whether it is weakly typed
+Form: TypeAlias = Any  # what a program computes, as hashable data: `canonical` makes it
+Key: TypeAlias = tuple  # of a value in a form: an input, a literal, a constant, or by number what a row makes
+
 # By key a tuple of the one spelling found, or of None.
-_spellings: Cache[Any] = Cache(SPELLINGS_KEPT)
+_spellings: Cache[tuple[str | None]] = Cache(SPELLINGS_KEPT)
 
 
 def spelling_of(
-    name: str, closed: Any, avals: Sequence[Any], args: Sequence[str], eqn: Any = None, static: tuple = ()
+    name: str,
+    closed: JaxProgram,
+    avals: Sequence[Aval],
+    args: Sequence[str],
+    eqn: Equation | None = None,
+    static: tuple = (),
 ) -> str | None:
     """The first spelling that gives the operations of `closed`, with `args` filled in; None if there is none."""
     if eqn is None:
@@ -89,24 +101,24 @@ def spelling_of(
     return None if found is None else fill(found, args)
 
 
-def spelling_of_equation(name: str, eqn: Any, args: Sequence[str]) -> str | None:
+def spelling_of_equation(name: str, eqn: Equation, args: Sequence[str]) -> str | None:
     """`spelling_of` a single equation."""
     return spelling_of(name, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
 
 
-def closed_equation(eqn: Any) -> Any:
+def closed_equation(eqn: Equation) -> JaxProgram:
     """An equation as a program of its own, whose inputs are its distinct variables."""
     free = list(dict.fromkeys(v for v in eqn.invars if not isinstance(v, Literal)))
     params = {name: _plain(value) for name, value in eqn.primitive.get_bind_params(eqn.params).items()}
 
-    def bind(*xs: Any) -> Any:
+    def bind(*xs: Array) -> Pytree:
         env = dict(zip(free, xs, strict=True))
         return eqn.primitive.bind(*(v.val if isinstance(v, Literal) else env[v] for v in eqn.invars), **params)
 
     return jax.make_jaxpr(bind)(*(jaxprs.spec_of(v.aval) for v in free))
 
 
-def _fields(value: Any) -> list[str]:
+def _fields(value: object) -> list[str]:
     return list(getattr(value, "_fields", ()) or getattr(type(value), "__dataclass_fields__", ()))
 
 
@@ -135,7 +147,7 @@ def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) ->
         try:
             code = compile(fill(template, [f"a{same[i]}" for i in range(len(holes))]), "<spelling>", "eval")
 
-            def call(*xs: Any, code: Any = code) -> Any:
+            def call(*xs: Array, code: CodeType = code) -> Pytree:
                 return eval(code, {**SCOPE, **{f"a{i}": x for i, x in zip(free, xs, strict=True)}})
 
             traced, result = jax.make_jaxpr(call, return_shape=True)(*specs)
@@ -273,7 +285,7 @@ _NEARLY = {
 }
 
 
-def nearly(op: Op, inputs: Sequence[Any], args: Sequence[str], active_ins: Sequence[int]) -> str | None:
+def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str | None:
     """The spelling in `_NEARLY`, if it does the same at the recorded values."""
     template = _NEARLY.get(op.name.strip("_"))
     if template is None or any(isinstance(x, Tracer) for x in inputs):
@@ -286,7 +298,7 @@ def nearly(op: Op, inputs: Sequence[Any], args: Sequence[str], active_ins: Seque
         code = compile(fill(text, [f"a{i}" for i in range(len(args))]), "<spelling>", "eval")
         numbers = {i for i, arg in enumerate(args) if not is_name(arg)}
 
-        def spelled(*xs: Any) -> Any:
+        def spelled(*xs: Array) -> list[Array]:
             known = {f"a{i}": eval(args[i], dict(SCOPE)) if i in numbers else x for i, x in enumerate(xs)}
             return jax.tree.leaves(eval(code, {**SCOPE, **known}))
 
@@ -301,12 +313,12 @@ def _one(value: Any) -> Any:
     return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
-def _same_at(fn: Callable, other: Callable, inputs: Sequence[Any], active_ins: Sequence[int]) -> bool:
+def _same_at(fn: Callable, other: Callable, inputs: Sequence[Value], active_ins: Sequence[int]) -> bool:
     """Whether two functions have the same value there, and the same derivative with respect to the `active_ins` inputs."""
     moving = [i for i in active_ins if jnp.issubdtype(inputs[i].dtype, jnp.inexact)]
 
     def pulled(f: Callable) -> list[np.ndarray]:
-        def of_moving(*xs: Any) -> Any:
+        def of_moving(*xs: Array) -> Pytree:
             return f(*(xs[moving.index(i)] if i in moving else x for i, x in enumerate(inputs)))
 
         if not moving:
@@ -323,14 +335,20 @@ def _same_at(fn: Callable, other: Callable, inputs: Sequence[Any], active_ins: S
     )
 
 
-def static_arguments(op: Op) -> tuple[Any, ...]:
+def static_arguments(op: Op) -> tuple[Hashable, ...]:
     """The static arguments of an operation with TensorFlow's name."""
     what, given = op.bound or (None, {})
     return tuple(given.values()) if callable(what) else ()
 
 
 def _candidates(
-    name: str, closed: Any, avals: Sequence[Any], holes: Sequence[str], eqn: Any, active_ins: Any, static: tuple
+    name: str,
+    closed: JaxProgram,
+    avals: Sequence[Aval],
+    holes: Sequence[str],
+    eqn: Equation | None,
+    active_ins: Form,
+    static: tuple,
 ) -> Iterator[str]:
     """How an operation of this name is spelled, the nicest first."""
     plain = name.strip("_")
@@ -361,7 +379,7 @@ def _filled(templates: Sequence[str], holes: Sequence[str], facts: dict[str, lis
                 yield text
 
 
-def _facts(closed: Any, holes: Sequence[str], static: tuple) -> dict[str, list[str]]:
+def _facts(closed: JaxProgram, holes: Sequence[str], static: tuple) -> dict[str, list[str]]:
     """What a template may mention, each as the texts that it may stand for."""
     jaxpr = jaxprs.open_jaxpr(closed)
     equations = list(_all_equations(jaxpr))
@@ -400,7 +418,7 @@ def _from_static(static: tuple) -> Iterator[str]:
             yield ", ".join(some[:count])
 
 
-def _cuts(active_ins: Any, avals: Sequence[Any]) -> Iterator[str]:
+def _cuts(active_ins: Form, avals: Sequence[Aval]) -> Iterator[str]:
     """``x[0]``, ``x[:, 1:3]``, ``x[..., None]``: cuts and regroupings written as an index."""
     rows, results, _ = active_ins
     kinds = [row[0] for row in rows]
@@ -430,14 +448,14 @@ def _cuts(active_ins: Any, avals: Sequence[Any]) -> Iterator[str]:
     yield f"{{0}}[{', '.join(parts)}]"
 
 
-def _all_equations(jaxpr: Any) -> Iterator[Any]:
+def _all_equations(jaxpr: JaxProgram) -> Iterator[Equation]:
     for eqn in jaxpr.eqns:
         yield eqn
         for inner in jaxprs.jaxprs_in(eqn.params):
             yield from _all_equations(jaxprs.open_jaxpr(inner))
 
 
-def _einsums(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
+def _einsums(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
     ranks = [len(v.aval.shape) for v in eqn.invars]
     (left, right), (batch_left, batch_right) = eqn.params["dimension_numbers"]
     letters = iter("ijklmnopqrstuvw")
@@ -457,7 +475,7 @@ def _einsums(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
     yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(left)})"
 
 
-def _parameters(eqn: Any) -> dict[str, str]:
+def _parameters(eqn: Equation) -> dict[str, str]:
     """The parameters of an equation as code; of one that cannot be written, nothing."""
     texts = {}
     for key, value in eqn.params.items():
@@ -468,7 +486,7 @@ def _parameters(eqn: Any) -> dict[str, str]:
     return texts
 
 
-def _lax_calls(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
+def _lax_calls(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
     """The function of `jax.lax` with the primitive's name and parameters; then the primitive itself."""
     name, parameters = eqn.primitive.name.replace("-", "_"), _parameters(eqn)
     flat = ", ".join(holes)
@@ -486,28 +504,28 @@ def _lax_calls(eqn: Any, holes: Sequence[str]) -> Iterator[str]:
         yield f"jax.extend.core.primitives.{name}_p.bind({', '.join(items)})"
 
 
-def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
+def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
     """What a jaxpr computes, as hashable data.
 
     Nested ``jit`` is written out, what nobody reads is left out, what is known is computed, and of several primitives
     that do the same, as ``squeeze`` and ``reshape`` may, one stands for all.
     """
     jaxpr = jaxprs.open_jaxpr(closed)
-    rows: list[Any] = []
-    made: dict[Any, Any] = {}  # by value: the row that made it
+    rows: list[tuple] = []
+    made: dict[Key, tuple] = {}  # by value: the row that made it
     numbers = itertools.count()
 
-    def add(row: tuple, count: int) -> list[Any]:
+    def add(row: tuple, count: int) -> list[Key]:
         outs = [("value", next(numbers)) for _ in range(count)]
         rows.append((outs, row))
         made.update((out, row) for out in outs)
         return outs
 
-    def run(jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        env: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_constant_key, consts), strict=True))
+    def run(jaxpr: JaxProgram, consts: Sequence[Array], inputs: Sequence[Key]) -> list[Key]:
+        env: dict[Atom, Key] = dict(zip(jaxpr.constvars, map(_constant_key, consts), strict=True))
         env.update(zip(jaxpr.invars, inputs, strict=True))
 
-        def read(v: Any) -> Any:
+        def read(v: Atom) -> Key:
             return _literal_key(v.val, v.aval) if isinstance(v, Literal) else env[v]
 
         for eqn in jaxpr.eqns:
@@ -540,13 +558,13 @@ def canonical(closed: Any, inputs: Sequence[Any] | None = None) -> Any:
     return _live(rows, results, [v.aval for v in jaxpr.outvars])
 
 
-def is_straight(eqn: Any) -> bool:
+def is_straight(eqn: Equation) -> bool:
     """Whether a function is one of `ops.table.straight`: value and derivative are those of the plain function in it."""
     info = getattr(eqn.params.get("jvp_jaxpr_fun"), "debug_info", None)
     return getattr(info, "func_filename", None) == table.__file__
 
 
-def _default(key: str, value: Any, avals: Sequence[Any]) -> bool:
+def _default(key: str, value: object, avals: Sequence[Aval]) -> bool:
     """Whether a parameter has the value that it has when it is left out."""
     return key == "preferred_element_type" and value == avals[0][1]
 
@@ -555,7 +573,7 @@ def _default(key: str, value: Any, avals: Sequence[Any]) -> bool:
 _FOLDED = 16
 
 
-def _same_as(eqn: Any, ins: Sequence[Any]) -> Any:
+def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
     """The value that an equation gives back unchanged, or the number that it computes from numbers."""
     name, out = eqn.primitive.name, eqn.outvars[0].aval
     if name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
@@ -579,7 +597,7 @@ def _same_as(eqn: Any, ins: Sequence[Any]) -> Any:
     return None
 
 
-def _known(x: Any) -> np.ndarray | None:
+def _known(x: Key) -> np.ndarray | None:
     """The value behind `_literal_key`."""
     if x[0] != "literal":
         return None
@@ -589,7 +607,7 @@ def _known(x: Any) -> np.ndarray | None:
         return None
 
 
-def _moved(eqn: Any, ins: Sequence[Any], made: dict[Any, Any]) -> tuple | None:
+def _moved(eqn: Equation, ins: Sequence[Key], made: dict[Key, tuple]) -> tuple | None:
     """Primitives that only cut or regroup, each written in one way."""
     name, params, out = eqn.primitive.name, eqn.params, eqn.outvars[0].aval
     avals = ((out.shape, getattr(out, "dtype", None)),)
@@ -636,13 +654,13 @@ def _plain(parameter: Any) -> Any:
     return tuple(map(_plain, parameter)) if type(parameter) is tuple else parameter
 
 
-def _live(rows: list[Any], results: list[Any], avals: Sequence[Any]) -> Any:
+def _live(rows: list[tuple], results: list[Key], avals: Sequence[Aval]) -> Form:
     needed, kept = set(results), []
     for outs, row in reversed(rows):
         if any(out in needed for out in outs):
             needed.update(row[2])
             kept.append((outs, row))
-    renamed: dict[Any, Any] = {}
+    renamed: dict[Key, Key] = {}
     final = []
     for outs, (name, params, ins, out_avals) in reversed(kept):
         final.append((name, params, tuple(renamed.get(x, x) for x in ins), out_avals))
@@ -655,7 +673,7 @@ def _live(rows: list[Any], results: list[Any], avals: Sequence[Any]) -> Any:
     )
 
 
-def _literal_key(value: Any, aval: Any) -> Any:
+def _literal_key(value: Value, aval: Aval) -> Key:
     if np.ndim(value):
         return _constant_key(value)
     if isinstance(value, (float, complex)) and jnp.issubdtype(aval.dtype, jnp.inexact):
@@ -663,7 +681,7 @@ def _literal_key(value: Any, aval: Any) -> Any:
     return ("literal", repr(np.asarray(value).tolist()), str(aval.dtype), tuple(aval.shape))
 
 
-def _constant_key(value: Any) -> Any:
+def _constant_key(value: Value) -> Key:
     if getattr(value, "ndim", 1) == 0 and not isinstance(value, Tracer) and hasattr(value, "dtype"):
         return ("literal", repr(np.asarray(value).tolist()), str(value.dtype), ())
     return ("constant", canonical_form.exact(value))
@@ -672,13 +690,13 @@ def _constant_key(value: Any) -> Any:
 # ---- literals -------------------------------------------------------------------------------------------------------
 
 
-def dtype_text(dtype: Any) -> str:
+def dtype_text(dtype: DTypeLike) -> str:
     """``jnp.float32``."""
     name = np.dtype(dtype).name
     return "jnp.bool_" if name == "bool" else f"jnp.{name}" if hasattr(jnp, name) else f"np.dtype({name!r})"
 
 
-def number(x: Any) -> str:
+def number(x: Number) -> str:
     """A Python number, or one element of an array, as code."""
     found = np.asarray(x)
     if found.dtype.kind in "biu":
@@ -691,14 +709,14 @@ def number(x: Any) -> str:
     return _float(str(found[()]))
 
 
-def _float(x: Any) -> str:
+def _float(x: float | str) -> str:
     text = repr(x) if isinstance(x, float) else x
     if "nan" in text:
         return "jnp.nan"
     return text.replace("inf", "jnp.inf")
 
 
-def array_text(x: Any) -> str | None:
+def array_text(x: Array) -> str | None:
     """An array as code, None if it is too large (or is no array of numbers)."""
     if jnp.issubdtype(x.dtype, jax.dtypes.extended):
         data = jax.random.key_data(x)

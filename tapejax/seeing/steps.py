@@ -9,7 +9,7 @@ import html
 import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,11 +22,13 @@ from ..core.host import with_errors
 from ..core.program import Step
 from ..core.query import Query
 from ..core.recording import Entry, type_of
+from ..core.types import Value
 from ..core.where import Line
 from ..tape import GradientTape, cotangents_of
 from ..values.errors import NonFiniteError
 from ..values.shown import bold, faint, page, small_html, table_html, value_text
 from ..values.structures import conjugate, sources_of, targets_of
+from ..values.types import Array, Nest
 from . import listing
 from .listing import Names
 
@@ -43,8 +45,8 @@ class BackwardStep(NamedTuple):
     number: int
     entry: Entry
     of: str
-    incoming: tuple[tuple[str, Any], ...]
-    outgoing: tuple[tuple[str, Any], ...]
+    incoming: tuple[tuple[str, Array], ...]
+    outgoing: tuple[tuple[str, Array], ...]
 
     @property
     def operation(self) -> str:
@@ -74,7 +76,7 @@ class Backward:
     `gradients` are what the sweep arrives at: exactly those of `GradientTape.gradient`, structured as its sources.
     """
 
-    def __init__(self, tape: GradientTape, target: Any, sources: Any, output_gradients: Any, spaces: Sequence[dict]):
+    def __init__(self, tape: GradientTape, target: Nest, sources: Nest, output_gradients: Nest, spaces: Sequence[dict]):
         recording = tape._usable()
         targets, self.structure = targets_of(target).leaves, sources_of(sources)
         ends = [leaf.array for leaf in targets]
@@ -94,13 +96,13 @@ class Backward:
     def __iter__(self) -> Iterator[BackwardStep]:
         return self._walk({})
 
-    def _walk(self, ct: dict[int, Any]) -> Iterator[BackwardStep]:
+    def _walk(self, ct: dict[int, Array]) -> Iterator[BackwardStep]:
         for number, entry, step, back in self.sweep(ct):
             incoming = [(entry.outputs[j], ct[step.outs[j]]) for j in step.active_outs if step.outs[j] in ct]
             outgoing = [(entry.inputs[i], x) for i, x in zip(step.active_ins, back, strict=True) if x is not None]
             yield BackwardStep(number, entry, self.of, self._named(incoming), self._named(outgoing))
 
-    def sweep(self, ct: dict[int, Any]) -> Iterator[tuple[int, Entry, Step, Sequence[Any]]]:
+    def sweep(self, ct: dict[int, Array]) -> Iterator[tuple[int, Entry, Step, Sequence[Array | None]]]:
         """`core.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
         sweep = derivatives.sweep_steps(self.program, self._values, self.seeds, ct)
         while True:
@@ -111,13 +113,13 @@ class Backward:
                     return
             yield *self._entries[at], self.program.steps[at], back
 
-    def _named(self, pairs: Sequence[tuple[Any, Any]]) -> tuple[tuple[str, Any], ...]:
+    def _named(self, pairs: Sequence[tuple[Value, Array]]) -> tuple[tuple[str, Array], ...]:
         return tuple([(self.names.of(x), cotangent) for x, cotangent in pairs])
 
     def zeros(self) -> Iterator[tuple[int, bool, set[int]]]:
         """Of each step its number on the tape, whether only zeros come to it, and the inputs for which only zeros go out;
         where only zeros come, as if something else came."""
-        ct: dict[int, Any] = {}
+        ct: dict[int, Array] = {}
         for number, _, step, back in self.sweep(ct):
             active_outs = tuple([j for j in step.active_outs if step.outs[j] in ct])
             incoming = [ct[step.outs[j]] for j in active_outs]
@@ -132,15 +134,15 @@ class Backward:
             yield number, silent, zero
 
     @property
-    def gradients(self) -> Any:
-        ct: dict[int, Any] = {}
+    def gradients(self) -> Nest:
+        ct: dict[int, Array] = {}
         for _ in self.sweep(ct):
             pass
         return self.structure.pack(self.gathered(ct))
 
-    def gathered(self, ct: dict[int, Any]) -> list[Any]:
+    def gathered(self, ct: dict[int, Array]) -> list[Array | None]:
         """The gradient of each source, None where nothing came back, of the cotangents of the whole sweep."""
-        found: list[Any] = [None] * len(self.structure.leaves)
+        found: list[Array | None] = [None] * len(self.structure.leaves)
         with recorder.outside():
             for i, slot in zip(self.query.owners, self.program.sources, strict=True):
                 if slot is not None and slot in ct:
@@ -187,18 +189,18 @@ def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
     return table_html(rows, titles if head else ())
 
 
-def _cotangents_html(of: str, values: Sequence[tuple[str, Any]]) -> str:
+def _cotangents_html(of: str, values: Sequence[tuple[str, Array]]) -> str:
     return "".join(
         f"<div>∂{html.escape(of)}/∂{html.escape(name)} {faint(type_of(x))}{small_html(x)}</div>" for name, x in values
     )
 
 
-def is_nonzero(x: Any) -> bool:
+def is_nonzero(x: Array) -> bool:
     """Whether an element of an array of known values is not zero."""
     return bool(np.asarray(x).any())
 
 
-def _of_no_symmetry(x: Any) -> Any:
+def _of_no_symmetry(x: Array) -> Array:
     """A cotangent like `x` that nothing but a derivative of zero takes to zero."""
     return jnp.cos(1.0 + jnp.arange(x.size)).reshape(x.shape).astype(x.dtype)
 
@@ -206,7 +208,7 @@ def _of_no_symmetry(x: Any) -> Any:
 # ---- numbers that are none ------------------------------------------------------------------------------------------
 
 
-def check_numerics(walk: Backward, ends: Sequence[Any]) -> None:
+def check_numerics(walk: Backward, ends: Sequence[Array]) -> None:
     """Raises `NonFiniteError` for the first operation whose value, then whose cotangent, is not finite."""
     recording, names = walk.recording, walk.names
     for position in listing.ancestors(recording.entries, ends)[0]:
@@ -220,7 +222,7 @@ def check_numerics(walk: Backward, ends: Sequence[Any]) -> None:
                 raise NonFiniteError(_backward_message(step, name, x), "backward", step.entry, x)
 
 
-def _finite(x: Any) -> bool:
+def _finite(x: Value) -> bool:
     if not isinstance(x, jax.Array) or isinstance(x, Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
         return True
     with recorder.outside():
@@ -230,7 +232,7 @@ def _finite(x: Any) -> bool:
 _all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
 
 
-def _what(x: Any) -> str:
+def _what(x: Array) -> str:
     found = with_errors(np.asarray(x).astype, np.complex128 if jnp.iscomplexobj(x) else np.float64, all="ignore")
     bad = ~np.isfinite(found)
     kind = "NaN" if np.isnan(found[bad][0]) else "infinite"
@@ -245,7 +247,7 @@ def _place(number: int, entry: Entry) -> str:
     return f"operation {number}, {listing.name_of(entry)}{line}"
 
 
-def _forward_message(position: int, entry: Entry, x: Any, names: Names) -> str:
+def _forward_message(position: int, entry: Entry, x: Array, names: Names) -> str:
     culprits = ", ".join(names.of(i) for i in entry.inputs if not _finite(i))
     said = (
         f"its input {culprits} came in that way: the tape did not compute it" if culprits else "its inputs are finite"
@@ -254,7 +256,7 @@ def _forward_message(position: int, entry: Entry, x: Any, names: Names) -> str:
     return f"forward: {_place(position, entry)}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
 
 
-def _backward_message(step: BackwardStep, name: str, x: Any) -> str:
+def _backward_message(step: BackwardStep, name: str, x: Array) -> str:
     coming = "; ".join(f"∂{step.of}/∂{n} = {value_text(y)}" for n, y in step.incoming)
     at = _place(step.number, step.entry)
     if any(x is y for _, y in step.incoming):

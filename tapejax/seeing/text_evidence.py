@@ -10,12 +10,14 @@ import numpy as np
 
 from ..core.program import is_inexact
 from ..core.recording import Entry, Recording
+from ..core.types import Positions, Value, Where
 from ..core.where import Line, line_of
 from ..values.shown import number_text
 from ..values.structures import is_variable
+from ..values.types import Array
 from .flow import Assignment, Text, root
 from .graph_evidence import Graph
-from .listing import watched_as
+from .listing import Variables, watched_as
 from .reasons import At, Reason, at, reason
 
 # What Python and NumPy make, and no tape sees.
@@ -26,7 +28,7 @@ _DIFFERENCES = {"subtract", "sub", "squared_difference"}
 _SHAPING = {"reshape", "expand_dims", "broadcast_in_dim", "broadcast_to", "getitem", "transpose"}
 
 
-def number_name(value: Any, values: dict[str, Any]) -> str | None:
+def number_name(value: object, values: Variables) -> str | None:
     """What the user calls a number."""
     return next((name for name, x in values.items() if x is value), None)
 
@@ -34,7 +36,7 @@ def number_name(value: Any, values: dict[str, Any]) -> str | None:
 class Texts:
     """The text around the tape's block and around the code that asks."""
 
-    def __init__(self, recording: Recording, places: Sequence[Any]):
+    def __init__(self, recording: Recording, places: Sequence[Where]):
         entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
         self.block = Text(entered[0] if entered else None)
         # the code that asks: where it is the block's own, we know which lines have run
@@ -46,7 +48,7 @@ class Texts:
         """The line of `text` that asks, or None if that is another text's."""
         return next((line.number for scope, line in self._places if line is not None and scope == text.scope), None)
 
-    def sees(self, where: Any) -> bool:
+    def sees(self, where: Where) -> bool:
         """Whether the code that asks has the names of the code at `where`: the same function, or cells of one notebook."""
         module = where[0].co_name == "<module>"
         return any(code is where[0] or module and code.co_name == "<module>" for code in self._codes)
@@ -55,7 +57,7 @@ class Texts:
 class TextEvidence:
     """What the texts tell of one source; `values` are what the user's names hold now."""
 
-    def __init__(self, graph: Graph, values: dict[str, Any], texts: Texts):
+    def __init__(self, graph: Graph, values: Variables, texts: Texts):
         self.graph, self.values, self.texts = graph, values, texts
         self.both = (texts.block, texts.here)
 
@@ -101,13 +103,13 @@ class TextEvidence:
         bound = [a for text in self.both if text.readable for a in text.of(graph.name, self.texts.asked(text))]
         return [reason("another value: not watched", At(None, bound[0].line if bound else None), **values)]
 
-    def _lost_variable(self, array: Any) -> bool:
+    def _lost_variable(self, array: Array) -> bool:
         """Whether an array was computed from a Variable that no name means any more."""
         held = {id(x) for x in self.values.values()}
         lost = [arrays.values() for key, (_, arrays) in self.graph.recording.variables.items() if key not in held]
         return any(id(array) in self.graph._dependents(list(arrays)) for arrays in lost)
 
-    def number(self, role: str, value: Any) -> Reason:
+    def number(self, role: str, value: Value) -> Reason:
         """Of a number that is no tensor: where it was made."""
         python = not isinstance(value, (np.ndarray, np.generic))
         made_by = f"Python {type(value).__name__}" if python else f"NumPy {value.dtype}"
@@ -119,7 +121,7 @@ class TextEvidence:
         called = name or number_text(value)
         return reason("python: number", At(None, next(iter(lines), None)), role=role, name=called, made_by=made_by)
 
-    def outside(self, target: Any) -> Reason:
+    def outside(self, target: Array) -> Reason:
         """Why the target is nothing that the tape recorded, where it is not seen how it comes from the source."""
         name = self.graph.names.of(target)
         for text in self.both:
@@ -134,7 +136,7 @@ class TextEvidence:
 
     # ---- connected, and not what was meant ----
 
-    def part(self, target: Any, gradient: Any) -> list[Reason]:
+    def part(self, target: Array, gradient: Array | None) -> list[Reason]:
         """What of the source enters a target that depends on it as a number of NumPy's or Python's."""
         for text in self.both:
             if (start := self._start(text, target)) is not None:
@@ -179,7 +181,7 @@ class TextEvidence:
             return False
         return any(map(self._depends, map(self._array_of, statement.uses)))  # what is no Tensor leaves without a mark
 
-    def broadcast(self, found: Sequence[Any]) -> list[Reason]:
+    def broadcast(self, found: Sequence[tuple[int, Positions, Positions]]) -> list[Reason]:
         """A difference on the way, `found`, of a column and a row that are as long: what of this is computed, what is given."""
         for position, active_ins, _ in found:
             entry = self.graph.entries[position]
@@ -195,7 +197,7 @@ class TextEvidence:
             return [reason("broadcast", at(entry), **names, **shapes)]
         return []
 
-    def _shaped(self, column: Any) -> bool:
+    def _shaped(self, column: Array) -> bool:
         """Whether somebody said that a value is to be a column, or might have: what nothing is known of."""
         if (entry := self.graph.made.get(id(column))) is not None:
             return entry.op.name in _SHAPING
@@ -205,7 +207,7 @@ class TextEvidence:
 
     # ---- back from the target ----
 
-    def breaks(self, target: Any) -> tuple[list[Reason] | None, bool]:
+    def breaks(self, target: Array) -> tuple[list[Reason] | None, bool]:
         """What is broken on the way, if the statement is found in which the path leaves the tape; and whether the text could
         be followed back from the target's name."""
         graph = self.graph
@@ -223,7 +225,7 @@ class TextEvidence:
         behind = graph.breaks_behind(self._constant(binds, target), target)
         return [found, *graph.breaks_before(came), *behind, *late], followed
 
-    def _follow(self, target: Any) -> tuple[bool, Text | None, Assignment | None, str]:
+    def _follow(self, target: Array) -> tuple[bool, Text | None, Assignment | None, str]:
         """Whether the text could be followed back from the target's name; which text, the statement in it where the path
         leaves the tape, one that says how if there is one, and the name that it binds."""
         source = root(self.graph.name)
@@ -236,7 +238,7 @@ class TextEvidence:
             return source in {n for a in text.assignments for n in (*a.names, *a.uses)}, None, None, ""
         return False, None, None, ""
 
-    def _start(self, text: Text, target: Any) -> str | None:
+    def _start(self, text: Text, target: Array) -> str | None:
         """The name in `text` from which the target can be followed back."""
         names = self.graph.names
         # in the block's function the target may have another name than where it is asked about
@@ -287,10 +289,10 @@ class TextEvidence:
             return False
         return any(self._depends(x) for entry in self._at(statement) for x in entry.outputs)
 
-    def _depends(self, x: Any) -> bool:
+    def _depends(self, x: Array | None) -> bool:
         return x is not None and id(x) in self.graph.dependents
 
-    def _array_of(self, name: str) -> Any:
+    def _array_of(self, name: str) -> Array | None:
         value = self.values.get(name)
         value = getattr(value, "_array", value)
         return value if isinstance(value, jax.Array) else None
@@ -300,13 +302,13 @@ class TextEvidence:
         lines = [(entry, line_of(entry.where)) for entry in self.graph.entries]
         return [entry for entry, line in lines if line is not None and statement.holds(line)]
 
-    def _frontier(self, statement: Assignment) -> list[Any]:
+    def _frontier(self, statement: Assignment) -> list[Array]:
         """The values depending on the source that a statement uses: the last that it computed itself, or what it names."""
         used = {id(x) for entry in self.graph.entries for x in entry.inputs}
         made = [x for entry in self._at(statement) for x in entry.outputs if self._depends(x) and id(x) not in used]
         return made or list(filter(self._depends, map(self._array_of, sorted(statement.uses))))
 
-    def _constant(self, binds: str, target: Any) -> Any:
+    def _constant(self, binds: str, target: Array) -> Array | None:
         """The value under the name `binds` from which the target was computed; where the name means another now, the one
         constant that it was computed from."""
         x, names = self._array_of(binds), self.graph.names
@@ -337,7 +339,7 @@ class TextEvidence:
         )
 
     def _statement(
-        self, text: Text, statement: Assignment, binds: str, came: Sequence[Any] = (), name: str = "its argument"
+        self, text: Text, statement: Assignment, binds: str, came: Sequence[Array] = (), name: str = "its argument"
     ) -> Reason:
         """How the path leaves the tape at a statement, which uses the values `came` of the source `name`."""
         line, value = statement.line, self.values.get(binds)
@@ -369,7 +371,7 @@ class TextEvidence:
             found = reason("after", At(None, line), binds=binds, line=block.last)
         return found
 
-    def _converted(self, text: Text, statement: Assignment, came: Sequence[Any]) -> Any:
+    def _converted(self, text: Text, statement: Assignment, came: Sequence[Array]) -> Any:
         """Where a function that a statement calls converted a value to NumPy or Python, if that is on record."""
         made = self.graph.positions
         begin = max([made[id(x)] + 1 for x in came if id(x) in made], default=0)

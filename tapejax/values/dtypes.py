@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .errors import NarrowingWarning
+from .types import DTypeLike, IntLike, ShapeLike
 
 # TensorFlow's numbers for its types: `as_dtype` understands them, and pickles of ported programs hold them.
 _ENUMS = {
@@ -102,7 +103,7 @@ class DType:
             return getattr(jnp.finfo(self.dtype), name)
         raise TypeError(f"{self!r} has no {name}imum value: only integer and floating types have one")
 
-    def is_compatible_with(self, other: Any) -> builtins.bool:
+    def is_compatible_with(self, other: DTypeLike) -> builtins.bool:
         return self == other
 
     def admits(self, other: DType) -> builtins.bool:
@@ -117,7 +118,7 @@ _FIT_BOOLS = "bool int32 int64 uint64 float16 float32 float64 complex128".split(
 _known: dict[Any, DType] = {}
 
 
-def _define(name: str, numpy_dtype: Any = None) -> DType:
+def _define(name: str, numpy_dtype: DTypeLike | None = None) -> DType:
     dtype = DType(name, np.dtype(numpy_dtype or name))
     for key in (name, dtype.dtype, dtype.dtype.type, _ENUMS.get(name, name)):
         _known[key] = dtype
@@ -133,7 +134,7 @@ half, double = float16, float64
 _known.update({"half": float16, "float": float32, "double": float64, builtins.float: float32, builtins.bool: bool})
 
 
-def as_dtype(type_value: Any) -> DType:
+def as_dtype(type_value: DTypeLike) -> DType:
     """The `DType` for a name, a NumPy or ``jnp`` type, a TensorFlow type number, or a `DType`.
 
     Like TensorFlow, takes Python's ``float`` (float32) and ``bool`` but not ``int`` or ``complex``.
@@ -165,11 +166,11 @@ def __getattr__(name: str) -> Any:
 _did_you_mean = {int: " (did you mean tf.int32?)", complex: " (did you mean tf.complex64?)"}
 
 
-def _find(type_value: Any) -> DType:
+def _find(type_value: DTypeLike) -> DType:
     hint = _did_you_mean.get(type_value, "") if isinstance(type_value, type) else ""
     # np.dtype is generous: it takes None, int, struct strings ...; only what is a type by name or class
     # is meant here.
-    numpy_dtype: Any = getattr(type_value, "dtype", type_value if isinstance(type_value, (str, type)) else None)
+    numpy_dtype: DTypeLike = getattr(type_value, "dtype", type_value if isinstance(type_value, (str, type)) else None)
     if numpy_dtype is not None and not hint and type_value is not str:
         try:
             numpy_dtype = np.dtype(numpy_dtype)
@@ -193,7 +194,7 @@ def narrowed(dtype: np.dtype) -> np.dtype:
     return dtype if wide else _narrow.get(dtype, dtype)
 
 
-def requested(dtype: Any) -> np.dtype:
+def requested(dtype: DTypeLike) -> np.dtype:
     """The NumPy dtype that JAX will use where the user asks for `dtype`.
 
     Warns, once per process, when a 64-bit type was asked for while ``jax_enable_x64`` is off.
@@ -235,7 +236,7 @@ class TensorShape(tuple):
 
     __slots__ = ()
 
-    def __new__(cls, dims: Any = ()) -> TensorShape:
+    def __new__(cls, dims: ShapeLike = ()) -> TensorShape:
         if isinstance(dims, TensorShape):
             return dims
         if dims is None:
@@ -274,10 +275,10 @@ class TensorShape(tuple):
         got = tuple.__getitem__(self, key)
         return tuple.__new__(TensorShape, got) if type(key) is slice else got
 
-    def __add__(self, other: Any) -> TensorShape:
+    def __add__(self, other: ShapeLike) -> TensorShape:
         return self.concatenate(other)
 
-    def __radd__(self, other: Any) -> TensorShape:
+    def __radd__(self, other: ShapeLike) -> TensorShape:
         return as_shape(other).concatenate(self)
 
     def __reduce__(self):
@@ -298,11 +299,11 @@ class TensorShape(tuple):
     def is_fully_defined(self) -> builtins.bool:
         return None not in tuple(self)
 
-    def concatenate(self, other: Any) -> TensorShape:
+    def concatenate(self, other: ShapeLike) -> TensorShape:
         other = as_shape(other)
         return other if other.rank is None else tuple.__new__(TensorShape, (*self, *other))
 
-    def is_compatible_with(self, other: Any) -> builtins.bool:
+    def is_compatible_with(self, other: ShapeLike) -> builtins.bool:
         """Whether both can describe one tensor: an unknown size agrees with any."""
         other = as_shape(other)
         if other.rank is None:
@@ -310,7 +311,7 @@ class TensorShape(tuple):
         same = len(self) == len(other)
         return same and all(a is None or b is None or a == b for a, b in zip(self, other, strict=True))
 
-    def merge_with(self, other: Any) -> TensorShape:
+    def merge_with(self, other: ShapeLike) -> TensorShape:
         """What both say together. Raises ValueError when they disagree."""
         other = as_shape(other)
         self._require(self.is_compatible_with(other), f"Shapes {self} and {other} are not compatible")
@@ -318,7 +319,7 @@ class TensorShape(tuple):
             return self
         return TensorShape([b if a is None else a for a, b in zip(self, other, strict=True)])
 
-    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+    def most_specific_compatible_shape(self, other: ShapeLike) -> TensorShape:
         other = as_shape(other)
         if self.rank != other.rank:
             return TensorShape(None)
@@ -339,11 +340,11 @@ class TensorShape(tuple):
     def assert_has_rank(self, rank: int) -> None:
         self.with_rank(rank)
 
-    def assert_same_rank(self, other: Any) -> None:
+    def assert_same_rank(self, other: ShapeLike) -> None:
         other = as_shape(other)
         self._require(other.rank in (self.rank, None), f"Shapes {self} and {other} must have the same rank")
 
-    def assert_is_compatible_with(self, other: Any) -> None:
+    def assert_is_compatible_with(self, other: ShapeLike) -> None:
         self._require(self.is_compatible_with(other), f"Shapes {self} and {other} are incompatible")
 
     def assert_is_fully_defined(self) -> None:
@@ -394,13 +395,13 @@ class _UnknownShape(TensorShape):
     def is_fully_defined(self) -> builtins.bool:
         return False
 
-    def is_compatible_with(self, other: Any) -> builtins.bool:
+    def is_compatible_with(self, other: ShapeLike) -> builtins.bool:
         return True
 
-    def merge_with(self, other: Any) -> TensorShape:
+    def merge_with(self, other: ShapeLike) -> TensorShape:
         return as_shape(other)
 
-    def concatenate(self, other: Any) -> TensorShape:
+    def concatenate(self, other: ShapeLike) -> TensorShape:
         return self
 
     most_specific_compatible_shape = concatenate
@@ -413,16 +414,16 @@ class _UnknownShape(TensorShape):
 
     with_rank_at_most = with_rank_at_least
 
-    def assert_same_rank(self, other: Any) -> None:
+    def assert_same_rank(self, other: ShapeLike) -> None:
         pass
 
 
-def as_shape(shape: Any) -> TensorShape:
+def as_shape(shape: ShapeLike) -> TensorShape:
     """`shape` as a `TensorShape`; a number is a shape of rank one, None a shape of unknown rank."""
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
-def _size(dim: Any) -> int | None:
+def _size(dim: IntLike | None) -> int | None:
     if dim is None:
         return None
     try:

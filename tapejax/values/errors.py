@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 
+from ..core.types import Where
+
 
 class OpError(Exception):
     """An operation that could not run; the base of the others.
@@ -61,7 +63,7 @@ class NonFiniteError(InvalidArgumentError):
         self.direction, self.entry, self.value = direction, entry, value
 
     @property
-    def line(self) -> Any:
+    def line(self) -> Where:
         return None if self.entry is None else self.entry.line
 
 

@@ -32,7 +32,7 @@ class name_scope:
     layer/ layer/w:0
     """
 
-    def __init__(self, name: Any):
+    def __init__(self, name: str):
         if not isinstance(name, str):
             raise ValueError(f"name for name_scope must be a string, got {name!r} of type {type(name).__name__}")
         self._name = name

@@ -15,13 +15,14 @@ from typing import Any
 
 from .dtypes import TensorShape
 from .tensor import Tensor, Variable
+from .types import Nest
 
 _LEAVES = (str, bytes, bytearray, TensorShape, Tensor, Variable)
 _PLAIN_LEAVES = frozenset((Tensor, Variable, float, int, bool, str, type(None)))
 _NESTS = (Sequence, Mapping, collections.abc.MappingView)
 
 
-def is_nested(seq: Any) -> bool:
+def is_nested(seq: object) -> bool:
     """Whether `seq` is a structure: a sequence, a mapping, or a dataclass with ``__tf_flatten__``.
 
     >>> is_nested([]), is_nested({"a": 1}), is_nested("ab"), is_nested(1)
@@ -42,7 +43,7 @@ def is_own_kind(kind: Any) -> bool:
     return dataclasses.is_dataclass(kind) and hasattr(kind, "__tf_flatten__") and hasattr(kind, "__tf_unflatten__")
 
 
-def flatten(structure: Any, expand_composites: bool = False) -> list:
+def flatten(structure: Nest, expand_composites: bool = False) -> list:
     """The leaves of `structure`, from left to right; a leaf alone gives a list of one.
 
     Raises:
@@ -54,7 +55,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list:
     return taken_apart(structure, is_nested)
 
 
-def taken_apart(structure: Any, nested: Callable[[Any], bool]) -> list:
+def taken_apart(structure: Nest, nested: Callable[[object], bool]) -> list:
     """`flatten`, where `nested` says what is a structure."""
     if type(structure) in _PLAIN_LEAVES:
         return [structure]
@@ -63,7 +64,7 @@ def taken_apart(structure: Any, nested: Callable[[Any], bool]) -> list:
     return list(_leaves(structure, nested))
 
 
-def _leaves(structure: Any, nested: Callable[[Any], bool] = is_nested) -> Iterator:
+def _leaves(structure: Nest, nested: Callable[[object], bool] = is_nested) -> Iterator:
     if not nested(structure):
         yield structure
         return
@@ -71,7 +72,7 @@ def _leaves(structure: Any, nested: Callable[[Any], bool] = is_nested) -> Iterat
         yield from _leaves(child, nested)
 
 
-def _children(structure: Any) -> list:
+def _children(structure: Nest) -> list:
     if type(structure) is list or type(structure) is tuple:
         return structure  # type: ignore[return-value]
     if isinstance(structure, Mapping):
@@ -80,7 +81,7 @@ def _children(structure: Any) -> list:
     return list(structure.__tf_flatten__()[1] if is_own_kind(kind) else structure)
 
 
-def maker(structure: Any) -> Callable[[Sequence], Any]:
+def maker(structure: Nest) -> Callable[[Sequence], Nest]:
     """What makes a sequence or dataclass like `structure` of other children; it does not keep these ones alive."""
     kind: Any = type(structure)
     if is_own_kind(kind):
@@ -92,7 +93,7 @@ def maker(structure: Any) -> Callable[[Sequence], Any]:
     return list if isinstance(structure, (range, collections.abc.MappingView)) else kind
 
 
-def map_structure(func: Callable, *structure: Any, check_types: bool = True, **kwargs: Any) -> Any:
+def map_structure(func: Callable, *structure: Nest, check_types: bool = True, **kwargs: Any) -> Nest:
     """`func` of the corresponding leaves of the structures, in the first one's structure.
 
     Raises:
@@ -114,7 +115,7 @@ def map_structure(func: Callable, *structure: Any, check_types: bool = True, **k
     return packed(first, map(func, *map(_leaves, structure)))
 
 
-def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
+def pack_sequence_as(structure: Nest, flat_sequence: Sequence, expand_composites: bool = False) -> Nest:
     """The items of `flat_sequence` in the structure of `structure`: the inverse of `flatten`.
 
     Raises:
@@ -132,7 +133,7 @@ def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool
     return packed(structure, iter(flat))
 
 
-def packed(structure: Any, leaves: Iterator, nested: Callable[[Any], bool] = is_nested) -> Any:
+def packed(structure: Nest, leaves: Iterator, nested: Callable[[object], bool] = is_nested) -> Nest:
     """`pack_sequence_as` of as many `leaves` as there are, where `nested` says what is a structure."""
     if not nested(structure):
         return next(leaves)
@@ -150,7 +151,7 @@ def _like(mapping: Any, items: dict) -> Any:
     return type(mapping)(items)
 
 
-def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
+def assert_same_structure(nest1: Nest, nest2: Nest, check_types: bool = True, expand_composites: bool = False) -> None:
     """Checks that two structures are nested alike.
 
     Raises:
@@ -167,7 +168,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
         raise kind(f"the structures differ{text}. First: {nest1!r}; second: {nest2!r}")
 
 
-def _difference(a: Any, b: Any, check_types: bool, where: str) -> tuple[type[Exception], str] | None:
+def _difference(a: Nest, b: Nest, check_types: bool, where: str) -> tuple[type[Exception], str] | None:
     at = f" at {where}" if where else ""
     if is_nested(a) != is_nested(b):
         return ValueError, f"{at}: {type(a).__name__} against {type(b).__name__}"
@@ -181,7 +182,7 @@ def _difference(a: Any, b: Any, check_types: bool, where: str) -> tuple[type[Exc
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         if set(a) != set(b):
             return ValueError, f" in keys{at}: {sorted(a)} against {sorted(b)}"
-        keys: Any = sorted(a)
+        keys: Sequence = sorted(a)
     else:
         keys = range(counts[0])
     for key, x, y in zip(keys, _children(a), _children(b), strict=True):
@@ -191,7 +192,7 @@ def _difference(a: Any, b: Any, check_types: bool, where: str) -> tuple[type[Exc
     return None
 
 
-def _same_type(a: Any, b: Any) -> bool:
+def _same_type(a: Nest, b: Nest) -> bool:
     if type(a) is type(b) or (isinstance(a, Mapping) and isinstance(b, Mapping)):
         return True
     # Two classes made by namedtuple() of the same name and fields are the same type to the reader.

@@ -15,7 +15,9 @@ import jax
 from ..core import recorder
 from ..core._jax import EvalTrace, Tracer, current_trace
 from ..core.recording import Recording
+from ..core.types import TraceLike
 from .errors import PythonNeeded
+from .types import Array, VariableLike
 
 # Each installs what libraries need that have been imported since it was last called.
 adapters: list[Callable[[], None]] = []
@@ -32,7 +34,7 @@ def recording() -> bool:
     return type(current_trace()) is recorder.RecorderTrace
 
 
-def note_read(variable: Any, array: Any, store: Callable[[Any], None], trainable: bool = True) -> None:
+def note_read(variable: VariableLike, array: Array, store: Callable[[Array], None], trainable: bool = True) -> None:
     """Notes that `variable` is read and holds `array`.
 
     Where that array is a watched value of its own, or another variable's, `variable` is first given a copy, with `store`: a
@@ -51,7 +53,7 @@ def note_read(variable: Any, array: Any, store: Callable[[Any], None], trainable
         _watch_if_read(recording, variable, array, trainable)
 
 
-def note_replaced(old: Any, new: Any) -> None:
+def note_replaced(old: Array, new: Array) -> None:
     """Notes that a variable that held the array `old` holds `new` instead.
 
     Where a jitted call returned `old` unchanged as `new`, the variable is the same to the tapes: its gradient is that of `old`.
@@ -61,7 +63,7 @@ def note_replaced(old: Any, new: Any) -> None:
             recording.replace(old, new)
 
 
-def detached(array: Any) -> Any:
+def detached(array: Array) -> Array:
     """`array` for a variable to hold: while a tape records, a copy, which has no history."""
     if not recording():
         return array
@@ -80,7 +82,7 @@ def require_python(what: str) -> None:
         )
 
 
-def plain(trace: Any) -> bool:
+def plain(trace: TraceLike) -> bool:
     """Whether under `trace`, the current one, values are known, no tape records and no `function` is traced."""
     return type(trace) is EvalTrace and capturing.capture is None
 
@@ -96,7 +98,7 @@ capturing = _Capturing()
 tracing = threading.RLock()
 
 
-def held(variable: Any) -> Any:
+def held(variable: VariableLike) -> Array:
     """The array that `variable` holds; while a `function` is traced, what stands for it there."""
     capture = capturing.capture
     if capture is not None:
@@ -108,18 +110,18 @@ def held(variable: Any) -> Any:
     return array
 
 
-def _watch_if_read(recording: Recording, variable: Any, array: Any, trainable: bool) -> None:
+def _watch_if_read(recording: Recording, variable: VariableLike, array: Array, trainable: bool) -> None:
     if (recording.watch_accessed and trainable) or id(variable) in recording.variables:
         recording.watch_variable(variable, array)
 
 
-def access(variable: Any) -> None:
+def access(variable: VariableLike) -> None:
     """Notes that a variable is looked at or assigned to: trainable ones count as watched from here on, as in TensorFlow."""
     for recording in recorder.active_recordings():
         _watch_if_read(recording, variable, held(variable), variable.trainable)
 
 
-def read(variable: Any) -> Any:
+def read(variable: VariableLike) -> Array:
     """Notes that `variable` is read, on every tape that records here, and returns the array that it holds.
 
     Raises:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
 
 from ..core._jax import Tracer
 from ..core.recording import type_of
+from ..core.types import Value
+from .types import Array, Number
 
 
-def number_text(x: Any) -> str:
+def number_text(x: Number) -> str:
     """A Python number or a NumPy value of one element, as short as it can be told."""
     found = np.asarray(x)
     if found.size != 1:
@@ -24,7 +25,7 @@ def number_text(x: Any) -> str:
     return str(item)
 
 
-def value_text(x: Any, indent: int = 0) -> str:
+def value_text(x: Value, indent: int = 0) -> str:
     """The value of a small array, the range of a larger one."""
     if isinstance(x, Tracer):
         return "traced by JAX"
@@ -59,7 +60,7 @@ def page(body: str) -> str:
     return f'{_STYLE}<div class="tapejax" style="{_FONT}">{body}</div>'
 
 
-def faint(text: Any) -> str:
+def faint(text: object) -> str:
     """What is there to be looked up, as HTML."""
     return f"<span style=opacity:.55>{html.escape(str(text))}</span>" if text != "" else ""
 
@@ -82,7 +83,7 @@ def table_html(rows: Sequence[Sequence[str]], titles: Sequence[str] = ()) -> str
 CELLS = 24
 
 
-def value_html(array: Any, name: str, text: str) -> str:
+def value_html(array: Array, name: str, text: str) -> str:
     """What a notebook shows for a value called `name`: a small matrix as a heat map, anything else as `text`."""
     if isinstance(array, Tracer) or not isinstance(array, jax.Array) or not _is_small_matrix(array):
         return f"<pre>{html.escape(text)}</pre>"
@@ -90,14 +91,14 @@ def value_html(array: Any, name: str, text: str) -> str:
     return page(f"<div><b>{html.escape(name)}</b> {faint(type_of(array))}</div>" + heat_map(found))
 
 
-def small_html(x: Any) -> str:
+def small_html(x: Array) -> str:
     """The value of a small vector or matrix as a heat map, of anything else in words."""
     if not isinstance(x, Tracer) and x.size <= SHOWN and x.ndim and _is_small_matrix(x):
         return heat_map(np.asarray(x))
     return f" = {html.escape(value_text(x))}"
 
 
-def _is_small_matrix(array: Any) -> bool:
+def _is_small_matrix(array: Array) -> bool:
     kinds = (np.number, np.bool_)
     numeric = any(jax.numpy.issubdtype(array.dtype, kind) for kind in kinds) and not jax.numpy.iscomplexobj(array)
     return numeric and array.ndim <= 2 and array.size > 0 and max(array.shape, default=1) <= CELLS
@@ -116,7 +117,7 @@ def heat_map(found: np.ndarray) -> str:
     return f'<table style="border-collapse:separate;border-spacing:1px">{"".join(rows)}</table>'
 
 
-def _cell(x: Any, value: float, scale: float) -> str:
+def _cell(x: Number, value: float, scale: float) -> str:
     if np.isfinite(value):
         colour = "220,50,32" if value > 0 else "0,90,181"
         fill = f"background:rgba({colour},{0.55 * abs(value) / scale:.2f})"
@@ -126,6 +127,6 @@ def _cell(x: Any, value: float, scale: float) -> str:
     return f'<td style="{fill};padding:3px 7px;text-align:right;border:0">{html.escape(text)}</td>'
 
 
-def grid_is_whole(x: Any) -> bool:
+def grid_is_whole(x: Number) -> bool:
     """Whether a number is shown as it is: integers and booleans."""
     return np.asarray(x).dtype.kind in "biu"

@@ -13,7 +13,7 @@ import functools
 import itertools
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +23,11 @@ from ..core._jax import Literal, Primitive, Tracer, current_trace, jaxpr_as_fun,
 from ..core.op import Op, without_derivative
 from ..core.residuals import Kept, is_large, keeping
 from ..core.rules import forget, joint
+from ..core.types import Atom, JaxProgram, Pytree
 from . import reading
 from .reading import tracing
 from .tensor import Variable
+from .types import Array
 
 # JAX keeps what it traced inside a function for the next call of the same `jax.jit` or body of a loop, and with it the value
 # that a variable had then. Once one that was read so is assigned to, or a branch, a loop or another function begins or ends,
@@ -37,18 +39,23 @@ _variable = Primitive("variable")
 _variable.def_abstract_eval(lambda *, slot, aval: aval)
 
 
+Stateful: TypeAlias = (
+    Any  # what has an array that functions assign to: a variable of ours or a library's, a random state
+)
+
+
 @jax.custom_jvp
-def _assigned(new: Any, old: Any) -> Any:
+def _assigned(new: Array, old: Array) -> Array:
     """What is read of a variable after an assignment: the value is new, the gradient goes to the variable, as in TensorFlow."""
     return new
 
 
 @_assigned.defjvp
-def _assigned_jvp(primals: Any, tangents: Any) -> Any:
+def _assigned_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     return primals[0], tangents[1]
 
 
-def _carried(new: Any, old: Any) -> Any:
+def _carried(new: Array, old: Array) -> Array:
     """`_assigned`, where there can be a gradient."""
     return _assigned(new, old) if jnp.issubdtype(new.dtype, jnp.inexact) and new.shape == old.shape else new
 
@@ -58,7 +65,7 @@ class Slot:
 
     __slots__ = ("holder", "attribute", "setting", "tracer", "assigned")
 
-    def __init__(self, holder: Any, attribute: str, before: Any, tracer: Any):
+    def __init__(self, holder: Stateful, attribute: str, before: Array, tracer: Array):
         self.holder = holder
         self.attribute = attribute
         self.setting = [holder, attribute, before]  # what `setattr` takes to put it back
@@ -66,11 +73,11 @@ class Slot:
         self.assigned = False  # since it was last read
 
     @property
-    def before(self) -> Any:
+    def before(self) -> Array:
         return self.setting[2]
 
     @before.setter
-    def before(self, value: Any) -> None:
+    def before(self, value: Array) -> None:
         self.setting[2] = value
 
     @property
@@ -78,14 +85,14 @@ class Slot:
         return id(self.holder), self.attribute
 
     @property
-    def array(self) -> Any:
+    def array(self) -> Array:
         return getattr(self.holder, self.attribute)
 
     @array.setter
-    def array(self, value: Any) -> None:
+    def array(self, value: Array) -> None:
         setattr(self.holder, self.attribute, value)
 
-    def read(self) -> Any:
+    def read(self) -> Array:
         """The present array, noted by tapes and by a function that is being traced around this one."""
         if isinstance(self.holder, Variable):
             return reading.read(self.holder)
@@ -108,7 +115,7 @@ class Capture:
         self.around = trace.outer if isinstance(trace, recorder.RecorderTrace) else trace
         self.slots: dict[tuple[int, str], Slot] = {}
         self.created: dict[tuple[int, str], Slot] = {}
-        self._settings: list[Any] = []
+        self._settings: list[list] = []
         # Shared with the captures around this one: what was read in a trace inside since the version began, and the versions.
         self._read_inside: set[tuple[int, str]] = set() if self.parent is None else self.parent._read_inside
         self._begun = contextlib.ExitStack() if self.parent is None else self.parent._begun
@@ -116,7 +123,7 @@ class Capture:
         self.differentiable = differentiable
         self.incomplete = False
 
-    def trace(self, body: Callable, *tracers: Any) -> Any:
+    def trace(self, body: Callable, *tracers: Array) -> Pytree:
         """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
         self._trace = current_trace()
         restore = itertools.starmap(setattr, self._settings)
@@ -150,7 +157,7 @@ class Capture:
             capture.incomplete = True
             capture = capture.parent
 
-    def adopt(self, holder: Any, attribute: str = "_array") -> Any:
+    def adopt(self, holder: Stateful, attribute: str = "_array") -> Array:
         """What stands here for the array that `holder` has."""
         place = id(holder), attribute
         array = getattr(holder, attribute)
@@ -177,12 +184,12 @@ class Capture:
         setattr(holder, attribute, tracer)
         return tracer
 
-    def create(self, holder: Any, attribute: str = "_array") -> None:
+    def create(self, holder: Stateful, attribute: str = "_array") -> None:
         """Notes that `holder` came into being in the function."""
         array = getattr(holder, attribute)
         self.created[id(holder), attribute] = Slot(holder, attribute, array, array)
 
-    def assign(self, holder: Any, attribute: str, array: Any) -> None:
+    def assign(self, holder: Stateful, attribute: str, array: Array) -> None:
         """Notes that `holder` is about to be given `array`.
 
         Raises:
@@ -206,7 +213,7 @@ class Capture:
     def _knows(self, place: tuple[int, str]) -> bool:
         return place in self.slots or place in self.created
 
-    def _is_outside(self, place: tuple[int, str], array: Any) -> bool:
+    def _is_outside(self, place: tuple[int, str], array: Array) -> bool:
         # A variable that JAX unflattened inside one of its transformations is a value of that, and no state.
         if not isinstance(array, Tracer):
             return True
@@ -241,7 +248,7 @@ class init_scope(contextlib.ContextDecorator):
 
     def __enter__(self) -> None:
         self._innermost = capture = reading.capturing.capture
-        self._swapped: list[tuple[Slot, Any]] = []
+        self._swapped: list[tuple[Slot, Array]] = []
         around = current_trace()
         while capture is not None:
             around = capture.around
@@ -271,13 +278,13 @@ class Compiled:
 
     op: Op
     noted: Op
-    lifted: Any = None  # the jaxpr of `op`, where there is one
+    lifted: JaxProgram | None = None  # the jaxpr of `op`, where there is one
     slots: Sequence[Slot]
     changed: Sequence[int]
-    constants: Sequence[Any]
+    constants: Sequence[Array]
     outputs: int
 
-    def run(self, arrays: Sequence[Any]) -> Sequence[Any]:
+    def run(self, arrays: Sequence[Array]) -> Sequence[Array]:
         """Runs it on the present state and `arrays`, keeps the new state and returns the outputs."""
         trace = current_trace()
         if reading.plain(trace):  # neither tape nor trace has to see it: the same as below, at full speed
@@ -309,7 +316,7 @@ class Compiled:
                 self._store(found[self.outputs :], arrays)
         return found
 
-    def _store(self, new: Sequence[Any], arrays: Sequence[Any]) -> None:
+    def _store(self, new: Sequence[Array], arrays: Sequence[Array]) -> None:
         if reading.capturing.capture is None:
             for i, array in zip(self.changed, new, strict=True):
                 _require_no_tracer(self.slots[i], array)
@@ -328,16 +335,16 @@ class Staged(Compiled):
     def __init__(
         self,
         body: Callable,
-        arguments: Sequence[Any],
+        arguments: Sequence[jax.ShapeDtypeStruct],
         name: str,
-        arrays: Sequence[Any] | None = None,
+        arrays: Sequence[Array] | None = None,
         differentiable: bool = False,
     ):
         capture = Capture(differentiable or derivative_possible())
         around = list(recorder.active_recordings())
         failure: list[BaseException] = []
 
-        def program(*tracers: Any) -> Any:
+        def program(*tracers: Array) -> tuple[Sequence[Array], list[Array], list[Array]]:
             try:
                 outputs = recorder.continuing(around, body, *tracers)
                 self.changed = [i for i, slot in enumerate(capture.slots.values()) if slot.array is not slot.tracer]
@@ -382,7 +389,7 @@ class Staged(Compiled):
             joint.add(self.noted.fn)
             weakref.finalize(self, forget, self.noted).atexit = False
 
-    def _finish(self, capture: Capture, arrays: Sequence[Any] | None) -> None:
+    def _finish(self, capture: Capture, arrays: Sequence[Array] | None) -> None:
         self.incomplete = capture.incomplete
         self.slots = list(capture.slots.values())
         self.created = list(capture.created.values())
@@ -396,12 +403,12 @@ class Staged(Compiled):
         """Whether it may be used again: it closes over no value of a trace around it."""
         return not any(isinstance(x, Tracer) for x in self.constants)
 
-    def _lifted(self, start: int, stop: int) -> Any:
+    def _lifted(self, start: int, stop: int) -> JaxProgram:
         """The outputs from `start` to `stop` as a closed jaxpr of (state, constants, arguments)."""
         jaxpr = jaxprs.open_jaxpr(self._closed)
         constants, identities, count = self.constants, self._identities, len(self.slots)
 
-        def pure(*flat: Any) -> list[Any]:
+        def pure(*flat: Array) -> list[Array]:
             lifted = dict(zip(identities, flat[count:], strict=False))
             return _evaluate(
                 self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :]
@@ -412,7 +419,7 @@ class Staged(Compiled):
         with recorder.outside():
             return jax.make_jaxpr(pure)(*state, *[jaxprs.spec_of(jax.typeof(c)) for c in constants], *self._arguments)
 
-    def _initialize(self, arrays: Sequence[Any]) -> None:
+    def _initialize(self, arrays: Sequence[Array]) -> None:
         """Gives the variables that were created their initial values."""
         initial = _named("initialize", self._lifted(sum(self._counts), len(jaxprs.open_jaxpr(self._closed).outvars)))
         with recorder.outside():
@@ -446,7 +453,7 @@ class Threaded:
     Where no `function` is being traced there is no state, and the bodies run as they are.
     """
 
-    def __init__(self, *bodies: tuple[Callable, Sequence[Any]]):
+    def __init__(self, *bodies: tuple[Callable, Sequence[Array]]):
         self._bodies = [body for body, _ in bodies]
         self._staged: list[Staged] = []
         self._slots: dict[tuple[int, str], Slot] = {}
@@ -462,7 +469,7 @@ class Threaded:
         self._held = {place: slot.read() for place, slot in self._slots.items()}
         self.state = [self._held[place] for place in self._changed]
 
-    def __call__(self, index: int, state: Sequence[Any], *arrays: Any) -> tuple[list[Any], list[Any]]:
+    def __call__(self, index: int, state: Sequence[Array], *arrays: Array) -> tuple[list[Array], list[Array]]:
         """Runs one body on `state` and `arrays`: its results, and the state after it."""
         if not self._staged:
             return list(self._bodies[index](*arrays)), []
@@ -474,25 +481,25 @@ class Threaded:
             held[place] = _carried(x, held[place])
         return list(found[: staged.outputs]), [held[place] for place in self._changed]
 
-    def finish(self, state: Sequence[Any]) -> None:
+    def finish(self, state: Sequence[Array]) -> None:
         """Keeps the state that the operation ended with."""
         for place, array in zip(self._changed, state, strict=True):
             _keep(self._slots[place], array)
 
 
-def abstract(x: Any) -> jax.ShapeDtypeStruct:
+def abstract(x: Array) -> jax.ShapeDtypeStruct:
     """What a program is traced with in place of the array `x`."""
     return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
 
 
-def _keep(slot: Slot, array: Any) -> None:
+def _keep(slot: Slot, array: Array) -> None:
     capture = reading.capturing.capture
     if capture is not None:
         capture.assign(slot.holder, slot.attribute, array)
     slot.array = array
 
 
-def _require_no_tracer(slot: Slot, array: Any) -> None:
+def _require_no_tracer(slot: Slot, array: Array) -> None:
     if isinstance(array, Tracer):
         name = getattr(slot.holder, "name", type(slot.holder).__name__)
         raise RuntimeError(
@@ -502,10 +509,10 @@ def _require_no_tracer(slot: Slot, array: Any) -> None:
         )
 
 
-def _named(name: str, closed: Any, outputs: int | None = None) -> Op:
+def _named(name: str, closed: JaxProgram, outputs: int | None = None) -> Op:
     run = jaxpr_as_fun(closed)
 
-    def fn(*flat: Any) -> list[Any]:
+    def fn(*flat: Array) -> list[Array]:
         return run(*flat)[:outputs]
 
     fn.__name__ = fn.__qualname__ = name
@@ -513,7 +520,7 @@ def _named(name: str, closed: Any, outputs: int | None = None) -> Op:
 
 
 def _evaluate(
-    closed: Any, wanted: Sequence[Any], state: Sequence[Any], lifted: dict[int, Any], args: Sequence[Any]
+    closed: JaxProgram, wanted: Sequence[Atom], state: Sequence[Array], lifted: dict[int, Array], args: Sequence[Array]
 ) -> list:
     """The outputs `wanted`, with state and constants from elsewhere; only what they need is evaluated.
 
@@ -527,10 +534,10 @@ def _evaluate(
         if everything or not needed.isdisjoint(eqn.outvars):
             kept.append(eqn)
             needed.update(x for x in eqn.invars if not isinstance(x, Literal))
-    env: dict[Any, Any] = dict(zip(jaxpr.constvars, (lifted.get(id(c), c) for c in closed.consts), strict=True))
+    env: dict[Atom, Array] = dict(zip(jaxpr.constvars, (lifted.get(id(c), c) for c in closed.consts), strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
-    def read(atom: Any) -> Any:
+    def read(atom: Atom) -> Array:
         return lifted.get(id(atom.val), atom.val) if isinstance(atom, Literal) else env[atom]
 
     for eqn in reversed(kept):

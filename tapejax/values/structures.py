@@ -14,16 +14,18 @@ from ..core import recorder
 from ..core._jax import Tracer
 from ..core.query import Source
 from ..core.recording import Recording
+from ..core.types import Pytree
 from . import nest, reading
 from .tensor import Tensor, Variable
+from .types import Array, Nest, TensorLike
 
 
 class Leaf(NamedTuple):
     """One value of a structure: what the user holds, its array now, and how a result is given back for it."""
 
-    value: Any
-    array: Any
-    wrap: Callable[[Any], Any]
+    value: TensorLike
+    array: Array
+    wrap: Callable[[Array], Any]
 
     def source(self, recording: Recording) -> Source:
         """What a derivative is taken with respect to. Other libraries' trainable variables are watched from the start."""
@@ -33,14 +35,14 @@ class Leaf(NamedTuple):
         return Source(self.array, self.value, recording.watch_accessed and foreign)
 
 
-def is_variable(value: Any) -> bool:
+def is_variable(value: object) -> bool:
     """Whether `value` is a variable: ours, or of a library that makes it an array by ``__jax_array__`` (Keras, Flax)."""
     return isinstance(value, Variable) or (
         hasattr(value, "__jax_array__") and not isinstance(value, (Tensor, jax.Array, type))
     )
 
 
-def leaf_of(value: Any) -> Leaf | None:
+def leaf_of(value: TensorLike) -> Leaf | None:
     """`value` as a leaf, or None if it is neither a tensor, an array nor a variable."""
     if isinstance(value, Tensor):
         return Leaf(value, value._array, Tensor)
@@ -53,18 +55,18 @@ def leaf_of(value: Any) -> Leaf | None:
     return None
 
 
-def _same(x: Any) -> Any:
+def _same(x: Array) -> Array:
     return x
 
 
-def _is_container(value: Any) -> bool:
+def _is_container(value: object) -> bool:
     """Whether `value` is a container as TensorFlow knows them. A Flax state is a mapping, too, but a pytree of its own kind."""
     if isinstance(value, (list, tuple, dict)):
         return nest.is_nested(value)
     return nest.is_nested(value) and jax.tree_util.all_leaves([value])
 
 
-def _in_pytree(value: Any) -> Leaf | None:
+def _in_pytree(value: object) -> Leaf | None:
     """`leaf_of(value)` for a part of a pytree. The result for a variable of Flax is one of its kind, as `nnx.grad` gives it:
     Flax's optimizers and filters look for it."""
     leaf = leaf_of(value)
@@ -91,7 +93,7 @@ def _require_alive(leaf: Leaf) -> None:
         )
 
 
-def conjugate(x: Any) -> Any:
+def conjugate(x: Array | None) -> Array:
     """A cotangent by JAX's convention from TensorFlow's, or the reverse: for complex numbers one conjugates the other."""
     return recorder.apply(jnp.conj, x) if x is not None and x.dtype.kind == "c" else x
 
@@ -100,7 +102,7 @@ class Structure:
     """A user's structure taken apart: lists, tuples, dicts and namedtuples as TensorFlow's ``nest`` does, any other
     registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None."""
 
-    def __init__(self, structure: Any, refuse: Callable[[Any], Exception]):
+    def __init__(self, structure: Nest, refuse: Callable[[object], Exception]):
         self._structure = structure
         self._items: list[tuple[int, Any]] = []  # of each item how many parts it has (-1: it is a leaf), and its tree
         self.leaves: list[Leaf] = []
@@ -128,20 +130,20 @@ class Structure:
             type(structure) is list and len(structure) == len(self.leaves) and all(map(is_, structure, items))
         )
 
-    def pack(self, results: Sequence[Any]) -> Any:
+    def pack(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, each given back as its leaf wants it."""
         return self.pack_raw(
             [None if x is None else leaf.wrap(x) for leaf, x in zip(self.leaves, results, strict=True)]
         )
 
-    def pack_raw(self, results: Sequence[Any]) -> Any:
+    def pack_raw(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, as it is."""
         if self._plain_list:
             return list(results)
         wrapped = iter(results)
         return nest.packed(self._structure, self._packed(wrapped), _is_container)
 
-    def _packed(self, results: Iterator[Any]) -> Iterator[Any]:
+    def _packed(self, results: Iterator[Array | None]) -> Iterator[Pytree]:
         for count, pytree in self._items:
             if count < 0:
                 yield next(results)
@@ -150,7 +152,7 @@ class Structure:
                 yield jax.tree.unflatten(tree, [next(results) if yes else None for yes in is_array])
 
 
-def targets_of(target: Any, argument: str = "target") -> Structure:
+def targets_of(target: Nest, argument: str = "target") -> Structure:
     """The argument `target` taken apart; `argument` is what the caller calls it.
 
     Raises:
@@ -159,12 +161,12 @@ def targets_of(target: Any, argument: str = "target") -> Structure:
     return Structure(target, functools.partial(_no_tensor, argument))
 
 
-def sources_of(sources: Any, argument: str = "sources") -> Structure:
+def sources_of(sources: Nest, argument: str = "sources") -> Structure:
     """The argument `sources` taken apart, as `targets_of` does it."""
     return Structure(sources, functools.partial(_no_tensor, argument))
 
 
-def _no_tensor(argument: str, value: Any) -> Exception:
+def _no_tensor(argument: str, value: object) -> Exception:
     return TypeError(
         f"Argument `{argument}` should be a Tensor, jax.Array or Variable, or a structure of them, but holds {value!r} of "
         f"type {type(value).__name__!r}."

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +21,12 @@ from ..core._jax import ConcreteArray, Tracer
 from ..core.compiling import Trial
 from ..core.host import with_errors
 from ..core.op import Op, op_of
+from ..core.types import Value
 from . import reading
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
 from .errors import DTypeError, InvalidArgumentError, about_shapes
 from .names import scoped
+from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, TensorLike
 
 # What a Python number becomes where nothing else decides. Exact types: np.float64 is a subclass of float.
 _SCALARS = dict(zip((float, int, bool, complex), map(np.dtype, ("f4", "i4", "?", "c16")), strict=True))
@@ -33,13 +35,14 @@ _ARRAYS: set[type] = set()
 # Types of which one look says that they hold no array with a history of its own.
 _NUMPY = {np.ndarray, np.float32, np.float64, np.int32, np.int64, np.bool_}
 _new = object.__new__
+Slices: TypeAlias = Any  # an IndexedSlices, which is defined above: it has `values` and `indices`
 _CONSTANTS = {*_SCALARS, list, tuple, str, type(None), *_NUMPY}
 
 
 # ---- From values to arrays ------------------------------------------------------------
 
 
-def raw(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
+def raw(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None) -> Array:
     """The ``jax.Array`` (or tracer) behind `value`, by TensorFlow's rules of conversion.
 
     A `Tensor`, a ``jax.Array``, a `Variable` and a library's variable give the very array they hold; reading a variable
@@ -65,7 +68,7 @@ def raw(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
     return array
 
 
-def _array_of(value: Any) -> Any:
+def _array_of(value: TensorLike) -> Array | None:
     """The array of a value that has one (and with it a dtype and perhaps a history); None for a constant."""
     kind = type(value)
     if kind is Tensor:
@@ -86,7 +89,7 @@ def _array_of(value: Any) -> Any:
     return value.__jax_array__() if _converts(value) else None
 
 
-def _constant(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
+def _constant(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None) -> Array:
     sequence = isinstance(value, (list, tuple))
     if sequence and _holds_arrays(value):
         return _stacked(value, dtype)
@@ -109,7 +112,7 @@ def _constant(value: Any, dtype: Any = None, dtype_hint: Any = None) -> Any:
     return _on_device(found, dtype, checked=found.dtype == as_dtype(wanted).dtype)
 
 
-def _as_it_is(x: Any) -> Any:
+def _as_it_is(x: Array) -> Array:
     return jnp.asarray(x)  # under jax.disable_jit it is still one of NumPy's
 
 
@@ -133,7 +136,7 @@ def _require_range(found: np.ndarray, dtype: np.dtype) -> None:
             raise ValueError(f"the integer {extreme} does not fit {dtype}: turn jax_enable_x64 on for 64-bit integers")
 
 
-def _as_numpy(value: Any, asked: Any = None) -> np.ndarray:
+def _as_numpy(value: TensorLike, asked: DTypeLike | None = None) -> np.ndarray:
     """`value` as a NumPy array of the dtype that TensorFlow would give it, 64-bit types not yet narrowed."""
     kind = type(value)
     if kind is np.ndarray:
@@ -162,7 +165,7 @@ def _as_numpy(value: Any, asked: Any = None) -> np.ndarray:
 _ONE_BY_ONE = {"int32", "int64", "uint64", "float16", "float32", "float64", "complex128"}
 
 
-def _as_python_numbers(found: np.ndarray, value: Any, asked: Any) -> np.ndarray:
+def _as_python_numbers(found: np.ndarray, value: TensorLike, asked: DTypeLike | None) -> np.ndarray:
     # In a sequence the first number decides, as in TensorFlow, and integers are int32 where they fit.
     first = value
     while isinstance(first, (Sequence, np.ndarray)) and not isinstance(first, (str, bytes)) and len(first):
@@ -187,14 +190,14 @@ def _as_python_numbers(found: np.ndarray, value: Any, asked: Any) -> np.ndarray:
     return found
 
 
-def _culprit(value: Any) -> type:
+def _culprit(value: object) -> type:
     """The type, somewhere in `value`, of which no tensor can be made."""
     if isinstance(value, (list, tuple)):
         return next((kind for kind in map(_culprit, value) if kind not in _SCALARS), type(value))
     return type(value)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 100 else text[:97] + "..."
 
@@ -209,12 +212,12 @@ def _holds_arrays(sequence: Sequence) -> bool:
     return any(_holds_arrays(item) if isinstance(item, (list, tuple)) else is_array_like(item) for item in others)
 
 
-def is_array_like(value: Any) -> bool:
+def is_array_like(value: object) -> bool:
     """Whether `value` holds a JAX array: a Tensor, a Variable of ours or of a library, a ``jax.Array`` or tracer."""
     return isinstance(value, (Tensor, Variable, jax.Array)) or _converts(value)
 
 
-def _converts(value: Any) -> bool:
+def _converts(value: object) -> bool:
     return hasattr(value, "__jax_array__") and not isinstance(value, type)
 
 
@@ -222,7 +225,7 @@ def _stack(*rows, dtype):
     return jnp.stack([jnp.asarray(row, dtype) for row in rows])
 
 
-def _stacked(sequence: Sequence, dtype: Any) -> Any:
+def _stacked(sequence: Sequence, dtype: DTypeLike | None) -> Array:
     """A list with tensors in it, as one array: recorded, so that gradients pass."""
     wanted = _first_dtype(sequence) if dtype is None else requested(dtype)
     rows = []
@@ -246,7 +249,7 @@ def _first_dtype(sequence: Sequence) -> Any:
     return None
 
 
-def is_tensor(x: Any) -> bool:
+def is_tensor(x: object) -> bool:
     """Whether `x` is a `Tensor`, a `Variable` or a ``jax.Array``; NumPy arrays and numbers are not.
 
     >>> is_tensor(constant(1.0)), is_tensor(jnp.ones(2)), is_tensor(np.ones(2)), is_tensor(1.0)
@@ -255,7 +258,9 @@ def is_tensor(x: Any) -> bool:
     return is_array_like(x)
 
 
-def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
+def convert_to_tensor(
+    value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None, name: str | None = None
+) -> Tensor:
     """`value` as a `Tensor`; a `Tensor` is returned as it is. See `raw` for the rules and the errors.
 
     >>> convert_to_tensor([1, 2])
@@ -273,7 +278,9 @@ def _fill(x, shape):
     return jnp.broadcast_to(x.reshape(()), shape)
 
 
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+def constant(
+    value: TensorLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, name: str = "Const"
+) -> Tensor:
     """A `Tensor` with the given contents.
 
     Args:
@@ -307,7 +314,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
 # ---- Operations ------------------------------------------------------------
 
 
-def op(fn: Callable, *args: Any, **static: Any) -> Any:
+def op(fn: Callable, *args: TensorLike, **static: Hashable) -> Nest:
     """Runs ``fn(*arrays, **static)`` through the recorder: one compiled operation, one entry on the tapes.
 
     Args:
@@ -333,12 +340,12 @@ def op(fn: Callable, *args: Any, **static: Any) -> Any:
     return op_on_arrays(fn, *arrays, **static)
 
 
-def op_on_arrays(fn: Callable, *arrays: Any, **static: Any) -> Any:
+def op_on_arrays(fn: Callable, *arrays: Value, **static: Hashable) -> Nest:
     """`op` of arguments that `operands` or `raw` have converted."""
     return compute(op_of(fn, static), arrays)
 
 
-def compute(op: Op, arrays: Sequence) -> Any:
+def compute(op: Op, arrays: Sequence) -> Nest:
     """What `op` gives for these arrays, a `Tensor` for each array."""
     try:
         out = recorder.run(op, arrays)
@@ -359,7 +366,7 @@ def _refuse_shapes(error: Exception, name: str, arrays: Sequence) -> None:
         raise InvalidArgumentError(f"{name}: Incompatible shapes: {shapes}. {error}") from error
 
 
-def operands(*args: Any) -> list:
+def operands(*args: TensorLike) -> list:
     """The arguments of a binary (or n-ary) operation as raw arrays and Python numbers of one dtype.
 
     The first argument with a dtype of its own (tensor, variable, ``jax.Array``) decides. NumPy values, lists and Python
@@ -376,7 +383,7 @@ def operands(*args: Any) -> list:
     """
     if promoting:
         return _promoted(args)
-    arrays = [arg._array if type(arg) is Tensor else _array_of(arg) for arg in args]
+    arrays: list[Array] = [arg._array if type(arg) is Tensor else _array_of(arg) for arg in args]
     dtype = None
     for array in arrays:
         if array is None:
@@ -396,7 +403,7 @@ def operands(*args: Any) -> list:
     return arrays
 
 
-def arrays_of(*args: Any) -> list:
+def arrays_of(*args: TensorLike) -> list:
     """`operands`, all of them as arrays: a Python number in the dtype of the others, not by way of its own."""
     arrays = operands(*args)
     dtype = next(array.dtype for array in arrays if hasattr(array, "dtype"))
@@ -416,7 +423,7 @@ def _promoted(args: Sequence) -> list:
     return [recorder.apply(_cast, array, dtype=dtype) if i in others else array for i, array in enumerate(arrays)]
 
 
-def _fitting(number: Any, dtype: np.dtype) -> Any:
+def _fitting(number: Number, dtype: np.dtype) -> Number | np.generic:
     """A Python number that may take `dtype`, itself; an integer beyond an integer dtype wraps around, as in TensorFlow."""
     kind: Any = type(number)  # to mypy a class is not hashable
     if not _admits(dtype, kind):
@@ -430,7 +437,7 @@ def _fitting(number: Any, dtype: np.dtype) -> Any:
     return number
 
 
-def _wrapped(number: int, dtype: np.dtype) -> Any:
+def _wrapped(number: int, dtype: np.dtype) -> float | np.generic:
     """An integer that JAX would not take beside `dtype`, as something that it takes."""
     if not jnp.issubdtype(dtype, np.integer):
         return float(number)
@@ -468,7 +475,7 @@ def _agree(arrays: list) -> np.dtype:
     return dtype
 
 
-def _mixed(one: Any, other: Any, where: str) -> DTypeError:
+def _mixed(one: np.dtype, other: np.dtype, where: str) -> DTypeError:
     advice = f"Convert one, for instance tf.cast(x, tf.{one})"
     return DTypeError(f"{where} was given a {one} tensor and a {other} tensor: dtypes do not mix. {advice}")
 
@@ -488,12 +495,12 @@ class _Value:
     # NumPy's operators leave the work to ours: np_array * tensor is a Tensor.
     __array_priority__ = 100
 
-    _array: Any
+    _array: Array
 
-    def _read(self) -> Any:
+    def _read(self) -> Array:
         return self._array
 
-    def _seen(self) -> Any:
+    def _seen(self) -> Array:
         """The array, for what looks at the value without computing with it."""
         return self._array
 
@@ -538,10 +545,10 @@ class _Value:
         recorder.record_escape("python", array)
         return np.array(array)[()]
 
-    def __jax_array__(self) -> Any:
+    def __jax_array__(self) -> Array:
         return self._read()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         array = np.asarray(self._seen())  # under a trace JAX's error says which and why
         recorder.record_escape("python", self._array)
         if copy is False and dtype is not None and array.dtype != dtype:
@@ -591,21 +598,21 @@ class Reference:
 
     __slots__ = ("_value",)
 
-    def __init__(self, value: Any):
+    def __init__(self, value: TensorLike):
         self._value = value
 
-    def deref(self) -> Any:
+    def deref(self) -> TensorLike:
         return self._value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reference) and self._value is other._value
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: object) -> bool:
         if not isinstance(other, Reference):
             raise TypeError(f"Cannot compare wrapped object with unwrapped object: {other!r}")
         return id(self._value) < id(other._value)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: object) -> bool:
         return not self < other and self != other
 
     def __hash__(self) -> int:
@@ -615,7 +622,7 @@ class Reference:
         return f"<Reference wrapping {self._value!r}>"
 
 
-def _numpy_text(array: Any) -> str:
+def _numpy_text(array: Array) -> str:
     """The last part of a repr: ``numpy=1.0``."""
     if isinstance(array, Tracer):
         return "traced by JAX"
@@ -649,10 +656,10 @@ class Tensor(_Value):
     # asked.
     __slots__ = ("_array", "__weakref__")
 
-    def __init__(self, array: Any):
+    def __init__(self, array: Array):
         self._array = array
 
-    def set_shape(self, shape: Any) -> None:
+    def set_shape(self, shape: ShapeLike) -> None:
         """Checks that `shape` agrees. Raises ValueError if not."""
         if not self.shape.is_compatible_with(shape):
             raise ValueError(f"the tensor's shape {self.shape} is not compatible with shape={as_shape(shape)}")
@@ -697,12 +704,12 @@ class VariableSlice(Tensor):
 
     __slots__ = ("_variable", "_index")
 
-    def __init__(self, array: Any, variable: Variable | None = None, index: Any = None):
+    def __init__(self, array: Array, variable: Variable | None = None, index: Index | None = None):
         self._array = array
         self._variable = variable
         self._index = index
 
-    def assign(self, value: Any, name: str | None = None, read_value: bool = True) -> Variable | None:
+    def assign(self, value: TensorLike, name: str | None = None, read_value: bool = True) -> Variable | None:
         """Writes `value`, broadcast to the slice's shape, into the variable and returns the variable.
 
         >>> v = Variable([1.0, 2.0, 3.0])
@@ -751,25 +758,25 @@ class Variable(_Value):
     Array(5., dtype=float32)
     """
 
-    _array: Any
+    _array: Array
     _created: int  # tapes list variables in the order of their creation
     # Keras's optimizers ask for it: no variable of ours is replaced by its gradient.
     overwrite_with_gradient = False
 
     def __init__(
         self,
-        initial_value: Any = None,
+        initial_value: TensorLike | Callable[[], TensorLike] | None = None,
         trainable: bool | None = None,
         validate_shape: bool = True,
-        caching_device: Any = None,
+        caching_device: Ignored = None,
         name: str | None = None,
-        variable_def: Any = None,
-        dtype: Any = None,
-        import_scope: Any = None,
+        variable_def: Ignored = None,
+        dtype: DTypeLike | None = None,
+        import_scope: Ignored = None,
         constraint: Callable | None = None,
         synchronization: Any = None,
-        aggregation: Any = None,
-        shape: Any = None,
+        aggregation: Ignored = None,
+        shape: ShapeLike | None = None,
     ):
         if initial_value is None:
             raise ValueError("initial_value must be given: a tensor, array or number, or a function that returns one")
@@ -812,18 +819,18 @@ class Variable(_Value):
     def is_initialized(self, name: str | None = None) -> Tensor:
         return constant(True)
 
-    def _read(self) -> Any:
+    def _read(self) -> Array:
         return reading.read(self)
 
-    def _seen(self) -> Any:
+    def _seen(self) -> Array:
         reading.access(self)
         return reading.held(self)
 
-    def __getitem__(self, index: Any) -> VariableSlice:
+    def __getitem__(self, index: Index) -> VariableSlice:
         part = Tensor(reading.read(self))[index]  # type: ignore[index]  # ops attaches Tensor.__getitem__
         return VariableSlice(part._array, self, index)
 
-    def assign(self, value: Any, use_locking=False, name=None, read_value=True) -> Variable | None:
+    def assign(self, value: TensorLike, use_locking=False, name=None, read_value=True) -> Variable | None:
         """Replaces the value and returns the variable, or None where `read_value` is false.
 
         Raises:
@@ -835,15 +842,15 @@ class Variable(_Value):
             raise ValueError(f"Variable {self.name!r} has shape {self.shape}: shape {array.shape} does not fit")
         return self._store(array, read_value)
 
-    def assign_add(self, delta: Any, use_locking=False, name=None, read_value=True) -> Variable | None:
+    def assign_add(self, delta: TensorLike, use_locking=False, name=None, read_value=True) -> Variable | None:
         """Adds `delta`, of the variable's shape, and returns the variable; InvalidArgumentError on another shape."""
         return self._update("add", delta, read_value)
 
-    def assign_sub(self, delta: Any, use_locking=False, name=None, read_value=True) -> Variable | None:
+    def assign_sub(self, delta: TensorLike, use_locking=False, name=None, read_value=True) -> Variable | None:
         """Subtracts `delta`, of the variable's shape, and returns the variable; InvalidArgumentError on another."""
         return self._update("subtract", delta, read_value)
 
-    def _update(self, name: str, delta: Any, read_value: bool) -> Variable | None:
+    def _update(self, name: str, delta: TensorLike, read_value: bool) -> Variable | None:
         held = reading.held(self)
         array = raw(delta, held.dtype)
         if array.shape != held.shape:
@@ -851,7 +858,7 @@ class Variable(_Value):
             raise InvalidArgumentError(f"Variable {self.name!r} {shapes}")
         return self._change(lambda held: _updates[name](held, array), array, read_value)
 
-    def _change(self, change: Callable[[Any], Any], by: Any, read_value: bool) -> Variable | None:
+    def _change(self, change: Callable[[Array], Array], by: Array, read_value: bool) -> Variable | None:
         """Stores ``change(held)``: what another thread assigns meanwhile is changed in turn, not lost."""
         while True:
             held = reading.held(self)
@@ -862,7 +869,7 @@ class Variable(_Value):
                     recorder.record_escape("state", held, by, into=new)
                     return self._store(new, read_value)
 
-    def _store(self, array: Any, read_value: bool = True) -> Variable | None:
+    def _store(self, array: Array, read_value: bool = True) -> Variable | None:
         reading.access(self)  # of what it held so far
         if reading.capturing.capture is not None:
             reading.capturing.capture.assign(self, "_array", array)
@@ -877,18 +884,17 @@ class Variable(_Value):
         recorder.record_escape("assigned", into=array)
         return self if read_value else None
 
-    # Updates of parts. An index is what NumPy takes; `sparse_delta` is an IndexedSlices (it has
-    # `values`, `indices`).
+    # Updates of parts. An index is what NumPy takes.
 
     def _scatter(
-        self, how: str, index: Any, value: Any, read_value: bool = True, sliced: bool = False
+        self, how: str, index: Index, value: TensorLike, read_value: bool = True, sliced: bool = False
     ) -> Variable | None:
         held = reading.held(self)
         update = raw(value, held.dtype)
         if not sliced:
             _require_rows(index, update.shape, held.shape)
 
-        def change(held: Any) -> Any:
+        def change(held: Array) -> Array:
             try:
                 return getattr(held.at[_plain_index(index)], how)(update)
             except (TypeError, ValueError) as error:
@@ -897,27 +903,29 @@ class Variable(_Value):
 
         return self._change(change, update, read_value)
 
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable | None:
+    def scatter_update(
+        self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None
+    ) -> Variable | None:
         """Assigns ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""
         return self._scatter("set", sparse_delta.indices, sparse_delta.values)
 
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable | None:
+    def scatter_add(self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None) -> Variable | None:
         """Adds ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""
         return self._scatter("add", sparse_delta.indices, sparse_delta.values)
 
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable | None:
+    def scatter_sub(self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None) -> Variable | None:
         """Subtracts ``sparse_delta.values`` from the rows ``sparse_delta.indices``."""
         return self._scatter("subtract", sparse_delta.indices, sparse_delta.values)
 
-    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable | None:
+    def scatter_nd_update(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable | None:
         """Assigns `updates` at `indices`, whose last axis is an index into the variable."""
         return self._scatter("set", _nd_index(indices), updates)
 
-    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable | None:
+    def scatter_nd_add(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable | None:
         """Adds `updates` at `indices`, whose last axis is an index into the variable."""
         return self._scatter("add", _nd_index(indices), updates)
 
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable | None:
+    def scatter_nd_sub(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable | None:
         """Subtracts `updates` at `indices`, whose last axis is an index into the variable."""
         return self._scatter("subtract", _nd_index(indices), updates)
 
@@ -935,7 +943,7 @@ def _refuses(operator: str, instead: str) -> Callable:
     why = f"Variable {operator} value is not supported: it would put a tensor in the variable's place."
     advice = f"Use {instead} to change the variable, or `v = v {operator[:-1]} value` for a tensor"
 
-    def refuse(self: Variable, other: Any) -> Any:
+    def refuse(self: Variable, other: TensorLike) -> NoReturn:
         raise RuntimeError(f"{why} {advice}")
 
     return refuse
@@ -951,7 +959,7 @@ for _method, _operator, _instead in (
     setattr(Variable, _method, _refuses(_operator, _instead))
 
 
-def _own_array(value: Any, dtype: Any) -> Any:
+def _own_array(value: TensorLike, dtype: DTypeLike | None) -> Array:
     """An array that nobody else holds, for a variable to keep."""
     array = _array_of(value)
     if array is None and not (isinstance(value, (list, tuple)) and _holds_arrays(value)):
@@ -963,13 +971,13 @@ def _own_array(value: Any, dtype: Any) -> Any:
     return own
 
 
-def _plain_index(index: Any) -> Any:
+def _plain_index(index: Index) -> Index:
     if isinstance(index, tuple):
         return tuple(map(_plain_index, index))
     return index if isinstance(index, (int, slice)) or index is None or index is Ellipsis else raw(index)
 
 
-def _require_rows(index: Any, given: tuple[int, ...], shape: tuple[int, ...]) -> None:
+def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """Raises InvalidArgumentError for updates of another shape than what `index` stands for, or a known index out of range."""
     parts = [raw(part) for part in index] if isinstance(index, tuple) else [raw(index)]
     wanted = (*parts[0].shape, *shape[len(parts) :])
@@ -983,7 +991,7 @@ def _require_rows(index: Any, given: tuple[int, ...], shape: tuple[int, ...]) ->
             raise InvalidArgumentError(f"indices must be in [0, {length}), got {numbers}")
 
 
-def _nd_index(indices: Any) -> tuple:
+def _nd_index(indices: TensorLike) -> tuple:
     with recorder.outside():
         return tuple(jnp.moveaxis(raw(indices), -1, 0))
 
