@@ -133,6 +133,33 @@ NOT_UNDER = {
             "test_compiling.py::test_unknown_options_of_xla_do_not_end_the_process",
         ],
     },
+    "jax_disable_jit": {
+        "there is no jit: the Python function runs": [
+            "test_canonical.py::test_a_program_is_its_operations_types_and_literals",
+            "test_compiling.py::",
+            *(f"test_fence.py::{name}" for name in (
+                "test_the_trace_is_part_of_the_key_of_compiled_functions", "test_the_trace_that_stages[jit]",
+                "test_the_trace_of_a_loop_body_stages", "test_what_a_jit_says_of_itself",
+                "test_what_a_scan_says_of_its_operands", "test_what_is_put_right_exists_and_is_asked_for",
+                "test_the_answer_that_flax_asks_for_is_public", "test_what_jax_makes_of_a_number",
+            )),
+            "test_prints.py::PRINTS",
+            "test_residuals.py::",
+            "test_robustness.py::test_an_exception_anywhere[in_inner_gradient]",
+            "test_shadow.py::SHADOW",
+            *(f"test_under_a_tape.py::{name}" for name in (
+                "test_as_without_a_tape[reference_in_jit]", "test_as_without_a_tape_in_jit[reference_in_jit]",
+                "test_outputs_are_values_of_their_own[jit]", "test_donating_one_output_leaves_the_others",
+                "test_shardings_and_donation_are_kept", "test_compiled_ahead_of_time",
+                "test_without_a_gradient[by_while_loop]", "test_a_mesh_set_inside",
+                "test_a_program_that_asks_the_host_is_not_run_again_for_its_gradient",
+            )),
+        ],
+        "a function that gives its argument back gives Python's number, not an array": [
+            "test_recognition.py::test_a_kept_number_is_nobodys_value",
+        ],
+        "NumPy converts the numbers, and warns": ["test_recognition.py::test_numbers_are_told_apart[32-bit]"],
+    },
 }  # fmt: skip
 
 
