@@ -159,6 +159,8 @@ class Range:
         return raw(array.range(*args, **kwargs))  # which says why it cannot be
 
     def holds(self, i: Any) -> Any:
+        if jnp.issubdtype(self.start.dtype, jnp.floating):  # as many as `array.range` counts; `value` may be rounded
+            return (self.delta != 0) & (i < jnp.ceil((self.limit - self.start) / self.delta))
         return jnp.where(self.delta > 0, self.value(i) < self.limit, self.value(i) > self.limit)
 
     def value(self, i: Any) -> Any:
