@@ -164,6 +164,8 @@ class Range:
         return raw(array.range(*args, **kwargs))  # which says why it cannot be
 
     def holds(self, i: Array) -> Array:
+        if jnp.issubdtype(self.start.dtype, jnp.floating):  # as many as `array.range` counts; `value` may be rounded
+            return (self.delta != 0) & (i < jnp.ceil((self.limit - self.start) / self.delta))
         return jnp.where(self.delta > 0, self.value(i) < self.limit, self.value(i) > self.limit)
 
     def value(self, i: Array) -> Array:
@@ -453,7 +455,7 @@ def _for_range(bounds: Range, extra_test, body, get_state, set_state, names, opt
         i = i + 1
 
     loop = _Loop(test, step, lambda: (i, *get_state()), set_all, ("index", *names))
-    loop.run(None, raw(test()), options.get("maximum_iterations"))
+    loop.run(None, raw(test()), options.get("maximum_iterations"), options.get("iterate_names", ""))
 
 
 class _Loop:
@@ -463,8 +465,9 @@ class _Loop:
         self.test, self.body, self.get_state, self.set_state, self.names = test, body, get_state, set_state, names
         self.before = get_state()
 
-    def run(self, rows: list[Array] | None, first: Test, limit: IntLike | None = None) -> None:
-        """Runs it over `rows`, or while the test holds, at most `limit` times. `first`: whether it holds at first."""
+    def run(self, rows: list[Array] | None, first: Test, limit: IntLike | None = None, target: str = "") -> None:
+        """Runs it over `rows`, or while the test holds, at most `limit` times. `first`: whether it holds at first; `target`:
+        the name that a `for` assigns to, which is zero after one that never ran, as in TensorFlow."""
         if first is False or limit == 0 or rows is not None and rows[0].shape[0] == 0:
             return
         state, row = self.before, [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in rows or ()]
@@ -487,6 +490,7 @@ class _Loop:
         arrays, final = control_flow.run_loop(threaded, start, rows, self.test is not None, limit, loops.while_loop)
         threaded.finish(final)
         if isinstance(first, Tracer):
+            undefined = [missing and name != target for missing, name in zip(undefined, self.names, strict=True)]
             arrays = self._without_placeholders(undefined, arrays, first)
         self.set_state(_filled(self.held, arrays))
 
