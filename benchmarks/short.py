@@ -63,6 +63,7 @@ def _prepare(system: str, keras: bool, compiles: Any, phases: Any) -> Any:
         os.environ["KERAS_BACKEND"] = "jax"
         import keras  # noqa: F401
     import jax
+    import scipy.linalg  # noqa: F401  # JAX imports it at the first call of LAPACK
 
     import tapejax
     from tapejax.cli import runner
