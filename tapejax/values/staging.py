@@ -30,8 +30,8 @@ from .tensor import Variable
 from .types import Array
 
 # JAX keeps what it traced inside a function for the next call of the same `jax.jit` or body of a loop, and with it the value
-# that a variable had then. Once one that was read so is assigned to, or a branch, a loop or another function begins or ends,
-# everything is traced anew from there on.
+# that a variable had then. Once one that was read so is assigned to, or a branch or a loop begins or ends, everything is traced
+# anew from there on.
 _version = jax.make_user_context()
 _versions = itertools.count(1)
 
@@ -107,8 +107,6 @@ class Slot:
 class Capture:
     """What a function that is being traced reads, assigns and creates. While it is traced, by `trace`, variables hold tracers."""
 
-    _any_read_inside = False  # by any function of this process
-
     def __init__(self, differentiable: bool) -> None:
         self.parent: Capture | None = reading.capturing.capture
         trace = current_trace()
@@ -127,7 +125,7 @@ class Capture:
         """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
         self._trace = current_trace()
         restore = itertools.starmap(setattr, self._settings)
-        if self._read_inside or self.parent is None and Capture._any_read_inside:
+        if self._read_inside:
             self._begin_version()
         try:
             reading.capturing.capture = self
@@ -164,7 +162,6 @@ class Capture:
         slot = self.slots.get(place)
         inside = recorder.outer_trace() is not self._trace
         if inside:
-            Capture._any_read_inside = True
             self._read_inside.add(place)
         if slot is not None and slot.assigned:
             slot.assigned = False

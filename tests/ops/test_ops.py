@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
+from tapejax.core import compiling
 from tapejax.namespaces import NAMESPACES
 from tapejax.ops.missing import MISSING
 
@@ -232,7 +233,8 @@ def test_small_exponents_are_programs_of_their_own_and_large_ones_are_not(compil
     np.testing.assert_allclose((x**3).numpy(), [3.375])
 
 
-def test_python_numbers_are_not_part_of_a_program(compilations):
+def test_python_numbers_are_not_part_of_a_program(compilations, monkeypatch):
+    monkeypatch.setattr(compiling, "enabled", False)  # or an operation may have come back often enough here, of all places
     x = tf.constant([1.5, -2])
     use = [
         lambda v: x * v,

@@ -703,31 +703,6 @@ def test_what_jax_keeps_of_a_trace_does_not_keep_a_variables_value(around, kind)
     assert int(v) == 176
 
 
-@pytest.mark.parametrize("around", [_jitted, _scanned, _checkpointed, _looped, _chosen])
-def test_what_jax_keeps_of_one_trace_is_not_met_in_another(around):
-    """A function of JAX's that reads a variable, in several functions and several traces of one, and on a tape."""
-    v = tf.Variable(1.0)
-    add = around(lambda: jnp.asarray(v))
-
-    @tf.function
-    def first(x, times):
-        return add(jnp.asarray(x)) * times
-
-    @tf.function
-    def second(x):
-        return first(add(jnp.asarray(x)), 3) * 10.0
-
-    x = tf.zeros(1)
-    for value in (1.0, 2.0):
-        v.assign(value)
-        found = [first(x, 1), first(x, 2), second(x)]
-        assert [float(np.asarray(y)[0]) for y in found] == [value, 2 * value, 60 * value]
-        for function, slope in ((lambda x: first(x, 1), 1.0), (second, 60.0)):
-            with tf.GradientTape() as tape:
-                y = function(x)
-            assert float(tape.gradient(y, v)) == slope
-
-
 def test_a_known_number_is_no_constant_of_what_is_traced_inside():
     """`assign(0)` in a function: the variable may be read there, as a size, in a tape and inside a jit."""
     step = tf.Variable(5)
