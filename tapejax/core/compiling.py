@@ -173,12 +173,11 @@ def _measure(jaxpr: JaxProgram) -> tuple[int, int]:
     for eqn in open_jaxpr(jaxpr).eqns:
         inner = [_measure(each) for each in jaxprs.jaxprs_in(eqn.params)]
         read = eqn.outvars if eqn.primitive.name == "slice" else eqn.invars  # a slice reads what it gives
-        size = sum([math.prod(getattr(v.aval, "shape", ())) for v in (*read, *eqn.outvars)])
+        sizes = [math.prod(getattr(v.aval, "shape", ())) for v in (*read, *eqn.outvars)]
         window = eqn.params.get("window_dimensions")
+        weight = IN_WINDOW * math.prod(window) if window else 1
         equations += 1 + sum([count for count, _ in inner])
-        elements += (
-            sum([size for _, size in inner]) if inner else size * IN_WINDOW * math.prod(window) if window else size
-        )
+        elements += sum([size for _, size in inner]) if inner else weight * sum(sizes)
     return equations, elements
 
 

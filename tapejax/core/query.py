@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from . import recorder
-from ._jax import Tracer, current_trace, trace_context, under
+from ._jax import current_trace, trace_context, under
 from .cache import Cache
 from .program import SCALARS, Link, NumberedRecording, Program, active_entries, kind_of, relevant_entries, slice_program
-from .recording import Recording
+from .recording import Recording, is_deleted
 from .rules import depends_on_rules
 from .types import Value
 
@@ -195,10 +195,7 @@ depends_on_rules(_programs, lambda numbered: [op for op, _, _ in numbered.entrie
 
 
 def _deleted(recording: Recording) -> str:
-    def gone(x: Value) -> bool:
-        return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
-
-    users = [entry.op.name for entry in recording.entries if any(map(gone, entry.inputs))]
+    users = [entry.op.name for entry in recording.entries if any(map(is_deleted, entry.inputs))]
     return (
         f"a value that the tape recorded, for {', '.join(dict.fromkeys(users[:3])) or 'the target'}, was deleted since: most "
         "likely it was donated to a jitted function (donate_argnums). Do not donate what a tape has recorded."

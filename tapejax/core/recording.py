@@ -27,6 +27,11 @@ def type_of(x: Value) -> str:
     return f"{dtype}[{shape}]" if shape else str(dtype)
 
 
+def is_deleted(x: Value) -> bool:
+    """Whether `x` was deleted, most likely donated: neither a tracer is ever nor NumPy's numbers, which JAX hands on."""
+    return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
+
+
 class Entry(NamedTuple):
     """One recorded operation: `outputs = op(*inputs)`. Inputs that are no ``jax.Array`` are constants."""
 

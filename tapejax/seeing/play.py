@@ -19,7 +19,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
-from ..core.recording import Entry, type_of
+from ..core.recording import Entry, is_deleted, type_of
 from ..core.sweep import add_cotangents
 from ..core.types import Value
 from ..core.where import Line
@@ -307,8 +307,8 @@ def _shown(x: Array) -> Json:
     said: Json = {"type": type_of(x), "shape": shape_text(x)}
     if isinstance(x, Tracer):
         return {**said, "text": value_text(x)}
-    if x.is_deleted() or not (jax.numpy.issubdtype(x.dtype, np.number) or x.dtype == np.bool_):
-        return {**said, "text": "deleted" if x.is_deleted() else ""}
+    if is_deleted(x) or not (jax.numpy.issubdtype(x.dtype, np.number) or x.dtype == np.bool_):
+        return {**said, "text": "deleted" if is_deleted(x) else ""}
     if not x.size:
         return {**said, "text": "empty"}
     shape = [size for size in x.shape if size > 1] if x.ndim > 2 else x.shape  # one image of a batch is a matrix

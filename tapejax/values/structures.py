@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from ..core import recorder
 from ..core._jax import Tracer
 from ..core.query import Source
-from ..core.recording import Recording
+from ..core.recording import Recording, is_deleted
 from ..core.types import Pytree
 from . import nest, reading
 from .tensor import Tensor, Variable
@@ -86,7 +86,7 @@ def _require_alive(leaf: Leaf) -> None:
                 f"{leaf.value!r} is a tracer that escaped: it stood for a value while JAX traced a function (jit, grad, vmap, "
                 "scan ...) that has ended since. Return it from that function instead of keeping it."
             )
-    elif isinstance(array, jax.Array) and array.is_deleted():  # under jax.disable_jit a function's constant is none
+    elif is_deleted(array):
         raise ValueError(
             f"a tensor of shape {array.shape} and dtype {array.dtype} was deleted, most likely donated to a jitted function "
             "(donate_argnums): a tape needs the values that it recorded. Do not donate them."

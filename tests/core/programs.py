@@ -601,9 +601,8 @@ class Reference(Machine):
         # True, False, or None: what a transformed block computes of some values that a tape follows and others that it does not
         self.tracked: list[bool | None] = []
         self.unsure: set[int] = set()  # watched later, and whether all earlier uses count is not known
-        self.beside: set[int] = (
-            set()
-        )  # not followed, and used beside what is: that counts if the tape kept the very operation
+        # not followed, and used beside what is: that counts if the tape kept the very operation
+        self.beside: set[int] = set()
 
     def own(self, begin: int, size: int) -> np.ndarray:
         rows = np.zeros((size, self.width))

@@ -260,19 +260,29 @@ def body_of(seed: int) -> Callable[[Any], Any]:
 TOLERANCE = {"rtol": 2e-4, "atol": 2e-5}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(doc: str | None) -> argparse.ArgumentParser:
+    """The arguments that each hunt of this kind has."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--first", type=int, default=0, help="the seed of the first program")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--show", action="store_true")
-    given = parser.parse_args()
+    return parser
+
+
+def both(given: argparse.Namespace, text_of: Callable[[int], str]) -> tuple[Any, Any, Any]:
+    """The harness, TensorFlow and tapejax; with ``--show`` the first program is printed, and that is all."""
     if given.show:
-        print(Program(given.first).text)
-        return
+        print(text_of(given.first))
+        sys.exit()
     sys.path.insert(0, str(Path(__file__).parent))
     import harness
 
-    tensorflow, tapejax = harness.import_tensorflow(), harness.import_tapejax()
+    return harness, harness.import_tensorflow(), harness.import_tapejax()
+
+
+def main() -> None:
+    given = options(__doc__).parse_args()
+    harness, tensorflow, tapejax = both(given, lambda seed: Program(seed).text)
     differ = 0
     for seed in range(given.first, given.first + given.count):
         try:

@@ -8,7 +8,6 @@ Where TensorFlow refuses a call and tapejax does not, that is counted apart.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import linecache
 import random
@@ -16,10 +15,11 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.parity.generated import TOLERANCE, both, options
 
 # What a value is: "number" and "vector" are floats of the program's dtype, "int" and "bool" scalars.
 UNARY = """
@@ -692,10 +692,6 @@ def attempt(action: Callable, *args: Any) -> Any:
     return found[0] if error is None else error
 
 
-# Sums in single precision, of numbers that may cancel.
-TOLERANCE = {"rtol": 2e-4, "atol": 2e-5}
-
-
 def without_taken(expected: Any, actual: Any, taken: list[str]) -> Iterator[tuple[Any, Any]]:
     """The pairs of results up to the first call that only TensorFlow refuses: after it, variables may differ."""
     from outcomes import Error
@@ -708,24 +704,16 @@ def without_taken(expected: Any, actual: Any, taken: list[str]) -> Iterator[tupl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--first", type=int, default=0, help="the seed of the first program")
-    parser.add_argument("--count", type=int, default=100)
+    parser = options(__doc__)
     parser.add_argument("--x64", choices=["off", "on", "both"], default="both", help="the mode of 64-bit types")
-    parser.add_argument("--show", action="store_true")
     parser.add_argument("--taken", action="store_true", help="say what TensorFlow refuses and tapejax takes")
     given = parser.parse_args()
-    if given.show:
-        print(Program(given.first).text)
-        return
-    sys.path.insert(0, str(Path(__file__).parent))
-    import harness
+    harness, tensorflow, tapejax = both(given, lambda seed: Program(seed).text)
     import jax
     from outcomes import Error, Outcome
 
     from tests.core.interpreted import interpreted  # to compile the programs takes much longer
 
-    tensorflow, tapejax = harness.import_tensorflow(), harness.import_tapejax()
     seen: collections.Counter = collections.Counter()
     for seed in range(given.first, given.first + given.count):
         try:
