@@ -1,6 +1,7 @@
 """`python -m tapejax run PROGRAM.py`: the program finds TensorFlow's world, and Python's own."""
 
 import builtins
+import gc
 import importlib
 import importlib.util
 import json
@@ -86,7 +87,8 @@ def test_importing_leaves_the_namespaces_as_they_are(run, namespaces):
 def test_nothing_is_left_behind(run, tmp_path):
     def state():
         python = builtins.__import__, importlib.import_module, sys.displayhook, os.getcwd(), dict(os.environ)
-        return *python, list(sys.path), sys.argv, sys.modules["__main__"], jax.config.jax_enable_x64
+        jaxs = jax.config.jax_enable_x64
+        return *python, list(sys.path), sys.argv, sys.modules["__main__"], jaxs, bool(gc.get_freeze_count())
 
     before = state()
     real = types.ModuleType("tensorflow")
@@ -273,6 +275,21 @@ print(tf.cast(1, tf.int64).dtype.name, tf.zeros([1], tf.float64).dtype.name, (tf
 """
     assert run("import jax.numpy as jnp; assert jnp.zeros(1, 'float64').dtype == 'float64'") == 0
     assert run(source) == 0
+
+
+def test_garbage_is_not_looked_for_in_what_was_there_before(run):
+    source = (
+        "import gc, tapejax; assert gc.get_freeze_count(); mine = [[]]; assert any(x is mine for x in gc.get_objects())"
+    )
+    gc.unfreeze()
+    assert run(source) == 0
+    assert not gc.get_freeze_count()
+    gc.freeze()  # of somebody else's
+    try:
+        assert run(source) == 0
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
 
 
 # ---- exits and failures
