@@ -17,7 +17,8 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).resolve().parents[2]
 # Pages of the repository that do not lie in docs/.
 PAGES = {"ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "README.md": "overview.md"}
-# Each page of the API: its title, and its objects with the names that users write.
+# Each page of the API: its title, and its objects with the names that users write, after a colon those of its members that
+# are shown where not all of them are.
 API = {
     "tape": (
         "The tape",
@@ -27,7 +28,7 @@ API = {
         "What a tape shows",
         {
             "tapejax.seeing.explain": "Explanation SourceReport PathStep",
-            "tapejax.seeing.steps": "Backward BackwardStep",
+            "tapejax.seeing.steps": "Backward:gradients BackwardStep",
             "tapejax.seeing.drawing": "Drawing",
             "tapejax.seeing.play": "Play",
         },
@@ -44,7 +45,7 @@ API = {
         {
             "tapejax.values.tensor": "Tensor Variable constant convert_to_tensor is_tensor",
             "tapejax.values.dtypes": "TensorShape DType as_dtype",
-            "tapejax.values": "nest errors",
+            "tapejax.values": "nest:assert_same_structure,flatten,is_nested,map_structure,pack_sequence_as errors",
         },
     ),
     "programs": (
@@ -93,12 +94,12 @@ def source_page(path):
 
 
 def api_page(title, objects):
-    entries = [
-        f"::: {module}.{name}\n    options:\n      heading: {name}\n      toc_label: {name}\n"
-        for module, names in objects.items()
-        for name in names.split()
-    ]
-    return "\n".join([f"# {title}\n", *entries])
+    def entry(module, name, members):
+        chosen = f"      members: [{members}]\n" if members else ""
+        return f"::: {module}.{name}\n    options:\n      heading: {name}\n      toc_label: {name}\n{chosen}"
+
+    listed = [(module, *name.partition(":")[::2]) for module, names in objects.items() for name in names.split()]
+    return "\n".join([f"# {title}\n", *(entry(*each) for each in listed)])
 
 
 def run(*command):

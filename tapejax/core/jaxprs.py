@@ -524,6 +524,11 @@ def intern(value: Value) -> Any:
     return first
 
 
+def is_known(jaxpr: JaxProgram) -> bool:
+    """Whether it was interned before."""
+    return jaxpr in _known
+
+
 # Jaxprs that have no exact key, such as those with a custom rule that closes over arrays: no two are the same to us, and to
 # keep one is to keep its arrays.
 _uncacheable: weakref.WeakSet[JaxProgram] = weakref.WeakSet()

@@ -223,8 +223,8 @@ def _compare_program_ops(key: Any, kept: Any, fresh: Any) -> Any:
     return compare_ops(key, kept[0], itself), (), params
 
 
-# By the identity of all parameters, which are kept alive here: where functions are made all the time these are never seen
-# again, and take some 30 KiB each.
+# By the identity of all parameters, which are kept alive here, some 30 KiB each: only what comes a second time is kept. Where
+# functions are made all the time, their programs never do.
 _program_ops = Cache(CACHED_OPS // 2, _compare_program_ops)
 
 
@@ -237,11 +237,12 @@ def _make_program_op(primitive: Primitive, params: Params, args: Values) -> Any:
     if any(map(jaxprs.asks_host, jaxprs.jaxprs_in(params))):
         return Once((without_derivative(_uncacheable(primitive, params), len(arrays)), arrays.values(), params))
     if not arrays:
+        again = all(map(jaxprs.is_known, jaxprs.jaxprs_in(params)))
         same = {name: jaxprs.intern(value) for name, value in params.items()}
         if jaxprs.is_uncacheable(same):
             return Once((_uncacheable(primitive, params), (), params))
         op = _bind_op(primitive, same)
-        return Once((op, (), params)) if op.eager else (op, (), params)
+        return (op, (), params) if again and not op.eager else Once((op, (), params))
     if primitive.name not in jaxprs.JIT:
         lifted = jaxprs.lift(primitive, params, args, arrays)
         return Once((Staged(lifted, params.get("name", primitive.name)).op(), arrays.values(), params))

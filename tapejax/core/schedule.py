@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,8 +30,6 @@ COMPILE_FRESH_SHARE = 1 / 4
 COMPILES_PER_PENALTY = 8
 CACHED_PROGRAMS = 4096
 
-_sightings: OrderedDict[Program, int] = OrderedDict()
-_kinds: OrderedDict[Any, int] = OrderedDict()
 _unused_compiles: set[int] = set()  # programs that were compiled as one and have not come back yet
 
 
@@ -92,6 +89,31 @@ def push_forward(program: Program, values: Values, tangents: Values) -> list[Any
     return list(recorder.run(compiled("jvp", _jvp, program), (*values, *starts)))
 
 
+class Sightings:
+    """How often something was seen, and whether it is compiled as one."""
+
+    __slots__ = ("count", "compiled")
+
+    def __init__(self) -> None:
+        self.count, self.compiled = 0, False
+
+    def again(self) -> int:
+        """How often it was seen before."""
+        self.count += 1
+        return self.count - 1
+
+
+def _as_counted(key: Any, kept: Sightings, fresh: Sightings) -> Sightings:
+    return kept
+
+
+# They go with what is known of a function: a program holds its operations alive.
+_sightings: Cache[Sightings] = Cache(CACHED_PROGRAMS, _as_counted)
+_kinds: Cache[Sightings] = Cache(CACHED_PROGRAMS, _as_counted)
+depends_on_rules(_sightings, lambda program: [step.op for step in program.steps])
+depends_on_rules(_kinds, lambda kind: kind[2:3])
+
+
 def _worth_compiling(program: Program, values: Values) -> bool:
     if len(program.steps) <= 1 or _has_python(program):
         return False
@@ -99,18 +121,19 @@ def _worth_compiling(program: Program, values: Values) -> bool:
         return True  # inside jit, vmap or grad nothing is compiled here
     if len(program.steps) > COMPILE_AT_MOST:
         return False
-    before = _remember(_sightings, program)
-    if before < 0:
+    seen = _sightings.get(program, Sightings)
+    if seen.compiled:
         _unused_compiles.discard(hash(program))
         return True
-    if before:
-        worth = before > len(_unused_compiles) // COMPILES_PER_PENALTY
+    if seen.count:
+        worth = seen.count > len(_unused_compiles) // COMPILES_PER_PENALTY
     else:
         kinds = {(*step[3:], step.op, *(_kind(values[slot]) for slot in step.ins)) for step in program.steps}
-        fresh = sum(not _remember(_kinds, kind) for kind in kinds)
+        fresh = sum(not _kinds.get(kind, Sightings).again() for kind in kinds)
         worth = fresh >= len(program.steps) * COMPILE_FRESH_SHARE
+    seen.again()
     if worth:
-        _sightings[program] = -1
+        seen.compiled = True
         if len(_unused_compiles) >= CACHED_SWEEPS:
             _unused_compiles.clear()
         _unused_compiles.add(hash(program))
@@ -132,15 +155,6 @@ def _look_for_python(program: Program) -> bool | Once:
 
 def _kind(value: Value) -> Any:
     return (value.shape, value.dtype) if isinstance(value, jax.Array) else type(value)
-
-
-def _remember(counts: OrderedDict[Any, int], key: Any) -> int:
-    """How often `key` was seen before; the least recently seen are forgotten."""
-    before = counts.pop(key, 0)
-    counts[key] = before + 1 if before >= 0 else before
-    if len(counts) > CACHED_PROGRAMS:
-        counts.popitem(last=False)
-    return before
 
 
 _compiled: Cache[Op] = Cache(CACHED_SWEEPS, compare_ops)

@@ -164,10 +164,36 @@ def with_rule_over(factor):
     return f
 
 
+def test_no_program_is_kept_alive():
+    """A function that is made anew each time leaves nothing behind: neither its programs nor those of the loops in it."""
+
+    def once():
+        @tf.function
+        def f(x):
+            return tf.reduce_sum(lax.scan(lambda c, _: (c * 2.0, None), jnp.asarray(x), None, length=3)[0])
+
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x) + f(x)
+            y = y + lax.fori_loop(0, 2, lambda _, c: c * 3.0, y)
+        return tape.gradient(y, x)
+
+    def programs():
+        gc.collect()
+        return sum(type(each).__name__ == "ClosedJaxpr" for each in gc.get_objects())
+
+    x = jnp.ones(3)
+    counts = []
+    for _ in range(3):
+        for _ in range(10):
+            once()
+        counts.append(programs())
+    assert counts[2] <= counts[1] + 5, counts
+
+
 def test_caches_are_bounded(monkeypatch):
     """Programs of ever new structure do not pile up."""
     limit = 50
-    monkeypatch.setattr(schedule, "CACHED_PROGRAMS", limit)
     stored = {
         (module.__name__, name): cache
         for module in (program, derivatives, schedule, jaxprs, recorder)
