@@ -336,7 +336,8 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
             key = (*map(id, variables), *_settings(self), trace_context())
             known = update.get(key)
             if known is None:
-                known = update[key] = _Update(lambda *grads: apply(self, grads, variables), grads, variables)
+                here: Any = weakref.ref(self)  # what is kept for an optimizer must not keep it
+                known = update[key] = _Update(lambda *grads: apply(here(), grads, variables), grads, variables)
             with jax.disable_jit(False):
                 known(grads)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import warnings
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -170,6 +172,20 @@ def test_an_optimizer_refuses_variables_it_does_not_know():
     adam.apply_gradients([(tf.constant(1.0), tf.Variable(1.0))])
     with pytest.raises(ValueError, match="Unknown variable|cannot"):
         adam.apply_gradients([(tf.constant(1.0), tf.Variable(1.0))])
+
+
+def test_an_optimizer_that_is_gone_leaves_nothing():
+    """What is kept of its update keeps neither it nor the variables alive."""
+
+    def train():
+        v, adam = tf.Variable([1.0, 2.0]), optimizers.Adam()
+        for _ in range(3):
+            adam.apply_gradients([(tf.constant([1.0, 1.0]), v)])
+        return weakref.ref(adam), weakref.ref(v), weakref.ref(adam.variables[-1])
+
+    gone = train()
+    gc.collect()
+    assert [ref() for ref in gone] == [None] * 3
 
 
 def test_loss_scale_optimizer():
