@@ -226,32 +226,37 @@ def pytest_runtest_teardown(item, nextitem):
     if "tapejax" not in sys.modules or nextitem and nextitem.path == item.path and compiled < PROGRAMS_AT_MOST:
         return
     compiled = 0
-    for clear in [*cleared, *find_caches()]:
+    find_caches()
+    for clear in clears:
         clear()
     jax.clear_caches()
-    gc.collect()
+    set_aside()
     if hasattr(C, "malloc_trim"):  # glibc keeps what was freed
         C.malloc_trim(0)
 
 
+clears = []
+
+
 def find_caches():
-    """What clears each of tapejax's caches that Python's garbage collector looks at."""
+    """Notes what clears tapejax's caches, of those that the garbage collector looks at."""
     for known in gc.get_objects():
         if type(known) is sys.modules["tapejax.core.cache"].Cache:
-            yield known.clear
+            clears.append(known.clear)
         elif type(known) is functools._lru_cache_wrapper and known.__module__.startswith("tapejax"):
-            yield known.cache_clear
+            clears.append(known.cache_clear)
 
 
-cleared = []
+def set_aside():
+    """Frees garbage; what is left are modules, which the garbage collector need not search for each of the later tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_finish(session):
-    """The garbage collector leaves out the modules and the tests: a twentieth of the suite's time."""
     if "tapejax" in sys.modules:
-        cleared.extend(find_caches())
-        gc.collect()
-        gc.freeze()
+        find_caches()
+        set_aside()
 
 
 C = ctypes.CDLL(None)

@@ -108,10 +108,12 @@ class Graph:
         """The first use on the way to a target from before the watch began."""
         ids = {id(x) for x in self.arrays}
         begin = min((self.watched[x][1] for x in ids if x in self.watched), default=0)
-        counted = self._uses_that_count(ids) if begin else set()
-        for position in ancestors(self.entries, targets)[0]:
-            entry = self.entries[position]
-            if position < begin and position not in counted and any(id(x) in ids for x in entry.inputs):
+        early = {i for i, entry in enumerate(self.entries[:begin]) if any(id(x) in ids for x in entry.inputs)}
+        if early:
+            early -= self._uses_that_count(ids)
+        for position in ancestors(self.entries, targets)[0] if early else ():
+            if position in early:
+                entry = self.entries[position]
                 watch = next((mark for mark in self.marked("watch") if id(mark.about) in ids), None)
                 where = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
                 uncounted = "this use is not counted: " if connected else ""
