@@ -47,6 +47,14 @@ PRINTING_EFFECTS: Any = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 eval_jaxpr = core.eval_jaxpr
 jaxpr_as_fun = core.jaxpr_as_fun
 wrap_init = linear_util.wrap_init
+
+
+def function_in(bwd: Any) -> Function:
+    """The user's function in the parameter `bwd` of a ``custom_vjp`` call."""
+    function: Function = bwd.f
+    return function
+
+
 UNSPECIFIED: Any = named_sharding.UNSPECIFIED  # what a jit has where no sharding is asked for
 ShapeDtypeStruct: Any = jax.ShapeDtypeStruct  # public, but without types
 # All settings that decide what tracing a function gives, as one hashable value: part of the key of JAX's own caches.

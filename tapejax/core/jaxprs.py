@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,7 @@ from ._jax import (
     Literal,
     ShapeDtypeStruct,
     eval_jaxpr,
+    function_in,
     has_lowering,
     trace_context,
     wrap_init,
@@ -579,7 +581,27 @@ class _Around(threading.local):
 _around = _Around()
 
 
+class Composed(NamedTuple):
+    """What a ``custom_vjp`` call is made of where two are equal if its `programs` are: `make` gives the call for others.
+
+    `make` takes programs like these, and gives a function of the call's flat arguments.
+    """
+
+    programs: tuple[JaxProgram, ...]
+    make: Callable[..., Function]
+
+
+# By the function that pulls back. To trace a rule whose rule has rules takes a time that grows with a power of their number.
+composed: weakref.WeakKeyDictionary[Function, Composed] = weakref.WeakKeyDictionary()
+
+
+def _composed(params: Params) -> Composed | None:
+    return composed.get(function_in(params["bwd"])) if "bwd" in params and not _around.shallow else None
+
+
 def _rule_key(params: Params) -> dict[str, Any]:
+    if (known := _composed(params)) is not None:
+        return dict.fromkeys(_replaced(params), (known.make, *map(canonical.structure, known.programs)))
     found = _in_rule(params, lambda rule, _: (rule.told, *map(canonical.structure, rule.programs)))
     return dict.fromkeys(_replaced(params), found)
 
@@ -591,6 +613,13 @@ def _rule_snapshot(params: Params) -> dict[str, Any]:
         programs += map(canonical.snapshot, rule.programs)  # in which the rule may occur again
         return stand_in
 
+    if (known := _composed(params)) is not None:
+        programs = tuple(map(canonical.snapshot, known.programs))
+        if all(map(operator.is_, programs, known.programs)):
+            return {}
+        in_avals = params["call_jaxpr"].in_avals[params["num_consts"] :]
+        (eqn,) = jax.make_jaxpr(known.make(*programs))(*map(spec_of, in_avals)).eqns
+        return {name: eqn.params[name] for name in _replaced(params)}
     try:
         found: dict[str, Any] = _in_rule(params, frozen)
         return found

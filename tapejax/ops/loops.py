@@ -138,7 +138,13 @@ def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:
         return _joined(smooth_consts, none[: len(consts)], to_consts), _joined(smooth, none[: len(start)], to_state)
 
     loop.defvjp(forward, backward)
+    jaxprs.composed[backward] = jaxprs.Composed((test, step), _flat_loop)
     return loop
+
+
+def _flat_loop(test: JaxProgram, step: JaxProgram) -> Callable:
+    loop, count = _reversible(test, step), len(step.in_avals) - len(step.out_avals)
+    return lambda *flat: loop(list(flat[:count]), list(flat[count:]))
 
 
 def _chosen(mask: Sequence[bool], values: Sequence[Array]) -> list[Array]:

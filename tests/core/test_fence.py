@@ -278,6 +278,20 @@ def test_the_rule_of_a_custom_vjp_call_can_be_traced():
     assert len(trees) >= 3 and float(jax.tree.leaves(params["bwd"].call_wrapped(2.0, 1.0))[0]) == 4.0
 
 
+def test_the_users_function_in_a_custom_vjp_call():
+    """The same one wherever the call stands, so that it can be recognised by it."""
+
+    def backward(x, ct):
+        return (2.0 * x * ct,)
+
+    function = jax.custom_vjp(lambda x: x * x)
+    function.defvjp(lambda x: (x * x, x), backward)
+    (equation,) = equations(function, 2.0)
+    (inside,) = equations(lambda x: lax.scan(lambda c, _: (function(c), None), x, None, length=2)[0], 2.0)
+    (again,) = inside.params["jaxpr"].eqns
+    assert fence.function_in(equation.params["bwd"]) is fence.function_in(again.params["bwd"]) is backward
+
+
 def test_get_bind_params_gives_what_bind_takes():
     for function in (cubed, squared):
         (equation,) = equations(function, 2.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.core import compiling
+from tapejax.core import compiling, jaxprs
 from tapejax.namespaces import NAMESPACES
 from tapejax.ops.missing import MISSING
 
@@ -396,3 +396,39 @@ def test_arguments_of_other_names():
     assert list(inspect.signature(tf.nn.relu).parameters) == ["features", "name"]
     with pytest.raises(TypeError, match=r"relu\(\) got an unexpected keyword argument 'x'"):
         tf.nn.relu(x=1.0)
+
+
+# ---- loops that end when the data say so -----------------------------------------------------------------------------------
+
+
+def slope_of_loop(body):
+    """A function made anew: the slope of three rounds of `body`, by a tape inside it."""
+
+    @tf.function
+    def slope(x, n):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.while_loop(lambda i, z: i < n, lambda i, z: (i + 1, body(z)), (0, x))[1]
+        return tape.gradient(y, x)
+
+    return float(slope(tf.constant(1.0), tf.constant(3)))
+
+
+def test_a_loop_is_recognised_by_its_programs(monkeypatch):
+    """Its rule is not traced for that: the rule's loops have rules, and so on, which took 18 seconds."""
+    traced = []
+    monkeypatch.setattr(jaxprs, "_traced_vjp", traced.append)
+    assert slope_of_loop(lambda z: z * 1.5) == 1.5**3
+    assert slope_of_loop(lambda z: tf.while_loop(lambda w: w < 4.0, lambda w: w * 2.0, (z,))[0]) == 4.0
+    assert not traced
+
+
+def test_loops_are_told_apart():
+    factor = 2.0
+    scaled = jax.custom_vjp(lambda z: z * 1.0)
+    scaled.defvjp(lambda z: (z, None), lambda _, ct: (ct * factor,))
+    assert slope_of_loop(scaled) == 8.0
+    factor = 3.0  # a rule in the loop reads it
+    assert slope_of_loop(scaled) == 27.0
+    one, other = np.float32(1.0), np.nextafter(np.float32(1.0), np.float32(2.0))
+    assert slope_of_loop(lambda z: z * one) != slope_of_loop(lambda z: z * other)

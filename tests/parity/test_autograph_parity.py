@@ -575,6 +575,33 @@ def test_while_second_order(tf):
 
 
 @parity
+def test_tapes_around_loops_inside_a_function(tf):
+    "A tape in a function around loops that end when the data say so, one in another, and a tape around that tape."
+    v = tf.Variable(0.5)
+
+    def looped(n, depth, x):
+        if depth == 0:
+            return tf.nn.relu(tf.sin(x) + v * 0.3)
+        return tf.while_loop(lambda i, z: i < n, lambda i, z: (i + 1, looped(n, depth - 1, z)), (0, x))[1]
+
+    @tf.function
+    def first(n, depth):
+        with tf.GradientTape() as tape:
+            y = looped(n, depth, v * 1.0)
+        return y, tape.gradient(y, v)
+
+    @tf.function
+    def second(n):
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                y = looped(n, 1, v * 1.0)
+            slope = inner.gradient(y, v)
+        return slope, outer.gradient(slope, v)
+
+    return first(tf.constant(3), 1), first(tf.constant(2), 2), second(tf.constant(2))
+
+
+@parity
 def test_long_while_gradient(tf):
     "A gradient through several hundred iterations, of two loop variables and what the loop closes over."
     x, w = tf.Variable(1.3), tf.Variable([0.05, 0.02])
