@@ -35,7 +35,7 @@ def while_loop(holds: Callable, advance: Callable, start: Pytree) -> Pytree:
     consts = list(constants.values())
     count = _count(test, step, consts, flat)
     if count is None:
-        return pack(_reversible(test, step)(consts, flat))
+        return pack(_reversible(test, step)(consts, flat)[1])
     run = jaxpr_as_fun(step)
     return pack(jax.lax.scan(lambda carry, _: (run(*consts, *carry), None), flat, None, length=count)[0])
 
@@ -79,9 +79,13 @@ def _dependencies(closed: JaxProgram, outputs: set[int]) -> set[int]:
 
 
 def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:
-    """The loop of two programs that take constants and state and return whether to go on, and the next state."""
+    """The loop of two programs that take constants and state and return whether to go on, and the next state.
 
-    def counted(consts: Sequence[Array], start: Sequence[Array]) -> Pytree:
+    It gives the number of its iterations, and the last state.
+    """
+
+    @jax.custom_vjp
+    def loop(consts: Sequence[Array], start: Sequence[Array]) -> Pytree:
         def holds(carry: Pytree) -> Array:
             return jaxpr_as_fun(test)(*consts, *carry[1])[0]
 
@@ -92,16 +96,13 @@ def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:
 
     run = jaxpr_as_fun(jaxprs.without_prints(step))  # what is computed anew is not printed again
 
-    @jax.custom_vjp
-    def loop(consts: Sequence[Array], start: Sequence[Array]) -> Sequence[Array]:
-        return counted(consts, start)[1]
-
     def forward(consts: Sequence[Array], start: Sequence[Array]) -> tuple:
-        count, end = counted(consts, start)
-        return end, (consts, start, count)
+        count, end = loop(consts, start)  # which a second derivative takes backward once more
+        return (count, end), (consts, start, count)
 
-    def backward(kept: tuple, cotangents: Sequence[Array]) -> tuple:
+    def backward(kept: tuple, given: tuple) -> tuple:
         consts, start, count = kept
+        cotangents = given[1]
         stride = (count + SLOTS - 1) // SLOTS
 
         def keep(carry: Pytree) -> Pytree:

@@ -557,7 +557,7 @@ def test_newton_while(tf):
 
 @parity
 def test_while_second_order(tf):
-    "The second derivative of a while loop."
+    "The second derivative of a while loop, also where its result goes on."
     x = tf.Variable(1.5)
 
     @tf.function
@@ -567,11 +567,19 @@ def test_while_second_order(tf):
             y = y * x
         return y
 
-    with tf.GradientTape() as outer:
-        with tf.GradientTape() as inner:
-            y = f(x)
-        first = inner.gradient(y, x)
-    return y, first, outer.gradient(first, x)
+    @tf.function
+    def further(x):
+        y = f(x) * x
+        return y * y if y > 1.0 else y
+
+    found = []
+    for function in (f, further):
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                y = function(x)
+            first = inner.gradient(y, x)
+        found += [y, first, outer.gradient(first, x)]
+    return found
 
 
 @parity
