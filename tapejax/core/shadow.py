@@ -56,6 +56,9 @@ def _different_parameter(x: Value, y: Value) -> str | None:
         return difference(x, y)
     if type(x) is type(y) and isinstance(x, (tuple, list)) and len(x) == len(y):
         return next(filter(None, map(_different_parameter, x, y)), None)
+    if (module := getattr(x, "mlir_module_serialized", None)) is not None and type(x) is type(y):
+        # an exported program is another object each time that it is read
+        return None if module == y.mlir_module_serialized else "two exported programs."
     if x is y or _is_function(x) and _is_function(y):  # functions are compared by what they compute
         return None
     return None if type(x) is type(y) and _same_number(x, y) else f"{x!r} or {y!r}."

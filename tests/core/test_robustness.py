@@ -164,7 +164,7 @@ def with_rule_over(factor):
     return f
 
 
-def test_no_program_is_kept_alive():
+def test_no_program_is_kept_alive(no_shadow):
     """A function that is made anew each time leaves nothing behind: neither its programs nor those of the loops in it."""
 
     def once():

@@ -397,7 +397,7 @@ def test_jacobian_and_as_function():
     assert_same(jax.grad(function)(state), tape.gradient(loss, state))
 
 
-def test_no_new_programs_in_a_loop():
+def test_no_new_programs_in_a_loop(no_shadow):
     """A step that was seen compiles nothing, though Flax makes new lambdas at every call."""
     model = Network(rngs())
     optimizer = nnx.Optimizer(model, optax.sgd(1e-2), wrt=nnx.Param)

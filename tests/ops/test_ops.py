@@ -212,7 +212,7 @@ def test_operators_leave_strangers_their_chance():
 # ---- Compilation ------------------------------------------------------------------------------------------------
 
 
-def test_indexing_in_a_loop_compiles_once(compilations):
+def test_indexing_in_a_loop_compiles_once(compilations, no_shadow):
     x = tf.constant(np.arange(2000, dtype=np.float32).reshape(1000, 2))
     x[0], x[0, 1], x[1:3]
     before = compilations()
@@ -223,7 +223,7 @@ def test_indexing_in_a_loop_compiles_once(compilations):
     assert compilations() <= before + 3  # of each kind one, once it has come back often enough
 
 
-def test_small_exponents_are_programs_of_their_own_and_large_ones_are_not(compilations, monkeypatch):
+def test_small_exponents_are_programs_of_their_own_and_large_ones_are_not(compilations, monkeypatch, no_shadow):
     monkeypatch.setattr(compiling, "enabled", False)  # or it may have come back often enough here, of all places
     x = tf.constant([1.5])
     x**17
@@ -234,7 +234,7 @@ def test_small_exponents_are_programs_of_their_own_and_large_ones_are_not(compil
     np.testing.assert_allclose((x**3).numpy(), [3.375])
 
 
-def test_python_numbers_are_not_part_of_a_program(compilations, monkeypatch):
+def test_python_numbers_are_not_part_of_a_program(compilations, monkeypatch, no_shadow):
     monkeypatch.setattr(compiling, "enabled", False)  # likewise
     x = tf.constant([1.5, -2])
     use = [

@@ -237,7 +237,7 @@ def test_marks_what_carries_gradient():
     assert dict(zip(names, marks)) == {"multiply": True, "stop_gradient": False, "add": True}
 
 
-def test_long_tapes_are_folded():
+def test_long_tapes_are_folded(no_shadow):
     x = jnp.ones(3)
     with tf.GradientTape() as tape:
         tape.watch(x)
