@@ -334,7 +334,20 @@ def _slogdet(x):
 
 
 def _logdet(x):
-    return 2 * jnp.sum(jnp.log(jnp.real(jnp.diagonal(jnp.linalg.cholesky(x), axis1=-2, axis2=-1))), -1)
+    return 2 * jnp.sum(jnp.log(jnp.real(jnp.diagonal(_cholesky(x), axis1=-2, axis2=-1))), -1)
+
+
+@jax.custom_jvp
+def _mirrored(x):
+    """What the lower triangle says, with the gradient of a Hermitian matrix: both are TensorFlow's for `cholesky`."""
+    return _lower(x)
+
+
+_mirrored.defjvp(lambda primals, tangents: (_mirrored(*primals), *tangents))
+
+
+def _cholesky(x):
+    return jnp.linalg.cholesky(_mirrored(x))
 
 
 def _expm(x):
@@ -361,7 +374,7 @@ def _eig(x):
 det = _square("det", jnp.linalg.det, "The determinant.")
 slogdet = _square("slogdet", _slogdet, "The determinant's sign and the logarithm of its absolute value.")
 logdet = _square("logdet", _logdet, "The logarithm of the determinant of a positive definite matrix.", "matrix")
-cholesky = _square("cholesky", jnp.linalg.cholesky, "The lower triangular Cholesky factor; NaN where there is none.")
+cholesky = _square("cholesky", _cholesky, "The lower triangular Cholesky factor; NaN where there is none.")
 expm = _square("expm", _expm, "The matrix exponential.")
 eigh = _square("eigh", _eigh, "Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix.", "tensor")
 eigvalsh = _square("eigvalsh", _eigvalsh, "The eigenvalues of a Hermitian matrix.", "tensor")

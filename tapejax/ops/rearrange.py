@@ -52,7 +52,7 @@ def reverse_sequence(input: TensorLike, seq_lengths: TensorLike, seq_axis=None, 
     """
     if seq_axis is None:
         raise TypeError("seq_axis must be given: the axis that is turned round")
-    array, lengths = raw(input), raw(seq_lengths)
+    array, lengths = raw(input), integers("reverse_sequence", seq_lengths)
     along, batch = axis_of(seq_axis, array.ndim, "seq_axis"), axis_of(batch_axis or 0, array.ndim, "batch_axis")
     if lengths.shape != (array.shape[batch],):
         raise InvalidArgumentError(f"seq_lengths must have shape ({array.shape[batch]},), got {lengths.shape}")
@@ -129,7 +129,7 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype="int32"):
 
 
 def _blocks(argument: str, block_shape: IntsLike, pairs: IntsLike, array: Array) -> tuple[tuple[int, ...], tuple]:
-    sizes = shape_of(block_shape, "block_shape")
+    sizes = (block_shape,) * 2 if isinstance(block_shape, int) else shape_of(block_shape, "block_shape")
     widths = static(pairs, argument)
     if np.shape(widths) != (len(sizes), 2) or array.ndim <= len(sizes):
         raise InvalidArgumentError(f"{argument} must have shape ({len(sizes)}, 2), input more axes: {np.shape(widths)}")
@@ -139,7 +139,6 @@ def _blocks(argument: str, block_shape: IntsLike, pairs: IntsLike, array: Array)
 @operation("input")
 def space_to_batch(input, block_shape, paddings):
     """Blocks of `block_shape` places of the axes after the first, which are padded before, moved into the batch."""
-    block_shape = (block_shape,) * 2 if isinstance(block_shape, int) else block_shape
     sizes, widths = _blocks("paddings", block_shape, paddings, input)
     lengths = [n + sum(pair) for n, pair in zip(input.shape[1:], widths, strict=False)]
     if any(length % size for length, size in zip(lengths, sizes, strict=True)):
