@@ -434,8 +434,9 @@ def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLi
     if min(map(min, widths), default=0) < 0:
         raise InvalidArgumentError(f"pad: paddings must not be negative, got {widths}")
     if mode.upper() == "CONSTANT":
-        value = raw(constant_values, dtype_hint=array.dtype)
-        return op(_pad, array, value if value.dtype == array.dtype else cast(value, array.dtype), widths=widths)
+        zero = not is_array_like(constant_values) and constant_values == 0  # fits every dtype
+        value = jnp.zeros((), array.dtype) if zero else arrays_of(array, constant_values)[1]
+        return op(_pad, array, value, widths=widths)
     most = 1 if mode.upper() == "REFLECT" else 0
     for pair, length in zip(widths, array.shape, strict=True):
         if max(pair) > length - most:
@@ -904,7 +905,8 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape, bad_indices_poli
 
 
 def _scatter_nd(indices, updates, shape):
-    return _scattered(lax.scatter_add, jnp.zeros(shape, updates.dtype), indices, updates)
+    add = lax.scatter_max if updates.dtype == bool else lax.scatter_add
+    return _scattered(add, jnp.zeros(shape, updates.dtype), indices, updates)
 
 
 def _tensor_scatter(name: str, scatter: Callable, doc: str) -> Callable[..., Tensor]:

@@ -1115,6 +1115,7 @@ def clip_by_norm(
     if isinstance(t, IndexedSlices):
         return t.with_values(clip_by_norm(t.values, clip_norm, axes))
     if hasattr(clip_norm, "dtype"):  # cast, whatever its dtype
+        require_kind("clip_by_norm", raw(clip_norm), REAL)
         clip_norm = op(lax.convert_element_type, raw(clip_norm), new_dtype=raw(t).dtype)
     array, limit = operands(t, clip_norm)
     array = raw(array)

@@ -14,12 +14,15 @@ from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
 from ..values.types import Array, AxisLike, DTypeLike, IntsLike, ShapeLike, TensorLike
 from . import array as _array
-from .table import REAL, axis_of, host, integers, known, operation, renamed, shape_of, static
+from .table import NUMBER, REAL, axis_of, host, integers, known, operation, renamed, require_kind, shape_of, static
 
 
 def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
     """The same bits as elements of another dtype; narrower ones along a new last axis, wider ones out of the last axis."""
-    return op(_bitcast, raw(input), dtype=requested(type))
+    array, dtype = raw(input), requested(type)
+    for each in (array, np.empty(0, dtype)):
+        require_kind("bitcast", each, NUMBER)
+    return op(_bitcast, array, dtype=dtype)
 
 
 def _bitcast(x, dtype):
