@@ -136,10 +136,10 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
 def linspace(start: TensorLike, stop: TensorLike, num: IntLike, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced values from `start` to `stop`, both included, along a new axis.
 
-    Integers give float64 (float32 while ``jax_enable_x64`` is off).
+    Integers give float64 (float32 while ``jax_enable_x64`` is off), those of 8 and 16 bits float32.
     """
     first, last = arrays_of(start, stop)
-    dtype = first.dtype if kind_of(first.dtype) in "fc" else wide("float64")
+    dtype = first.dtype if kind_of(first.dtype) in "fc" else wide("float32" if first.dtype.itemsize < 4 else "float64")
     return op(jnp.linspace, first, last, num=int(static(num, "num")), axis=int(static(axis)), dtype=dtype)
 
 
@@ -1000,7 +1000,9 @@ def _uniques(x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tensor, Tensor]
     values = host(x, "x")
     if values.ndim != 1:
         raise InvalidArgumentError(f"unique expects a 1D vector, got shape {values.shape}")
-    _, first, inverse, count = np.unique(values, return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    _, first, inverse, count = np.unique(
+        values, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
     order = np.argsort(first)  # in order of appearance
     dtype = requested(out_idx)
     results = np.sort(first), np.argsort(order)[inverse], count[order]

@@ -185,7 +185,6 @@ ROLES = {
     "lower half": same([[4, 9, 7], [1, 3, 8], [-1, 0, 2]]),
     "definite": same([[4, 1, -1], [1, 3, 0], [-1, 0, 2]]),
     "regular": same([[2, 1, -1], [1, -3, 0], [0, 1, 2]]),
-    "right side": shaped(3, 2, start=7),
     "diagonals": same([[1, 2, 0], [4, 5, 6], [0, 1, 2]]),
     "factor": same([[2, 0, 0], [1, 3, 0], [-1, 1, 1]]),
     "signal": shaped(2, 6),
@@ -465,14 +464,27 @@ add("repeat", "matrix2", call=lambda f, x: [f(x, 2), f(x, [2, 0, 1], 1)])
 add("reverse", "matrix", call=lambda f, x: [f(x, [0]), f(x, [0, -1])])
 add("roll", "matrix", call=lambda f, x: [f(x, 1, 0), f(x, [1, -2], [0, 1])])
 add("pad", "matrix", call=lambda f, x: [f(x, [[1, 0], [2, 1]]), f(x, [[0, 1], [1, 1]], constant_values=3)])
-add("pad", "square", label=" mirrored", call=lambda f, x: [f(x, [[1, 0], [1, 1]], mode) for mode in ("REFLECT", "SYMMETRIC")])
+add(
+    "pad",
+    "square",
+    label=" mirrored",
+    call=lambda f, x: [f(x, [[1, 0], [1, 1]], mode) for mode in ("REFLECT", "SYMMETRIC")],
+)
 add("slice", "matrix", call=lambda f, x: f(x, [0, 1], [2, -1]))
-add("strided_slice", "matrix", call=lambda f, x: [f(x, [0, 2], [2, 0], [1, -1]), f(x, [1, 0], [2, 3], shrink_axis_mask=1)])
+add(
+    "strided_slice",
+    "matrix",
+    call=lambda f, x: [f(x, [0, 2], [2, 0], [1, -1]), f(x, [1, 0], [2, 3], shrink_axis_mask=1)],
+)
 add("boolean_mask", "matrix", call=lambda f, x: [f(x, [True, False]), f(x, [True, False, True], axis=1)], python=False)
 add("boolean_mask", "true or false", label=" mask", call=lambda f, mask: f([1.0, 2.0, 3.0], mask))
 add("where", "matrix", call=lambda f, x: f([True, False, True], x, x), python=False)
 add("where", "ties", label=" places")
-add("gather", "matrix", call=lambda f, x: [f(x, [1, 0, 1]), f(x, [[2, 0], [1, 1]], axis=1, batch_dims=1), f(x, EMPTY)], python=False)
+add(
+    "gather",
+    "matrix2",
+    call=lambda f, x: [f(x, [1, 0, 1]), f(x, [[2, 0], [1, 1]], axis=1, batch_dims=1), f(x, EMPTY)],
+)
 add("gather", "targets", label=" ids", call=lambda f, ids: f(ROWS_OF_FLOATS, ids))
 add("gather_nd", "square", call=lambda f, x: [f(x, [[1, 0], [1, 1], [1, 0]]), f(x, INDICES)])
 add("gather_nd", "square", label=" ignoring", call=lambda f, x: f(x, [[-1], [1], [2]], bad_indices_policy="IGNORE"))
@@ -510,6 +522,7 @@ for _dtype in ("int8", "int32", "uint8", "float16", "float32"):
     ROWS[f"saturate_cast to {_dtype}"] = Row(lambda tf, x, to=_dtype: tf.saturate_cast(x, to), ("castable",))
     ROWS[f"bitcast to {_dtype}"] = Row(lambda tf, x, to=_dtype: tf.bitcast(x, to), ("vector",), python=False)
 
+
 # matrices and signals
 def in_linalg(names: str, *roles: str, **options: Any) -> None:
     add(" ".join(f"linalg.{name}" for name in names.split()), *roles, **options)
@@ -531,7 +544,6 @@ in_linalg("svd", "regular", call=lambda f, x: f(x, compute_uv=False))
 in_linalg("qr", "regular", call=lambda f, x: f(x)[1] ** 2)
 in_linalg("lu", "regular", call=lambda f, x: [*f(x)])
 in_linalg("solve", "regular", call=lambda f, x: [f(x, x), f(x, x, adjoint=True)])
-in_linalg("solve lstsq cholesky_solve", "right side", label=" right side", call=lambda f, x: f(RIGHT, x))
 in_linalg("triangular_solve", "factor", call=lambda f, x: [f(x, x), f(x, x, adjoint=True)])
 in_linalg("cholesky_solve", "factor", call=lambda f, x: f(x, x))
 in_linalg("lstsq", "regular", call=lambda f, x: f(x, x))
@@ -540,7 +552,6 @@ in_linalg("matvec", "square", call=lambda f, x: [f(x, x), f(x, x, adjoint_a=True
 in_linalg("global_norm", "matrix", call=lambda f, x: f([x, x]))
 in_linalg("normalize", "matrix", call=lambda f, x: [*f(x), *f(x, axis=1)])
 in_linalg("tridiagonal_solve tridiagonal_matmul", "diagonals", call=lambda f, x: f(x, x))
-RIGHT = np.float32(ROLES["definite"].values("f"))
 
 
 def in_signal(names: str, *roles: str, **options: Any) -> None:
@@ -820,14 +831,16 @@ differs(
     "a dtype for which TensorFlow has no kernel on the CPU: computed where JAX computes it",
     "math.lgamma, bfloat16, t",
     only=lambda found: (
-        found.want == "NotFoundError" or gradients(found.want) in ("InvalidArgumentError", "NotFoundError")
+        found.want in ("NotFoundError", "UnimplementedError")
+        or gradients(found.want) in ("InvalidArgumentError", "NotFoundError")
     ),
 )
 differs(
     "TensorFlow fails by accident, with an error that is about its own code: computed, or refused with another error",
     "nn.moments, float32, l",
     only=lambda found: (
-        found.want in ("AssertionError", "AttributeError", "SystemError", "ResourceExhaustedError") or "ndarray" in str(found.want[:1])
+        found.want in ("AssertionError", "AttributeError", "SystemError", "ResourceExhaustedError")
+        or "ndarray" in str(found.want[:1])
     ),
 )
 differs(
@@ -843,7 +856,7 @@ differs(
 differs(
     "integers of every width serve as indices, ids, labels and numbers to count",
     "math.segment_sum ids, uint8, t",
-    *(row for row in ROWS if row.endswith((" ids", " number", " labels", " targets"))),
+    *(row for row in ROWS if row.endswith((" ids", " number", " labels", " targets", " lengths"))),
     *("getitem index", "getitem slice", "math.invert_permutation", "math.bincount"),
     only=lambda found: KIND_OF[found.case.dtype] in "iu" and refused(found.want) and not refused(found.got),
 )
@@ -907,7 +920,8 @@ differs(
     *("math.nextafter", "math.logical_and", "math.logical_or", "math.logical_xor", "math.in_top_k targets"),
     *("math.invert_permutation", "nn.batch_normalization", "nn.batch_norm_with_global_normalization"),
     *("nn.local_response_normalization", "nn.max_pool", "nn.max_pool2d"),
-    *(row for row in ROWS if row.endswith(" number")),
+    *(row for row in ROWS if row.endswith((" number", " lengths")) or row.startswith("signal.")),
+    *("unravel_index ids", "linalg.matrix_rank"),
     only=lambda found: all(spec.partition(":")[0] not in ("t", "v", "e") for spec in found.case.form),
 )
 differs(
@@ -972,6 +986,27 @@ differs(
     "signal.frame, bool, t",
     *("linalg.tensor_diag", "linalg.tensor_diag_part", "signal.frame"),
     only=lambda found: refused(found.want) and not refused(found.got),
+)
+differs(
+    "decompositions of 16-bit floats: LAPACK has none, what needs none is computed",
+    "linalg.inv, bfloat16, t",
+    *(row for row in ROWS if row.startswith(("linalg.", "signal."))),
+    only=lambda found: (
+        found.case.dtype in ("float16", "bfloat16")
+        and (refused(found.want) or refused(found.got) or refused(gradients(found.got)))
+    ),
+)
+differs(
+    "a large integer type's limits, which a float has not, overflow in TensorFlow",
+    "saturate_cast to float32, int64, t",
+    *("saturate_cast to float32", "saturate_cast to float16"),
+    only=lambda found: found.case.dtype in ("int64", "uint64"),
+)
+differs(
+    "rows of a Variable of integers carry no gradient",
+    "gather, int32, v",
+    "gather",
+    only=lambda found: KIND_OF[found.case.dtype] in "iub" and only_gradients(found),
 )
 differs(
     "complex matrices, too",
