@@ -24,6 +24,7 @@ from .indexed_slices import IndexedSlices
 from .sizes import joined, sized
 from .table import (
     INTEGER,
+    REAL,
     axes_of,
     axis_of,
     host,
@@ -118,6 +119,8 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
         found = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
     else:
         found = exact
+    if kind_of(found) not in REAL:
+        raise TypeError(f"range: the numbers must be real, got {found}")
     begin, end, step = (value.astype(found)[()] for value in values)
     if step == 0:
         raise InvalidArgumentError("range: delta must not be 0")
@@ -133,10 +136,10 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
 def linspace(start: TensorLike, stop: TensorLike, num: IntLike, name: str | None = None, axis: int = 0) -> Tensor:
     """`num` evenly spaced values from `start` to `stop`, both included, along a new axis.
 
-    Integers give float64 (float32 while ``jax_enable_x64`` is off).
+    Integers give float64 (float32 while ``jax_enable_x64`` is off), those of 8 and 16 bits float32.
     """
     first, last = arrays_of(start, stop)
-    dtype = first.dtype if kind_of(first.dtype) in "fc" else wide("float64")
+    dtype = first.dtype if kind_of(first.dtype) in "fc" else wide("float32" if first.dtype.itemsize < 4 else "float64")
     return op(jnp.linspace, first, last, num=int(static(num, "num")), axis=int(static(axis)), dtype=dtype)
 
 
@@ -198,7 +201,8 @@ def _saturated(value, dtype):
     limits = np.array([exact(max(low, least)), exact(min(high, most))], value.dtype)
     # float32 has no 2147483647, it becomes 2147483648, which int32 has not: the limit is the number before it.
     limits = [x if least <= exact(x) <= most else np.nextafter(x, np.zeros_like(x)) for x in limits]
-    return jnp.clip(value, *limits).astype(dtype)
+    low, high = limits  # at a limit the gradient still passes
+    return jnp.where(value < low, low, jnp.where(value > high, high, value)).astype(dtype)
 
 
 def _limits(dtype):
@@ -260,6 +264,7 @@ def sequence_mask(
 ) -> Tensor:
     """True for the first ``lengths[i]`` of `maxlen` places (by default the largest length)."""
     array = raw(lengths)
+    require_kind("sequence_mask", array, REAL)
     if maxlen is None:
         values = host(lengths, "lengths")
         maxlen = max(int(values.max()), 0) if values.size else 0
@@ -429,8 +434,9 @@ def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLi
     if min(map(min, widths), default=0) < 0:
         raise InvalidArgumentError(f"pad: paddings must not be negative, got {widths}")
     if mode.upper() == "CONSTANT":
-        value = raw(constant_values, dtype_hint=array.dtype)
-        return op(_pad, array, value if value.dtype == array.dtype else cast(value, array.dtype), widths=widths)
+        zero = not is_array_like(constant_values) and constant_values == 0  # fits every dtype
+        value = jnp.zeros((), array.dtype) if zero else arrays_of(array, constant_values)[1]
+        return op(_pad, array, value, widths=widths)
     most = 1 if mode.upper() == "REFLECT" else 0
     for pair, length in zip(widths, array.shape, strict=True):
         if max(pair) > length - most:
@@ -762,8 +768,6 @@ def boolean_mask(
     covered = array.shape[axis : axis + chosen.ndim]
     if covered != chosen.shape:
         raise ValueError(f"Shapes {covered} and {chosen.shape} are incompatible: mask must cover axes from {axis} on")
-    if chosen.dtype != bool:
-        raise TypeError(f"mask must be of dtype bool, got {chosen.dtype}")
     places = raw(np.flatnonzero(chosen).astype(np.int32))
     return op(_boolean_mask, array, places, axis=axis, covers=chosen.ndim)
 
@@ -823,7 +827,39 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
 def _gather(params, indices, axis, batch_dims):
     if batch_dims:
         return jax.vmap(lambda p, i: _gather(p, i, axis - 1, batch_dims - 1))(params, indices)
-    return jnp.take(params, indices, axis, mode="fill", fill_value=0)
+    return _taken(params, indices[..., None], (axis,))
+
+
+def _taken(params, indices, axes):
+    """The parts of `params` at the rows of `indices` into `axes`, which lie side by side.
+
+    Zeros for an index that is out of range: jnp would count a negative one from the end.
+    """
+    if 0 in [params.shape[axis] for axis in axes]:  # lax takes no row of an axis without any, not even none
+        widths = [(0, int(axis in axes), 0) for axis in np.arange(params.ndim).tolist()]
+        params = lax.pad(params, jnp.zeros((), params.dtype), widths)
+    before, batch = min(axes, default=0), indices.ndim - 1
+    kept = [axis for axis in np.arange(params.ndim).tolist() if axis not in axes]
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=tuple(axis if axis < before else axis - len(axes) + batch for axis in kept),
+        collapsed_slice_dims=axes,
+        start_index_map=axes,
+    )
+    sizes = [length if axis in kept else 1 for axis, length in enumerate(params.shape)]
+    return lax.gather(params, _wide_enough(indices), numbers, sizes, mode="fill", fill_value=0)
+
+
+def _wide_enough(indices):
+    return indices if indices.dtype.itemsize >= 4 else indices.astype(jnp.int32)  # lax compares them with the lengths
+
+
+def _scattered(scatter, array, indices, updates):
+    """`array` with `updates` put in by `scatter` at the rows of `indices` into its leading axes; none where out of range."""
+    depth, batch = indices.shape[-1], indices.ndim - 1
+    axes = tuple(np.arange(depth).tolist())
+    windows = tuple(np.arange(batch, updates.ndim).tolist())
+    numbers = lax.ScatterDimensionNumbers(windows, inserted_window_dims=axes, scatter_dims_to_operand_dims=axes)
+    return scatter(array, _wide_enough(indices), updates, numbers, mode="fill")
 
 
 def _require_updates(name: str, updates: Array, indices: Array, shape: tuple[int, ...]) -> None:
@@ -857,7 +893,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims=0, name=None, 
 def _gather_nd(params, indices, batch_dims):
     if batch_dims:
         return jax.vmap(lambda p, i: _gather_nd(p, i, batch_dims - 1))(params, indices)
-    return params.at[tuple(jnp.moveaxis(indices, -1, 0))].get(mode="fill", fill_value=0)
+    return _taken(params, indices, tuple(np.arange(indices.shape[-1]).tolist()))
 
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape, bad_indices_policy="", name=None) -> Tensor:
@@ -869,12 +905,13 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape, bad_indices_poli
 
 
 def _scatter_nd(indices, updates, shape):
-    return jnp.zeros(shape, updates.dtype).at[tuple(jnp.moveaxis(indices, -1, 0))].add(updates)
+    add = lax.scatter_max if updates.dtype == bool else lax.scatter_add
+    return _scattered(add, jnp.zeros(shape, updates.dtype), indices, updates)
 
 
-def _tensor_scatter(name: str, how: str, doc: str) -> Callable[..., Tensor]:
+def _tensor_scatter(name: str, scatter: Callable, doc: str) -> Callable[..., Tensor]:
     def kernel(tensor, indices, updates):
-        return getattr(tensor.at[tuple(jnp.moveaxis(indices, -1, 0))], how)(updates)
+        return _scattered(scatter, tensor, indices, updates)
 
     renamed(name, kernel)
 
@@ -889,7 +926,7 @@ def _tensor_scatter(name: str, how: str, doc: str) -> Callable[..., Tensor]:
     return renamed(name, public)
 
 
-_update = _tensor_scatter("tensor_scatter_nd_update", "set", "put in")
+_update = _tensor_scatter("tensor_scatter_nd_update", lax.scatter, "put in")
 
 
 def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name=None) -> Tensor:
@@ -897,10 +934,10 @@ def tensor_scatter_nd_update(tensor: TensorLike, indices: TensorLike, updates: T
     return _update(tensor, indices, updates)
 
 
-tensor_scatter_nd_add = _tensor_scatter("tensor_scatter_nd_add", "add", "added")
-tensor_scatter_nd_sub = _tensor_scatter("tensor_scatter_nd_sub", "subtract", "subtracted")
-tensor_scatter_nd_max = _tensor_scatter("tensor_scatter_nd_max", "max", "taken where larger")
-tensor_scatter_nd_min = _tensor_scatter("tensor_scatter_nd_min", "min", "taken where smaller")
+tensor_scatter_nd_add = _tensor_scatter("tensor_scatter_nd_add", lax.scatter_add, "added")
+tensor_scatter_nd_sub = _tensor_scatter("tensor_scatter_nd_sub", lax.scatter_sub, "subtracted")
+tensor_scatter_nd_max = _tensor_scatter("tensor_scatter_nd_max", lax.scatter_max, "taken where larger")
+tensor_scatter_nd_min = _tensor_scatter("tensor_scatter_nd_min", lax.scatter_min, "taken where smaller")
 
 # ---- Order -------------------------------------------------------------------------------------------------
 
@@ -911,20 +948,26 @@ def _descending(direction):
     return direction == "DESCENDING"
 
 
-@operation("values")
+@operation("values", REAL)
 def sort(values, axis=-1, direction="ASCENDING"):
     """The elements in order along `axis`."""
     axis = axis_of(axis, values.ndim)
     if not _descending(direction):
         return jnp.sort(values, axis)
     # Of equals the first comes first here too, so that it gets the gradient: jnp.sort would turn them round.
-    return jnp.take_along_axis(values, jnp.argsort(values, axis, descending=True), axis)
+    return jnp.take_along_axis(values, _order(values, axis, True), axis)
 
 
-@operation("values")
+def _order(values, axis, descending):
+    if descending and kind_of(values.dtype) == "f":  # nan comes last in both directions
+        values, descending = -values, False
+    return jnp.argsort(values, axis, descending=descending)
+
+
+@operation("values", REAL)
 def argsort(values, axis=-1, direction="ASCENDING", stable=False):
     """The int32 indices that would sort `values`; equals stay in their order."""
-    return jnp.argsort(values, axis_of(axis, values.ndim), descending=_descending(direction)).astype(jnp.int32)
+    return _order(values, axis_of(axis, values.ndim), _descending(direction)).astype(jnp.int32)
 
 
 @operation("sorted_sequence values")
@@ -957,7 +1000,9 @@ def _uniques(x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tensor, Tensor]
     values = host(x, "x")
     if values.ndim != 1:
         raise InvalidArgumentError(f"unique expects a 1D vector, got shape {values.shape}")
-    _, first, inverse, count = np.unique(values, return_index=True, return_inverse=True, return_counts=True)
+    _, first, inverse, count = np.unique(
+        values, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
     order = np.argsort(first)  # in order of appearance
     dtype = requested(out_idx)
     results = np.sort(first), np.argsort(order)[inverse], count[order]

@@ -18,7 +18,7 @@ from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, raw
 from ..values.types import Array, DTypeLike, FloatLike, IntLike, ShapeLike, TensorLike
 from . import array as _array
 from . import random as _random
-from .math import _abs
+from .math import _abs, _maximum, _minimum
 from .opaque import adjust_contrast
 from .table import FLOAT, host, kind_of, renamed, require_kind, shape_of, static
 
@@ -152,7 +152,7 @@ def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antiali
         raise InvalidArgumentError(f"resize: output dimensions must be positive, got {(height, width)}")
     if name != "nearest":
         array = _array.cast(array, "float32")._array
-    if (height, width) == array.shape[-3:-1]:
+    if (height, width) == array.shape[-3:-1] and name not in ("gaussian", "mitchellcubic"):  # these blur all the same
         return images if type(images) is Tensor and images._array is array else Tensor(array)
     return op(_resize, array, size=(height, width), method=name, antialias=bool(antialias))
 
@@ -320,7 +320,9 @@ def _crop_and_resize(images, boxes, which, outside, size, nearest):
 
 def _between(places, length):
     """The part that each of `length` rows has in the value at a place between them."""
-    return jnp.clip(1 - jnp.abs(places[:, None] - jnp.arange(length)), 0, 1)
+    low, rows = jnp.floor(places), jnp.arange(length)
+    part = (places - low)[:, None]  # on a row the slope is 0
+    return jnp.where(rows == low[:, None], 1 - part, 0) + jnp.where(rows == jnp.ceil(places)[:, None], part, 0)
 
 
 # ---- Turning -----------------------------------------------------------------------------------------------
@@ -373,9 +375,9 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _rgb_to_hsv(rgb):
-    value, low = jnp.max(rgb, -1), jnp.min(rgb, -1)
-    spread = value - low
     r, g, b = jnp.moveaxis(rgb, -1, 0)
+    value, low = _maximum(_maximum(r, g), b), _minimum(b, _minimum(g, r))  # of equals one gets the gradient
+    spread = value - low
     sixth = 1 / jnp.where(spread > 0, 6 * spread, 1)
     hue = jnp.where(g == value, (b - r) * sixth + 1 / 3, (r - g) * sixth + 2 / 3)
     hue = jnp.where(r == value, (g - b) * sixth, hue)
@@ -491,7 +493,8 @@ def _per_image_standardization(x):
     deviation = x - jnp.mean(x, axes, keepdims=True)
     count = np.prod(x.shape[-3:])
     variance = jnp.mean(jnp.square(deviation), axes, keepdims=True)
-    return deviation / jnp.maximum(jnp.sqrt(variance), (1 / np.sqrt(count)).astype(x.dtype))
+    root = jnp.where(variance > 0, jnp.sqrt(jnp.where(variance > 0, variance, 1)), variance)  # with a finite slope at 0
+    return deviation / jnp.maximum(root, (1 / np.sqrt(count)).astype(x.dtype))
 
 
 # ---- Random -------------------------------------------------------------------------------------------------

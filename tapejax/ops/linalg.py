@@ -14,7 +14,7 @@ from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, operands, raw
 from ..values.types import Array, AxisLike, DTypeLike, IntsLike, Nest, TensorLike
-from .table import FIELD, NUMBER, binary, known, later, operation, renamed, require_kind, static, with_arguments
+from .table import FIELD, NUMBER, REAL, binary, known, later, operation, renamed, require_kind, static, with_arguments
 
 scipy_linalg: Any = later("jax.scipy.linalg")
 
@@ -83,6 +83,7 @@ def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_spa
     x, y = operands(a, b)
     if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
         x, y = raw(x), raw(y)
+    require_kind("matvec", x, NUMBER)
     if x.ndim < 2 or y.ndim < 1:
         raise InvalidArgumentError(f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}")
     return op(_matvec, x, y, how="adjoint" if adjoint_a else "transpose" if transpose_a else "")
@@ -103,6 +104,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: AxisLike, name: str | None = N
     elif not 0 <= found <= min(arrays[0].ndim, arrays[1].ndim):
         shapes = f"{arrays[0].shape} and {arrays[1].shape}"
         raise ValueError(f"tensordot: axes must be from 0 to the number of axes of {shapes}, got {found}")
+    require_kind("tensordot", arrays[0], NUMBER)
     return op(jnp.tensordot, *arrays, axes=found)
 
 
@@ -132,7 +134,7 @@ def _einsum(*arrays, equation):
     return jnp.einsum(equation, *arrays)
 
 
-@operation("a b", NUMBER)
+@operation("a b", REAL)
 def cross(a, b):
     """The cross product of vectors of length 3 along the last axis."""
     return jnp.cross(a, b)
@@ -275,13 +277,13 @@ def band_part(input, num_lower, num_upper):
     return jnp.where(keep, input, jnp.zeros((), input.dtype))
 
 
-@operation("diagonal")
+@operation("diagonal", NUMBER)
 def tensor_diag(diagonal):
     """A tensor of twice the rank with `diagonal` on its diagonal."""
     return jnp.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
 
 
-@operation("input")
+@operation("input", NUMBER)
 def tensor_diag_part(input):
     """The diagonal of a tensor of even rank whose shape is a shape twice."""
     half = input.shape[: input.ndim // 2]
@@ -330,11 +332,24 @@ def _slogdet(x):
     ):  # JAX multiplies out, which overflows; of three rows and more it takes the logarithms of pivots
         x = jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 1)]).at[..., 2, 2].set(1)
     sign, logarithm = jnp.linalg.slogdet(x)
-    return LogMatrixDeterminant(jnp.where(jnp.isnan(logarithm), jnp.nan, sign), logarithm)
+    return LogMatrixDeterminant(jnp.where(jnp.isnan(logarithm), jnp.nan, sign), logarithm.astype(x.dtype))
 
 
 def _logdet(x):
-    return 2 * jnp.sum(jnp.log(jnp.real(jnp.diagonal(jnp.linalg.cholesky(x), axis1=-2, axis2=-1))), -1)
+    return 2 * jnp.sum(jnp.log(jnp.real(jnp.diagonal(_cholesky(x), axis1=-2, axis2=-1))), -1)
+
+
+@jax.custom_jvp
+def _mirrored(x):
+    """What the lower triangle says, with the gradient of a Hermitian matrix: both are TensorFlow's for `cholesky`."""
+    return _lower(x)
+
+
+_mirrored.defjvp(lambda primals, tangents: (_mirrored(*primals), *tangents))
+
+
+def _cholesky(x):
+    return jnp.linalg.cholesky(_mirrored(x))
 
 
 def _expm(x):
@@ -342,16 +357,18 @@ def _expm(x):
 
 
 def _lower(x):
-    # TensorFlow reads the lower triangle only: what lies above it gets no gradient.
-    return jnp.tril(x) + _turned(jnp.tril(x, -1), "adjoint")
+    # TensorFlow reads the lower triangle only, and of its diagonal the real parts: what lies above it gets no gradient.
+    half = jnp.where(np.eye(x.shape[-1], dtype=bool), x / 2, jnp.tril(x))
+    return half + _turned(half, "adjoint")
 
 
 def _eigh(x):
-    return tuple(jnp.linalg.eigh(_lower(x), symmetrize_input=False))
+    values, vectors = jnp.linalg.eigh(_lower(x), symmetrize_input=False)
+    return values.astype(x.dtype), vectors
 
 
 def _eigvalsh(x):
-    return jnp.linalg.eigh(_lower(x), symmetrize_input=False)[0]
+    return _eigh(x)[0]
 
 
 def _eig(x):
@@ -361,7 +378,7 @@ def _eig(x):
 det = _square("det", jnp.linalg.det, "The determinant.")
 slogdet = _square("slogdet", _slogdet, "The determinant's sign and the logarithm of its absolute value.")
 logdet = _square("logdet", _logdet, "The logarithm of the determinant of a positive definite matrix.", "matrix")
-cholesky = _square("cholesky", jnp.linalg.cholesky, "The lower triangular Cholesky factor; NaN where there is none.")
+cholesky = _square("cholesky", _cholesky, "The lower triangular Cholesky factor; NaN where there is none.")
 expm = _square("expm", _expm, "The matrix exponential.")
 eigh = _square("eigh", _eigh, "Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix.", "tensor")
 eigvalsh = _square("eigvalsh", _eigvalsh, "The eigenvalues of a Hermitian matrix.", "tensor")
@@ -412,7 +429,7 @@ def _solve(a, b, adjoint):
     return jnp.linalg.solve(_turned(a, "adjoint" if adjoint else ""), b)
 
 
-@operation("matrix rhs")
+@operation("matrix rhs", FIELD)
 def triangular_solve(matrix, rhs, lower=True, adjoint=False):
     """x with ``matrix @ x = rhs``, where only one triangle of `matrix` is read."""
     batch = np.broadcast_shapes(_matrix("triangular_solve", matrix, True).shape[:-2], rhs.shape[:-2])
@@ -426,7 +443,7 @@ def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -
     return triangular_solve(chol, triangular_solve(chol, rhs), adjoint=True)
 
 
-@operation("matrix rhs")
+@operation("matrix rhs", FIELD)
 def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True):
     """The least-squares solution x of ``matrix @ x = rhs``; with fewer rows than columns, the one of least norm."""
     a, b = _matrix("lstsq", matrix), _matrix("lstsq", rhs)
@@ -459,13 +476,19 @@ def svd(tensor, full_matrices=False, compute_uv=True):
     return s, u, _turned(vh, "adjoint")
 
 
-@operation("a")
+@operation("a", FIELD)
 def pinv(a, rcond=None, validate_args=False):
-    """The Moore-Penrose pseudo-inverse."""
-    return jnp.linalg.pinv(_matrix("pinv", a), rtol=rcond)
+    """The Moore-Penrose pseudo-inverse, without the singular values of at most `rcond` times the largest."""
+    if rcond is None:
+        return jnp.linalg.pinv(_matrix("pinv", a))
+    # JAX's derivative takes what is left out for zero.
+    u, s, v = jnp.linalg.svd(_matrix("pinv", a), full_matrices=False)
+    kept = s > rcond * jnp.max(s, -1, keepdims=True)
+    inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0)
+    return jnp.matmul(_turned(v, "adjoint") * inverse[..., None, :].astype(v.dtype), _turned(u, "adjoint"))
 
 
-@operation("a")
+@operation("a", FIELD)
 def matrix_rank(a, tol=None, validate_args=False):
     """The number of singular values above `tol`, int32."""
     s = jnp.linalg.svd(_matrix("matrix_rank", a), compute_uv=False)
@@ -475,7 +498,9 @@ def matrix_rank(a, tol=None, validate_args=False):
 
 def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None = None) -> Lu:
     """The LU decomposition: both triangles in one matrix, and the permutation of the rows."""
-    return op(_lu, _matrix("lu", raw(input), square=True), dtype=requested(output_idx_type))
+    array = _matrix("lu", raw(input), square=True)
+    require_kind("lu", array, FIELD)
+    return op(_lu, array, dtype=requested(output_idx_type))
 
 
 def _lu(x, dtype):

@@ -1107,20 +1107,25 @@ def _refuse_broadcast(t, *limits):
 def clip_by_norm(
     t: TensorLike, clip_norm: TensorLike, axes: AxisLike | None = None, name: str | None = None
 ) -> TensorLike:
-    """`t`, scaled down where its norm over `axes` is above `clip_norm`.
+    """`t`, scaled down where its norm over `axes` is above `clip_norm`; a negative one counts as 0.
 
     Raises:
       ValueError: `clip_norm` has more axes or elements than `t`.
     """
     if isinstance(t, IndexedSlices):
         return t.with_values(clip_by_norm(t.values, clip_norm, axes))
+    if hasattr(clip_norm, "dtype"):  # cast, whatever its dtype
+        require_kind("clip_by_norm", raw(clip_norm), REAL)
+        clip_norm = op(lax.convert_element_type, raw(clip_norm), new_dtype=raw(t).dtype)
     array, limit = operands(t, clip_norm)
     array = raw(array)
+    require_kind("clip_by_norm", array, FLOAT)
     _refuse_broadcast(array, limit)
     return op(_clip_by_norm, array, limit, axes=axes_of(axes, array.ndim))
 
 
 def _clip_by_norm(t, clip_norm, axes):
+    clip_norm = _maximum(clip_norm, 0)
     squares = jnp.sum(t * t, axes, keepdims=True)
     norm = jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1)), squares)
     return t * clip_norm / _maximum(norm, clip_norm)

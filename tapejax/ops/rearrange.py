@@ -14,12 +14,15 @@ from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
 from ..values.types import Array, AxisLike, DTypeLike, IntsLike, ShapeLike, TensorLike
 from . import array as _array
-from .table import REAL, axis_of, host, integers, known, operation, renamed, shape_of, static
+from .table import NUMBER, REAL, axis_of, host, integers, known, operation, renamed, require_kind, shape_of, static
 
 
 def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
     """The same bits as elements of another dtype; narrower ones along a new last axis, wider ones out of the last axis."""
-    return op(_bitcast, raw(input), dtype=requested(type))
+    array, dtype = raw(input), requested(type)
+    for each in (array, np.empty(0, dtype)):
+        require_kind("bitcast", each, NUMBER)
+    return op(_bitcast, array, dtype=dtype)
 
 
 def _bitcast(x, dtype):
@@ -52,7 +55,7 @@ def reverse_sequence(input: TensorLike, seq_lengths: TensorLike, seq_axis=None, 
     """
     if seq_axis is None:
         raise TypeError("seq_axis must be given: the axis that is turned round")
-    array, lengths = raw(input), raw(seq_lengths)
+    array, lengths = raw(input), integers("reverse_sequence", seq_lengths)
     along, batch = axis_of(seq_axis, array.ndim, "seq_axis"), axis_of(batch_axis or 0, array.ndim, "batch_axis")
     if lengths.shape != (array.shape[batch],):
         raise InvalidArgumentError(f"seq_lengths must have shape ({array.shape[batch]},), got {lengths.shape}")
@@ -129,7 +132,7 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype="int32"):
 
 
 def _blocks(argument: str, block_shape: IntsLike, pairs: IntsLike, array: Array) -> tuple[tuple[int, ...], tuple]:
-    sizes = shape_of(block_shape, "block_shape")
+    sizes = (block_shape,) * 2 if isinstance(block_shape, int) else shape_of(block_shape, "block_shape")
     widths = static(pairs, argument)
     if np.shape(widths) != (len(sizes), 2) or array.ndim <= len(sizes):
         raise InvalidArgumentError(f"{argument} must have shape ({len(sizes)}, 2), input more axes: {np.shape(widths)}")
@@ -139,7 +142,6 @@ def _blocks(argument: str, block_shape: IntsLike, pairs: IntsLike, array: Array)
 @operation("input")
 def space_to_batch(input, block_shape, paddings):
     """Blocks of `block_shape` places of the axes after the first, which are padded before, moved into the batch."""
-    block_shape = (block_shape,) * 2 if isinstance(block_shape, int) else block_shape
     sizes, widths = _blocks("paddings", block_shape, paddings, input)
     lengths = [n + sum(pair) for n, pair in zip(input.shape[1:], widths, strict=False)]
     if any(length % size for length, size in zip(lengths, sizes, strict=True)):

@@ -13,7 +13,7 @@ from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from ..values.types import Array, AxisLike, DTypeLike, FloatLike, IntLike, IntsLike, TensorLike
 from . import array as _array
 from .rearrange import fftnd_axes
-from .table import axis_of, kind_of, renamed, require_kind, shape_of, static
+from .table import FLOAT, NUMBER, axis_of, kind_of, renamed, require_kind, shape_of, static
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------
 
@@ -131,6 +131,7 @@ def dct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Ten
     if norm not in (None, "ortho") or type not in (1, 2, 3, 4):
         raise ValueError(f"type must be 1 to 4, norm None or 'ortho': got {type} and {norm!r}")
     array = raw(input)
+    require_kind("dct", array, FLOAT)
     if n is not None:
         length = int(static(n, "n"))
         if length < 1:
@@ -220,6 +221,7 @@ def _frame(x, length, step, count, axis):
 def overlap_and_add(signal: TensorLike, frame_step: IntLike, name: str | None = None) -> Tensor:
     """One signal out of frames (..., frames, frame_length) that begin `frame_step` elements apart."""
     array = raw(signal)
+    require_kind("overlap_and_add", array, NUMBER)
     if array.ndim < 2:
         raise ValueError(f"signal must have at least two axes, got shape {array.shape}")
     return op(_overlap_and_add, array, step=int(static(frame_step, "frame_step")))

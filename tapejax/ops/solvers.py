@@ -14,7 +14,7 @@ from ..values.tensor import Tensor, arrays_of, op, raw
 from ..values.types import Array, Nest, TensorLike
 from . import array as _array
 from .linalg import _matrix, _square, eigh, eigvalsh, scipy_linalg
-from .table import host, kind_of, renamed, static
+from .table import FIELD, host, kind_of, renamed, require_kind, static
 
 
 def _of_kind(x, dtype):
@@ -135,7 +135,9 @@ def _diagonals(x):
 
 def tridiagonal_matmul(diagonals, rhs: TensorLike, diagonals_format="compact", name=None) -> Tensor:
     """A tridiagonal matrix times a matrix; see `tridiagonal_solve` for the formats."""
-    return op(_tridiagonal_matmul, *_three(diagonals, diagonals_format), raw(rhs))
+    b = raw(rhs)
+    require_kind("tridiagonal_matmul", b, FIELD)
+    return op(_tridiagonal_matmul, *_three(diagonals, diagonals_format), b)
 
 
 def _tridiagonal_matmul(above, main, below, b):
@@ -165,6 +167,7 @@ def tridiagonal_solve(
     """
     above, main, below = _three(diagonals, diagonals_format)
     b = raw(rhs)
+    require_kind("tridiagonal_solve", b, FIELD)
     return op(_tridiagonal_solve, above, main, below, b, transpose=bool(transpose_rhs), conjugate=bool(conjugate_rhs))
 
 
