@@ -83,7 +83,7 @@ def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_spa
     x, y = operands(a, b)
     if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
         x, y = raw(x), raw(y)
-    require_kind("matvec", x, NUMBER)
+    require_kind("matvec", x if hasattr(x, "dtype") else y, "Ifc")
     if x.ndim < 2 or y.ndim < 1:
         raise InvalidArgumentError(f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}")
     return op(_matvec, x, y, how="adjoint" if adjoint_a else "transpose" if transpose_a else "")
@@ -104,7 +104,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: AxisLike, name: str | None = N
     elif not 0 <= found <= min(arrays[0].ndim, arrays[1].ndim):
         shapes = f"{arrays[0].shape} and {arrays[1].shape}"
         raise ValueError(f"tensordot: axes must be from 0 to the number of axes of {shapes}, got {found}")
-    require_kind("tensordot", arrays[0], NUMBER)
+    require_kind("tensordot", arrays[0], "Ifc")
     return op(jnp.tensordot, *arrays, axes=found)
 
 

@@ -36,6 +36,8 @@ for method in "bilinear nearest bicubic area lanczos3 lanczos5 gaussian mitchell
             SMALL,
             slow=method != "bicubic",
         )
+for method in ("gaussian", "mitchellcubic"):  # they blur also where the size stays
+    table.gradients(f"resize-same-{method}", lambda tf, x, m=method: tf.image.resize(x, (5, 7), m), ONE)
 table.values(
     "resize-arguments",
     lambda tf: [
@@ -129,6 +131,15 @@ for name in "rgb_to_yiq yiq_to_rgb rgb_to_yuv yuv_to_rgb rgb_to_grayscale rgb_to
     table.gradients(name, lambda tf, x, n=name: getattr(tf.image, n)(x), SMALL)
 table.values("hsv_to_rgb", lambda tf: tf.image.hsv_to_rgb(SMALL))
 GREYS = np.array([[[0, 0, 0], [1, 1, 1], [0.5, 0.5, 0.2], [0.2, 0.5, 0.5]]], f32)
+table.gradients("rgb_to_hsv-ties", lambda tf, x: tf.image.rgb_to_hsv(x), GREYS)
+table.gradients(
+    "per_image_standardization-flat", lambda tf, x: tf.image.per_image_standardization(x), np.full((4, 3, 3), 0.5, f32)
+)
+table.gradients(  # the boxes' edges lie on rows and columns, where the value has a kink
+    "crop_and_resize-on-the-grid",
+    lambda tf, boxes: tf.image.crop_and_resize(SMALL, boxes, [0, 1], [3, 3]),
+    np.float32([[0, 0, 1, 1], [0.25, 0.5, 1, 0]]),
+)
 table.values("rgb_to_hsv-grey", lambda tf: [tf.image.rgb_to_hsv(GREYS), tf.image.hsv_to_rgb(GREYS)])
 table.gradients("grayscale_to_rgb", lambda tf, x: tf.image.grayscale_to_rgb(x), SMALL[..., :1])
 table.values("rgb_to_grayscale-bytes", lambda tf: tf.image.rgb_to_grayscale(BYTES))

@@ -107,4 +107,11 @@ table.errors(
     ],
 )
 
+table.gradients("pinv-cut", lambda tf, x: tf.linalg.pinv(x, rcond=0.5), WIDE)
+table.gradients(
+    "cholesky-reads-the-lower-triangle",
+    lambda tf, x: tf.linalg.cholesky(x),
+    np.tril(POSITIVE) + np.triu(7 * POSITIVE, 1),
+)
+
 test_rows = table.test()
