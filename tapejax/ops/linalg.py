@@ -83,7 +83,7 @@ def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_spa
     x, y = operands(a, b)
     if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
         x, y = raw(x), raw(y)
-    require_kind("matvec", x if hasattr(x, "dtype") else y, "Ifc")
+    require_kind("matvec", x if hasattr(x, "dtype") else y, "HIfc")
     if x.ndim < 2 or y.ndim < 1:
         raise InvalidArgumentError(f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}")
     return op(_matvec, x, y, how="adjoint" if adjoint_a else "transpose" if transpose_a else "")

@@ -69,7 +69,7 @@ def _reverse_sequence(x, lengths, along, batch):
     def spread(values, axis):
         return values.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
 
-    place, length = spread(jnp.arange(x.shape[along]), along), spread(lengths, batch)
+    place, length = spread(jnp.arange(x.shape[along]), along), spread(lengths.astype(jnp.int32), batch)
     return jnp.take_along_axis(x, jnp.where(place < length, length - 1 - place, place), along)
 
 
