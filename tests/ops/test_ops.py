@@ -432,3 +432,26 @@ def test_loops_are_told_apart():
     assert slope_of_loop(scaled) == 27.0
     one, other = np.float32(1.0), np.nextafter(np.float32(1.0), np.float32(2.0))
     assert slope_of_loop(lambda z: z * one) != slope_of_loop(lambda z: z * other)
+
+
+# ---- indices and order ---------------------------------------------------------------------------------------------------
+
+
+def test_a_negative_index_is_out_of_range():
+    """Where nobody can look at the index, nothing is taken or changed there; eagerly it is refused, as in TensorFlow."""
+
+    @tf.function
+    def found(x, i):
+        return tf.gather(x, i), tf.gather_nd(x, i[:, None]), tf.tensor_scatter_nd_add(x, i[:, None], x)
+
+    x, i = tf.constant([1.0, 2.0, 3.0]), tf.constant([-1, 0, 3])
+    for result, expected in zip(found(x, i), ([0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [3.0, 2.0, 3.0]), strict=True):
+        np.testing.assert_array_equal(result, expected)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.gather(x, i)
+
+
+def test_every_nan_is_unique():  # as TensorFlow has it
+    values, places = tf.unique(tf.constant([np.nan, 1.0, np.nan, 1.0]))
+    np.testing.assert_array_equal(values, [np.nan, 1.0, np.nan])
+    np.testing.assert_array_equal(places, [0, 1, 2, 1])
