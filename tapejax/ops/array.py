@@ -435,7 +435,7 @@ def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLi
         raise InvalidArgumentError(f"pad: paddings must not be negative, got {widths}")
     if mode.upper() == "CONSTANT":
         zero = not is_array_like(constant_values) and constant_values == 0  # fits every dtype
-        value = jnp.zeros((), array.dtype) if zero else arrays_of(array, constant_values)[1]
+        value = raw(np.zeros((), array.dtype)) if zero else arrays_of(array, constant_values)[1]
         return op(_pad, array, value, widths=widths)
     most = 1 if mode.upper() == "REFLECT" else 0
     for pair, length in zip(widths, array.shape, strict=True):
