@@ -821,12 +821,16 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     batch_dims += places.ndim if batch_dims < 0 else 0
     axis = axis_of(batch_dims if axis is None else axis, array.ndim)
     _require_within("gather", places, array.shape[axis])
-    return op(_gather, array, places, axis=axis, batch_dims=batch_dims)
+    values = known(places)
+    looked_at = values is not None and values.size > 0
+    return op(_gather, array, places, axis=axis, batch_dims=batch_dims, looked_at=looked_at)
 
 
-def _gather(params, indices, axis, batch_dims):
+def _gather(params, indices, axis, batch_dims, looked_at):
     if batch_dims:
-        return jax.vmap(lambda p, i: _gather(p, i, axis - 1, batch_dims - 1))(params, indices)
+        return jax.vmap(lambda p, i: _gather(p, i, axis - 1, batch_dims - 1, looked_at))(params, indices)
+    if looked_at:  # what a tape shows of it is jnp's
+        return jnp.take(params, indices, axis, mode="fill", fill_value=0)
     return _taken(params, indices[..., None], (axis,))
 
 
