@@ -47,14 +47,6 @@ PRINTING_EFFECTS: Any = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 eval_jaxpr = core.eval_jaxpr
 jaxpr_as_fun = core.jaxpr_as_fun
 wrap_init = linear_util.wrap_init
-
-
-def function_in(bwd: Any) -> Function:
-    """The user's function in the parameter `bwd` of a ``custom_vjp`` call."""
-    function: Function = bwd.f
-    return function
-
-
 UNSPECIFIED: Any = named_sharding.UNSPECIFIED  # what a jit has where no sharding is asked for
 ShapeDtypeStruct: Any = jax.ShapeDtypeStruct  # public, but without types
 # All settings that decide what tracing a function gives, as one hashable value: part of the key of JAX's own caches.
@@ -62,6 +54,12 @@ trace_context = config.trace_context
 
 
 enable_x64: Any = config.enable_x64  # its `value` costs half of what the public attribute does
+
+
+def function_in(bwd: Any) -> Function:
+    """The user's function in the parameter `bwd` of a ``custom_vjp`` call."""
+    function: Function = bwd.f
+    return function
 
 
 def runs_compiled(primitive: Primitive) -> bool:

@@ -279,7 +279,7 @@ def snapshot(value: Any) -> Any:
         return _snapshot_jaxpr(value)
     if type(value) in (tuple, list):
         found = type(value)(map(snapshot, value))
-        return value if type(value) is tuple and _all_same(found, value) else found
+        return value if type(value) is tuple and all_same(found, value) else found
     return value
 
 
@@ -293,15 +293,15 @@ def _snapshot_jaxpr(jaxpr: JaxProgram) -> Any:
         "eqns": [_snapshot_equation(eqn) for eqn in inner.eqns],
         "outvars": [_snapshot_atom(v) for v in inner.outvars],
     }
-    fresh = {name: new for name, new in fresh.items() if not _all_same(new, getattr(inner, name))}
+    fresh = {name: new for name, new in fresh.items() if not all_same(new, getattr(inner, name))}
     fresh_consts = list(map(snapshot, consts))
-    if not fresh and _all_same(fresh_consts, consts):
+    if not fresh and all_same(fresh_consts, consts):
         return jaxpr
     inner = inner.replace(**fresh) if fresh else inner
     return jaxpr.replace(jaxpr=inner, consts=fresh_consts) if hasattr(jaxpr, "jaxpr") else inner
 
 
-def _all_same(xs: Iterable[Any], ys: Iterable[Any]) -> bool:
+def all_same(xs: Iterable[Any], ys: Iterable[Any]) -> bool:
     return all(x is y for x, y in zip(xs, ys, strict=True))
 
 
@@ -309,7 +309,7 @@ def _snapshot_equation(eqn: Equation) -> Any:
     invars = [_snapshot_atom(v) for v in eqn.invars]
     rule = parameter_snapshots.get(eqn.primitive.name)
     params = {name: snapshot(x) for name, x in eqn.params.items()} | (rule(eqn.params) if rule else {})
-    if _all_same((*invars, *params.values()), (*eqn.invars, *eqn.params.values())):
+    if all_same((*invars, *params.values()), (*eqn.invars, *eqn.params.values())):
         return eqn
     return eqn.replace(invars=invars, params=params)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -615,7 +614,7 @@ def _rule_snapshot(params: Params) -> dict[str, Any]:
 
     if (known := _composed(params)) is not None:
         programs = tuple(map(canonical.snapshot, known.programs))
-        if all(map(operator.is_, programs, known.programs)):
+        if canonical.all_same(programs, known.programs):
             return {}
         in_avals = params["call_jaxpr"].in_avals[params["num_consts"] :]
         (eqn,) = jax.make_jaxpr(known.make(*programs))(*map(spec_of, in_avals)).eqns

@@ -103,13 +103,9 @@ class Sightings:
         return self.count - 1
 
 
-def _as_counted(key: Any, kept: Sightings, fresh: Sightings) -> Sightings:
-    return kept
-
-
 # They go with what is known of a function: a program holds its operations alive.
-_sightings: Cache[Sightings] = Cache(CACHED_PROGRAMS, _as_counted)
-_kinds: Cache[Sightings] = Cache(CACHED_PROGRAMS, _as_counted)
+_sightings: Cache[Sightings] = Cache(CACHED_PROGRAMS, lambda key, kept, fresh: kept)
+_kinds: Cache[Sightings] = Cache(CACHED_PROGRAMS, lambda key, kept, fresh: kept)
 depends_on_rules(_sightings, lambda program: [step.op for step in program.steps])
 depends_on_rules(_kinds, lambda kind: kind[2:3])
 

@@ -821,16 +821,12 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     batch_dims += places.ndim if batch_dims < 0 else 0
     axis = axis_of(batch_dims if axis is None else axis, array.ndim)
     _require_within("gather", places, array.shape[axis])
-    values = known(places)
-    looked_at = values is not None and values.size > 0
-    return op(_gather, array, places, axis=axis, batch_dims=batch_dims, looked_at=looked_at)
+    return op(_gather, array, places, axis=axis, batch_dims=batch_dims)
 
 
-def _gather(params, indices, axis, batch_dims, looked_at):
+def _gather(params, indices, axis, batch_dims):
     if batch_dims:
-        return jax.vmap(lambda p, i: _gather(p, i, axis - 1, batch_dims - 1, looked_at))(params, indices)
-    if looked_at:  # what a tape shows of it is jnp's
-        return jnp.take(params, indices, axis, mode="fill", fill_value=0)
+        return jax.vmap(lambda p, i: _gather(p, i, axis - 1, batch_dims - 1))(params, indices)
     return _taken(params, indices[..., None], (axis,))
 
 
@@ -840,10 +836,10 @@ def _taken(params, indices, axes):
     Zeros for an index that is out of range: jnp would count a negative one from the end.
     """
     if 0 in [params.shape[axis] for axis in axes]:  # lax takes no row of an axis without any, not even none
-        widths = [(0, int(axis in axes), 0) for axis in np.arange(params.ndim).tolist()]
+        widths = [(0, int(axis in axes), 0) for axis in builtins.range(params.ndim)]
         params = lax.pad(params, jnp.zeros((), params.dtype), widths)
     before, batch = min(axes, default=0), indices.ndim - 1
-    kept = [axis for axis in np.arange(params.ndim).tolist() if axis not in axes]
+    kept = [axis for axis in builtins.range(params.ndim) if axis not in axes]
     numbers = lax.GatherDimensionNumbers(
         offset_dims=tuple(axis if axis < before else axis - len(axes) + batch for axis in kept),
         collapsed_slice_dims=axes,
@@ -860,8 +856,8 @@ def _wide_enough(indices):
 def _scattered(scatter, array, indices, updates):
     """`array` with `updates` put in by `scatter` at the rows of `indices` into its leading axes; none where out of range."""
     depth, batch = indices.shape[-1], indices.ndim - 1
-    axes = tuple(np.arange(depth).tolist())
-    windows = tuple(np.arange(batch, updates.ndim).tolist())
+    axes = tuple(builtins.range(depth))
+    windows = tuple(builtins.range(batch, updates.ndim))
     numbers = lax.ScatterDimensionNumbers(windows, inserted_window_dims=axes, scatter_dims_to_operand_dims=axes)
     return scatter(array, _wide_enough(indices), updates, numbers, mode="fill")
 
@@ -897,7 +893,7 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims=0, name=None, 
 def _gather_nd(params, indices, batch_dims):
     if batch_dims:
         return jax.vmap(lambda p, i: _gather_nd(p, i, batch_dims - 1))(params, indices)
-    return _taken(params, indices, tuple(np.arange(indices.shape[-1]).tolist()))
+    return _taken(params, indices, tuple(builtins.range(indices.shape[-1])))
 
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape, bad_indices_policy="", name=None) -> Tensor:

@@ -276,6 +276,7 @@ _NEARLY = {
     "xlogy": "jax.scipy.special.xlogy({0}, {1})",
     "divide_no_nan": "{0} / {1}",
     "unstack": "jnp.unstack({0}, axis=AXIS)",
+    "gather": "jnp.take({0}, {1}, axis=AXIS)",
     "gather_nd": "{0}[tuple(jnp.moveaxis({1}, -1, 0))]",
     "tensor_scatter_nd_update": "{0}.at[tuple(jnp.moveaxis({1}, -1, 0))].set({2})",
     "tensor_scatter_nd_add": "{0}.at[tuple(jnp.moveaxis({1}, -1, 0))].add({2})",

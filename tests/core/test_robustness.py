@@ -23,6 +23,7 @@ from plain_jax import FLOAT
 import tapejax as tf
 from tapejax.core import jaxprs, program, recorder, schedule
 from tapejax.core import sweep as derivatives
+from tapejax.core._jax import ClosedJaxpr
 from tapejax.core.cache import Cache
 
 
@@ -180,7 +181,7 @@ def test_no_program_is_kept_alive(no_shadow):
 
     def programs():
         gc.collect()
-        return sum(type(each).__name__ == "ClosedJaxpr" for each in gc.get_objects())
+        return sum(isinstance(each, ClosedJaxpr) for each in gc.get_objects())
 
     x = jnp.ones(3)
     counts = []
