@@ -104,6 +104,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
 def _worker(*arguments: str) -> Times | str:
     """Run one measurement; returns its numbers, or the last line of the error that ended it."""
     env = {"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # to import without byte code takes all of them several times as long
     command = [sys.executable, "-m", "benchmarks.worker", *arguments]
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:

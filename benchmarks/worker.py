@@ -22,6 +22,10 @@ from benchmarks import torch_workloads
 from benchmarks.workloads import WORKLOADS, Step
 
 
+# Seconds before measuring: tapejax compiles an operation once it has come back often enough, PyTorch and XLA fill their pools.
+WARM_UP = 2.5
+
+
 def measure(name: str, system: str, seconds: float) -> dict[str, float]:
     """Time the workload ``name`` under ``system``, for about ``seconds`` once it is warm."""
     workload = WORKLOADS[name]
@@ -43,7 +47,7 @@ def measure(name: str, system: str, seconds: float) -> dict[str, float]:
         return times
 
     loss, first = timed(1)
-    warm_up = repeat(seconds / 2, least=3, most=50)
+    warm_up = repeat(WARM_UP, least=3, most=1000)
     times = repeat(seconds, least=5, most=2000)
     tenths = statistics.quantiles(times, n=10, method="inclusive")
     return {
