@@ -21,7 +21,6 @@ from typing import Any
 from benchmarks import torch_workloads
 from benchmarks.workloads import WORKLOADS, Step
 
-
 # Seconds before measuring: tapejax compiles an operation once it has come back often enough, PyTorch and XLA fill their pools.
 WARM_UP = 2.5
 

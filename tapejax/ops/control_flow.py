@@ -17,10 +17,10 @@ from ..core import recorder
 from ..core._jax import Tracer
 from ..core.types import Pytree
 from ..values import nest, reading
-from ..values.errors import InvalidArgumentError
+from ..values.errors import InvalidArgumentError, PythonNeeded
 from ..values.staging import Threaded
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, raw
-from ..values.types import Array, DTypeLike, Ignored, IntLike, Nest, TensorLike
+from ..values.types import Array, DTypeLike, IntLike, Nest, TensorLike
 from . import loops
 from .array import stack
 from .random import each_row
@@ -78,16 +78,21 @@ def cond(
 
 def _select(choose: Callable, branches: Sequence[Callable]) -> Nest:
     structures: list[Nest] = []
+    shapes: list[tuple] = []
 
     def flat(branch: Callable) -> Callable:
         def traced() -> list[Array]:
             result = branch()
             structures.append(result)
-            return _arrays([x for x in nest.flatten(result) if x is not None])
+            arrays = _arrays([x for x in nest.flatten(result) if x is not None])
+            shapes.append(tuple([x.shape for x in arrays]))
+            return arrays
 
         return traced
 
     threaded = Threaded(*[(flat(branch), ()) for branch in branches])
+    if len({len(each) for each in shapes}) == 1 and len(set(shapes)) > 1:
+        raise PythonNeeded(f"the branches return other shapes, {shapes}, and JAX's programs have fixed shapes")
     arrays, state = choose([partial(threaded, i, threaded.state) for i in range(len(branches))])
     nest.assert_same_structure(structures[0], structures[-1])
     if len({tuple(x is None for x in nest.flatten(structure)) for structure in structures}) > 1:
@@ -174,7 +179,7 @@ def while_loop(
     cond: Callable,
     body: Callable,
     loop_vars: Nest,
-    shape_invariants: Ignored = None,
+    shape_invariants: object = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
@@ -191,7 +196,8 @@ def while_loop(
       cond: takes the loop variables and returns a boolean scalar.
       body: takes them and returns them anew, in the same structure.
       loop_vars: a list or tuple of structures of tensors.
-      shape_invariants, parallel_iterations, back_prop, swap_memory: taken for TensorFlow's sake.
+      shape_invariants: if given, shapes may change: a `function` then runs as Python.
+      parallel_iterations, back_prop, swap_memory: taken for TensorFlow's sake.
       maximum_iterations: an upper bound.
 
     Raises:
@@ -228,7 +234,14 @@ def while_loop(
     variables = nest.map_structure(_value, loop_vars)
 
     def flat(*arrays: Array) -> list[Array]:
-        return _arrays(nest.map_structure(_value, step(_tensors(variables, arrays))))
+        after = nest.map_structure(_value, step(_tensors(variables, arrays)))
+        leaves, found = nest.flatten(after), _arrays(after)
+        if len(leaves) == len(found) == len(arrays):  # else a TensorArray was not written before
+            for x, old, new in zip(leaves, arrays, found, strict=True):
+                if old.shape != new.shape and (shape_invariants is not None or isinstance(x, TensorArray)):
+                    text = f"a loop variable of shape {old.shape} has shape {new.shape} after an iteration"
+                    raise PythonNeeded(f"{text}: JAX's programs have fixed shapes")
+        return found
 
     start = _arrays(variables)
     if any(isinstance(x, TensorArray) and not x.arrays() for x in nest.flatten(variables)):

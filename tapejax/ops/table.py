@@ -23,7 +23,7 @@ from ..core.op import Op, op_of
 from ..core.types import Value
 from ..values import tensor
 from ..values.dtypes import DType, narrowed, requested
-from ..values.errors import DTypeError, InvalidArgumentError
+from ..values.errors import DTypeError, InvalidArgumentError, PythonNeeded
 from ..values.reading import read
 from ..values.tensor import Tensor, Variable, compute, is_array_like, op, operands, raw
 from ..values.types import Array, AxisLike, IntLike, Nest, ShapeLike, TensorLike
@@ -112,7 +112,7 @@ def host(value: TensorLike, argument: str = "argument") -> np.ndarray:
         return np.asarray(value, _HOST_DTYPES[type(value)])
     array = raw(value)
     if isinstance(array, Tracer):
-        raise TypeError(
+        raise PythonNeeded(
             f"{argument} must have a known value: the shape of the result depends on it. Got a tensor that JAX is "
             "tracing. Give a Python number or NumPy array, or compute it outside jit, vmap, grad and scan"
         )

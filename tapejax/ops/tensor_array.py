@@ -14,7 +14,7 @@ import numpy as np
 from ..core import recorder
 from ..core._jax import Tracer
 from ..values.dtypes import as_dtype, as_shape, requested
-from ..values.errors import InvalidArgumentError, OutOfRangeError
+from ..values.errors import InvalidArgumentError, OutOfRangeError, PythonNeeded
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from ..values.types import Array, DTypeLike, Ignored, IntLike, IntsLike, ShapeLike, TensorLike
 from . import array
@@ -51,7 +51,8 @@ class TensorArray:
     Args:
       dtype: the elements' dtype.
       size: how many elements there are at first.
-      dynamic_size: whether writing beyond the end makes it longer; not in traced loops, whose sizes are fixed.
+      dynamic_size: whether writing beyond the end makes it longer. A `function` in which it does in a traced loop runs as
+        Python.
       clear_after_read: whether an element can be read but once, by default true. Not looked after in traced loops.
       element_shape: the elements' shape, where it is known beforehand.
       infer_shape: whether all elements must have one shape.
@@ -147,7 +148,7 @@ class TensorArray:
             return
         if self._dynamic and not isinstance(place, int):
             text = "sizes are fixed in a compiled program: give the largest size, and dynamic_size=False"
-            raise NotImplementedError(f"a TensorArray of dynamic_size=True was written to at a traced index: {text}")
+            raise PythonNeeded(f"a TensorArray of dynamic_size=True was written to at a traced index: {text}")
         self._rows = op(_tensor_array_write, self._as_rows(), place, value)
         self._items = None
 

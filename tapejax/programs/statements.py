@@ -23,6 +23,7 @@ from ..ops import array, control_flow, debugging, loops, math
 from ..ops.tensor_array import TensorArray
 from ..values import nest
 from ..values.dtypes import requested
+from ..values.errors import PythonNeeded
 from ..values.staging import Threaded
 from ..values.tensor import Tensor, is_array_like, raw
 from ..values.types import Array, IntLike
@@ -340,13 +341,20 @@ def _pick(main: Leaf, other: Leaf, picks: list[tuple[Leaf, Leaf]]) -> Leaf:
     return _Held(held.example, held.arrays, start)
 
 
-def _require_same_types(says: str, one: _Held, other: _Held, here: str, there: str) -> None:
-    for a, b in zip(one.arrays, other.arrays, strict=True):
+def _require_same_types(says: str, one: _Held, other: _Held, here: str, there: str, may_change: bool = True) -> None:
+    """`may_change`: whether TensorFlow lets the shape differ, so that the `function` shall run as Python."""
+    for a, b in zip(one.arrays, other.arrays, strict=False):
         if a.dtype != b.dtype:
             raise _error(TypeError, f"{says} has dtype {a.dtype} {here}, but dtype {b.dtype} {there}")
-        if a.shape != b.shape:
-            text = f"{says} has shape {a.shape} {here}, but shape {b.shape} {there}"
-            raise _error(ValueError, f"{text}: JAX's programs have fixed shapes")
+    shapes, others = ([x.shape for x in held.arrays] for held in (one, other))
+    if shapes != others:
+        may_change |= isinstance(one.example, TensorArray)
+        text = f"{says} has shape {_first(shapes)} {here}, but shape {_first(others)} {there}"
+        raise _error(PythonNeeded if may_change else ValueError, f"{text}: JAX's programs have fixed shapes")
+
+
+def _first(shapes: Sequence[tuple[int, ...]]) -> object:
+    return shapes[0] if shapes else "unknown"  # of a TensorArray that was never written
 
 
 def _merged_leaf(says: str, main: Leaf, other: Leaf, picks: list[tuple[Leaf, Leaf]]) -> Leaf:
@@ -380,7 +388,7 @@ def while_stmt(
         if not first:
             return
         body()
-    loop = _Loop(test, lambda _: body(), get_state, set_state, names)
+    loop = _Loop(test, lambda _: body(), get_state, set_state, names, options)
     loop.run(None, _condition(first, "while loop"), options.get("maximum_iterations"))
 
 
@@ -404,11 +412,11 @@ def for_stmt(
         if not raw(iterable).ndim:
             raise _error(TypeError, "a scalar tensor cannot be iterated over")
         rows = raw(iterable)[: options.get("maximum_iterations")]
-        _Loop(extra_test, lambda row: body(Tensor(row[0])), get_state, set_state, names).run([rows], True)
+        _Loop(extra_test, lambda row: body(Tensor(row[0])), get_state, set_state, names, options).run([rows], True)
     elif hasattr(type(iterable), "_runs"):
         for structure, columns in iterable._runs():
             take = lambda row, structure=structure: body(nest.pack_sequence_as(structure, [Tensor(x) for x in row]))  # noqa: E731
-            _Loop(extra_test, take, get_state, set_state, names).run(columns, True)
+            _Loop(extra_test, take, get_state, set_state, names, options).run(columns, True)
     else:
         for item in iterable:
             going = True if extra_test is None else extra_test()
@@ -454,15 +462,24 @@ def _for_range(bounds: Range, extra_test, body, get_state, set_state, names, opt
         body(Tensor(bounds.value(raw(i))))
         i = i + 1
 
-    loop = _Loop(test, step, lambda: (i, *get_state()), set_all, ("index", *names))
+    loop = _Loop(test, step, lambda: (i, *get_state()), set_all, ("index", *names), options)
     loop.run(None, raw(test()), options.get("maximum_iterations"), options.get("iterate_names", ""))
 
 
 class _Loop:
     """A loop that becomes a program. What is assigned in it is carried from one iteration to the next."""
 
-    def __init__(self, test: Callable | None, body: Callable, get_state: Callable, set_state: Callable, names: tuple):
+    def __init__(
+        self,
+        test: Callable | None,
+        body: Callable,
+        get_state: Callable,
+        set_state: Callable,
+        names: tuple,
+        options: dict,
+    ):
         self.test, self.body, self.get_state, self.set_state, self.names = test, body, get_state, set_state, names
+        self.may_change = bool(options.get("shape_invariants"))
         self.before = get_state()
 
     def run(self, rows: list[Array] | None, first: Test, limit: IntLike | None = None, target: str = "") -> None:
@@ -504,7 +521,7 @@ class _Loop:
         after = self._after(*arrays)
         new: list[Array] = []
         for name, old, held in zip(self.names, self.held, _hold(after, new), strict=True):
-            _check_carried(_says(name), old, held)
+            _check_carried(_says(name), old, held, self.may_change)
         return new
 
     def _after(self, *arrays: Array) -> tuple:
@@ -547,7 +564,7 @@ class _Loop:
                 for place in range(x.start, x.start + len(x.arrays)):
                     if not jnp.issubdtype(arrays[place].dtype, jnp.inexact):
                         text = f"{_says(name)} must be defined before the loop, which may not run at all"
-                        raise _error(ValueError, text)
+                        raise _error(PythonNeeded, text)
                     arrays[place] = jnp.where(ran, arrays[place], jnp.nan)
         return arrays
 
@@ -556,7 +573,7 @@ def _zeros(x: _Held) -> Tensor | TensorArray:
     return x.example if isinstance(x.example, TensorArray) else Tensor(jnp.zeros(x.arrays[0].shape, x.arrays[0].dtype))
 
 
-def _check_carried(says: str, old: Local, new: Local) -> None:
+def _check_carried(says: str, old: Local, new: Local, may_change: bool) -> None:
     """Raises unless what is carried out of an iteration is as what was carried into it."""
     try:
         nest.assert_same_structure(old, new)
@@ -573,7 +590,7 @@ def _check_carried(says: str, old: Local, new: Local) -> None:
                 raise _error(ValueError, f"{says} is None at the end of the iteration.")
             text = f"{says} is no tensor, and changes in a loop that is compiled: {_shown(a)} before, {_shown(b)} after"
             raise _error(TypeError, text)
-        _require_same_types(says, a, b, "before the loop", "after one iteration")
+        _require_same_types(says, a, b, "before the loop", "after one iteration", may_change)
 
 
 # ---- Functions --------------------------------------------------------------------------------------------------------

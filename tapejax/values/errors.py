@@ -169,7 +169,8 @@ class OperatorNotAllowedInGraphError(TypeError):
 
 
 class PythonNeeded(OperatorNotAllowedInGraphError, NotImplementedError):
-    """A function that is being traced does what only Python can do, at each call: a `function` then runs as Python."""
+    """A function that is being traced does what only Python can do, at each call, or asks for a shape that depends on values: a
+    `function` then runs as Python."""
 
 
 class NarrowingWarning(UserWarning):

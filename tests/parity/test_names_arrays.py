@@ -356,4 +356,4 @@ def test_tensor_array_that_would_have_to_grow_in_a_compiled_loop_says_what_to_do
         return tf.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, a.write(i, 1.0)), (0, array))[1].stack()
 
     with pytest.raises(NotImplementedError, match="give the largest size"):
-        f(tf.constant(3))
+        jax.jit(f)(3)
