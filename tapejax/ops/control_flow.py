@@ -51,6 +51,11 @@ def _tensors(structure: Nest, arrays: Sequence[Array]) -> Nest:
     return nest.map_structure(filled, structure)
 
 
+def _outline(structure: Nest) -> Nest:
+    """`structure` with numbers for its tensors, which would keep the trace alive that made them."""
+    return nest.map_structure(lambda x: x if x is None or isinstance(x, TensorArray) else 0, structure)
+
+
 def cond(
     pred: TensorLike, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None
 ) -> Nest:
@@ -83,7 +88,7 @@ def _select(choose: Callable, branches: Sequence[Callable]) -> Nest:
     def flat(branch: Callable) -> Callable:
         def traced() -> list[Array]:
             result = branch()
-            structures.append(result)
+            structures.append(_outline(result))
             arrays = _arrays([x for x in nest.flatten(result) if x is not None])
             shapes.append(tuple([x.shape for x in arrays]))
             return arrays
@@ -366,7 +371,7 @@ def map_fn(
 
     def flat(*arrays: Array) -> list[Array]:
         result = checked(_tensors(elems, arrays))
-        structures.append(result)
+        structures.append(_outline(result))
         return _arrays(result)
 
     rows = [x._array for x in tensors]
@@ -389,7 +394,7 @@ def vectorized_map(fn: Callable, elems: Nest, fallback_to_while_loop: bool = Tru
     def flat(row: Array, arrays: Sequence[Array]) -> list[Array]:
         with each_row(row):
             result = fn(_tensors(elems, arrays))
-        structures.append(result)
+        structures.append(_outline(result))
         return _arrays(result)
 
     arrays = jax.vmap(flat)(np.arange(count, dtype=np.uint32), [x._array for x in tensors])

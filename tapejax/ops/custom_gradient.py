@@ -18,6 +18,7 @@ from ..core.program import is_inexact
 from ..core.query import Query
 from ..core.recording import Recording
 from ..core.schedule import pull_back
+from ..core.types import JaxProgram
 from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
 from ..values.structures import conjugate, is_variable, leaf_of
@@ -166,10 +167,10 @@ def _attach(
         op = PullbackOp(call.name, again, pull, copy, len(outputs))
         found = recorder.run(op, (*outputs, *inputs))
     else:
-        traced = _Traced(pull, outputs)
+        traced, closed_over = _traced(pull, outputs)
         outputs = [recorder.run(_CUT, (x,)) for x in outputs]
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
-        found = recorder.run(Op(call.name, fn, fn), (*outputs, *inputs, *traced.closed_over))
+        found = recorder.run(Op(call.name, fn, fn), (*outputs, *inputs, *closed_over))
     return _like(result, found)
 
 
@@ -232,18 +233,25 @@ def _copies(count: int, *arrays: Array) -> list[Array]:
     return [jnp.copy(x) for x in arrays[:count]]
 
 
-class _Traced:
-    """A backward function, traced: a jaxpr, and the values that it closes over."""
+class _Traced(NamedTuple):
+    """A backward function: a jaxpr, and to which arguments it gives a gradient."""
 
-    def __init__(self, pull: Callable, outputs: Sequence[Array]):
-        def backward(*cotangents: Array) -> list[Array]:
-            gradients = pull(cotangents)[len(outputs) :]
-            self.connected = [x is not None for x in gradients]
-            return [x for x in gradients if x is not None]
+    jaxpr: JaxProgram
+    connected: list[bool]
 
-        with recorder.outside():
-            closed = jax.make_jaxpr(backward)(*outputs)
-        self.jaxpr, self.closed_over = closed.jaxpr, closed.consts
+
+def _traced(pull: Callable, outputs: Sequence[Array]) -> tuple[_Traced, list[Array]]:
+    """A backward function, traced, and the values that it closes over."""
+    connected: list[bool] = []
+
+    def backward(*cotangents: Array) -> list[Array]:
+        gradients = pull(cotangents)[len(outputs) :]
+        connected[:] = [x is not None for x in gradients]
+        return [x for x in gradients if x is not None]
+
+    with recorder.outside():
+        closed = jax.make_jaxpr(backward)(*outputs)
+    return _Traced(closed.jaxpr, connected), closed.consts
 
 
 def _with_gradient(traced: _Traced, outputs: int, inputs: int, *flat: Array) -> list[Array]:

@@ -133,6 +133,8 @@ class Capture:
         finally:
             reading.capturing.capture = self.parent
             list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
+            for slot in self.slots.values():
+                slot.tracer = None  # it would keep the trace alive
             if self.parent is None:
                 self._begun.close()
             elif self._read_inside:  # what JAX kept refers to this trace, which has ended
