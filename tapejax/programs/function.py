@@ -184,6 +184,7 @@ class Function:
                     raise
                 _LOGGER.info("tf.function %s runs as Python: %s", self.name, reason)
                 self._as_python.add(key)
+                self._traces += 1
                 return self._run_as_python(args, kwargs, arrays)
         return program(arrays)
 

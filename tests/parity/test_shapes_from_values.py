@@ -207,7 +207,7 @@ def test_only_calls_that_need_it(tf):
         return tf.boolean_mask(x, x > 0) if training else x * 2
 
     x = tf.constant(X)
-    return f(x), f(x, training=True), f(x)
+    return f(x), f(x, training=True), f(x), f(x, training=True), f.experimental_get_tracing_count()
 
 
 @parity
