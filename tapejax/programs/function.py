@@ -524,7 +524,8 @@ class ConcreteFunction:
         self.symbolic = any(x.shape.rank is None or None in x.shape for x in map(TensorSpec.from_tensor, specs))
         self._known: Program | None = None
         if not self.symbolic:
-            self._known = function._programs.get(key) or function._trace(key, args, kwargs, specs)
+            with contextlib.suppress(PythonNeeded):  # the function runs as Python, then
+                self._known = function._programs.get(key) or function._trace(key, args, kwargs, specs)
         names = function._binding.names(len(args))
         self._names, every = names, dict(zip(names, self._args, strict=True)) | self._kwargs
         # All may be left out as far as Python is concerned: those that are no tensors have a value.
@@ -542,7 +543,7 @@ class ConcreteFunction:
           TypeError: they do not fit the signature; DTypeError, which is InvalidArgumentError too, for a tensor of another dtype.
         """
         args, kwargs = self._complete(args, kwargs)
-        if self.symbolic:
+        if self.symbolic or self._known is None:
             return self._function._call(args, kwargs)
         return self._program(self._function._key(args, kwargs)[1])
 

@@ -223,6 +223,14 @@ def test_higher_order(tf):
     return first, outer.gradient(first, x), tape.jacobian(z, x)
 
 
+@parity
+def test_a_concrete_function(tf):
+    """It is there, and runs as the function does."""
+    positive = tf.function(lambda x: tf.boolean_mask(x, x > 0))
+    concrete = positive.get_concrete_function(tf.TensorSpec([4], tf.float32))
+    return concrete(tf.constant(X)), concrete(-tf.constant(X)), len(concrete.structured_input_signature[0])
+
+
 def test_it_is_said_once(caplog):
     """For a call of this kind, in the log: a function that runs as Python is slower."""
     import tapejax as tf
