@@ -20,6 +20,7 @@ from jax._src import (
     custom_derivatives,
     debugging,
     dispatch,
+    hijax,
     linear_util,
     named_sharding,
     stages,
@@ -40,6 +41,7 @@ EvalTrace: Any = core.EvalTrace  # runs operations now
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
 Ref: Any = core.Ref
+RefType: Any = state_types.AbstractRef  # JAX's type of a Ref in a program
 REF_EFFECTS: Any = (state_types.RefEffect,)  # of what reads or writes a Ref that was made outside
 HOST_EFFECTS: Any = (callback.IOEffect, callback.OrderedIOEffect)  # of what calls Python, which may answer differently
 # of what calls Python and takes no answer
@@ -60,6 +62,12 @@ def function_in(bwd: Any) -> Function:
     """The user's function in the parameter `bwd` of a ``custom_vjp`` call."""
     function: Function = bwd.f
     return function
+
+
+def user_type(value: Value) -> Any:
+    """JAX's type of a value whose type a user has made known to it (``jax.experimental.hijax``), else None."""
+    aval = core.typeof(value) if type(value) in core.pytype_aval_mappings else None
+    return aval if isinstance(aval, hijax.HiType) else None
 
 
 def runs_compiled(primitive: Primitive) -> bool:

@@ -695,6 +695,123 @@ def test_references():
     assert not recorder.active_recordings()
 
 
+def test_types_of_the_user():
+    """`jax.experimental.hijax`: gradient passes values that are no arrays, if their type has a tangent."""
+    from jax.experimental import hijax
+
+    if not hasattr(hijax, "VJPHiPrimitive"):
+        pytest.skip("JAX 0.12 has other classes for it")
+
+    class Halves:
+        def __init__(self, doubled):
+            self.doubled = doubled
+
+    class HalvesType(hijax.HiType):
+        def __eq__(self, other):
+            return type(self) is type(other)
+
+        def __hash__(self):
+            return hash(type(self))
+
+        def to_tangent_aval(self):
+            return jax.typeof(jnp.asarray(X))
+
+    hijax.register_hitype(Halves, lambda _: HalvesType())
+
+    class Primitive(hijax.VJPHiPrimitive):
+        def __init__(self, given, taken):
+            self.in_avals, self.out_aval, self.params = (given,), taken, {}
+            super().__init__()
+
+        def vjp_fwd(self, _, x):
+            return self(x), None
+
+    class Double(Primitive):
+        def expand(self, x):
+            return Halves(2 * x)
+
+        def vjp_bwd_retval(self, _, ct):
+            return (3 * ct,)  # not what calculus says, to see that it is this rule
+
+    class Halve(Primitive):
+        def expand(self, halves):
+            return halves.doubled / 2
+
+        def vjp_bwd_retval(self, _, ct):
+            return (5 * ct,)
+
+    array, halves = jax.typeof(jnp.asarray(X)), HalvesType()
+
+    def f(x):
+        twice = Double(array, halves)(jnp.sin(x))
+        return jnp.sum(Halve(halves, array)(twice) * Halve(halves, array)(twice))
+
+    x = jnp.asarray(X)
+    assert_same(taped(f, x), jax.grad(f)(x))
+
+
+def _set(ref, value):
+    ref[...] = value
+
+
+def _empty(x):
+    ref = jax.new_ref(jnp.zeros(()))
+    ref[...] = 2 * x
+    return ref
+
+
+def _part(x):
+    ref = jax.new_ref(jnp.ones(5))
+    ref.at[1:4][...] += x
+    return ref
+
+
+def _in_jit(x):
+    ref = jax.new_ref(jnp.zeros(()))
+    jax.jit(lambda ref, x: _set(ref, x * x))(ref, x)
+    return ref
+
+
+def _in_loop(x):
+    ref = jax.new_ref(jnp.ones(()))
+    jax.lax.scan(lambda c, y: (c * y, _set(ref, ref[...] * c + x)), 2.0, jnp.arange(1.0, 4.0))
+    return ref
+
+
+def _in_branch(x):
+    ref = jax.new_ref(jnp.ones(()))
+    jax.lax.cond(x > 0, lambda: _set(ref, jnp.sin(x)), lambda: None)
+    return ref
+
+
+def _through_two(x):
+    first, second = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.zeros(()))
+    first[...] = jnp.sin(x)
+    second[...] = first[...] ** 2
+    return second
+
+
+def _unconnected(x):
+    ref, other = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.ones(()))
+    ref[...] = jnp.sin(x)
+    return other
+
+
+@pytest.mark.parametrize("make", [_empty, _part, _in_jit, _in_loop, _in_branch, _through_two, _unconnected])
+def test_references_that_are_made_of_constants(make):
+    """What is written into a Ref inside jit is read from it later, though the Ref was made of nothing that is watched."""
+    f, x = jax.jit(lambda x: jnp.sum(make(x)[...])), FLOAT(1.5)
+    with tf.GradientTape() as tape, tf.ForwardAccumulator(x, jnp.ones_like(x)) as accumulator:
+        tape.watch(x)
+        y = f(x)
+    gradient = tape.gradient(y, x)
+    if make is _unconnected:
+        assert gradient is None and accumulator.jvp(y) is None
+    else:
+        assert_same(gradient, jax.grad(f)(x))
+        assert_same(accumulator.jvp(y), jax.grad(f)(x))
+
+
 def _read(ref, x):
     return x * ref[...]
 
