@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,29 @@ def function_in(bwd: Any) -> Function:
     """The user's function in the parameter `bwd` of a ``custom_vjp`` call."""
     function: Function = bwd.f
     return function
+
+
+def stores_in(function: Any) -> list[Any]:
+    """Where `function`, and the functions that it is made of, put what they find out beside their results."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    left = [function]
+    while left:
+        x = left.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if isinstance(x, linear_util.WrappedFun):
+            found += [store for store in x.stores if store is not None]
+            left.append(x.f)
+        elif isinstance(x, functools.partial):
+            left += [x.func, *x.args]
+        elif isinstance(x, types.FunctionType):
+            left += [cell.cell_contents for cell in x.__closure__ or () if cell != _EMPTY_CELL]
+    return found
+
+
+_EMPTY_CELL = types.CellType()  # which only another empty one equals
 
 
 def user_type(value: Value) -> Any:

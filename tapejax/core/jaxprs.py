@@ -33,6 +33,7 @@ from ._jax import (
     eval_jaxpr,
     function_in,
     has_lowering,
+    stores_in,
     trace_context,
     wrap_init,
 )
@@ -657,9 +658,24 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
         del _around.rules[depth:]
 
 
+def _traced(thunk: Subfun, *which: bool) -> Any:
+    """What `thunk` traces a rule to. Where that fails, the thunk is as it was.
+
+    It keeps what it has given, but begins by emptying the stores that belong to it, which JAX reads in the backward pass.
+    """
+    before = [(store, store.val) for store in stores_in(thunk) if _is_filled(store)]
+    try:
+        return thunk.call_wrapped(*which)
+    except BaseException:
+        for store, value in before:
+            store.reset()
+            store.store(value)
+        raise
+
+
 def _traced_jvp(params: Params) -> _Rule:
     thunk, avals = params["jvp_jaxpr_fun"], params["call_jaxpr"].in_avals[params["num_consts"] :]
-    jaxpr, consts, zeros = thunk.call_wrapped(*[False] * len(avals))
+    jaxpr, consts, zeros = _traced(thunk, *[False] * len(avals))
 
     def parameters(programs: Sequence[Any]) -> dict[str, Any]:
         @functools.cache
@@ -688,7 +704,7 @@ def _zeros(aval: Any) -> Any:
 def _traced_vjp(params: Params) -> _Rule:
     thunk, bwd = params["fwd_jaxpr_thunk"], params["bwd"]
     in_avals = params["call_jaxpr"].in_avals
-    jaxpr, consts = thunk.call_wrapped(*[True] * (len(in_avals) - params["num_consts"]))
+    jaxpr, consts = _traced(thunk, *[True] * (len(in_avals) - params["num_consts"]))
     trees = params["out_trees"]()
     given = iter([v.aval for v in jaxpr.outvars])  # a residual that is an input is not given out again
     residuals = [next(given) if i is None else in_avals[i] for i in trees[2]]

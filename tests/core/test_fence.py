@@ -132,6 +132,19 @@ def test_a_ref_is_told_by_its_type():
     assert [isinstance(v.aval, fence.RefType) for eqn in jaxpr.eqns for v in eqn.outvars] == [True, False]
 
 
+def test_a_rule_has_the_stores_of_what_it_is_made_of():
+    @jax.custom_vjp
+    def f(x):
+        return x
+
+    f.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
+    (eqn,) = jax.make_jaxpr(jax.vmap(f))(jnp.ones(2)).eqns
+    thunk = eqn.params["fwd_jaxpr_thunk"]
+    assert not all(fence.stores_in(thunk))  # there is an empty one
+    thunk.call_wrapped(True)
+    assert all(fence.stores_in(thunk)) and fence.stores_in(thunk)
+
+
 def test_a_type_of_the_user_is_told_from_jax_own():
     from jax.experimental import hijax
 

@@ -695,6 +695,34 @@ def test_references():
     assert not recorder.active_recordings()
 
 
+@pytest.mark.parametrize("first", ["tape", "jax.grad"])
+@pytest.mark.parametrize("kind", [jax.custom_jvp, jax.custom_vjp])
+def test_a_vmapped_rule_over_a_closure(kind, first):
+    """Its rule refuses a derivative with respect to what it closes over; to ask for one leaves JAX as it was."""
+    weights = jnp.asarray(X)
+
+    @jax.jit
+    def f(x, w):
+        @kind
+        def g(v):
+            return jnp.sin(v) * lax.stop_gradient(w)
+
+        if kind is jax.custom_vjp:
+            g.defvjp(lambda v: (jnp.sin(v), jnp.cos(v)), lambda c, ct: (6 * c * ct,))
+        else:
+            g.defjvp(lambda primals, tangents: (jnp.sin(primals[0]), 6 * jnp.cos(primals[0]) * tangents[0]))
+        return g(x) * weights
+
+    x = jnp.asarray(X)
+
+    def total(x):
+        return jax.vmap(f, (0, None))(x, FLOAT(5.0)).sum()
+
+    for way in ("tape", "tape", "jax.grad", "tape") if first == "tape" else ("jax.grad", "tape", "tape", "jax.grad"):
+        found = taped(total, x) if way == "tape" else jax.grad(total)(x)
+        assert_same(found, 6 * jnp.cos(x) * X.sum())
+
+
 def test_types_of_the_user():
     """`jax.experimental.hijax`: gradient passes values that are no arrays, if their type has a tangent."""
     from jax.experimental import hijax
