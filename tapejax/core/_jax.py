@@ -38,6 +38,7 @@ Primitive: Any = core.Primitive
 Trace: Any = core.Trace
 Tracer = core.Tracer
 ConcreteArray: Any = array.ArrayImpl  # the type of every array that has a value
+HighPrimitive: Any = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive  # an operation of `jax.experimental.hijax`
 EvalTrace: Any = core.EvalTrace  # runs operations now
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
