@@ -29,6 +29,7 @@ from ._jax import (
     UNSPECIFIED,
     ClosedJaxpr,
     Literal,
+    Ref,
     ShapeDtypeStruct,
     eval_jaxpr,
     function_in,
@@ -75,6 +76,14 @@ def asks_host(jaxpr: JaxProgram) -> bool:
 def touches_refs(jaxpr: JaxProgram) -> bool:
     """Whether running `jaxpr` reads or writes a ``jax.Ref`` that was made outside of it."""
     return any(isinstance(effect, REF_EFFECTS) for effect in jaxpr.effects)
+
+
+def refs_in(params: Params) -> Iterator[Any]:
+    """Each ``jax.Ref`` that the jaxprs among a primitive's parameters close over, at any depth."""
+    for jaxpr in jaxprs_in(params):
+        yield from (x for x in consts_of(jaxpr) if isinstance(x, Ref))
+        for eqn in open_jaxpr(jaxpr).eqns:
+            yield from refs_in(eqn.params)
 
 
 def prints(effects: Any) -> bool:

@@ -162,10 +162,12 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
     ) -> Any:
         # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
         result = under(self.outer, primitive.bind, *tracers, **params)
-        outputs = (*(result if primitive.multiple_results else (result,)), *(x for x in tracers if is_ref(x)))
+        closed_over = tuple(jaxprs.refs_in(params))
+        refs = (*filter(is_ref, tracers), *closed_over)
+        outputs = (*(result if primitive.multiple_results else (result,)), *refs)
         op = PullbackOp(name or primitive.name, primitive.bind, refuse_ref)
         for recording in self.recordings:
-            recording.entries.append(Entry(op, tuple(inputs or tracers), outputs, caller()))
+            recording.entries.append(Entry(op, (*(inputs or tracers), *closed_over), outputs, caller()))
         return result
 
     # The hooks below get wrapped functions that are new at every call and can be called once only.

@@ -874,6 +874,32 @@ def test_calls_that_touch_a_reference_made_outside(call, function):
     assert ref[...] == 100.0
 
 
+WRITES = {
+    "eagerly": lambda ref, x: _set(ref, x),
+    "by an argument of jit": lambda ref, x: jax.jit(_set)(ref, x),
+    "by a closure of jit": lambda ref, x: jax.jit(lambda x: _set(ref, x))(x),
+}
+READS = {
+    "eagerly": lambda ref: ref[...],
+    "by an argument of jit": lambda ref: jax.jit(lambda ref: ref[...] * 2)(ref),
+    "by a closure of jit": lambda ref: jax.jit(lambda: jax.jit(lambda: ref[...] * 2)())(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("read", READS)
+def test_values_that_go_through_a_reference_alone(write, read):
+    """Refused, not None: also where a call closes over the Ref, which is then none of its arguments."""
+    x = FLOAT(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        ref = jax.new_ref(jnp.zeros_like(x))
+        WRITES[write](ref, x)
+        y = READS[read](ref)
+    with pytest.raises(LookupError, match="Ref"):
+        tape.gradient(y, x)
+
+
 def test_a_reference_that_the_rule_alone_touches():
     """Gradients that a rule puts aside: the Ref goes through the call, and is not touched in the forward pass."""
 
