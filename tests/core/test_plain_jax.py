@@ -695,6 +695,38 @@ def test_references():
     assert not recorder.active_recordings()
 
 
+CONSTANTS = {
+    "Python's": lambda x: 1.0,
+    "NumPy's": lambda x: np.ones((), FLOAT),
+    "weak": lambda x: jnp.ones_like(jnp.asarray(2.0)),
+    "JAX's": lambda x: jnp.ones((), FLOAT),
+    "of what it looks at": lambda x: float(x) - float(x),
+}
+
+
+@pytest.mark.parametrize("value", CONSTANTS)
+@pytest.mark.parametrize("kind", [jax.custom_jvp, jax.custom_vjp])
+def test_a_function_with_a_rule_that_returns_a_constant(kind, value):
+    """Its result is an array that the tape knows, and has the gradient that the rule gives."""
+    value = CONSTANTS[value]
+
+    @kind
+    def f(x):
+        return value(x)
+
+    if kind is jax.custom_vjp:
+        f.defvjp(lambda x: (value(x), None), lambda _, ct: (2 * ct,))
+    else:
+        f.defjvp(lambda primals, tangents: (jnp.asarray(value(*primals), FLOAT), 2 * tangents[0]))
+    x = FLOAT(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = f(x)
+        z = y * 5
+    assert jax.typeof(y) == jax.typeof(jnp.asarray(value(x)))
+    assert_same(tape.gradient(z, x), FLOAT(10.0))
+
+
 @pytest.mark.parametrize("first", ["tape", "jax.grad"])
 @pytest.mark.parametrize("kind", [jax.custom_jvp, jax.custom_vjp])
 def test_a_vmapped_rule_over_a_closure(kind, first):
