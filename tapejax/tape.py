@@ -713,6 +713,8 @@ def _placed_as(source: Array, gradient: Array) -> Array:
     place = source.sharding
     if type(place) is not jax.sharding.NamedSharding or place.is_equivalent_to(gradient.sharding, source.ndim):
         return gradient
+    if place.spec.unreduced or place.spec.reduced:  # of the one the other is the cotangent
+        return gradient
     return jax.device_put(gradient, place)
 
 

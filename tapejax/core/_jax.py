@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from jax._src import (
     custom_derivatives,
     debugging,
     dispatch,
+    hijax,
     linear_util,
     named_sharding,
     stages,
@@ -36,10 +38,12 @@ Primitive: Any = core.Primitive
 Trace: Any = core.Trace
 Tracer = core.Tracer
 ConcreteArray: Any = array.ArrayImpl  # the type of every array that has a value
+HighPrimitive: Any = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive  # an operation of `jax.experimental.hijax`
 EvalTrace: Any = core.EvalTrace  # runs operations now
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
 Ref: Any = core.Ref
+RefType: Any = state_types.AbstractRef  # JAX's type of a Ref in a program
 REF_EFFECTS: Any = (state_types.RefEffect,)  # of what reads or writes a Ref that was made outside
 HOST_EFFECTS: Any = (callback.IOEffect, callback.OrderedIOEffect)  # of what calls Python, which may answer differently
 # of what calls Python and takes no answer
@@ -60,6 +64,35 @@ def function_in(bwd: Any) -> Function:
     """The user's function in the parameter `bwd` of a ``custom_vjp`` call."""
     function: Function = bwd.f
     return function
+
+
+def stores_in(function: Any) -> list[Any]:
+    """Where `function`, and the functions that it is made of, put what they find out beside their results."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    left = [function]
+    while left:
+        x = left.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if isinstance(x, linear_util.WrappedFun):
+            found += [store for store in x.stores if store is not None]
+            left.append(x.f)
+        elif isinstance(x, functools.partial):
+            left += [x.func, *x.args]
+        elif isinstance(x, types.FunctionType):
+            left += [cell.cell_contents for cell in x.__closure__ or () if cell != _EMPTY_CELL]
+    return found
+
+
+_EMPTY_CELL = types.CellType()  # which only another empty one equals
+
+
+def user_type(value: Value) -> Any:
+    """JAX's type of a value whose type a user has made known to it (``jax.experimental.hijax``), else None."""
+    aval = core.typeof(value) if type(value) in core.pytype_aval_mappings else None
+    return aval if isinstance(aval, hijax.HiType) else None
 
 
 def runs_compiled(primitive: Primitive) -> bool:

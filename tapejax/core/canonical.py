@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ._jax import ClosedJaxpr, Jaxpr, Literal
+from ._jax import ClosedJaxpr, HighPrimitive, Jaxpr, Literal
 from .types import Atom, Equation, JaxProgram, Params, Primitive
 
 # Larger arrays are not compared byte by byte each time: what holds one has no key.
@@ -149,6 +149,14 @@ def _dataclass(value: Any) -> Hashable:
     return type(value), *[exact(getattr(value, field.name)) for field in dataclasses.fields(value)]
 
 
+def _high_primitive(value: Any) -> Hashable:
+    # JAX's equality compares parameters by theirs, and leaves the types out; of the user's nothing says that it is whole.
+    if not _is_library(type(value)):
+        return Identity(value)
+    types_of = tuple(jax.tree.leaves((value.in_avals, value.out_aval)))
+    return type(value), _mapping(value.params), exact(value.effects), exact(types_of)
+
+
 def _array(value: Any) -> Hashable:
     if value.nbytes > MOST_BYTES or value.dtype.hasobject:
         return _refused(value)
@@ -191,9 +199,14 @@ _BY_BASE: tuple[tuple[Any, Callable[[Any], Hashable]], ...] = (
     (tuple, _sequence),
     (frozenset, _frozenset),
     (functools.partial, _partial),
+    (HighPrimitive, _high_primitive),
     ((list, dict, set, bytearray), _refused),
 )
 _EXACT_TYPES_OF = ("jax", "jaxlib", "numpy", "ml_dtypes")
+
+
+def _is_library(kind: Any) -> bool:
+    return kind.__module__.partition(".")[0] in _EXACT_TYPES_OF
 
 
 def _handler(kind: Any) -> Callable[[Any], Hashable]:
@@ -203,7 +216,7 @@ def _handler(kind: Any) -> Callable[[Any], Hashable]:
         parameters = getattr(kind, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
             found = _dataclass
-        elif kind.__eq__ is not object.__eq__ and kind.__module__.partition(".")[0] in _EXACT_TYPES_OF:
+        elif kind.__eq__ is not object.__eq__ and _is_library(kind):
             found = _typed
         else:  # an equality of the user's may leave out what matters
             found = Identity

@@ -29,10 +29,12 @@ from ._jax import (
     UNSPECIFIED,
     ClosedJaxpr,
     Literal,
+    Ref,
     ShapeDtypeStruct,
     eval_jaxpr,
     function_in,
     has_lowering,
+    stores_in,
     trace_context,
     wrap_init,
 )
@@ -74,6 +76,14 @@ def asks_host(jaxpr: JaxProgram) -> bool:
 def touches_refs(jaxpr: JaxProgram) -> bool:
     """Whether running `jaxpr` reads or writes a ``jax.Ref`` that was made outside of it."""
     return any(isinstance(effect, REF_EFFECTS) for effect in jaxpr.effects)
+
+
+def refs_in(params: Params) -> Iterator[Any]:
+    """Each ``jax.Ref`` that the jaxprs among a primitive's parameters close over, at any depth."""
+    for jaxpr in jaxprs_in(params):
+        yield from (x for x in consts_of(jaxpr) if isinstance(x, Ref))
+        for eqn in open_jaxpr(jaxpr).eqns:
+            yield from refs_in(eqn.params)
 
 
 def prints(effects: Any) -> bool:
@@ -657,9 +667,24 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
         del _around.rules[depth:]
 
 
+def _traced(thunk: Subfun, *which: bool) -> Any:
+    """What `thunk` traces a rule to. Where that fails, the thunk is as it was.
+
+    It keeps what it has given, but begins by emptying the stores that belong to it, which JAX reads in the backward pass.
+    """
+    before = [(store, store.val) for store in stores_in(thunk) if _is_filled(store)]
+    try:
+        return thunk.call_wrapped(*which)
+    except BaseException:
+        for store, value in before:
+            store.reset()
+            store.store(value)
+        raise
+
+
 def _traced_jvp(params: Params) -> _Rule:
     thunk, avals = params["jvp_jaxpr_fun"], params["call_jaxpr"].in_avals[params["num_consts"] :]
-    jaxpr, consts, zeros = thunk.call_wrapped(*[False] * len(avals))
+    jaxpr, consts, zeros = _traced(thunk, *[False] * len(avals))
 
     def parameters(programs: Sequence[Any]) -> dict[str, Any]:
         @functools.cache
@@ -688,7 +713,7 @@ def _zeros(aval: Any) -> Any:
 def _traced_vjp(params: Params) -> _Rule:
     thunk, bwd = params["fwd_jaxpr_thunk"], params["bwd"]
     in_avals = params["call_jaxpr"].in_avals
-    jaxpr, consts = thunk.call_wrapped(*[True] * (len(in_avals) - params["num_consts"]))
+    jaxpr, consts = _traced(thunk, *[True] * (len(in_avals) - params["num_consts"]))
     trees = params["out_trees"]()
     given = iter([v.aval for v in jaxpr.outvars])  # a residual that is an input is not given out again
     residuals = [next(given) if i is None else in_avals[i] for i in trees[2]]

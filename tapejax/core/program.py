@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
-from ._jax import ConcreteArray, Literal, trace_context
+from ._jax import ConcreteArray, Literal, RefType, trace_context, user_type
 from .cache import Cache
 from .canonical import open_jaxpr
 from .op import ConstantOp, Op, is_ref
@@ -86,7 +86,9 @@ def kind_of(value: Value) -> Any:
         return value.aval
     if kind in SCALARS:
         return kind
-    return value.aval if isinstance(value, jax.Array) else jax.typeof(value) if hasattr(value, "dtype") else kind
+    if isinstance(value, jax.Array):
+        return value.aval
+    return jax.typeof(value) if hasattr(value, "dtype") else user_type(value) or kind
 
 
 class Link(NamedTuple):
@@ -255,7 +257,10 @@ def _inexact_dtype(dtype: Any) -> bool:
 
 
 def _is_inexact_kind(kind: Any) -> bool:
-    return hasattr(kind, "dtype") and _inexact_dtype(kind.dtype)
+    """Whether values of `kind` have a tangent: of floats or complex numbers, or of a type of the user's that has one."""
+    if not hasattr(kind, "dtype") and hasattr(kind, "to_tangent_aval"):
+        kind = kind.to_tangent_aval()
+    return _inexact_dtype(kind.dtype) if hasattr(kind, "dtype") else hasattr(kind, "to_tangent_aval")
 
 
 def _is_key(kind: Any) -> bool:
@@ -294,7 +299,7 @@ def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
         return (frozenset(),) * len(entry.outputs)
 
     def inexact(x: Value) -> bool:
-        return is_inexact(x) or is_ref(x)
+        return is_inexact(x) or is_ref(x) or _is_inexact_kind(user_type(x))
 
     inputs = frozenset(i for i, x in enumerate(entry.inputs) if i >= op.results and inexact(x))
     return tuple(inputs if inexact(x) else frozenset() for x in entry.outputs)
@@ -353,17 +358,26 @@ def _propagate(jaxpr: JaxProgram, masks: Sequence[int]) -> list[int]:
         inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
         if not any(ins):
             outs = [0] * len(eqn.outvars)
+        elif refs := [x for x in eqn.invars if isinstance(x.aval, RefType)]:  # what is written there is read later
+            outs = [functools.reduce(int.__or__, ins)] * len(eqn.outvars)
+            env.update(dict.fromkeys(refs, functools.reduce(int.__or__, ins)))
         elif eqn.primitive.name == "scan":
             outs = _propagate_scan(eqn.params, ins)
         elif eqn.primitive.name == "cond":
             branches = [_propagate(branch, ins[1:]) for branch in eqn.params["branches"]]
             outs = [functools.reduce(int.__or__, masks) for masks in zip(*branches, strict=True)]
-        elif inner is not None and len(open_jaxpr(inner).invars) == len(ins):
+        elif inner is not None and _are_counted(inner, eqn):
             outs = _propagate(inner, ins)
         else:
             outs = [functools.reduce(int.__or__, ins)] * len(eqn.outvars)
         env.update(zip(eqn.outvars, outs, strict=True))
     return [read(x) for x in jaxpr.outvars]
+
+
+def _are_counted(inner: JaxProgram, eqn: Equation) -> bool:
+    """Whether the inputs and results of `inner`, a parameter of `eqn`, are as many as those of `eqn`."""
+    inner = open_jaxpr(inner)
+    return len(inner.invars) == len(eqn.invars) and len(inner.outvars) == len(eqn.outvars)
 
 
 def _propagate_scan(params: Params, ins: list[int]) -> list[int]:

@@ -162,10 +162,12 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
     ) -> Any:
         # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
         result = under(self.outer, primitive.bind, *tracers, **params)
-        outputs = (*(result if primitive.multiple_results else (result,)), *(x for x in tracers if is_ref(x)))
+        closed_over = tuple(jaxprs.refs_in(params))
+        refs = (*filter(is_ref, tracers), *closed_over)
+        outputs = (*(result if primitive.multiple_results else (result,)), *refs)
         op = PullbackOp(name or primitive.name, primitive.bind, refuse_ref)
         for recording in self.recordings:
-            recording.entries.append(Entry(op, tuple(inputs or tracers), outputs, caller()))
+            recording.entries.append(Entry(op, (*(inputs or tracers), *closed_over), outputs, caller()))
         return result
 
     # The hooks below get wrapped functions that are new at every call and can be called once only.
@@ -226,7 +228,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             except Exception:
                 # Most likely Python in there looks at values: it runs on the values, now and again in the backward pass.
                 # What fails for another reason fails then, too.
-                return Once((PythonOp(name, again), (), stores, repack))
+                return Once((PythonOp(name, again, functools.partial(_arrays_of, again)), (), stores, repack))
             if jaxprs.touches_refs(staged):
                 return Once((PullbackOp(name, again, refuse_ref), (), stores, repack))
             custom = primitive.name in jaxprs.RULES
@@ -235,7 +237,8 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             arrays = jaxprs.constants(staged)
             lifted = jaxprs.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
-            call = None if recurs else functools.partial(eval_jaxpr, lifted.jaxpr, jaxprs.consts_of(lifted))
+            evaluate = functools.partial(eval_jaxpr, lifted.jaxpr, jaxprs.consts_of(lifted))
+            call = None if recurs else functools.partial(_arrays_of, evaluate)
             closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
             known = Staged(lifted, name, closed_over, len(arrays), again if custom and not within else None)
             found = StagedOp(known, call), arrays.values(), stores, repack
@@ -253,6 +256,20 @@ _REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "free
 
 
 copied = Trial(jnp.copy)
+
+
+def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
+    """``fn(*inputs)``, in which numbers that depend on no input are arrays: a value's identity is its history."""
+    outputs = fn(*inputs)
+    return [
+        copied(x.item() if getattr(x, "weak_type", False) and isinstance(x, np.ndarray) else x)  # Python's are weak
+        if isinstance(x, _NUMBERS)
+        else x
+        for x in outputs
+    ]
+
+
+_NUMBERS = (np.ndarray, np.generic, int, float, complex)
 
 
 def _distinct(outputs: Any, inputs: Values) -> Any:

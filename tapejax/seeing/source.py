@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import canonical, jaxprs, recorder
-from ..core._jax import ClosedJaxpr, Literal, Tracer, jaxpr_as_fun
+from ..core._jax import ClosedJaxpr, Literal, RefType, Tracer, jaxpr_as_fun
 from ..core.op import Op
 from ..core.recording import type_of
 from ..core.types import Atom, Equation, JaxProgram, Value
@@ -322,7 +322,11 @@ class Code:
             names = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
             copies = zip(outs, jaxpr.outvars, strict=True)
             return [f"{out} = jnp.copy({self._atom(v, names)})" for out, v in copies if out != "_"]
-        return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
+        try:
+            return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
+        except Unspellable:
+            text = f"{self._named(jaxpr_as_fun(closed), op.name)}({_arrays(args)})"
+            return [_assign(outs, f"{text}[0]" if len(outs) == 1 else text)]
 
     def helper(self, closed: JaxProgram, wish: str) -> str:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
@@ -359,6 +363,8 @@ class Code:
         read = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
         read |= {v for v in jaxpr.outvars if not isinstance(v, Literal)}
         for eqn in jaxpr.eqns:
+            if any(isinstance(v.aval, RefType) for v in (*eqn.invars, *eqn.outvars)):
+                raise Unspellable(eqn.primitive.name)
             text = self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
             outs = ["_" if v not in read else next(letters) for v in eqn.outvars]
             names.update(zip(eqn.outvars, outs, strict=True))
@@ -378,10 +384,6 @@ class Code:
     def equation(self, eqn: Equation, args: Sequence[str]) -> str:
         """An expression for one equation: its result, or the tuple (or list) of them."""
         name = eqn.primitive.name
-        if name in jaxprs.JIT:
-            inner = eqn.params["jaxpr"]
-            called = spelling_of_equation(eqn.params["name"], eqn, args)
-            return called or f"{self.helper(inner, eqn.params['name'])}({_arrays(args)})"
         if rule := _STRUCTURED.get(name):
             try:
                 if (text := rule(self, eqn, args)) is not None:
@@ -433,6 +435,12 @@ def _assign(outs: Sequence[str], text: str) -> str:
 def _first_of(eqn: Equation, text: str) -> str:
     """The result of an equation that has one, where `text` is a list of them."""
     return f"{text}[0]" if len(eqn.outvars) == 1 else text
+
+
+def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+    name = eqn.params["name"]
+    called = spelling_of_equation(name, eqn, args)
+    return called or f"{code.helper(eqn.params['jaxpr'], name)}({_arrays(args)})"
 
 
 def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
@@ -597,6 +605,7 @@ def _name_of(closed: JaxProgram) -> str:
 
 
 _STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = {
+    **dict.fromkeys(jaxprs.JIT, _jit),
     "scan": _scan,
     "while": _while,
     "cond": _cond,

@@ -185,6 +185,19 @@ def function_without_mesh(x, here):
     return jax.device_put(2 * jnp.sin(jax.device_put(x, spread(ROWS))), here) * 3
 
 
+def check_unreduced():
+    """The cotangent of what is yet to be summed over devices is the same on each of them."""
+    explicit = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(explicit):
+        x = jax.reshard(jnp.arange(8.0), P(unreduced={"data"}))
+        summed = jax.shard_map(lambda x: lax.psum_scatter(x, "data", tiled=True), out_specs=ROWS)
+        (found,), expected = gradient(lambda x: summed(x) ** 2, [x]), jax.grad(lambda x: (summed(x) ** 2).sum())(x)
+        assert found.sharding == expected.sharding, found.sharding
+        assert_same(
+            [part.data for part in found.addressable_shards], [part.data for part in expected.addressable_shards]
+        )
+
+
 if __name__ == "__main__":
     warnings.simplefilter("error")
     assert len(jax.devices()) == 8
@@ -193,5 +206,6 @@ if __name__ == "__main__":
         print(function.__name__, flush=True)
     check_closures()
     check_moves()
+    check_unreduced()
     check_tape_inside()
     print("tape inside")

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tapejax.core._jax import HighPrimitive
 from tapejax.core.cache import Cache, Once
 from tapejax.core.canonical import MOST_BYTES, Identity, UncacheableError, exact, key, snapshot, structure
 
@@ -39,6 +40,21 @@ class Sloppy:
         return 0
 
 
+class High(HighPrimitive):
+    """An operation of `jax.experimental.hijax`, whose equality compares `params` only, and these as Python does."""
+
+    __module__ = "jax.as_if"
+
+    def __init__(self, dtype, **params):
+        self.in_avals, self.params = (jax.typeof(jnp.ones(2)),), params
+        self.out_aval = jax.typeof(jnp.ones(2, dtype))
+        super().__init__()
+
+
+class Users(High):
+    __module__ = __name__
+
+
 class Color(enum.IntEnum):
     RED = 1
 
@@ -62,6 +78,8 @@ DISTINCT = [
     [Frozen(1), Frozen(True), Frozen(0.0), Frozen(-0.0)],
     [functools.partial(max, 1), functools.partial(max, True), functools.partial(min, 1), functools.partial(max, key=1)],
     [Sloppy(1), Sloppy(2), object(), object()],
+    [High("float32", k=0), High("int32", k=0), High("float32", k=0.0), High("float32", k=-0.0), High("float32", j=0)],
+    [Users("float32"), Users("float32")],
 ]
 
 
@@ -94,6 +112,7 @@ def test_what_differs_has_another_key(values):
         lambda: jax.tree.structure({"a": 1}),
         lambda: jax.ShapeDtypeStruct((2,), jnp.float32),
         lambda: jax.lax.GatherDimensionNumbers((0,), (), (0,)),
+        lambda: High("float32", k=(0.5, "a")),
     ],
 )
 def test_what_is_made_anew_has_the_same_key(make):

@@ -128,6 +128,33 @@ def test_the_trace_of_a_loop_body_stages():
 
 def test_a_ref_is_told_by_its_type():
     assert isinstance(jax.new_ref(jnp.ones(2)), fence.Ref) and not isinstance(jnp.ones(2), fence.Ref)
+    jaxpr = jax.make_jaxpr(lambda x: jax.new_ref(x)[...])(1.0).jaxpr
+    assert [isinstance(v.aval, fence.RefType) for eqn in jaxpr.eqns for v in eqn.outvars] == [True, False]
+
+
+def test_a_rule_has_the_stores_of_what_it_is_made_of():
+    @jax.custom_vjp
+    def f(x):
+        return x
+
+    f.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
+    (eqn,) = jax.make_jaxpr(jax.vmap(f))(jnp.ones(2)).eqns
+    thunk = eqn.params["fwd_jaxpr_thunk"]
+    assert not all(fence.stores_in(thunk))  # there is an empty one
+    thunk.call_wrapped(True)
+    assert all(fence.stores_in(thunk)) and fence.stores_in(thunk)
+
+
+def test_a_type_of_the_user_is_told_from_jax_own():
+    from jax.experimental import hijax
+
+    class Type(hijax.HiType):
+        pass
+
+    known = type("Known", (), {})
+    hijax.register_hitype(known, lambda _: Type())
+    assert type(fence.user_type(known())) is Type
+    assert [fence.user_type(x) for x in (1.0, jnp.ones(2), jax.new_ref(jnp.ones(2)), object())] == [None] * 4
 
 
 def test_what_touches_a_ref_of_outside_has_an_effect():

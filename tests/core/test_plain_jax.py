@@ -695,6 +695,183 @@ def test_references():
     assert not recorder.active_recordings()
 
 
+CONSTANTS = {
+    "Python's": lambda x: 1.0,
+    "NumPy's": lambda x: np.ones((), FLOAT),
+    "weak": lambda x: jnp.ones_like(jnp.asarray(2.0)),
+    "JAX's": lambda x: jnp.ones((), FLOAT),
+    "of what it looks at": lambda x: float(x) - float(x),
+}
+
+
+@pytest.mark.parametrize("value", CONSTANTS)
+@pytest.mark.parametrize("kind", [jax.custom_jvp, jax.custom_vjp])
+def test_a_function_with_a_rule_that_returns_a_constant(kind, value):
+    """Its result is an array that the tape knows, and has the gradient that the rule gives."""
+    value = CONSTANTS[value]
+
+    @kind
+    def f(x):
+        return value(x)
+
+    if kind is jax.custom_vjp:
+        f.defvjp(lambda x: (value(x), None), lambda _, ct: (2 * ct,))
+    else:
+        f.defjvp(lambda primals, tangents: (jnp.asarray(value(*primals), FLOAT), 2 * tangents[0]))
+    x = FLOAT(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = f(x)
+        z = y * 5
+    assert jax.typeof(y) == jax.typeof(jnp.asarray(value(x)))
+    assert_same(tape.gradient(z, x), FLOAT(10.0))
+
+
+@pytest.mark.parametrize("first", ["tape", "jax.grad"])
+@pytest.mark.parametrize("kind", [jax.custom_jvp, jax.custom_vjp])
+def test_a_vmapped_rule_over_a_closure(kind, first):
+    """Its rule refuses a derivative with respect to what it closes over; to ask for one leaves JAX as it was."""
+    weights = jnp.asarray(X)
+
+    @jax.jit
+    def f(x, w):
+        @kind
+        def g(v):
+            return jnp.sin(v) * lax.stop_gradient(w)
+
+        if kind is jax.custom_vjp:
+            g.defvjp(lambda v: (jnp.sin(v), jnp.cos(v)), lambda c, ct: (6 * c * ct,))
+        else:
+            g.defjvp(lambda primals, tangents: (jnp.sin(primals[0]), 6 * jnp.cos(primals[0]) * tangents[0]))
+        return g(x) * weights
+
+    x = jnp.asarray(X)
+
+    def total(x):
+        return jax.vmap(f, (0, None))(x, FLOAT(5.0)).sum()
+
+    for way in ("tape", "tape", "jax.grad", "tape") if first == "tape" else ("jax.grad", "tape", "tape", "jax.grad"):
+        found = taped(total, x) if way == "tape" else jax.grad(total)(x)
+        assert_same(found, 6 * jnp.cos(x) * X.sum())
+
+
+def test_types_of_the_user():
+    """`jax.experimental.hijax`: gradient passes values that are no arrays, if their type has a tangent."""
+    from jax.experimental import hijax
+
+    if not hasattr(hijax, "VJPHiPrimitive"):
+        pytest.skip("JAX 0.12 has other classes for it")
+
+    class Halves:
+        def __init__(self, doubled):
+            self.doubled = doubled
+
+    class HalvesType(hijax.HiType):
+        def __eq__(self, other):
+            return type(self) is type(other)
+
+        def __hash__(self):
+            return hash(type(self))
+
+        def to_tangent_aval(self):
+            return jax.typeof(jnp.asarray(X))
+
+    hijax.register_hitype(Halves, lambda _: HalvesType())
+
+    class Primitive(hijax.VJPHiPrimitive):
+        def __init__(self, given, taken):
+            self.in_avals, self.out_aval, self.params = (given,), taken, {}
+            super().__init__()
+
+        def vjp_fwd(self, _, x):
+            return self(x), None
+
+    class Double(Primitive):
+        def expand(self, x):
+            return Halves(2 * x)
+
+        def vjp_bwd_retval(self, _, ct):
+            return (3 * ct,)  # not what calculus says, to see that it is this rule
+
+    class Halve(Primitive):
+        def expand(self, halves):
+            return halves.doubled / 2
+
+        def vjp_bwd_retval(self, _, ct):
+            return (5 * ct,)
+
+    array, halves = jax.typeof(jnp.asarray(X)), HalvesType()
+
+    def f(x):
+        twice = Double(array, halves)(jnp.sin(x))
+        return jnp.sum(Halve(halves, array)(twice) * Halve(halves, array)(twice))
+
+    x = jnp.asarray(X)
+    assert_same(taped(f, x), jax.grad(f)(x))
+
+
+def _set(ref, value):
+    ref[...] = value
+
+
+def _empty(x):
+    ref = jax.new_ref(jnp.zeros(()))
+    ref[...] = 2 * x
+    return ref
+
+
+def _part(x):
+    ref = jax.new_ref(jnp.ones(5))
+    ref.at[1:4][...] += x
+    return ref
+
+
+def _in_jit(x):
+    ref = jax.new_ref(jnp.zeros(()))
+    jax.jit(lambda ref, x: _set(ref, x * x))(ref, x)
+    return ref
+
+
+def _in_loop(x):
+    ref = jax.new_ref(jnp.ones(()))
+    jax.lax.scan(lambda c, y: (c * y, _set(ref, ref[...] * c + x)), 2.0, jnp.arange(1.0, 4.0))
+    return ref
+
+
+def _in_branch(x):
+    ref = jax.new_ref(jnp.ones(()))
+    jax.lax.cond(x > 0, lambda: _set(ref, jnp.sin(x)), lambda: None)
+    return ref
+
+
+def _through_two(x):
+    first, second = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.zeros(()))
+    first[...] = jnp.sin(x)
+    second[...] = first[...] ** 2
+    return second
+
+
+def _unconnected(x):
+    ref, other = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.ones(()))
+    ref[...] = jnp.sin(x)
+    return other
+
+
+@pytest.mark.parametrize("make", [_empty, _part, _in_jit, _in_loop, _in_branch, _through_two, _unconnected])
+def test_references_that_are_made_of_constants(make):
+    """What is written into a Ref inside jit is read from it later, though the Ref was made of nothing that is watched."""
+    f, x = jax.jit(lambda x: jnp.sum(make(x)[...])), FLOAT(1.5)
+    with tf.GradientTape() as tape, tf.ForwardAccumulator(x, jnp.ones_like(x)) as accumulator:
+        tape.watch(x)
+        y = f(x)
+    gradient = tape.gradient(y, x)
+    if make is _unconnected:
+        assert gradient is None and accumulator.jvp(y) is None
+    else:
+        assert_same(gradient, jax.grad(f)(x))
+        assert_same(accumulator.jvp(y), jax.grad(f)(x))
+
+
 def _read(ref, x):
     return x * ref[...]
 
@@ -727,6 +904,32 @@ def test_calls_that_touch_a_reference_made_outside(call, function):
     with pytest.raises(LookupError, match="Ref"):
         tape.gradient(y, x)
     assert ref[...] == 100.0
+
+
+WRITES = {
+    "eagerly": lambda ref, x: _set(ref, x),
+    "by an argument of jit": lambda ref, x: jax.jit(_set)(ref, x),
+    "by a closure of jit": lambda ref, x: jax.jit(lambda x: _set(ref, x))(x),
+}
+READS = {
+    "eagerly": lambda ref: ref[...],
+    "by an argument of jit": lambda ref: jax.jit(lambda ref: ref[...] * 2)(ref),
+    "by a closure of jit": lambda ref: jax.jit(lambda: jax.jit(lambda: ref[...] * 2)())(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("read", READS)
+def test_values_that_go_through_a_reference_alone(write, read):
+    """Refused, not None: also where a call closes over the Ref, which is then none of its arguments."""
+    x = FLOAT(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        ref = jax.new_ref(jnp.zeros_like(x))
+        WRITES[write](ref, x)
+        y = READS[read](ref)
+    with pytest.raises(LookupError, match="Ref"):
+        tape.gradient(y, x)
 
 
 def test_a_reference_that_the_rule_alone_touches():

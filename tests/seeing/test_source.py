@@ -285,6 +285,26 @@ def test_custom_derivatives_are_printed():
     np.testing.assert_allclose(gradient, np.asarray(tape.gradient(y, x)), rtol=1e-6)
 
 
+def test_references():
+    """What uses a `jax.Ref` is no expression: the call is a constant of the code."""
+
+    def cube(x):
+        ref = jax.new_ref(jnp.zeros(3))
+        ref[...] = x * x
+        return ref[...] * x
+
+    x = jnp.arange(1.0, 4.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = jax.jit(cube)(jnp.sin(x))
+        z = jax.checkpoint(cube)(x)
+    function = tape.as_function(y, x)
+    assert "jnp.sin(x)" in function.code and len(function.constants) == 1
+    np.testing.assert_allclose(pasted(function)(x), y, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(lambda x: pasted(function)(x).sum())(x), tape.gradient(y, x), rtol=1e-6)
+    np.testing.assert_allclose(pasted(tape.as_function(z, x))(x), z, rtol=1e-6)
+
+
 def test_what_it_is():
     x = tf.Variable(2.0)
     with tf.GradientTape() as tape:
