@@ -248,6 +248,8 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
     array = raw(indices, dtype_hint="int32")
     require_kind("one_hot", array, INTEGER)
     axis = -1 if axis is None else int(static(axis, "axis"))
+    if not -1 <= axis <= array.ndim:
+        raise InvalidArgumentError(f"one_hot: axis={axis} is out of range: indices of rank {array.ndim}")
     return op(_one_hot, array, *values, depth=int(static(depth, "depth")), axis=axis)
 
 
@@ -773,7 +775,8 @@ def boolean_mask(
 
 
 def _boolean_mask(x, places, axis, covers):
-    x = x.reshape(*x.shape[:axis], -1, *x.shape[axis + covers :])
+    length = math.prod(x.shape[axis : axis + covers])
+    x = x.reshape(*x.shape[:axis], length, *x.shape[axis + covers :])
     return jnp.take(x, places, axis, mode="clip")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from ..values.dtypes import requested
-from ..values.errors import InvalidArgumentError
+from ..values.errors import FailedPreconditionError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, operands, raw
 from ..values.types import Array, AxisLike, DTypeLike, IntsLike, Nest, TensorLike
 from .table import FIELD, NUMBER, REAL, binary, known, later, operation, renamed, require_kind, static, with_arguments
@@ -117,11 +117,16 @@ def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
     if unknown := kwargs.keys() - {"name", "optimize"}:
         raise TypeError(f"einsum: unknown keyword arguments {sorted(unknown)}")
     arrays = arrays_of(*inputs)
-    terms, _, result = equation.replace(" ", "").partition("->")
-    if result and "..." not in result:
-        for term, array in zip(terms.split(","), arrays, strict=False):
-            if "..." in term and array.ndim > len(term) - 3:
-                raise InvalidArgumentError(f"einsum: the axes of the ellipsis in {term!r} are missing from {result!r}")
+    terms, arrow, result = equation.replace(" ", "").partition("->")
+    sizes: dict[str, int] = {}  # jnp broadcasts an axis of length 1
+    for term, array in zip(terms.split(","), arrays, strict=False):
+        if arrow and "..." not in result and "..." in term and array.ndim > len(term) - 3:
+            raise InvalidArgumentError(f"einsum: the axes of the ellipsis in {term!r} are missing from {result!r}")
+        before, _, after = term.partition("...")
+        axes = (*zip(before, array.shape, strict=False), *zip(after[::-1], array.shape[::-1], strict=False))
+        for label, size in axes:
+            if sizes.setdefault(label, size) != size:
+                raise InvalidArgumentError(f"einsum: label {label!r} stands for axes of {sizes[label]} and {size}")
     try:
         return op(_einsum, *arrays, equation=equation)
     except ValueError as error:
@@ -137,6 +142,10 @@ def _einsum(*arrays, equation):
 @operation("a b", REAL)
 def cross(a, b):
     """The cross product of vectors of length 3 along the last axis."""
+    if a.shape != b.shape or not a.ndim:
+        raise InvalidArgumentError(f"cross: both must have one shape, got {a.shape} and {b.shape}")
+    if a.shape[-1] != 3:
+        raise FailedPreconditionError(f"cross: the last axis must have length 3, got shape {a.shape}")
     return jnp.cross(a, b)
 
 
@@ -332,6 +341,7 @@ def _slogdet(x):
     ):  # JAX multiplies out, which overflows; of three rows and more it takes the logarithms of pivots
         x = jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 1)]).at[..., 2, 2].set(1)
     sign, logarithm = jnp.linalg.slogdet(x)
+    logarithm = jnp.where(jnp.isnan(x).any((-2, -1)), jnp.nan, logarithm)  # NaN takes no part in the search for a pivot
     return LogMatrixDeterminant(jnp.where(jnp.isnan(logarithm), jnp.nan, sign), logarithm.astype(x.dtype))
 
 
@@ -497,10 +507,18 @@ def matrix_rank(a, tol=None, validate_args=False):
 
 
 def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None = None) -> Lu:
-    """The LU decomposition: both triangles in one matrix, and the permutation of the rows."""
+    """The LU decomposition: both triangles in one matrix, and the permutation of the rows.
+
+    Raises:
+      InvalidArgumentError: `input` is not square, or is known and not invertible.
+    """
     array = _matrix("lu", raw(input), square=True)
     require_kind("lu", array, FIELD)
-    return op(_lu, array, dtype=requested(output_idx_type))
+    out = op(_lu, array, dtype=requested(output_idx_type))
+    factors = known(out.lu._array)
+    if factors is not None and (np.diagonal(factors, axis1=-2, axis2=-1) == 0).any():
+        raise InvalidArgumentError("lu: Input matrix is not invertible")
+    return out
 
 
 def _lu(x, dtype):

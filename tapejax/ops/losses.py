@@ -193,4 +193,7 @@ def sparse_softmax_cross_entropy(
     x, y = convert_to_tensor(logits), convert_to_tensor(labels)
     if y.shape.rank == x.shape.rank and y.shape[-1] == 1:
         y = array.squeeze(y, [-1])
+    weights = convert_to_tensor(weights)
+    if weights.shape.rank == y.shape.rank + 1:
+        weights = array.squeeze(weights, [-1])
     return compute_weighted_loss(nn.sparse_softmax_cross_entropy_with_logits(y, x), weights, reduction=reduction)

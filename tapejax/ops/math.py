@@ -802,7 +802,7 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: IntLike, name: str
 
 def _in_top_k(targets, predictions, k):
     score = jnp.take_along_axis(predictions, targets[:, None], 1)
-    return (jnp.sum(predictions > score, 1) < k) & jnp.isfinite(score[:, 0])
+    return (jnp.sum(predictions > score, 1) < k) & jnp.isfinite(predictions).all(1)
 
 
 renamed("in_top_k", _in_top_k)
@@ -856,6 +856,8 @@ def _sorted_segment(how: str) -> Callable[..., Tensor]:
             raise InvalidArgumentError(f"segment_ids must have shape ({np.shape(array)[:1]}), got {ids.shape}")
         if (np.diff(ids) < 0).any():
             raise InvalidArgumentError("segment_ids are not increasing: use tf.math.unsorted_" + public.__name__)
+        if ids.size and ids[0] < 0:
+            raise InvalidArgumentError(f"{public.__name__}: segment_ids must not be negative, got {ids[0]}")
         return op(kernel, array, places, num_segments=int(ids[-1]) + 1 if ids.size else 0)
 
     doc = f"The {how} of the rows of `data` that share a segment id; the ids must be sorted."
@@ -878,6 +880,9 @@ def _unsorted_segment(how: str) -> Callable[..., Tensor]:
         count = static(num_segments, "num_segments")
         if type(count) is not int or count < 0:
             raise DTypeError(f"{public.__name__}: num_segments must be an integer from 0 on, got {num_segments!r}")
+        values = known(ids)
+        if values is not None and array.size and (values >= count).any():
+            raise InvalidArgumentError(f"{public.__name__}: segment_ids must be below {count}, got {values.max()}")
         return op(flat, array, ids, num_segments=count)
 
     doc = f"The {how} of the parts of `data` that share a segment id; negative ids are left out."

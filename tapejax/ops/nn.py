@@ -371,10 +371,16 @@ def batch_normalization(
     variance_epsilon: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset; offset and scale may be None."""
+    """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset; offset and scale may be None.
+
+    What `x` is scaled with may have a dtype of its own, in which it is computed before it is cast to that of `x`.
+    """
     array = raw(x)
     given = [value for value in (mean, variance, offset, scale) if value is not None]
-    arrays = operands(array, *given, variance_epsilon)
+    if any(hasattr(value, "dtype") for value in given):
+        arrays = [array, *operands(*given, variance_epsilon)]
+    else:
+        arrays = operands(array, *given, variance_epsilon)
     return op(_batch_normalization, *arrays, has_offset=offset is not None, has_scale=scale is not None)
 
 
@@ -383,7 +389,8 @@ def _batch_normalization(x, mean, variance, *rest, has_offset, has_scale):
     factor = lax.rsqrt(variance + epsilon)
     if has_scale:
         factor = factor * rest[-1]
-    return x * factor + ((rest[0] if has_offset else 0) - mean * factor)
+    shift = (rest[0] if has_offset else 0) - mean * factor
+    return x * factor.astype(x.dtype) + shift.astype(x.dtype)
 
 
 renamed("batch_normalization", _batch_normalization)

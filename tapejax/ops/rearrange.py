@@ -134,7 +134,7 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype="int32"):
 def _blocks(argument: str, block_shape: IntsLike, pairs: IntsLike, array: Array) -> tuple[tuple[int, ...], tuple]:
     sizes = (block_shape,) * 2 if isinstance(block_shape, int) else shape_of(block_shape, "block_shape")
     widths = static(pairs, argument)
-    if np.shape(widths) != (len(sizes), 2) or array.ndim <= len(sizes):
+    if np.shape(widths) != ((len(sizes), 2) if sizes else (0,)) or array.ndim <= len(sizes):
         raise InvalidArgumentError(f"{argument} must have shape ({len(sizes)}, 2), input more axes: {np.shape(widths)}")
     return sizes, widths
 

@@ -203,6 +203,8 @@ def frame(signal: TensorLike, frame_length, frame_step, pad_end=False, pad_value
     array = raw(signal)
     length, step = int(static(frame_length)), int(static(frame_step))
     axis = axis_of(axis, array.ndim)
+    if step < 1:
+        raise InvalidArgumentError(f"frame_step must be positive, got {step}")
     if pad_end:
         count = -(-array.shape[axis] // step)
         missing = max(0, length + step * (count - 1) - array.shape[axis])
@@ -215,7 +217,8 @@ def frame(signal: TensorLike, frame_length, frame_step, pad_end=False, pad_value
 
 def _frame(x, length, step, count, axis):
     places = np.arange(count)[:, None] * step + np.arange(length)
-    return jnp.take(x, places, axis)
+    frames = jnp.take(x, places, axis)
+    return frames.reshape(*x.shape[:axis], count, length, *x.shape[axis + 1 :])  # of an empty axis, `take` is the axis
 
 
 def overlap_and_add(signal: TensorLike, frame_step: IntLike, name: str | None = None) -> Tensor:
@@ -322,4 +325,6 @@ def linear_to_mel_weight_matrix(
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: TensorLike, name: str | None = None) -> Tensor:
     """The mel-frequency cepstral coefficients of log mel spectrograms."""
     array = raw(log_mel_spectrograms)
+    if not array.shape or array.shape[-1] == 0:
+        raise ValueError(f"there must be one mel bin or more, got shape {array.shape}")
     return op(jnp.multiply, dct(array), float(np.sqrt(1 / (2 * array.shape[-1]))))

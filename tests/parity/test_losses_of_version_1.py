@@ -43,6 +43,8 @@ def test_cross_entropies(tf):
         with_gradient(tf, lambda x: losses.softmax_cross_entropy(x, x)),
         with_gradient(tf, lambda x: losses.sparse_softmax_cross_entropy(sparse, x)),
         with_gradient(tf, lambda x: losses.sparse_softmax_cross_entropy(sparse[:, None], x, weights=2.0)),
+        with_gradient(tf, lambda x: losses.sparse_softmax_cross_entropy(sparse[:, None], x, weights=[[1.2], [3.4]])),
+        with_gradient(tf, lambda x: losses.sparse_softmax_cross_entropy(sparse, x, weights=[[1.2], [0.0]])),
     ]
 
 

@@ -252,6 +252,66 @@ def test_assertions_about_shapes_and_structures(tf):
     return answers
 
 
+table.values(
+    "scales-and-shifts-of-another-dtype",
+    lambda tf: [
+        tf.nn.batch_normalization(
+            tf.constant([[1.0, 2.0], [3.0, 5.0]], dtype), tf.constant([0.1, 0.2]), tf.constant([2.0, 3.0]), *more, 1e-3
+        )
+        for dtype in (tf.float16, tf.bfloat16)
+        for more in ((None, None), (tf.constant([1.5, 2.5]), tf.constant([0.3, 0.7])))
+    ],
+)
+table.values(
+    "nothing-in-pieces",
+    lambda tf: [
+        *[tf.signal.frame(tf.zeros(shape), 2, 1, pad_end=end) for shape in ([0], [3, 0], [1]) for end in (True, False)],
+        tf.signal.stft(tf.zeros([0]), 2, 1),
+        tf.dynamic_partition(tf.zeros([0, 3]), tf.zeros([0], tf.int32), 2),
+        tf.dynamic_partition(tf.zeros([2, 0]), [1, 0], 2),
+        tf.boolean_mask(tf.zeros([2, 0]), [True, False]),
+        tf.space_to_batch(tf.ones([2, 3]), [], np.zeros((0, 2), "int32")),
+    ],
+)
+table.values(
+    "what-is-not-finite",
+    lambda tf: [
+        list(tf.linalg.slogdet(tf.constant([[np.nan, 1.0], [1.0, 1.0]]))),
+        list(tf.linalg.slogdet(tf.constant([[[1.0, np.nan], [1.0, 1.0]], [[2.0, 0.0], [0.0, -1.0]]]))),
+        tf.math.in_top_k([2, 0, 1, 1], tf.constant([[np.inf, 1, 2], [3, 1, np.nan], [-np.inf, 2, 1], [0, 2, 1]]), 2),
+    ],
+)
+table.errors(
+    "what-fits-only-by-broadcasting-or-by-leaving-out",
+    lambda tf: [
+        lambda: tf.einsum("ab,ab->ab", tf.ones([1, 3]), tf.ones([2, 3])),
+        lambda: tf.einsum("ab,bc", tf.ones([2, 3]), tf.ones([1, 4])),
+        lambda: tf.einsum("...ab,b...->...a", tf.ones([4, 2, 3]), tf.ones([1, 4])),
+        lambda: tf.einsum("...->", tf.ones([2, 3])),
+        lambda: tf.linalg.cross([1.0, 2.0], [1.0, 2.0]),
+        lambda: tf.linalg.cross(tf.ones([2, 3]), tf.ones([3])),
+        lambda: tf.linalg.lu(tf.constant([[1.0, 2.0], [2.0, 4.0]])),
+        lambda: tf.linalg.lu(tf.zeros([2, 2])),
+        lambda: tf.math.segment_sum(tf.ones([3]), [-1, 0, 1]),
+        lambda: tf.math.unsorted_segment_sum(tf.ones([3]), [-1, 0, 5], 3),
+        lambda: tf.math.unsorted_segment_max(tf.ones([3, 2]), [0, 1, 3], 3),
+        lambda: tf.one_hot([0], 2, axis=2),
+        lambda: tf.one_hot([0], 2, axis=-2),
+        lambda: tf.signal.frame(tf.ones([3]), 1, 0),
+        lambda: tf.signal.mfccs_from_log_mel_spectrograms(tf.zeros([2, 0])),
+    ],
+)
+table.values(
+    "what-is-left-as-it-was",
+    lambda tf: [
+        tf.math.unsorted_segment_sum(tf.ones([3]), [-1, 0, 2], 3),
+        tf.math.unsorted_segment_sum(tf.zeros([2, 0]), [0, 5], 3),
+        tf.einsum("...ab,...b->...a", tf.ones([1, 2, 3]), tf.ones([4, 3])),
+        tf.einsum("a...b,b...->a...", tf.ones([2, 4, 3]), tf.ones([3, 4])),
+        tf.one_hot([0, 1], 2, axis=0),
+        list(tf.linalg.lu(tf.constant([[1.0, 2.0], [2.0, 5.0]]))),
+    ],
+)
 test_rows = table.test()
 
 
