@@ -133,6 +133,30 @@ NOT_UNDER = {
             "test_compiling.py::test_unknown_options_of_xla_do_not_end_the_process",
         ],
     },
+    "jax_check_tracer_leaks": {
+        "JAX keeps no trace, and compiles anew": [
+            "test_derivatives.py::test_a_jacobian_seen_before_compiles_nothing",
+            "test_prints.py::test_printed_once[custom_vjp",
+            "test_robustness.py::test_a_step_seen_before_compiles_nothing",
+        ],
+        "the reference, JAX alone, is reported, or reports an error of its own as a leak": [
+            *(f"test_plain_jax.py::test_tape_inside[in_custom_{rule}" for rule in ("jvp_rule", "vjp_backward")),
+            *(f"test_plain_jax.py::{name}[custom_vjp_with_constant_closed_over_by_rule]" for name in (
+                "test_gradient", "test_tape_inside_jit", "test_values_and_as_function",
+            )),
+            "test_derivatives.py::test_a_gradient_for_a_jitted_function",
+            "test_plain_jax.py::test_what_cannot_be_differentiated_is_named[pure_callback in jit]",
+            "test_prints.py::test_printed_once[scan]", "test_prints.py::test_printed_once[jitted scan]",
+            "test_random_programs.py::", "test_twins.py::",
+            "test_under_a_tape.py::test_as_without_a_tape[jvp_over_a_batched_value]",
+            "test_under_a_tape.py::test_rules_are_for_arguments[True",
+            "test_under_a_tape.py::test_without_a_gradient[by_sequential_vmap]",
+        ],
+        "the test lets a tracer, or a tape that has some, out of its trace": [
+            "test_faults.py::test_random_calls", "test_nested_properties.py::", "test_plain_jax.py::test_escaped_tracer",
+            "test_robustness.py::test_a_tape_entered_in_jit_and_left_outside",
+        ],
+    },
     "jax_disable_jit": {
         "there is no jit: the Python function runs": [
             "test_canonical.py::test_a_program_is_its_operations_types_and_literals",

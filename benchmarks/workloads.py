@@ -515,7 +515,7 @@ def taped_deep(batch: int, width: int, layers: int) -> Callable[[Any], Step]:
                 for w, b in zip(weights, biases, strict=True):
                     h = tf.nn.gelu(tf.matmul(h, w) + b, approximate=True)
                 loss = tf.reduce_mean(tf.square(h))
-            return loss, tape.gradient(loss, [*weights, *biases])
+            return loss, tape.gradient(loss, [x for layer in zip(weights, biases, strict=True) for x in layer])
 
         return step
 

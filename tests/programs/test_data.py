@@ -231,8 +231,10 @@ def test_iterating_in_a_program_is_refused():
     assert [int(following()), int(following()), int(next(iterator))] == [0, 1, 2]
     with pytest.raises(tf.errors.OutOfRangeError):
         following()
+    with pytest.raises(tf.errors.OutOfRangeError):
+        following.get_concrete_function()()
     with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
-        following.get_concrete_function()
+        jax.jit(following)()
 
 
 def test_iterating_under_grad_is_not():
