@@ -133,7 +133,7 @@ class Capture:
         finally:
             reading.capturing.capture = self.parent
             list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
-            for slot in self.slots.values():
+            for slot in (*self.slots.values(), *self.created.values()):
                 slot.tracer = None  # it would keep the trace alive
             if self.parent is None:
                 self._begun.close()
@@ -376,7 +376,7 @@ class Staged(Compiled):
         self.outputs = self._counts[0]
         self.results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.out_avals[: self.outputs]]
         for slot in (*self.slots, *self.created):
-            slot.before = slot.tracer = None  # let go of what belongs to the trace
+            slot.before = None  # let go of what belongs to the trace
         if not self.created:
             self.lifted = self._lifted(0, sum(self._counts))
             self.op = self.noted = _named(name, self.lifted)
