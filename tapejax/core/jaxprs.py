@@ -28,6 +28,7 @@ from ._jax import (
     REF_EFFECTS,
     UNSPECIFIED,
     ClosedJaxpr,
+    JitFunction,
     Literal,
     Ref,
     ShapeDtypeStruct,
@@ -491,7 +492,7 @@ def stable_key(subfuns: Sequence[Subfun], args: Values, params: Params) -> Any:
 
 
 def _is_stable(function: Any) -> bool:
-    return isinstance(function, jax.stages.Wrapped) or (getattr(function, "__module__", None) or "").startswith("jax.")
+    return isinstance(function, JitFunction) or (getattr(function, "__module__", None) or "").startswith("jax.")
 
 
 def function_name(fun: Any) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import threading
 import types
 import weakref
@@ -337,7 +338,9 @@ class Activation:
                 finally:
                     set_trace_key(now._weakref)
 
-    __del__ = stop
+    def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
+        if not is_finalizing():  # when Python ends the names of this module are gone
+            self.stop()
 
 
 def start(recording: Recording) -> Activation:

@@ -248,6 +248,12 @@ def test_what_a_jit_says_of_itself():
     assert not jaxprs.is_plain_jit(donating.params)
 
 
+def test_jitted_functions_are_of_one_type():
+    for jitted in (jax.jit(jnp.sin), jax.jit(jnp.sin, static_argnums=()), jax.nn.relu.fun):
+        assert isinstance(jitted, fence.JitFunction) and isinstance(jitted, jax.stages.Wrapped)
+    assert not isinstance(len, fence.JitFunction)
+
+
 def test_what_a_scan_says_of_its_operands():
     array = jnp.arange(3.0)
 

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import gc
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -121,6 +122,12 @@ def test_what_a_tape_recorded_is_freed_with_it():
     tape.gradient(z, x)  # uses the tape up
     gc.collect()
     assert inside() is None
+
+
+def test_python_ends_inside_a_block_without_a_word():
+    program = "import tapejax; import jax.numpy as jnp; tape = tapejax.GradientTape(); tape.__enter__(); jnp.sin(1.0)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # A rule that closes over an array is known by that array: it is kept, and another array is another program.
