@@ -348,8 +348,9 @@ def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: bool = Fal
       InvalidArgumentError: `perm` is no permutation of the axes.
     """
     array = raw(a)
-    order = tuple(reversed(np.arange(array.ndim).tolist())) if perm is None else shape_of(perm, "perm")
-    if sorted(axis % array.ndim if array.ndim else axis for axis in order) != list(np.arange(array.ndim)):
+    axes = tuple(builtins.range(array.ndim))
+    order = axes[::-1] if perm is None else shape_of(perm, "perm")
+    if perm is not None and sorted(axis % array.ndim if array.ndim else axis for axis in order) != list(axes):
         raise InvalidArgumentError(f"transpose: perm={order} is no permutation of the axes of shape {array.shape}")
     return op(_transpose, array, perm=order, conjugate=bool(conjugate))
 
@@ -750,7 +751,7 @@ def strided_slice(
             return start[i]
         return slice(None if begin_mask & bit else start[i], None if end_mask & bit else stop[i], steps[i])
 
-    return getitem(input_, tuple(item(i) for i in np.arange(len(start)).tolist()))
+    return getitem(input_, tuple(item(i) for i in builtins.range(len(start))))
 
 
 def boolean_mask(
