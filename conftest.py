@@ -145,6 +145,7 @@ NOT_UNDER = {
                 "test_gradient", "test_tape_inside_jit", "test_values_and_as_function",
             )),
             "test_derivatives.py::test_a_gradient_for_a_jitted_function",
+            "test_plain_jax.py::test_references_that_are_made_of_constants[_in_loop]",
             "test_plain_jax.py::test_what_cannot_be_differentiated_is_named[pure_callback in jit]",
             "test_prints.py::test_printed_once[scan]", "test_prints.py::test_printed_once[jitted scan]",
             "test_random_programs.py::", "test_twins.py::",
