@@ -304,3 +304,17 @@ def test_tapes_in_many_threads(tf):
     for thread in threads:
         thread.join()
     return dict(sorted(answers.items()))
+
+
+@parity(differs="a constant inner gradient is a source like another; in TensorFlow nothing depends on it")
+def test_a_constant_inner_gradient_as_a_source(tf):
+    """The gradient of a linear function depends on nothing that is watched; asked for with respect to it, that is None."""
+    x = tf.constant(2.0)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = 2.0 * x
+        slope = inner.gradient(y, x)
+        z = tf.exp(slope)
+    return outer.gradient(z, slope)
