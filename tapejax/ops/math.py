@@ -210,6 +210,14 @@ def _spence_jvp(primals, tangents):
     return _spence(x), dx * jnp.where(x == 1, -1, jnp.log(x) / jnp.where(x == 1, 1, 1 - x))
 
 
+@jax.custom_jvp
+def _expint(x):
+    return jnp.where(x == 0, -jnp.inf, jnp.where((x < 0) | (x == jnp.inf), jnp.nan, special.expi(x)))
+
+
+_expint.defjvps(lambda dx, _, x: dx * jnp.exp(x) / x)
+
+
 _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
 UNARY: dict[str, tuple[Any, ...]] = {
@@ -259,7 +267,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "tanh": (jnp.tanh, FIELD, "The hyperbolic tangent."),
 }
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})
-expint = unary("expint", special.expi, FLOAT, "The exponential integral Ei.")
+expint = unary("expint", _expint, FLOAT, "The exponential integral Ei, for x >= 0.")
 spence = unary("spence", _spence, FLOAT, "Spence's function, the dilogarithm of 1 - x.")
 softplus = unary("softplus", _softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
@@ -801,8 +809,9 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: IntLike, name: str
 
 
 def _in_top_k(targets, predictions, k):
-    score = jnp.take_along_axis(predictions, targets[:, None], 1)
-    return (jnp.sum(predictions > score, 1) < k) & jnp.isfinite(predictions).all(1)
+    score = jnp.take_along_axis(predictions, targets[:, None], 1, mode="clip")
+    known = (targets >= 0) & (targets < predictions.shape[1]) & jnp.isfinite(predictions).all(1)
+    return known & (jnp.sum(predictions > score, 1) < k)
 
 
 renamed("in_top_k", _in_top_k)

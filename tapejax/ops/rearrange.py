@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -92,7 +93,7 @@ def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], na
     """One tensor of several: ``data[i][j]`` goes to row ``indices[i][j]``; of several for one row the last wins.
 
     Raises:
-      InvalidArgumentError: the shapes do not fit.
+      InvalidArgumentError: the shapes do not fit, or an index is negative.
       TypeError: under jit, where the number of rows is not known.
     """
     places = [host(x, "indices") for x in indices]
@@ -101,6 +102,8 @@ def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], na
         if values.shape[: place.ndim] != place.shape:
             raise InvalidArgumentError(f"data of shape {values.shape} must begin with indices' shape {place.shape}")
     order = np.concatenate([place.ravel() for place in places])
+    if order.size and order.min() < 0:
+        raise InvalidArgumentError(f"indices must not be negative, got {order.min()}")
     length = int(order.max()) + 1 if order.size else 0
     last = np.full(length, -1, np.int32)  # which row of all goes where; none leaves zeros
     last[order] = np.arange(order.size)
@@ -119,13 +122,14 @@ def histogram_fixed_width_bins(values, value_range, nbins=100, dtype="int32"):
     return jnp.clip(jnp.floor(nbins * scaled), 0, nbins - 1).astype(dtype)
 
 
-_bins = histogram_fixed_width_bins.__wrapped__  # type: ignore[attr-defined]
-
-
 @operation("values value_range")
 def histogram_fixed_width(values, value_range, nbins=100, dtype="int32"):
     """How many values lie in each of `nbins` equal bins that divide the range; the outer ones take the rest."""
-    return jnp.bincount(_bins(values, value_range, nbins, jnp.int32).ravel(), length=nbins).astype(dtype)
+    with jax.enable_x64(True):  # TensorFlow divides in double precision, which decides about values at the bins' edges
+        low, high = value_range.astype("float64")
+        places = (jnp.maximum(values.astype("float64"), low) - low) / ((high - low) / nbins)
+        bins = jnp.minimum(places, nbins - 1).astype("int32")
+    return jnp.bincount(bins.ravel(), length=nbins).astype(dtype)
 
 
 # ---- Blocks into the batch ---------------------------------------------------------------------------------

@@ -32,13 +32,16 @@ from .description import Json
 from .function import function
 from .pipeline import (
     Element,
+    Outcomes,
     Pass,
     Rows,
     Seed,
     Steps,
     going,
+    got,
     grain,
     map_leaves,
+    outcomes,
     own_array,
     returned,
     tensors,
@@ -217,7 +220,10 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """
         if not 1 <= len(args) <= 3:
             raise ValueError(f"Invalid `args`. The length of `args` should be between 1 and 3 but was {len(args)}.")
-        numbers = range(*[_integer(x, "range") for x in args])
+        given = [_integer(x, "range") for x in args]
+        if given[2:] == [0]:
+            raise InvalidArgumentError("step cannot be zero.")
+        numbers = range(*given)
         dtype = wide("int64") if output_type is None else requested(output_type)
         return _in_memory("Range", np.arange(numbers.start, numbers.stop, numbers.step).astype(dtype))
 
@@ -263,10 +269,11 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         given = [] if args is None else [host(x) for x in args]
 
         def steps(run: Pass) -> Iteration[Element]:
-            for element in generator(*given):
+            def fit(element: Nest) -> Element:
                 with run.settings():
-                    fitting = _fitting(element, spec)
-                yield fitting
+                    return _fitting(element, spec)
+
+            return map(fit, generator(*given))
 
         return _stepping("FlatMap", steps, spec, UNKNOWN_CARDINALITY, python=True)
 
@@ -321,8 +328,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         finite = [x._count for x in parts if x._count != INFINITE_CARDINALITY]
 
         def stage(run: Pass) -> grain.IterDataset:
-            joined = grain.experimental.ZipIterDataset([x._stage(run) for x in parts], strict=False)
-            return joined.map(lambda elements: nest.packed(structure, iter(elements)))
+            sides = [Outcomes(x._stage(run)) for x in parts]
+            joined = grain.experimental.ZipIterDataset(sides, strict=False)
+            return joined.map(lambda found: nest.packed(structure, map(got, found)))
 
         spec = lambda: map_leaves(lambda x: x.element_spec, structure)  # noqa: E731
         count = UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in finite else min(finite, default=INFINITE_CARDINALITY)
@@ -332,8 +340,16 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def choose_from_datasets(
         datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = True
     ) -> Dataset:
-        """Elements of `datasets`, each from the one whose number comes next in `choice_dataset`."""
-        order = lambda run: _chosen(map(int, going(choice_dataset._stage(run))))  # noqa: E731
+        """Elements of `datasets`, each from the one whose number comes next in `choice_dataset`.
+
+        Raises:
+          TypeError: the elements of `choice_dataset` are no int64 (else int32) scalars, or those of `datasets` differ in dtype.
+          InvalidArgumentError (when iterated over): a number is none of a dataset.
+        """
+        spec = choice_dataset.element_spec
+        if not isinstance(spec, TensorSpec) or spec.dtype != wide("int64") or spec.shape.rank != 0:
+            raise TypeError(f"Elements of `choice_dataset` must be scalar {wide('int64')} tensors, got {spec}")
+        order = lambda run: _chosen(map(int, going(choice_dataset._stage(run))), len(datasets))  # noqa: E731
         return _mixture(datasets, stop_on_empty_dataset, order)
 
     @staticmethod
@@ -401,7 +417,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if number < 0:
             return self.take(0)
         total = max(self._count - number, 0) if self._count >= 0 else self._count
-        return self._reordered("Skip", lambda begin, run: itertools.islice(begin(), number, None), total)
+        kept = lambda: itertools.chain(itertools.repeat(0, number), itertools.repeat(1))  # noqa: E731
+        return self._reordered("Skip", lambda begin, run: itertools.compress(begin(), kept()), total)
 
     def shard(self, num_shards: IntLike, index: IntLike, name: str | None = None) -> Dataset:
         """Every `num_shards`-th element, from number `index` on.
@@ -413,7 +430,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if not 0 <= first < every:
             raise InvalidArgumentError(f"index must be between 0 and {every - 1}, got {first}")
         total = len(range(first, self._count, every)) if self._count >= 0 else self._count
-        return self._reordered("Shard", lambda begin, run: itertools.islice(begin(), first, None, every), total)
+        kept = lambda: itertools.cycle(i == first for i in range(every))  # noqa: E731
+        return self._reordered("Shard", lambda begin, run: itertools.compress(begin(), kept()), total)
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """These elements, then those of `dataset`.
@@ -443,7 +461,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if self._rows is not None and self._rows.fixed:
             return self  # in memory already
         kept: list[list[Element]] = []
-        return self._stepping("Cache", lambda coming, run: iter(kept[0]) if kept else pipeline.keeping(coming, kept))
+        return self._stepping(
+            "Cache", lambda coming, run: iter(kept[0]) if kept else pipeline.keeping(coming, kept, self._count)
+        )
 
     def prefetch(self, buffer_size: IntLike, name: str | None = None) -> Dataset:
         """Makes elements ahead of time, on a thread of Grain's, where functions of the user's take part in making them.
@@ -516,10 +536,16 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         size, drop = _size(batch_size, "batch_size"), bool(drop_remainder)
         leaves = nest.flatten(self.element_spec)
         shapes = [None] * len(leaves) if padded_shapes is None else [_sizes(x) for x in _shapes_of(padded_shapes)]
-        values = [0] if padding_values is None else [0 if x is None else host(x) for x in nest.flatten(padding_values)]
+        values = [None] if padding_values is None else nest.flatten(padding_values)
         values = values * len(leaves) if len(values) == 1 else values
         if not len(leaves) == len(shapes) == len(values):
             raise ValueError("padded_shapes and padding_values must have the structure of an element")
+        for leaf, shape in zip(leaves, shapes, strict=True):
+            if shape is None and leaf.shape.rank is None:
+                raise ValueError("padded_shapes must be given where the rank of elements is not known")
+            if shape is not None and leaf.shape.rank not in (None, len(shape)):
+                raise ValueError(f"The padded shape {shape} is not compatible with elements of shape {leaf.shape}")
+        values = [_padding(x, leaf) for x, leaf in zip(values, leaves, strict=True)]
 
         def fill(elements: Sequence[Element]) -> Element:
             about = iter(zip(shapes, values, strict=True))
@@ -543,18 +569,29 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """The rows of each element as elements of their own."""
 
         def rows(element: Element) -> Iteration[Element]:
+            if isinstance(element, Exception):
+                return iter([element])
             flat = nest.flatten(element)
-            if len({len(x) for x in flat}) > 1:
-                raise InvalidArgumentError(f"unbatch: an element of {[len(x) for x in flat]} rows in its parts")
+            if not all(map(np.ndim, flat)) or len({len(x) for x in flat}) > 1:
+                return iter(
+                    [InvalidArgumentError(f"unbatch: an element whose parts have the shapes {[*map(np.shape, flat)]}")]
+                )
             return (nest.packed(element, iter(row)) for row in zip(*flat, strict=True))
 
-        first = {x.shape[0] if x.shape.rank else None for x in nest.flatten(self.element_spec)}
+        shapes = [x.shape for x in nest.flatten(self.element_spec)]
+        if any(shape.rank == 0 for shape in shapes):
+            raise ValueError("Cannot unbatch an input with scalar components.")
+        first = {shape[0] if shape.rank else None for shape in shapes}
+        if len(first - {None}) > 1:
+            raise ValueError(f"unbatch: an element's parts differ in their numbers of rows: {shapes}")
         size = first.pop() if len(first) == 1 else None
         total = self._count if self._count == INFINITE_CARDINALITY else UNKNOWN_CARDINALITY
         total = self._count * size if self._count >= 0 and size is not None else total
         flattened = itertools.chain.from_iterable
         spec = self._leaves(lambda x: TensorSpec(None if x.shape.rank is None else x.shape[1:], x.dtype))
-        return self._stepping("Unbatch", lambda coming, run: flattened(map(rows, coming)), count=total, spec=spec)
+        return self._stepping(
+            "Unbatch", lambda coming, run: flattened(map(rows, outcomes(coming))), count=total, spec=spec
+        )
 
     def rebatch(self, batch_size: IntLike, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Batches of another size."""
@@ -575,8 +612,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         step, reach = number if shift is None else _size(shift, "shift"), (number - 1) * by + 1
         whole = max(0, (self._count - reach) // step + 1)
         total = self._count if self._count < 0 else whole if drop else -(-self._count // step)
-        steps = lambda coming, run: pipeline.windows(coming, number, step, by, drop)  # noqa: E731
-        made = lambda coming, run: (pipeline.by_column(_window, x) for x in steps(coming, run))  # noqa: E731
+        steps = lambda coming, run: pipeline.windows(outcomes(coming), number, step, by, drop)  # noqa: E731
+        made = lambda coming, run: map(_window_of, steps(coming, run))  # noqa: E731
         return self._stepping("Window", made, count=total, spec=self._leaves(DatasetSpec))
 
     # ---- functions of the user's ----
@@ -666,7 +703,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
         def steps(coming: Iteration[Element], run: Pass) -> Iteration[Element]:
             made = map(call(run), coming)
-            return pipeline.interleaved((going(dataset._stage(run)) for dataset in made), cycle, block)
+            return pipeline.interleaved(map(lambda x: outcomes(going(x._stage(run))), made), cycle, block)
 
         def spec() -> Spec:
             return self._after(lambda coming, run: map(call(run), coming)).element_spec
@@ -674,14 +711,27 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return self._stepping(kind, steps, count=UNKNOWN_CARDINALITY, spec=spec, python=True)
 
     def scan(self, initial_state: Nest, scan_func: Callable, name: str | None = None) -> Dataset:
-        """What ``scan_func(state, element)``, which returns ``(new state, output)``, outputs for each element."""
+        """What ``scan_func(state, element)``, which returns ``(new state, output)``, outputs for each element.
+
+        Raises:
+          TypeError (when iterated over): it returns no pair, or a state of another structure or dtype than it was given.
+        """
         call, start = _caller(scan_func, "scan_func"), map_leaves(own_array, initial_state)
 
         def steps(coming: Iteration[Element], run: Pass) -> Iteration[Element]:
             state, fn = start, call(run)
-            for element in coming:
-                state, output = fn((state, element))
-                yield output
+
+            def step(element: Element) -> Element:
+                nonlocal state
+                found = fn((state, element))
+                if not isinstance(found, tuple) or len(found) != 2:
+                    raise TypeError(f"`scan_func` must return a pair of the new state and the output, got {found!r}")
+                new, output = found
+                _require_state(state, new)
+                state = new
+                return output
+
+            return map(step, coming)
 
         return self._stepping("Scan", steps, spec=lambda: self._after(steps), python=True)
 
@@ -701,11 +751,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         with recorder.outside():
             for element in going(self._stage(run)):
                 new = call((state, element))
-                if not _agree(state, new):
-                    one, other = (nest.map_structure(TensorSpec.from_tensor, x) for x in (state, new))
-                    raise TypeError(
-                        f"The element types for the new state must match the initial state. Expected {one}; got {other}."
-                    )
+                _require_state(state, new)
                 state = new
             return tensors(state)
 
@@ -817,6 +863,10 @@ def _stepping(
     return Dataset(kind, lambda run: Steps(lambda: steps(run)), spec, count, python)
 
 
+def _window_of(found: Sequence[Any]) -> Element:
+    return pipeline.by_column(_window, [got(x) for x in found])
+
+
 def _window(column: Sequence[np.ndarray]) -> Dataset:
     """A dataset of the elements in a window."""
     if len({np.shape(x) for x in column}) == 1:
@@ -830,8 +880,15 @@ def _mixture(
     """Elements of `datasets`, of which ``order(run)(ended)`` says which one comes next, until it says None."""
 
     def steps(run: Pass) -> Iteration[Element]:
-        choose, running, ended = order(run), [going(x._stage(run)) for x in datasets], set[int]()
-        while (i := choose(ended)) is not None:
+        choose, running, ended = order(run), [outcomes(going(x._stage(run))) for x in datasets], set[int]()
+        while True:
+            try:
+                i = choose(ended)
+            except Exception as error:
+                yield error
+                continue
+            if i is None:
+                return
             try:
                 found = next(running[i])
             except StopIteration:
@@ -841,12 +898,26 @@ def _mixture(
                 continue
             yield found
 
-    python = any(x._python for x in _datasets(datasets, "datasets"))
-    return _stepping("DirectedInterleave", steps, lambda: datasets[0].element_spec, UNKNOWN_CARDINALITY, python)
+    parts = _datasets(datasets, "datasets")
+    if not parts:
+        raise ValueError("`datasets` should not be empty.")
+    spec = parts[0].element_spec
+    for part in parts[1:]:
+        if not _agree(spec, part.element_spec):
+            raise TypeError(f"`datasets` must have compatible elements: {spec} and {part.element_spec}")
+        spec = _wider(spec, part.element_spec)
+    count = INFINITE_CARDINALITY if any(x._count == INFINITE_CARDINALITY for x in parts) else UNKNOWN_CARDINALITY
+    return _stepping("DirectedInterleave", steps, spec, count, any(x._python for x in parts))
 
 
-def _chosen(numbers: Iteration[int]) -> Callable[[set[int]], int | None]:
-    return lambda ended: next(numbers, None)
+def _chosen(numbers: Iteration[int], count: int) -> Callable[[set[int]], int | None]:
+    def choose(ended: set[int]) -> int | None:
+        number = next(numbers, None)
+        if number is not None and not 0 <= number < count:
+            raise InvalidArgumentError(f"`choice_dataset` gave {number}, which is out of range for {count} datasets")
+        return number
+
+    return choose
 
 
 def _drawn(chances: np.ndarray, generator: np.random.Generator) -> Callable[[set[int]], int | None]:
@@ -872,7 +943,11 @@ def _caller(fn: Callable, argument: str, check: Callable[[Element], Any] = lambd
         def call(element: Element) -> Any:
             with run.settings(), recorder.outside(), drawing_from(stream):
                 given = tensors(element)
-                return check(returned(_leaf, fn(*given) if type(given) is tuple else fn(given)))
+                try:
+                    result = fn(*given) if type(given) is tuple else fn(given)
+                except StopIteration as error:  # else it would end the dataset
+                    raise InvalidArgumentError(f"`{argument}` raised StopIteration") from error
+                return check(returned(_leaf, result))
 
         return call
 
@@ -899,6 +974,14 @@ def _truth(value: object) -> bool:
     return bool(value)
 
 
+def _require_state(old: Element, new: Element) -> None:
+    if not _agree(old, new):
+        one, other = (nest.map_structure(TensorSpec.from_tensor, x) for x in (old, new))
+        raise TypeError(
+            f"The element types for the new state must match the initial state. Expected {one}; got {other}."
+        )
+
+
 def _require_values() -> None:
     if reading.capturing.capture is not None or recorder.staging():
         raise OperatorNotAllowedInGraphError(
@@ -913,7 +996,7 @@ def _require_values() -> None:
 
 def _integer(value: IntLike, argument: str) -> int:
     """An integer argument, which may be a tensor."""
-    found = np.asarray(host(value, argument))
+    found = np.asarray(value if isinstance(value, int) else host(value, argument))
     if found.ndim or found.dtype.kind not in "iu":
         raise TypeError(f"{argument} must be an integer, got {value!r}")
     return int(found)
@@ -994,6 +1077,16 @@ def _filled(spec: TensorSpec, size: int) -> TensorSpec:
     return TensorSpec([size if n is None else n for n in spec.shape], spec.dtype)
 
 
+def _padding(value: TensorLike | None, spec: TensorSpec) -> np.ndarray:
+    """What an element is filled up with."""
+    found = np.zeros((), spec.dtype.as_numpy_dtype) if value is None else np.asarray(raw(value))
+    if found.ndim or found.dtype != spec.dtype:
+        raise (ValueError if found.ndim else TypeError)(
+            f"padding_values must be scalars of the dtypes of the elements, {spec.dtype.name}; got {value!r}"
+        )
+    return found
+
+
 def _any_first_size(spec: Spec) -> Spec:
     return TensorSpec([None, *spec.shape[1:]], spec.dtype) if isinstance(spec, TensorSpec) and spec.shape.rank else spec
 
@@ -1012,8 +1105,12 @@ def _is_size(x: object) -> bool:
 
 
 def _sizes(shape: ShapeLike | None) -> list[int | None] | None:
+    if hasattr(shape, "dtype"):
+        shape = np.asarray(shape).tolist()
+    if isinstance(shape, (list, tuple)):
+        shape = [None if _is_size(size) and size == -1 else size for size in shape]
     known = as_shape(shape)
-    return None if known.rank is None else [None if size == -1 else size for size in known]
+    return None if known.rank is None else list(known)
 
 
 def _fitting(element: Nest, spec: Spec) -> Element:
@@ -1032,8 +1129,8 @@ def _fitting(element: Nest, spec: Spec) -> Element:
         return found
     if isinstance(spec, Mapping):
         return nest._like(spec, {key: _fitting(element[key], spec[key]) for key in spec})
-    if len(element) != len(spec):
-        raise InvalidArgumentError(f"`generator` yielded {len(element)} parts where {len(spec)} were expected: {spec}")
+    if not hasattr(element, "__len__") or len(element) != len(spec):
+        raise InvalidArgumentError(f"`generator` yielded {element!r} where {len(spec)} parts were expected: {spec}")
     return nest.maker(spec)([_fitting(x, s) for x, s in zip(element, spec, strict=True)])
 
 
@@ -1048,9 +1145,9 @@ class Iterator(grain.DatasetIterator):
 
     def __init__(self, dataset: Dataset):
         _require_values()
-        super().__init__()
         self._dataset = dataset
         self._begin(Pass())
+        super().__init__()
         _open.add(self)
 
     def _begin(self, run: Pass) -> None:

@@ -32,6 +32,7 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, is_array_like
 from ..values.types import Array, Nest, VariableLike
 from . import autograph
+from .inputs import Elements
 from .signatures import (
     Argument,
     Arguments,
@@ -525,7 +526,12 @@ class ConcreteFunction:
         self._known: Program | None = None
         if not self.symbolic:
             with contextlib.suppress(PythonNeeded):  # the function runs as Python, then
-                self._known = function._programs.get(key) or function._trace(key, args, kwargs, specs)
+                self._known = function._programs.get(key)
+                if self._known is None:
+                    self._known = function._trace(key, args, kwargs, specs)
+                    for slot in self._known.staged.slots:
+                        if isinstance(slot.holder, Elements):
+                            slot.holder.forget()
         names = function._binding.names(len(args))
         self._names, every = names, dict(zip(names, self._args, strict=True)) | self._kwargs
         # All may be left out as far as Python is concerned: those that are no tensors have a value.

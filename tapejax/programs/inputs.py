@@ -15,7 +15,7 @@ from ..values.staging import init_scope
 from ..values.tensor import raw
 from ..values.types import Array, Nest
 
-__all__ = ["runs"]
+__all__ = ["Elements", "runs"]
 
 
 def runs(dataset: Any) -> Iterator[tuple[Nest, list[Array]]]:
@@ -29,15 +29,18 @@ def runs(dataset: Any) -> Iterator[tuple[Nest, list[Array]]]:
     """
     if dataset._count == -1:
         raise ValueError("a dataset without end was iterated over in a tf.function: take(n) makes it finite")
-    holder, capture = _Elements(dataset), reading.capturing.capture
+    holder, capture = Elements(dataset), reading.capturing.capture
     assert capture is not None
     names = map(str, itertools.count())
     for structure in holder.structures:
         yield structure, [capture.adopt(holder, next(names)) for _ in nest.flatten(structure)]
 
 
-class _Elements:
-    """What a program takes its inputs from: attributes "0", "1" ... for the leaves. It is read when the first is asked for."""
+class Elements:
+    """What a program takes its inputs from: attributes "0", "1" ... for the leaves. It is read when the first is asked for.
+
+    The call that traces runs the program on what was read for the trace: a pass over a dataset may have effects.
+    """
 
     def __init__(self, dataset: Any):
         self._dataset, self._unread = dataset, {}
@@ -54,8 +57,13 @@ class _Elements:
     def __setattr__(self, name: str, value: object) -> None:
         if name.isdigit() and not isinstance(value, Tracer):  # put back after tracing
             vars(self).pop(name, None)
+            self._unread[name] = value
         else:
             vars(self)[name] = value
+
+    def forget(self) -> None:
+        """To be called where a trace is not followed by a run."""
+        self._unread = {}
 
     def _read(self) -> dict[str, Array]:
         with init_scope(), recorder.outside():

@@ -198,10 +198,12 @@ class _Going(grain.DatasetIterator):
 
     def __next__(self) -> Element:
         if self._steps is None:
-            self._steps = itertools.islice(self._make(), self._count, None)
+            self._steps = iter(self._make())
+            for _ in itertools.islice(self._steps, self._count):
+                pass
         found = next(self._steps)
         self._count += 1
-        return found
+        return got(found)
 
     def get_state(self) -> dict[str, int]:
         return {"count": self._count}
@@ -214,6 +216,55 @@ def going(stage: grain.IterDataset) -> grain.DatasetIterator:
     """An iterator over a stage."""
     stage.has_child = True  # else Grain would wrap the iterator, and its class again at every pass
     return iter(stage)
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+#
+# After an error an iterator goes on, as TensorFlow's does. A generator cannot: what it reads are `outcomes`, and it hands errors
+# on as if they were elements.
+
+
+class Outcomes(grain.IterDataset):
+    """A stage whose errors are elements."""
+
+    def __init__(self, stage: grain.IterDataset):
+        super().__init__(stage)
+        self._stage = stage
+
+    def __iter__(self) -> _Outcomes:
+        return _Outcomes(going(self._stage))
+
+
+class _Outcomes(grain.DatasetIterator):
+    def __init__(self, inner: grain.DatasetIterator):
+        super().__init__(inner)
+        self._inner = inner
+
+    def __next__(self) -> Element | Exception:
+        try:
+            return next(self._inner)
+        except StopIteration:
+            raise
+        except Exception as error:
+            return error
+
+    def get_state(self) -> Any:
+        return self._inner.get_state()
+
+    def set_state(self, state: Any) -> None:
+        self._inner.set_state(state)
+
+
+def outcomes(coming: Iterator[Any]) -> Iterator[Any]:
+    """What an iterator gives, and its errors as elements; row numbers have none."""
+    return _Outcomes(coming) if isinstance(coming, grain.DatasetIterator) else coming
+
+
+def got(found: Element | Exception) -> Element:
+    """An element, unless it is an error."""
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 # ---- rows of arrays in memory ---------------------------------------------------------------------------------------
@@ -258,6 +309,7 @@ def batches(order: Iterator[int], size: int, drop: bool = False) -> Iterator[np.
 
 def shuffled(coming: Iterator[Element], size: int, generator: np.random.Generator) -> Iterator[Element]:
     """The items through a buffer of that `size`: each new item replaces a random one, which is yielded."""
+    coming = outcomes(coming)
     buffer = list(itertools.islice(coming, size))
     picks: list[int] = []
     for item in coming:
@@ -279,7 +331,11 @@ def interleaved(datasets: Iterator[Iterator[Element]], cycle: int, block: int) -
     turn, ended = 0, False
     while not ended or any(slots):
         if slots[turn] is None and not ended:
-            slots[turn] = next(datasets, None)
+            try:
+                slots[turn] = next(datasets, None)
+            except Exception as error:
+                yield error
+                continue
             ended = slots[turn] is None
         given = 0
         for element in itertools.islice(slots[turn] or (), block):
@@ -293,9 +349,9 @@ def interleaved(datasets: Iterator[Iterator[Element]], cycle: int, block: int) -
 def repeated(once: Callable[[], Iterable[Element]], times: int) -> Iterator[Element]:
     """What `once` gives, called `times` times; without end where that is negative."""
     for _ in itertools.repeat(None) if times < 0 else range(times):
-        coming = iter(once())
+        coming = outcomes(iter(once()))
         yield from (first := list(itertools.islice(coming, 1)))
-        if not first:
+        if not first and times < 0:
             return  # and it would be for ever
         yield from coming
 
@@ -318,22 +374,29 @@ def windows(coming: Iterator[Element], size: int, shift: int, stride: int, drop:
         del held[:shift]
 
 
-def keeping(coming: Iterable[Element], kept: list[list[Element]]) -> Iterator[Element]:
-    """The items, which are added to `kept`, as one list, when all have come."""
-    seen = []
-    for item in coming:
+def keeping(coming: Iterator[Element], kept: list[list[Element]], count: int) -> Iterator[Element]:
+    """The items, which are added to `kept`, as one list, when all have come: with the last one where their number is known."""
+    seen: list[Element] = []
+    for item in outcomes(coming):
         seen.append(item)
+        if len(seen) == count:
+            break
         yield item
-    kept[:] = [seen]
+    if not any(isinstance(item, Exception) for item in seen):
+        kept[:] = [seen]
+    yield from seen[-1:] if len(seen) == count else ()
 
 
 def unique(coming: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
     """Each array once."""
-    seen = set()
-    for x in coming:
-        if (key := (x.shape, x.tobytes())) not in seen:
-            seen.add(key)
-            yield x
+    seen: set[tuple[tuple[int, ...], bytes]] = set()
+
+    def new(x: np.ndarray) -> bool:
+        before = len(seen)
+        seen.add((x.shape, x.tobytes()))
+        return len(seen) > before
+
+    return filter(new, coming)
 
 
 def padded(column: Sequence[np.ndarray], shape: Sequence[int | None] | None, value: Number) -> np.ndarray:

@@ -769,3 +769,232 @@ def test_files_that_are_not_there(tf):
 def test_texts_are_not_batched():
     with pytest.raises(tapejax.errors.InvalidArgumentError, match="map them to tensors first"):
         tapejax.data.Dataset.from_tensor_slices(["a", "b"]).batch(2)
+
+
+# --- errors, and what a function does ---------------------------------------------------------------------------------
+
+
+def read_through(dataset):
+    """The elements, with the names of errors in their places: an iterator goes on after one."""
+    iterator, found = iter(dataset), []
+    while len(found) < 20:
+        try:
+            found.append(next(iterator))
+        except StopIteration:
+            return found
+        except Exception as error:
+            found.append(error_of(_throw, error))
+    return found
+
+
+def _throw(error):
+    raise error
+
+
+@parity
+def test_an_iterator_goes_on_after_an_error(tf):
+    """Nothing is lost, and what stands side by side stays so."""
+    Dataset = tf.data.Dataset
+    numbers = np.array([1, np.nan, 2, np.nan, 3], "float32")
+    checked = Dataset.from_tensor_slices(numbers).map(lambda x: tf.debugging.check_numerics(x, "no number"))
+    singles = [
+        checked,
+        checked.enumerate(),
+        checked.cache(),
+        checked.prefetch(2),
+        checked.skip(1),
+        checked.shard(2, 0),
+        checked.repeat(2),
+        checked.take(3),
+        checked.scan(0.0, lambda total, x: (total + x, total + x)),
+        Dataset.zip(checked, Dataset.range(9)),
+        Dataset.zip((Dataset.range(9), checked)),
+        checked.concatenate(Dataset.from_tensors(7.0)),
+        checked.take_while(lambda x: x < 9),
+        checked.batch(2).unbatch(),
+        checked.flat_map(Dataset.from_tensors),
+        checked.interleave(Dataset.from_tensors, 2, 1),
+        checked.window(2).flat_map(lambda window: window.batch(2)),
+        checked.map(lambda x: tf.reshape(x, [1])).padded_batch(2),
+    ]
+    shuffled = [x for x in read_through(checked.shuffle(2)) if hasattr(x, "numpy")]
+    return [read_through(x) for x in singles], sorted(float(x) for x in shuffled)
+
+
+@parity
+def test_a_generator_goes_on_after_what_does_not_fit(tf):
+    def numbers():
+        yield 1
+        yield [1, 2]
+        yield 3
+
+    def pairs():
+        yield 1, 2
+        yield 5
+        yield 6, 7, 8
+        yield 9, 10
+
+    Dataset = tf.data.Dataset
+    return (
+        read_through(Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.int32))),
+        read_through(Dataset.from_generator(pairs, output_types=(tf.int32, tf.int32))),
+    )
+
+
+@parity
+def test_a_function_that_raises_stop_iteration(tf):
+    """It does not end the dataset."""
+
+    def stop(x):
+        raise StopIteration
+
+    Dataset = tf.data.Dataset
+
+    def call(x):
+        return tf.numpy_function(stop, [x], tf.float32)
+
+    return (
+        read_through(Dataset.range(2).map(call)),
+        read_through(Dataset.range(2).scan(0.0, lambda state, x: (state, call(x)))),
+    )
+
+
+@parity
+def test_a_choice_that_is_none(tf):
+    """A negative number is no number of a dataset."""
+    Dataset = tf.data.Dataset
+
+    def choose(choices):
+        return Dataset.choose_from_datasets([Dataset.range(3), Dataset.range(10, 13)], choices)
+
+    def whole(*values):
+        return Dataset.from_tensor_slices([*values]).map(lambda x: tf.cast(x, tf.int64))
+
+    return [
+        error_of(lambda: list(choose(whole(0, -1, 1)))),
+        error_of(lambda: list(choose(whole(0, 2)))),
+        error_of(lambda: choose(Dataset.from_tensor_slices([0.0, 1.7]))),
+        error_of(lambda: choose(Dataset.from_tensor_slices([True, False]))),
+        error_of(lambda: choose(whole([0], [1]))),
+        error_of(
+            lambda: Dataset.choose_from_datasets([Dataset.from_tensors(1), Dataset.from_tensors(2.0)], Dataset.range(2))
+        ),
+        error_of(lambda: Dataset.sample_from_datasets([Dataset.from_tensors(1), Dataset.from_tensors(2.0)])),
+        error_of(lambda: Dataset.choose_from_datasets([], Dataset.range(2))),
+        values(choose(whole(0, 1, 1, 0))),
+    ]
+
+
+@parity
+def test_cardinality_of_mixtures(tf):
+    Dataset = tf.data.Dataset
+    endless, short, unknown = Dataset.range(2).repeat(), Dataset.range(2), Dataset.range(2).filter(lambda x: x >= 0)
+    found = []
+    for parts in ([endless, endless], [endless, short], [short, short], [endless, unknown], [short, unknown]):
+        for stop in (True, False):
+            sampled = Dataset.sample_from_datasets(parts, stop_on_empty_dataset=stop)
+            chosen = Dataset.choose_from_datasets(parts, Dataset.range(2).repeat(), stop_on_empty_dataset=stop)
+            found += [int(sampled.cardinality()), int(chosen.cardinality())]
+    return found
+
+
+@parity
+def test_repeat_of_passes_without_elements(tf):
+    """A pass may be empty where their number is known."""
+
+    def sized(sizes):
+        coming = iter(sizes)
+        return tf.data.Dataset.from_generator(
+            lambda: iter(range(next(coming))), output_signature=tf.TensorSpec([], tf.int32)
+        )
+
+    return values(sized([0, 0, 2, 0, 1]).repeat(5)), values(sized([1, 0, 2]).repeat())
+
+
+@parity
+def test_scan_keeps_its_state_s_dtype(tf):
+    Dataset = tf.data.Dataset
+    functions = [
+        (tf.constant(1), lambda state, x: (tf.constant(2.0), state)),
+        (0, lambda state, x: (tf.cast(x, tf.float32), state)),
+        (0.5, lambda state, x: (1, state)),
+        (0, lambda state, x: state),
+        (0, lambda state, x: (state, state, state)),
+        ([0, 0], lambda state, x: state),
+    ]
+    grown = Dataset.range(3).scan(tf.zeros([1]), lambda state, x: (tf.concat([state, state], 0), state))
+    return [error_of(lambda a=a, f=f: list(Dataset.range(3).scan(a, f))) for a, f in functions], list(grown)
+
+
+@parity
+def test_padding(tf):
+    """-1 is None in a padded shape; what is filled up with is of the elements' dtype."""
+    whole = tf.data.Dataset.from_tensor_slices([1, 2, 3]).map(lambda n: tf.fill([n], n))
+    fractions = whole.map(lambda x: tf.cast(x, tf.float32))
+    shapes = [[-1], np.array([-1]), tf.constant([-1], tf.int64), [None], tf.TensorShape([None]), [4], (4,)]
+    wrong = [0.5, True, [1, 2]]
+    return [
+        *[values(whole.padded_batch(3, shape)) for shape in shapes],
+        *[error_of(lambda x=x: whole.padded_batch(3, [4], x)) for x in wrong],
+        *[error_of(lambda x=x: fractions.padded_batch(3, [4], x)) for x in (7, -1)],
+        values(whole.padded_batch(3, [4], 7)),
+        values(fractions.padded_batch(3, [4], 0.25)),
+        error_of(lambda: whole.padded_batch(3, [4, 4])),
+        error_of(lambda: tf.data.Dataset.from_generator(lambda: iter([1]), output_types=tf.int32).padded_batch(2)),
+    ]
+
+
+@parity
+def test_cache_of_a_known_number_of_elements(tf):
+    """It is complete with the last one, though the end has not been reached."""
+    calls = []
+
+    def counted(x):
+        calls.append(int(x))
+        return x
+
+    def passes(read):
+        calls.clear()
+        dataset = tf.data.Dataset.range(4).map(lambda x: tf.numpy_function(counted, [x], x.dtype)).cache()
+        read(dataset)
+        list(dataset)
+        return len(calls)
+
+    def some(dataset):
+        iterator = iter(dataset)
+        return [next(iterator) for _ in range(4)]
+
+    return passes(some), passes(lambda dataset: list(dataset.take(4))), passes(list)
+
+
+@parity
+def test_what_cannot_be_unbatched(tf):
+    Dataset = tf.data.Dataset
+    return (
+        error_of(lambda: Dataset.from_tensors((np.arange(2), np.arange(3))).unbatch()),
+        error_of(lambda: Dataset.range(3).unbatch()),
+        error_of(lambda: Dataset.range(0, 3, 0)),
+        values(Dataset.range(3).take(10**12)),
+    )
+
+
+@parity
+def test_a_pass_in_a_function_has_its_effects_once(tf):
+    """The call that traces the function does not read the dataset twice."""
+    pytest.importorskip("malt")
+    count = tf.Variable(0)
+
+    def counted(x):
+        count.assign_add(1)
+        return x
+
+    @tf.function
+    def total():
+        found = tf.constant(0, tf.int32)
+        for x in tf.data.Dataset.range(10).map(counted):
+            found += tf.cast(x, tf.int32)
+        return found
+
+    first = total(), int(count)
+    second = total(), int(count)
+    return first, second

@@ -376,3 +376,38 @@ def test_batch_scatter_update(tf):
         tf.constant(w.batch_scatter_update(tf.IndexedSlices([9.0, 8.0], [0, 2]))),
         error_of(w.batch_scatter_update, tf.IndexedSlices([9.0, 8.0], [0, 7])),
     )
+
+
+@parity
+def test_targets_that_are_no_class(tf):
+    scores = [[0.1, 0.3, 0.2, 0.2], [0.1, 0.3, 0.2, 0.2]]
+    return [tf.math.in_top_k(targets, scores, 2) for targets in ([2, 4], [2, -1], [4, 4], [1, 3], [-4, -3])]
+
+
+@parity
+def test_values_at_the_edges_of_a_histogram_s_bins(tf):
+    """The place of a value is found in double precision, which does not overflow either."""
+    largest = np.finfo("float32").max
+    found = [
+        tf.histogram_fixed_width([-largest, largest], [-largest, largest], nbins=2),
+        tf.histogram_fixed_width([-(2**31), 2**31 - 1, 0, 5], [-(2**31), 2**31 - 1], nbins=5),
+    ]
+    for low, high in ((0.0, 1.0), (-1.0, 1.0), (0.0, 5.0)):
+        for bins in (3, 7, 10, 100):
+            edges = np.float32(low + (high - low) * np.arange(bins + 1) / bins)
+            found.append(tf.histogram_fixed_width(edges, [low, high], nbins=bins))
+    return found
+
+
+@parity
+def test_a_negative_place_to_stitch_to(tf):
+    return error_of(tf.dynamic_stitch, [[0, -1]], [[1.0, 2.0]])
+
+
+@parity
+def test_the_exponential_integral_s_domain(tf):
+    x = tf.constant([0.0, -0.0, 1.0, 2.0, 1e10, -1e10, -1.0, np.inf, np.nan])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.math.special.expint(x)
+    return y, tape.gradient(y, x)
