@@ -538,6 +538,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         shapes = [None] * len(leaves) if padded_shapes is None else [_sizes(x) for x in _shapes_of(padded_shapes)]
         values = [None] if padding_values is None else nest.flatten(padding_values)
         values = values * len(leaves) if len(values) == 1 else values
+        if not all(isinstance(x, TensorSpec) for x in leaves):
+            raise TypeError(f"padded_batch takes datasets of tensors; these are of {self.element_spec}")
         if not len(leaves) == len(shapes) == len(values):
             raise ValueError("padded_shapes and padding_values must have the structure of an element")
         for leaf, shape in zip(leaves, shapes, strict=True):
@@ -882,13 +884,11 @@ def _mixture(
     def steps(run: Pass) -> Iteration[Element]:
         choose, running, ended = order(run), [outcomes(going(x._stage(run))) for x in datasets], set[int]()
         while True:
-            try:
-                i = choose(ended)
-            except Exception as error:
-                yield error
-                continue
-            if i is None:
+            if (i := pipeline.attempt(choose, ended)) is None:
                 return
+            if isinstance(i, Exception):
+                yield i
+                continue
             try:
                 found = next(running[i])
             except StopIteration:

@@ -241,18 +241,26 @@ class _Outcomes(grain.DatasetIterator):
         self._inner = inner
 
     def __next__(self) -> Element | Exception:
-        try:
-            return next(self._inner)
-        except StopIteration:
-            raise
-        except Exception as error:
-            return error
+        return attempt(next, self._inner)
 
     def get_state(self) -> Any:
         return self._inner.get_state()
 
     def set_state(self, state: Any) -> None:
         self._inner.set_state(state)
+
+
+def attempt(fn: Callable, *args: Any) -> Any:
+    """What `fn` returns, or its error.
+
+    A generator must not catch it: `unittest` clears the frames of an error's traceback, which ends a generator among them.
+    """
+    try:
+        return fn(*args)
+    except StopIteration:
+        raise
+    except Exception as error:
+        return error
 
 
 def outcomes(coming: Iterator[Any]) -> Iterator[Any]:
@@ -331,12 +339,10 @@ def interleaved(datasets: Iterator[Iterator[Element]], cycle: int, block: int) -
     turn, ended = 0, False
     while not ended or any(slots):
         if slots[turn] is None and not ended:
-            try:
-                slots[turn] = next(datasets, None)
-            except Exception as error:
-                yield error
+            if isinstance(found := attempt(next, datasets, None), Exception):
+                yield found
                 continue
-            ended = slots[turn] is None
+            slots[turn], ended = found, found is None
         given = 0
         for element in itertools.islice(slots[turn] or (), block):
             given += 1

@@ -5,6 +5,7 @@ Random orders differ from TensorFlow's: of these the bodies return what must hol
 
 import collections
 import tempfile
+import unittest
 
 import numpy as np
 import pytest
@@ -817,8 +818,14 @@ def test_an_iterator_goes_on_after_an_error(tf):
         checked.window(2).flat_map(lambda window: window.batch(2)),
         checked.map(lambda x: tf.reshape(x, [1])).padded_batch(2),
     ]
+    cleared = iter(checked.interleave(Dataset.from_tensors, 2, 1))
+    first = next(cleared)
+    with unittest.TestCase().assertRaises(
+        tf.errors.InvalidArgumentError
+    ):  # which clears the frames of the error's traceback
+        next(cleared)
     shuffled = [x for x in read_through(checked.shuffle(2)) if hasattr(x, "numpy")]
-    return [read_through(x) for x in singles], sorted(float(x) for x in shuffled)
+    return [read_through(x) for x in singles], sorted(float(x) for x in shuffled), first, next(cleared)
 
 
 @parity
