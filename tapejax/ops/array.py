@@ -1024,9 +1024,20 @@ def unique_with_counts(x: TensorLike, out_idx: DTypeLike = "int32", name: str | 
     return UniqueWithCounts(*_uniques(x, out_idx))
 
 
-@operation("x", INTEGER)
-def invert_permutation(x):
-    """The permutation that undoes `x`."""
+def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
+    """The permutation that undoes `x`.
+
+    Raises:
+      InvalidArgumentError: `x` is no permutation of 0, 1 ... (seen on the CPU).
+    """
+    array = integers("invert_permutation", x)
+    values = known(array)
+    if values is not None and not np.array_equal(np.sort(values), np.arange(values.size)):
+        raise InvalidArgumentError(f"invert_permutation: {values.tolist()} is no permutation of 0 to {values.size - 1}")
+    return op(_invert_permutation, array)
+
+
+def _invert_permutation(x):
     return jnp.zeros_like(x).at[x].set(jnp.arange(x.shape[0], dtype=x.dtype))
 
 

@@ -13,7 +13,7 @@ from jax import lax
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
-from ..values.types import Array, AxisLike, DTypeLike, IntsLike, ShapeLike, TensorLike
+from ..values.types import Array, AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import array as _array
 from .table import NUMBER, REAL, axis_of, host, integers, known, operation, renamed, require_kind, shape_of, static
 
@@ -122,9 +122,30 @@ def histogram_fixed_width_bins(values, value_range, nbins=100, dtype="int32"):
     return jnp.clip(jnp.floor(nbins * scaled), 0, nbins - 1).astype(dtype)
 
 
+def histogram_fixed_width(
+    values: TensorLike,
+    value_range: TensorLike,
+    nbins: IntLike = 100,
+    dtype: DTypeLike = "int32",
+    name: str | None = None,
+) -> Tensor:
+    """How many values lie in each of `nbins` equal bins that divide the range; the outer ones take the rest.
+
+    Raises:
+      InvalidArgumentError: `nbins` is not positive, the range does not ascend, or a value is nan (these two seen on the CPU).
+    """
+    ends, numbers = known(raw(value_range)), known(raw(values))
+    if static(nbins, "nbins") <= 0:
+        raise InvalidArgumentError(f"nbins should be a positive number, but got {nbins}")
+    if ends is not None and not ends[0] < ends[1]:
+        raise InvalidArgumentError(f"value_range should satisfy value_range[0] < value_range[1], but got {ends}")
+    if numbers is not None and np.isnan(numbers).any():
+        raise InvalidArgumentError("histogram_fixed_width: values must not contain nan")
+    return _histogram_fixed_width(values, value_range, nbins, dtype)
+
+
 @operation("values value_range")
-def histogram_fixed_width(values, value_range, nbins=100, dtype="int32"):
-    """How many values lie in each of `nbins` equal bins that divide the range; the outer ones take the rest."""
+def _histogram_fixed_width(values, value_range, nbins, dtype):
     with jax.enable_x64(True):  # TensorFlow divides in double precision, which decides about values at the bins' edges
         low, high = value_range.astype("float64")
         places = (jnp.maximum(values.astype("float64"), low) - low) / ((high - low) / nbins)

@@ -411,3 +411,14 @@ def test_the_exponential_integral_s_domain(tf):
         tape.watch(x)
         y = tf.math.special.expint(x)
     return y, tape.gradient(y, x)
+
+
+@parity
+def test_no_permutation_and_no_histogram(tf):
+    """What is no permutation has no inverse; a histogram needs bins, a range, and numbers."""
+    refused = [error_of(tf.math.invert_permutation, x) for x in ([0, -1, 1], [0, 0, 1], [0, 3, 1])]
+    values = tf.constant([1.0, 2.0])
+    refused += [error_of(tf.histogram_fixed_width, values, [0.0, 5.0], nbins) for nbins in (0, -3)]
+    refused += [error_of(tf.histogram_fixed_width, values, x, 3) for x in ([5.0, 1.0], [1.0, 1.0])]
+    refused.append(error_of(tf.histogram_fixed_width, [1.0, np.nan], [0.0, 5.0], 3))
+    return refused, tf.math.invert_permutation(tf.constant([2, 0, 1])), tf.histogram_fixed_width(values, [0.0, 5.0], 3)
