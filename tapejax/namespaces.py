@@ -118,7 +118,7 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.compat.v1": {
         "ops.compat": """
             ConfigProto GPUOptions InteractiveSession Session disable_eager_execution disable_v2_behavior
-            enable_eager_execution enable_v2_behavior
+            enable_eager_execution enable_v2_behavior name_scope where
             enable_resource_variables=enable_v2_behavior enable_v2_tensorshape=enable_v2_behavior
             """,
         "ops.random": "set_random_seed=set_seed",

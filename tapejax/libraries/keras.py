@@ -29,6 +29,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import jax
+
 from ..ops import summary
 from ..values.dtypes import DType
 from ..values.errors import SymbolicValue
@@ -277,6 +279,14 @@ class _NumPy:
         return self._real.asarray(x, dtype, **options)
 
 
+class _Narrowed(dict[str, str]):
+    """Keras's table of narrowed dtypes: with 64-bit types on it keeps those that Keras keeps on TensorFlow."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        keep = key in ("float64", "int64") and jax.config.read("jax_enable_x64")
+        return key if keep else super().get(key, default)
+
+
 class _TensorFlow:
     """tapejax, for code that also tests for sparse or ragged tensors, and uses names of TensorFlow 1."""
 
@@ -338,6 +348,9 @@ def _instead_of_tensorflow() -> None:
     # With 64-bit types on, a Python float is float32 still: Keras leaves its dtype to JAX.
     core = importlib.import_module("keras.src.backend.jax.core")
     core.jnp = _NumPy(core.jnp)  # type: ignore[attr-defined]
+    # Keras on JAX makes float32 of float64 in tanh, norm, var and all that asks for a result's dtype, 64-bit types on or off.
+    dtypes: Any = importlib.import_module("keras.src.backend.common.dtypes")
+    dtypes.BIT64_TO_BIT32_DTYPE = _Narrowed(dtypes.BIT64_TO_BIT32_DTYPE)
 
 
 class _Mirror(types.ModuleType):

@@ -1,4 +1,5 @@
-"""What of ``tf.compat`` programs still call that run eagerly: switches that are on already, logging, the global step, text."""
+"""What of ``tf.compat`` programs still call that run eagerly: switches that are on already, logging, the global step, text,
+and functions that took other arguments."""
 
 from __future__ import annotations
 
@@ -8,9 +9,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..values import names
 from ..values.dtypes import narrowed
-from ..values.tensor import Variable
-from ..values.types import Ignored
+from ..values.errors import InvalidArgumentError
+from ..values.tensor import Tensor, Variable, raw
+from ..values.types import Ignored, TensorLike
+from . import array
 from .graph import get_logger
 
 DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL
@@ -55,6 +59,32 @@ def get_or_create_global_step(graph: Ignored = None) -> Variable:
 def get_global_step(graph: Ignored = None) -> Variable | None:
     """`get_or_create_global_step`, or None before that was called."""
     return _steps[0] if _steps else None
+
+
+# ---- functions that took other arguments -------------------------------------------------------------------------------
+
+
+def name_scope(name: str | None, default_name: str | None = None, values: Ignored = None) -> names.name_scope:
+    """`tf.name_scope` of `name`, of `default_name` where that is None; where both are, all scopes are left."""
+    return names.name_scope(next((n for n in (name, default_name) if n is not None), ""))
+
+
+def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None) -> Tensor:
+    """`tf.where` of x and y of one shape: `condition` has it, too, or is a scalar, or a vector that chooses rows.
+
+    Raises:
+      InvalidArgumentError: the shapes are others.
+      ValueError: one of x and y is missing.
+    """
+    if x is not None and y is not None:
+        condition, shape = raw(condition), np.shape(x)
+        rows = condition.ndim == 1 and condition.shape == shape[:1]
+        if shape != np.shape(y) or not (rows or condition.shape in ((), shape)):
+            raise InvalidArgumentError(
+                f"where: condition of shape {condition.shape} for x of {shape} and y of {np.shape(y)}: tf.where broadcasts"
+            )
+        condition = condition.reshape(condition.shape + (1,) * (len(shape) - 1)) if rows else condition
+    return array.where(condition, x, y)
 
 
 # ---- tf.compat.v1.logging ---------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import functools
 
+import numpy as np
 import pytest
 from harness import error_of, parity
 
@@ -67,6 +68,29 @@ def test_names_of_both_versions(tf):
 
 
 @parity
+def test_name_scope_by_default(tf):
+    """Libraries name a scope by an argument of the caller's, or by default."""
+    found = []
+    for arguments in (("a",), (None, "d", [1.0]), ("n", "d"), (None,), ("", "d"), ("a/",)):
+        with tf.compat.v1.name_scope("outer"), tf.compat.v1.name_scope(*arguments) as scope:
+            found.append((scope, tf.Variable(1.0, name="w").name))
+    return found
+
+
+@parity
+def test_where_chooses_rows(tf):
+    where, x, y = tf.compat.v1.where, tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([[5.0, 6.0], [7.0, 8.0]])
+    with tf.GradientTape() as tape:
+        tape.watch((x, y))
+        chosen = where([True, False], x, y) ** 2
+    found = [where([[True, False], [False, True]], x, y), where(True, x, y), where([True, False])]
+    found += [where(np.array([False, True]), tf.ones((2, 3, 2)), tf.zeros((2, 3, 2)))]
+    refused = [([[True, False]], x, y), ([[True, False]] * 2, 1.0, 2.0), ([True], x, y), ([True, False], x[0], y)]
+    refused += [([True], x, None)]
+    return chosen, tape.gradient(chosen, (x, y)), found, [error_of(lambda a=a: where(*a)) for a in refused]
+
+
+@parity
 def test_settings_of_a_session(tf):
     """Programs set how much of a GPU is used, and go on eagerly."""
     v1 = tf.compat.v1
@@ -88,7 +112,7 @@ def test_a_session_that_should_run():
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("compat.v1.where", "the same name without compat.v1"),
+        ("compat.v1.count_nonzero", "the same name without compat.v1"),
         ("compat.v1.train.AdamOptimizer", "tf.keras.optimizers"),
         ("compat.v1.layers", "tf.keras.layers"),
         ("compat.v1.estimator", "a Keras model"),

@@ -261,6 +261,31 @@ def dtypes(tf):
 
 
 @parity
+def double_precision(tf):
+    """A network in float64, as programs for differential equations have: Keras on JAX would round at each tanh."""
+    x = tf.constant(draw(5, 2), tf.float64)
+    L, dtype = tf.keras.layers, "float64"
+    model = build(tf.keras.Sequential([L.Dense(4, "tanh", dtype=dtype), L.Dense(1, "gelu", dtype=dtype)]), x)
+    for v in model.weights:
+        v.assign(draw(*v.shape))
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            u = model(x)
+        first = inner.gradient(u, x)
+    second = outer.gradient(first, x)
+    x = tf.constant([[0.1, 0.7], [1e-9, 3.0]], tf.float64)
+    activation = tf.keras.activations.tanh(x)
+    ops = importlib.import_module("keras").ops  # a program says `import keras`, which `tapejax run` answers
+    found = [ops.norm(x), ops.var(x), ops.tanh(x)]
+    exactly = float(tf.reduce_max(abs(activation - tf.tanh(x)))) < 1e-14
+    functional = tf.keras.Input((3,), dtype=dtype)
+    symbolic = L.Activation("tanh", dtype=dtype)(functional)
+    return u, first, second, activation, [str(np.asarray(y).dtype) for y in found], exactly, str(symbolic.dtype)
+
+
+@parity
 def fit(tf):
     """compile, fit, evaluate, predict with tf functions as activations and loss."""
     x, y = draw(8, 3), draw(8, 1)
