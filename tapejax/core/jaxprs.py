@@ -9,12 +9,11 @@ and ours see that it is the same program.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -112,10 +111,15 @@ def _without_prints(eqn: Equation) -> Equation:
     if not prints(eqn.effects):
         return eqn
     params = {name: without_prints(value) for name, value in eqn.params.items()}
-    if "fwd_jaxpr_thunk" in params:
-        with contextlib.suppress(Exception):  # the user's rule fails, or is not for tracing
-            rule = _traced_vjp(params)
-            params |= rule.parameters([without_prints(rule.programs[0]), rule.programs[1]])
+    if (known := _composed(params)) is not None:
+        params |= _remade(params, known, map(without_prints, known.programs))
+    elif (thunk := params.get("fwd_jaxpr_thunk")) is not None:
+
+        def forward(*which: bool) -> Any:  # when it is asked for: the rule may call its function again, without end
+            jaxpr, consts = _traced(thunk, *which)
+            return without_prints(jaxpr), consts
+
+        params["fwd_jaxpr_thunk"] = wrap_init(forward, debug_info=thunk.debug_info)
     return eqn.replace(params=params, effects=_others(eqn.effects))
 
 
@@ -609,6 +613,13 @@ def _composed(params: Params) -> Composed | None:
     return composed.get(function_in(params["bwd"])) if "bwd" in params and not _around.shallow else None
 
 
+def _remade(params: Params, known: Composed, programs: Iterable[JaxProgram]) -> dict[str, Any]:
+    """The rule of the call that `params` belong to, made of other programs."""
+    in_avals = params["call_jaxpr"].in_avals[params["num_consts"] :]
+    (eqn,) = jax.make_jaxpr(known.make(*programs))(*map(spec_of, in_avals)).eqns
+    return {name: eqn.params[name] for name in _replaced(params)}
+
+
 def _rule_key(params: Params) -> dict[str, Any]:
     if (known := _composed(params)) is not None:
         return dict.fromkeys(_replaced(params), (known.make, *map(canonical.structure, known.programs)))
@@ -625,11 +636,7 @@ def _rule_snapshot(params: Params) -> dict[str, Any]:
 
     if (known := _composed(params)) is not None:
         programs = tuple(map(canonical.snapshot, known.programs))
-        if canonical.all_same(programs, known.programs):
-            return {}
-        in_avals = params["call_jaxpr"].in_avals[params["num_consts"] :]
-        (eqn,) = jax.make_jaxpr(known.make(*programs))(*map(spec_of, in_avals)).eqns
-        return {name: eqn.params[name] for name in _replaced(params)}
+        return {} if canonical.all_same(programs, known.programs) else _remade(params, known, programs)
     try:
         found: dict[str, Any] = _in_rule(params, frozen)
         return found

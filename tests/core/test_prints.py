@@ -71,3 +71,30 @@ def test_printed_once(name):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     # JAX shows what a checkpoint computes again, to those who want to see that it does
     np.testing.assert_allclose(actual, counts[:1] if name == "checkpoint" else counts, rtol=1e-6)
+
+
+def test_a_rule_that_calls_its_function_again():
+    """It is traced where it is asked for: such a rule holds another one, and so on without end."""
+    calls = []
+
+    @jax.custom_vjp
+    def square(x):
+        return see(x) ** 2
+
+    def forward(x):
+        calls.append(x)
+        return square(x), x
+
+    square.defvjp(forward, lambda x, g: (2 * x * g,))
+    x = jnp.float32(1.5)
+    seen.clear()
+    with GradientTape() as outer:
+        outer.watch(x)
+        with GradientTape() as tape:
+            tape.watch(x)
+            y = jax.jit(square)(x)
+        first = tape.gradient(y, x)
+    second = outer.gradient(first, x)
+    jax.effects_barrier()
+    assert (first, second, seen) == (3, 2, [1.5])
+    assert len(calls) < 20
