@@ -172,5 +172,5 @@ def _leaves(value: Trackable, path: tuple, attribute: str) -> Iterator[tuple[tup
         for key in keys:
             yield from _leaves(value[key], (*path, key), attribute)
     else:
-        for i, item in enumerate(value):
+        for i, item in enumerate(nest._children(value)):
             yield from _leaves(item, (*path, i), attribute)

@@ -50,12 +50,12 @@ Element: TypeAlias = Any  # as the user has it, with Tensors for the arrays, it 
 
 
 def map_leaves(leaf: Callable, structure: Element) -> Element:
-    """`leaf` of everything that is no tuple or dict."""
+    """`leaf` of everything that is no tuple, dict, or object of a class that `nest` takes apart."""
     if isinstance(structure, Mapping):
         return nest._like(structure, {key: map_leaves(leaf, x) for key, x in structure.items()})
-    if isinstance(structure, tuple):
-        children = [map_leaves(leaf, x) for x in structure]
-        return type(structure)(*children) if hasattr(structure, "_fields") else tuple(children)
+    kind: Any = type(structure)
+    if isinstance(structure, tuple) or nest.is_own_kind(kind):
+        return nest.maker(structure)([map_leaves(leaf, x) for x in nest._children(structure)])
     return leaf(structure)
 
 

@@ -316,7 +316,7 @@ def _content(value: Trackable) -> tuple[str, Iterable[tuple]] | None:
     """The kind of node for an object that holds others, and what it holds."""
     if isinstance(value, Mapping):
         return "dict", [(key, item) for key, item in value.items() if isinstance(key, (str, int))]
-    if nest.is_nested(value) and not isinstance(value, range):
+    if nest.is_sequence(value) and not isinstance(value, range):
         return "tuple" if isinstance(value, tuple) else "list", enumerate(value)
     if isinstance(value, (Module, LoadedObject)):
         return "object", _attributes(value)

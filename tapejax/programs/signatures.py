@@ -203,7 +203,7 @@ def _sequence(value: Sequence, arrays: list[Array | TensorSpec]) -> Hashable:
 
 
 def _own_kind(value: Any, arrays: list[Array | TensorSpec]) -> Hashable:
-    metadata, components = value.__tf_flatten__()
+    metadata, components = nest.own_parts(value)
     return type(value), metadata, *[describe(x, arrays) for x in components]
 
 

@@ -81,7 +81,7 @@ def is_trackable(value: Any) -> bool:
     """Whether `value` has state that a checkpoint can save: variables, or objects, lists and dicts that may hold some."""
     if isinstance(value, Mapping):
         return any(map(is_trackable, value.values()))
-    if nest.is_nested(value):
+    if nest.is_sequence(value):
         return any(map(is_trackable, value))
     return _attributes(value) is not None
 
@@ -105,7 +105,7 @@ def _attributes(value: Any) -> list[tuple[str, Any]] | None:
         return [("_state_var", value.state)]
     if isinstance(value, Mapping):
         return _entries(value)
-    if nest.is_nested(value):
+    if nest.is_sequence(value):
         return _numbered("", value)
     return [] if _is_iterator(value) else _of_keras(value)
 

@@ -211,10 +211,8 @@ def _paths(structure: Nest, path: str) -> Iterator[str]:
     if leaf_of(structure) is not None:
         yield path
     elif nest.is_nested(structure):
-        keys = sorted(structure) if isinstance(structure, Mapping) else range(len(list(structure)))
-        children = [structure[k] for k in keys] if isinstance(structure, Mapping) else list(structure)
-        for key, child in zip(keys, children, strict=True):
-            yield from _paths(child, f"{path}[{key!r}]")
+        for part, child in zip(nest.part_names(structure), nest._children(structure), strict=True):
+            yield from _paths(child, path + part)
     else:
         for i, part in enumerate(jax.tree.leaves(structure, is_leaf=is_variable)):
             if leaf_of(part) is not None:
@@ -228,7 +226,7 @@ def _packed(structure: Nest, ends: Iterator[str]) -> str:
         found = {key: _packed(structure[key], ends) for key in sorted(structure)}
         return "{" + ", ".join(f"{key!r}: {found[key]}" for key in structure) + "}"
     if nest.is_nested(structure):
-        parts = [_packed(child, ends) for child in structure]
+        parts = [_packed(child, ends) for child in nest._children(structure)]
         if isinstance(structure, tuple):
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         return f"[{', '.join(parts)}]"

@@ -1,8 +1,8 @@
 """``tf.nest``: functions over nested structures, in TensorFlow's order.
 
 Sequences (lists, tuples, namedtuples, ranges, deques ...) and mappings are structures, the latter in the order of their
-sorted keys, and so are dataclasses that say how to take them apart, by ``__tf_flatten__`` and ``__tf_unflatten__``; everything
-else, tensors, variables, arrays, strings, sets and shapes included, is a leaf.
+sorted keys. So are objects of attrs's classes, and dataclasses that say how to take them apart, by ``__tf_flatten__`` and
+``__tf_unflatten__``. Everything else, tensors, variables, arrays, strings, sets and shapes included, is a leaf.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NESTS = (Sequence, Mapping, collections.abc.MappingView)
 
 
 def is_nested(seq: object) -> bool:
-    """Whether `seq` is a structure: a sequence, a mapping, or a dataclass with ``__tf_flatten__``.
+    """Whether `seq` is a structure: a sequence, a mapping, an object of attrs's, or a dataclass with ``__tf_flatten__``.
 
     >>> is_nested([]), is_nested({"a": 1}), is_nested("ab"), is_nested(1)
     (True, True, False, False)
@@ -39,8 +39,21 @@ def _is_nested_type(kind: Any) -> bool:
 
 @functools.lru_cache(1024)
 def is_own_kind(kind: Any) -> bool:
-    """Whether a class is a dataclass that takes its objects apart itself."""
-    return dataclasses.is_dataclass(kind) and hasattr(kind, "__tf_flatten__") and hasattr(kind, "__tf_unflatten__")
+    """Whether a class says how its objects are taken apart: one of attrs's, or a dataclass that does it itself."""
+    itself = dataclasses.is_dataclass(kind) and hasattr(kind, "__tf_flatten__") and hasattr(kind, "__tf_unflatten__")
+    return itself or hasattr(kind, "__attrs_attrs__")
+
+
+def is_sequence(value: object) -> bool:
+    """Whether a structure is neither a mapping nor of such a class."""
+    kind: Any = type(value)
+    return _is_nested_type(kind) and not issubclass(kind, Mapping) and not is_own_kind(kind)
+
+
+def own_parts(structure: Any) -> tuple[Any, Sequence]:
+    """Of an object of such a class: what it has beside its children, and these."""
+    fields = getattr(type(structure), "__attrs_attrs__", None)
+    return structure.__tf_flatten__() if fields is None else ((), [getattr(structure, x.name) for x in fields])
 
 
 def flatten(structure: Nest, expand_composites: bool = False) -> list:
@@ -78,16 +91,26 @@ def _children(structure: Nest) -> list:
     if isinstance(structure, Mapping):
         return [structure[key] for key in sorted(structure)]
     kind: Any = type(structure)
-    return list(structure.__tf_flatten__()[1] if is_own_kind(kind) else structure)
+    return list(own_parts(structure)[1] if is_own_kind(kind) else structure)
+
+
+def part_names(structure: Nest) -> list[str]:
+    """How Python code gets each child of `structure`: what follows the structure's name."""
+    if isinstance(structure, Mapping):
+        return [f"[{key!r}]" for key in sorted(structure)]
+    kind: Any = type(structure)
+    if hasattr(kind, "__attrs_attrs__"):
+        return [f".{field.name}" for field in kind.__attrs_attrs__]
+    return [f"{'.__tf_flatten__()[1]' if is_own_kind(kind) else ''}[{i}]" for i in range(len(_children(structure)))]
 
 
 def maker(structure: Nest) -> Callable[[Sequence], Nest]:
-    """What makes a sequence or dataclass like `structure` of other children; it does not keep these ones alive."""
+    """What makes a sequence or object like `structure` of other children; it does not keep these ones alive."""
     kind: Any = type(structure)
-    if is_own_kind(kind):
-        metadata = structure.__tf_flatten__()[0]
+    if hasattr(kind, "__tf_unflatten__") and is_own_kind(kind):
+        metadata = own_parts(structure)[0]
         return lambda children: kind.__tf_unflatten__(metadata, tuple(children))
-    if hasattr(structure, "_fields"):
+    if hasattr(structure, "_fields") or is_own_kind(kind):
         return lambda children: kind(*children)
     # A range or a view of a dict cannot hold other values.
     return list if isinstance(structure, (range, collections.abc.MappingView)) else kind

@@ -91,6 +91,8 @@ def _array_of(value: TensorLike) -> Array | None:
 
 def _constant(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None) -> Array:
     sequence = isinstance(value, (list, tuple))
+    if sequence and isinstance(value, TensorShape):
+        value, sequence, dtype_hint = _sizes(value, dtype), False, None
     if sequence and _holds_arrays(value):
         return _stacked(value, dtype)
     found = _as_numpy(value, dtype)
@@ -144,8 +146,6 @@ def _as_numpy(value: TensorLike, asked: DTypeLike | None = None) -> np.ndarray:
     elif kind in _SCALARS and kind is not int:
         return np.asarray(value, _SCALARS[kind])
     else:
-        if isinstance(value, TensorShape) and not value.is_fully_defined():
-            raise ValueError(f"the shape {value} is known only in part: it cannot become a tensor")
         try:
             found = np.asarray(value)
         except ValueError as error:
@@ -159,6 +159,15 @@ def _as_numpy(value: TensorLike, asked: DTypeLike | None = None) -> np.ndarray:
     if found.dtype.kind in "OMmV" and not jnp.issubdtype(found.dtype, np.number):
         raise ValueError(f"a value of type {_culprit(value).__name__} cannot be converted to a tensor: {_short(value)}")
     return found
+
+
+def _sizes(shape: TensorShape, dtype: DTypeLike | None) -> np.ndarray:
+    """The sizes of a shape: int32, also of the empty one, or int64 where one is larger or that is asked for."""
+    if not shape.is_fully_defined():
+        raise ValueError(f"the shape {shape} is known only in part: it cannot become a tensor")
+    if dtype is not None and as_dtype(dtype).name not in ("int32", "int64"):
+        raise TypeError(f"a shape has integer sizes: {shape} cannot be converted to dtype {as_dtype(dtype).name}")
+    return np.array(shape, np.int32 if max(shape, default=0) <= np.iinfo(np.int32).max else np.int64)
 
 
 # The dtypes that TensorFlow, if they are asked for, makes of each number of a sequence by itself.
@@ -298,8 +307,8 @@ def constant(
            [3, 4]], dtype=int32)>
     """
     array = _array_of(value)
-    if array is None:
-        array = _constant(value, dtype)
+    if array is None:  # in TensorFlow a shape is a list to this function alone
+        array = _constant(list(value) if isinstance(value, TensorShape) and value.is_fully_defined() else value, dtype)
     elif dtype is not None and array.dtype != requested(dtype):
         raise TypeError(f"dtype={as_dtype(dtype).name} was requested of a tensor of dtype {array.dtype}: use tf.cast")
     if shape is None or (wanted := as_shape(shape)) == array.shape:

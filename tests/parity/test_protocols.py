@@ -1,7 +1,8 @@
-"""What programs hand over: keys of variables, dataclasses that take themselves apart, empty tensors, test cases."""
+"""What programs hand over: keys of variables, objects that are taken apart, empty tensors, test cases."""
 
 import dataclasses
 
+import attrs
 from harness import error_of, parity
 
 
@@ -94,6 +95,70 @@ def test_a_dataclass_in_a_function(tf):
     chosen = tf.function(lambda p: tf.cond(p, lambda: Masked(True, x), lambda: Masked(True, x * 7.0)))
     looped = tf.while_loop(lambda m: m.value < 10.0, lambda m: [Masked(True, m.value * 2.0)], [Masked(True, x)])
     return found, tape.gradient(y, x), chosen(tf.constant(False)).parts(), looped[0].parts()
+
+
+@attrs.define
+class Pair:
+    second: object
+    first: object
+
+
+@attrs.frozen
+class Holder:
+    pair: Pair
+    rest: object = 3
+
+
+@parity
+def test_objects_of_attrs_are_structures(tf):
+    """Their fields are their children, in the order in which they are declared."""
+    one, two = tf.constant(1.0), tf.constant(2.0)
+    pair = Pair(one, [two, {"a": one}])
+    holder = Holder(pair)
+    doubled = tf.nest.map_structure(lambda x: x * 2, holder)
+    packed = tf.nest.pack_sequence_as(holder, [1, 2, 3, 4])
+    return [
+        tf.nest.is_nested(holder),
+        tf.nest.flatten(holder),
+        [type(doubled).__name__, doubled.pair.first, doubled.rest],
+        [packed.pair.second, packed.pair.first, packed.rest],
+        error_of(tf.nest.assert_same_structure, pair, Pair(one, [two, {"a": 3}])),
+        error_of(tf.nest.assert_same_structure, pair, (one, [two, {"a": one}])),
+        error_of(tf.nest.assert_same_structure, pair, Pair(one, two)),
+        error_of(tf.nest.assert_same_structure, [pair], [holder]),
+    ]
+
+
+@parity
+def test_objects_of_attrs_go_where_structures_go(tf):
+    """Tapes, functions, loops, branches, datasets and modules take them, and give them."""
+
+    def parts(pair):
+        return [type(pair).__name__, pair.second, pair.first]
+
+    pair = Pair(tf.constant(2.0), tf.constant(3.0))
+    with tf.GradientTape() as tape:
+        tape.watch(pair)
+        y = pair.second**2 * pair.first
+    found = [parts(tape.gradient(y, pair))]
+
+    @tf.function
+    def f(x):
+        for _ in tf.range(3):
+            x = Pair(x.second * 2.0, x.first)
+        return Holder(x)
+
+    found += [parts(f(pair).pair), parts(f.get_concrete_function(pair)(pair).pair)]
+    found.append(parts(tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, Pair(x.first, x.second)), (0, pair))[1]))
+    found.append(parts(tf.cond(tf.constant(True), lambda: pair, lambda: Pair(0.0, 0.0))))
+    found.append(parts(tf.scan(lambda x, e: Pair(x.second + e, x.first * e), tf.constant([1.0, 2.0]), pair)))
+    rows = Pair(tf.constant([1.0, 2.0, 3.0]), tf.constant([4.0, 5.0, 6.0]))
+    found.append(tf.map_fn(lambda x: x.second * x.first, rows, fn_output_signature=tf.float32))
+    dataset = tf.data.Dataset.from_tensor_slices(rows).map(lambda x: Holder(x, x.second)).batch(2)
+    found += [(parts(element.pair), element.rest) for element in dataset]
+    module = tf.Module()
+    module.held = Pair(tf.Variable(1.0), [tf.Variable(2.0)])
+    return found, len(module.variables), len(module.trainable_variables)
 
 
 @parity

@@ -585,6 +585,28 @@ def test_shapes_that_are_not_known(tf):
 
 
 @parity
+def test_a_shape_as_a_tensor(tf):
+    """Its sizes are integers, of the empty shape as well; tf.constant alone takes it for a list."""
+    none, shape = tf.TensorShape([]), tf.TensorShape([2, 3])
+    found = [tf.convert_to_tensor(x) for x in (none, shape)]
+    found += [tf.concat([a, b], 0) for a in (none, shape, [5]) for b in (none, shape)]
+    found += [tf.reduce_prod(none), tf.Variable(none), tf.zeros(tf.concat([none, [2]], 0)), tf.expand_dims(none, 0)]
+    found += [tf.convert_to_tensor(x, tf.int64) for x in (none, shape)]
+    found += [tf.convert_to_tensor(x, dtype_hint=tf.float32) for x in (none, shape)]
+    found += [tf.constant(none), tf.constant(shape), tf.constant(shape, tf.float32), tf.cast(shape, tf.float64)]
+    refused = [
+        error_of(tf.convert_to_tensor, shape, tf.float32),
+        error_of(tf.convert_to_tensor, tf.TensorShape([None])),
+        error_of(tf.convert_to_tensor, tf.TensorShape(None)),
+        error_of(tf.constant, tf.TensorShape([None])),
+        error_of(lambda: tf.concat([none, [2.0]], 0)),
+        error_of(lambda: tf.constant(2.0) * shape),
+        error_of(lambda: tf.multiply(shape, 2.0)),
+    ]
+    return found, refused
+
+
+@parity
 def test_dtypes_compare(tf):
     """A DType equals its name and NumPy's type; as_dtype converts."""
     return (
