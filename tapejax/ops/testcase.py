@@ -285,7 +285,7 @@ class TestCase(unittest.TestCase):
         """Fails unless both are mappings with the same keys and values."""
         self.assertIsInstance(a, mapping_type, msg)
         self.assertIsInstance(b, mapping_type, msg)
-        self.assertEqual(dict(a), dict(b), msg)
+        unittest.TestCase.assertDictEqual(self, dict(a), dict(b), msg)  # absl's own calls this method
 
     def assertDataclassEqual(self, first: object, second: object, msg: str | None = None) -> None:
         """Fails unless two dataclasses are equal, and of one type."""

@@ -246,6 +246,15 @@ def test_assertions_of_test_cases(tf):
     raising("assertRaisesWithPredicateMatch", boom, ValueError, "boom")
     raising("assertRaisesWithPredicateMatch", boom, ValueError, lambda error: "2" in str(error))
     raising("assertRaisesWithPredicateMatch", lambda: None, ValueError, "")
+
+    class Mixed(tf.test.TestCase):  # as with absl's parameterized.TestCase
+        def assertDictEqual(self, a, b, msg=None):  # noqa: N802
+            self.assertMappingEqual(a, b, msg, mapping_type=dict)
+
+    for case_of in (case, Mixed()):
+        for other in ({"a": 1}, {"a": 2}, {"b": 1}, {}):
+            error = error_of(case_of.assertMappingEqual, {"a": 1}, other)
+            found.append(None if error is None else "AssertionError" in error.bases)
     same = case.get_temp_dir() == case.get_temp_dir()
     with case.session():
         value = case.evaluate(x)
