@@ -14,13 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.types import Value
+from ..values.dtypes import is_symbolic as is_symbolic  # used with the rest of this module
 from ..values.tensor import Tensor, is_array_like, raw
 from ..values.types import DTypeLike, Index, IntLike, TensorLike
-
-
-def is_symbolic(size: object) -> bool:
-    """Whether `size` is one of ``jax.export.symbolic_shape``, which few programs import."""
-    return type(size).__name__ == "_DimExpr"
 
 
 class Sizes(Tensor):

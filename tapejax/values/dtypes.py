@@ -423,12 +423,19 @@ def as_shape(shape: ShapeLike) -> TensorShape:
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
+def is_symbolic(size: object) -> builtins.bool:
+    """Whether `size` is one of ``jax.export.symbolic_shape``, which few programs import."""
+    return type(size).__name__ == "_DimExpr"
+
+
 def _size(dim: IntLike | None) -> int | None:
     if dim is None:
         return None
     try:
         size = dim.__index__()
     except (AttributeError, TypeError):
+        if is_symbolic(dim):  # a program for any size is being traced
+            return dim
         raise TypeError(f"a shape's sizes are integers or None; got {dim!r} of type {type(dim).__name__}") from None
     if size < 0:
         raise ValueError(f"a shape's sizes are not negative; got {size}")

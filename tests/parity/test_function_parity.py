@@ -624,6 +624,23 @@ def test_a_concrete_function_is_the_function_s_trace(tf):
 
 
 @parity
+def test_shapes_made_of_sizes_that_are_not_known(tf):
+    """A list and a slice of a shape are a shape again, as libraries merge the leading dimensions."""
+
+    def merged(x):
+        leading, rest = x.shape[:2], x.shape[2:]
+        size = None if None in leading else leading[0] * leading[1]
+        shape = [size] + rest
+        return tf.reshape(x, shape if shape.is_fully_defined() else tf.concat([[-1], tf.shape(x)[2:]], 0))
+
+    found = []
+    for sizes in ([None, None, None], [None, 3, 4], [2, 3, 4]):
+        c = tf.function(merged).get_concrete_function(tf.TensorSpec(sizes))
+        found.append((c.output_shapes, c(tf.ones([2, 3, 4]))))
+    return found
+
+
+@parity
 def test_the_structure_of_a_concrete_function(tf):
     """Specs of what goes in and comes out."""
     v = tf.Variable(1.0)
