@@ -94,10 +94,11 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.config": "device",
         "ops.graph": """
             AggregationMethod VariableAggregation VariableSynchronization control_dependencies
-            get_current_name_scope get_logger get_static_value gradients group guarantee_const hessians identity_n
+            get_current_name_scope get_logger get_static_value group guarantee_const identity_n
             is_symbolic_tensor no_op timestamp tuple
             """,
         "ops.indexed_slices": "IndexedSlices",
+        "programs.graphs": "gradients hessians",
         "ops.initializers": """
             constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
             """,

@@ -7,7 +7,7 @@ import enum
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -84,17 +84,6 @@ def timestamp(name: str | None = None) -> Tensor:
     """Seconds since 1970, float64."""
     return convert_to_tensor(np.float64(time.time()))
 
-
-def _refuse_graph(name: str, instead: str) -> Callable[..., NoReturn]:
-    def public(ys: Nest, xs: Nest, *args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError(f"{name} is for TensorFlow's graphs, there are none here: use {instead}")
-
-    public.__doc__ = f"Raises RuntimeError, as eager TensorFlow does: use {instead}."
-    return renamed(name.removeprefix("tf."), public)
-
-
-gradients = _refuse_graph("tf.gradients", "tf.GradientTape")
-hessians = _refuse_graph("tf.hessians", "two nested tf.GradientTapes and jacobian, or jax.hessian")
 
 # ---- Settings that change nothing here ---------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ from ..values.structures import is_variable
 from ..values.tensor import Tensor, is_array_like
 from ..values.types import Array, Nest, VariableLike
 from . import autograph
+from .graphs import TapeNeeded, graph
 from .inputs import Elements
 from .signatures import (
     Argument,
@@ -145,6 +146,7 @@ class Function:
         self._binding = Binding(_signature(python_function), input_signature)
         self._programs: dict[Hashable, Program] = {}
         self._as_python: set[Hashable] = set()  # calls that cannot be traced
+        self._recorded = False  # whether it asks for `tf.gradients`
         self._concrete: dict[Hashable, ConcreteFunction] = {}
         self._methods: dict[int, tuple[Callable[[], object], Function]] = {}
         self._traces = 0
@@ -194,7 +196,8 @@ class Function:
         given = iter(arrays)
         rebuilt = [rebuild(x, given) for x in args]
         try:
-            found = self._target()(*rebuilt, **{name: rebuild(x, given) for name, x in kwargs.items()})
+            with graph(True) if self._recorded else contextlib.nullcontext():
+                found = self._target()(*rebuilt, **{name: rebuild(x, given) for name, x in kwargs.items()})
         except StopIteration as end:
             raise OutOfRangeError("End of sequence") from end
         return flatten_result(found, outputs)(iter(outputs))
@@ -340,12 +343,19 @@ class Program:
             rebuilt = [rebuild(x, given) for x in args]
             named = {name: rebuild(x, given) for name, x in kwargs.items()}
             outputs: list[Array] = []
-            with name_scope(""):  # scopes around the call, which may be another each time, do not count
+            with (
+                name_scope(""),
+                graph(function._recorded),
+            ):  # scopes around the call, which may be another each time, do not count
                 self.pack = flatten_result(function._run(rebuilt, named), outputs)
             return outputs
 
         try:
-            self.staged = Staged(body, inputs, function.name, arrays)
+            try:
+                self.staged = Staged(body, inputs, function.name, arrays)
+            except TapeNeeded:
+                function._recorded = True
+                self.staged = Staged(body, inputs, function.name, arrays)
         except jax.errors.ConcretizationTypeError as error:
             raise _not_allowed(function, error) from error
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
