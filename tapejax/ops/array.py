@@ -822,8 +822,10 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     """
     array, places = raw(params), integers("gather", indices)
     batch_dims = int(static(batch_dims, "batch_dims"))
-    batch_dims += places.ndim if batch_dims < 0 else 0
-    axis = axis_of(batch_dims if axis is None else axis, array.ndim)
+    axis = batch_dims if axis is None else static(axis)  # so a negative one counts the axes of params here
+    if axis == 0:
+        batch_dims = 0  # whatever it was: so it is in TensorFlow
+    axis, batch_dims = axis_of(axis, array.ndim), batch_dims + (places.ndim if batch_dims < 0 else 0)
     _require_within("gather", places, array.shape[axis])
     return op(_gather, array, places, axis=axis, batch_dims=batch_dims)
 

@@ -357,3 +357,19 @@ def test_tensor_array_that_would_have_to_grow_in_a_compiled_loop_says_what_to_do
 
     with pytest.raises(NotImplementedError, match="give the largest size"):
         jax.jit(f)(3)
+
+
+@parity
+def test_gather_with_every_axis_and_batch_dims(tf):
+    """A negative batch_dims counts the axes of the indices; as the axis, which it is by default, those of params. Axis 0 is none."""
+    found = []
+    for rank in (1, 2, 3):
+        params = tf.reshape(tf.range(2.0 * 2 ** (rank - 1)), [2] * rank)
+        for indices in (1, [1, 0], [[1, 1], [0, 1]]):
+            for batch_dims in range(-3, 4):
+                for axis in (None, *range(-3, 4)):
+                    try:
+                        found.append(tf.gather(params, indices, axis=axis, batch_dims=batch_dims))
+                    except (ValueError, tf.errors.InvalidArgumentError):
+                        found.append(None)
+    return found
