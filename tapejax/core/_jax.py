@@ -44,6 +44,7 @@ JitFunction: Any = type(jax.jit(lambda: None))  # asking for the protocol `jax.s
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
 Ref: Any = core.Ref
+ShapedArray: Any = core.ShapedArray
 RefType: Any = state_types.AbstractRef  # JAX's type of a Ref in a program
 REF_EFFECTS: Any = (state_types.RefEffect,)  # of what reads or writes a Ref that was made outside
 HOST_EFFECTS: Any = (callback.IOEffect, callback.OrderedIOEffect)  # of what calls Python, which may answer differently
@@ -94,6 +95,13 @@ def user_type(value: Value) -> Any:
     """JAX's type of a value whose type a user has made known to it (``jax.experimental.hijax``), else None."""
     aval = core.typeof(value) if type(value) in core.pytype_aval_mappings else None
     return aval if isinstance(aval, hijax.HiType) else None
+
+
+def held_in(value: Any) -> list[Any]:
+    """The arrays that a value of such a type holds now, if it can be given others (``hijax.MutableHiType``), else nothing."""
+    aval: Any = core.typeof(value) if type(value) in core.pytype_aval_mappings else None
+    state: Any = core.cur_qdd
+    return aval.read_loval(state(value), value) if getattr(aval, "has_qdd", False) else []
 
 
 def runs_compiled(primitive: Primitive) -> bool:

@@ -810,6 +810,43 @@ def test_types_of_the_user():
     assert_same(taped(f, x), jax.grad(f)(x))
 
 
+def test_another_function_in_the_place_of_jit(monkeypatch):
+    """As `chex.OnCallOfTransformedFunction` puts one there: what a tape compiles for itself is none of its business."""
+    jit = jax.jit
+    calls = []
+    monkeypatch.setattr(jax, "jit", lambda f: lambda *args: calls.append(f) or jit(f)(*args))
+    x = FLOAT(1.25)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jax.jit(f := lambda x: jnp.sin(x) * 1.25)(x)
+    assert_same(tape.gradient(y, x), jnp.cos(x) * 1.25)
+    assert calls == [f]
+
+
+def test_values_of_a_user_that_change_in_place():
+    """As a `jax.Ref`: a jitted function that gets one runs as it came; a gradient through it is refused, not None."""
+    nnx = pytest.importorskip("flax.nnx")
+    if not hasattr(nnx.Variable, "hijax"):
+        pytest.skip("This Flax has no variables that JAX knows")
+    k = jnp.float32(3.0)
+
+    @jax.jit
+    def double(variable):
+        variable[...] = 2 * variable[...]
+        return variable[...] * k
+
+    for function, answer in ((double, 12.0), (jax.jit(lambda variable: variable[...] ** 2), 4.0)):
+        with tf.GradientTape() as tape:
+            x = FLOAT(2.0)
+            tape.watch(x)
+            variable = nnx.Param(x, hijax=True)
+            y = function(variable)
+            z = variable[...] ** 2
+        assert (float(y), float(z)) == (answer, 16.0 if function is double else 4.0)
+        with pytest.raises(LookupError, match="in place"):
+            tape.gradient(y, x)
+
+
 def _set(ref, value):
     ref[...] = value
 

@@ -149,6 +149,37 @@ def test_sources():
     assert only_last.layers[0].weight is None and only_last.layers[-1].bias is not None
 
 
+def test_a_module_of_one_array_in_a_list():
+    layer, x = eqx.nn.Linear(3, 2, use_bias=False, key=jax.random.PRNGKey(0)), jnp.ones(3)
+    with tf.GradientTape() as tape:
+        tape.watch([layer, x])
+        y = jnp.sum(layer(x) ** 2)
+    first, second = tape.gradient(y, [layer, x])
+    expected = eqx.filter_grad(lambda layer: jnp.sum(layer(x) ** 2))(layer)
+    assert isinstance(first, eqx.nn.Linear) and second.shape == x.shape
+    np.testing.assert_allclose(first.weight, expected.weight, rtol=1e-6)
+
+
+class Named(eqx.Module):
+    """As Haliax's arrays, which refuse to be JAX's where that would lose their axes' names."""
+
+    array: jax.Array
+    name: str = eqx.field(static=True)
+
+    def __jax_array__(self):
+        raise ValueError("It has a name.")
+
+
+def test_pytrees_that_can_be_arrays():
+    x = Named(jnp.arange(3.0), "x")
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jnp.sum(x.array**2)
+    (found,) = tape.gradient(y, [x])
+    assert isinstance(found, Named) and found.name == "x"
+    np.testing.assert_array_equal(found.array, 2 * x.array)
+
+
 def test_not_watched():
     """A module holds arrays: constants, until they are watched. `explain` says so."""
     model = mlp()

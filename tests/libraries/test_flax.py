@@ -190,6 +190,29 @@ def test_kinds_of_sources():
     assert as_module.norm.mean is None and as_module.dropout.rngs.count is None  # nothing depends on what they hold now
 
 
+def test_variables_that_hold_a_pytree():
+    class Affine(nnx.Module):
+        def __init__(self):
+            self.both = nnx.Param((jnp.asarray(2.0), {"shift": jnp.asarray(3.0)}))
+
+    def f(model):
+        scale, shift = model.both[0], model.both[1]["shift"]
+        return scale**2 * shift
+
+    model = Affine()
+    with tf.GradientTape(persistent=True) as tape:  # they are watched as those that hold an array are
+        y = f(model)
+    with tf.GradientTape(watch_accessed_variables=False) as other:
+        z = f(model)
+    assert_same(tape.gradient(y, nnx.state(model)), nnx.grad(f)(model))
+    assert_same(tape.gradient(y, [model.both])[0], nnx.grad(f)(model)["both"])
+    assert not jax.tree.leaves(other.gradient(z, nnx.state(model)))
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(model.both)
+        y = f(model)
+    assert_same(tape.gradient(y, model.both), nnx.grad(f)(model)["both"])
+
+
 def test_unconnected_parameters():
     class Spare(nnx.Module):
         def __init__(self):
