@@ -554,4 +554,5 @@ def is_size(x: Value) -> bool:
 
 
 def _may_be_size(x: Value) -> bool:
-    return hasattr(x, "dtype") and x.dtype.kind in "ib" and math.prod(x.shape) <= MOST_SIZES
+    kind = getattr(getattr(x, "dtype", None), "kind", None)  # keys of random numbers have a dtype without
+    return kind in ("i", "b") and math.prod(x.shape) <= MOST_SIZES

@@ -430,6 +430,17 @@ def test_typed_keys_are_values_like_others(caplog):
         y = x * jax.random.normal(key, (3,))
     assert_same(tape.gradient([y, key], [x, key]), [jax.random.normal(key, (3,)), None])
 
+    draw = jax.jit(lambda x: jnp.sum(x * jax.random.normal(key, (3,))))  # which closes over the key
+
+    @jax.jit
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = draw(x)
+        return tape.gradient(y, x)
+
+    assert_same(step(x), jax.random.normal(key, (3,)))
+
 
 # ---- LookupError ---------------------------------------------------------------------------------------------------------
 
