@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from operator import is_
 from typing import Any, NamedTuple
@@ -89,7 +90,7 @@ def _is_part(inside: set[int], node: object) -> bool:
     return False
 
 
-def _in_pytree(value: object, in_variable: bool = False) -> Leaf | None:
+def in_pytree(value: object, in_variable: bool = False) -> Leaf | None:
     """`leaf_of(value)` for a part of a pytree. The result for a variable of Flax is one of its kind, as `nnx.grad` gives it:
     Flax's optimizers and filters look for it."""
     leaf = leaf_of(value)
@@ -143,7 +144,7 @@ class Structure:
             parts, tree = jax.tree.flatten(item, is_leaf=functools.partial(_is_part, inside))
             if jax.tree_util.treedef_is_leaf(tree) or item is None:
                 raise refuse(item)
-            found = [_in_pytree(part, id(part) in inside) for part in parts]
+            found = [in_pytree(part, id(part) in inside) for part in parts]
             self.leaves.extend(leaf for leaf in found if leaf is not None)
             for leaf in found:
                 if leaf is not None:
@@ -156,6 +157,17 @@ class Structure:
             and all([count < 0 for count, _ in self._items])
             and all(map(is_, structure, items))
         )
+
+    def parts_of(self, other: Nest) -> list[Any]:
+        """What `other`, which has the same structure, holds in the places of the leaves.
+
+        Raises:
+          ValueError: a pytree in it has another structure.
+        """
+        found: list[Any] = []
+        for item, (count, pytree) in zip(nest.taken_apart(other, _is_container), self._items, strict=True):
+            found += [item] if count < 0 else itertools.compress(pytree[0].flatten_up_to(item), pytree[1])
+        return found
 
     def pack(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, each given back as its leaf wants it."""

@@ -180,6 +180,42 @@ def test_pytrees_that_can_be_arrays():
     np.testing.assert_array_equal(found.array, 2 * x.array)
 
 
+def test_a_gradient_of_its_own_for_a_module():
+    layer, x = eqx.nn.Linear(3, 2, key=jax.random.PRNGKey(0)), jnp.arange(3.0)
+
+    @tf.custom_gradient
+    def total(layer, x, scale):
+        def backward(ct):
+            return jax.tree.map(lambda w: ct * jnp.full_like(w, 7.0), layer), None, None
+
+        return scale * jnp.sum(layer(x)), backward
+
+    def gradient(layer):
+        with tf.GradientTape() as tape:
+            tape.watch(layer)
+            y = 2 * total(layer, x, 3.0)
+        return tape.gradient(y, layer)
+
+    for found in (gradient(layer), eqx.filter_jit(gradient)(layer)):
+        np.testing.assert_array_equal(found.weight, jnp.full((2, 3), 14.0))
+        np.testing.assert_array_equal(found.bias, jnp.full(2, 14.0))
+    with tf.GradientTape() as tape:
+        tape.watch(layer)
+        y = total(layer, x, 3.0)
+    other = eqx.nn.Linear(3, 2, key=jax.random.PRNGKey(1))
+    np.testing.assert_allclose(tape.as_function(y, layer)(other), 3 * jnp.sum(other(x)), rtol=1e-6)
+
+
+def test_forward_mode_of_a_module():
+    layer, x = eqx.nn.Linear(3, 2, key=jax.random.PRNGKey(0)), jnp.arange(3.0)
+    tangents = jax.tree.map(jnp.ones_like, layer), jnp.ones(3)
+    with tf.ForwardAccumulator([layer, x], list(tangents)) as accumulator:
+        y = layer(x) ** 2
+    np.testing.assert_allclose(accumulator.jvp(y), jax.jvp(lambda layer, x: layer(x) ** 2, (layer, x), tangents)[1])
+    with pytest.raises(ValueError, match="structure|Mismatch|node"):
+        tf.ForwardAccumulator([layer, x], [eqx.nn.Linear(3, 2, use_bias=False, key=jax.random.PRNGKey(0)), x])
+
+
 def test_not_watched():
     """A module holds arrays: constants, until they are watched. `explain` says so."""
     model = mlp()

@@ -213,6 +213,19 @@ def test_variables_that_hold_a_pytree():
     assert_same(tape.gradient(y, model.both), nnx.grad(f)(model)["both"])
 
 
+def test_a_gradient_of_its_own_for_a_module():
+    model = nnx.Linear(4, 2, rngs=rngs())
+
+    @tf.custom_gradient
+    def total(model, x):
+        return jnp.sum(model(x)), lambda ct: (jax.tree.map(lambda w: ct * jnp.full_like(w, 7.0), model), None)
+
+    with tf.GradientTape() as tape:
+        y = total(model, X)
+    found = tape.gradient(y, nnx.state(model))
+    assert_same(found, jax.tree.map(lambda w: jnp.full_like(w, 7.0), nnx.state(model)))
+
+
 def test_unconnected_parameters():
     class Spare(nnx.Module):
         def __init__(self):
