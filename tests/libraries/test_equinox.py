@@ -206,6 +206,20 @@ def test_a_gradient_of_its_own_for_a_module():
     np.testing.assert_allclose(tape.as_function(y, layer)(other), 3 * jnp.sum(other(x)), rtol=1e-6)
 
 
+def test_a_module_as_target():
+    layer = eqx.nn.Linear(3, 2, key=jax.random.PRNGKey(0))
+    x = jnp.float32(2.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        scaled = jax.tree.map(lambda w: w * x, layer)
+    expected = 3 * (layer.weight.sum() + layer.bias.sum())
+    cotangents = jax.tree.map(lambda w: jnp.full_like(w, 3.0), layer)
+    for target, given in ((scaled, cotangents), ([scaled, x], [cotangents, jnp.zeros_like(x)])):
+        np.testing.assert_allclose(tape.gradient(target, x, output_gradients=given), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="got 1 for 2"):
+        tape.gradient(scaled, x, output_gradients=cotangents.weight)
+
+
 def test_forward_mode_of_a_module():
     layer, x = eqx.nn.Linear(3, 2, key=jax.random.PRNGKey(0)), jnp.arange(3.0)
     tangents = jax.tree.map(jnp.ones_like, layer), jnp.ones(3)
