@@ -65,8 +65,25 @@ def leaf_of(value: TensorLike) -> Leaf | None:
         return Leaf(value, value, _same)
     if isinstance(value, Variable):
         return Leaf(value, reading.held(value), Tensor)
-    if is_variable(value):
-        return Leaf(value, value.__jax_array__(), Tensor)
+    if is_variable(value) and (array := _array_in(value)) is not None:
+        return Leaf(value, array, Tensor)
+    return None
+
+
+def _array_in(variable: Any) -> Array | None:
+    """What another library's variable holds, or None if it is no number that could have a gradient.
+
+    Raises:
+      TypeError: it is a NumPy array or a Python number, as Flax's variables may hold: a tape knows a value by its `jax.Array`.
+    """
+    held: Array = variable.__jax_array__()
+    if isinstance(held, jax.Array):
+        return held
+    if isinstance(held, (float, complex)) or getattr(getattr(held, "dtype", None), "kind", None) in ("f", "c", "V"):
+        raise TypeError(
+            f"{variable!r} holds a {type(held).__name__}, which a tape cannot follow: have it hold jnp.asarray() of that, before "
+            "the tape's block."
+        )
     return None
 
 

@@ -226,6 +226,21 @@ def test_a_gradient_of_its_own_for_a_module():
     assert_same(found, jax.tree.map(lambda w: jnp.full_like(w, 7.0), nnx.state(model)))
 
 
+@pytest.mark.parametrize("value", [np.ones(4, "float32"), np.float32(1.0), 1.0])
+def test_variables_that_hold_no_array_of_jax(value):
+    """Refused, not None: the recording has a copy of a NumPy array, which may change, and nothing that tells whose it is."""
+    model = nnx.Linear(4, 2, rngs=rngs())
+    model.scale, model.count = nnx.Param(value), nnx.Variable(3)
+    with tf.GradientTape(persistent=True) as tape:
+        y = jnp.sum(model(X)) * jnp.sum(jnp.asarray(model.scale.get_value())) * model.count.get_value()
+    for sources in (model.scale, nnx.state(model, nnx.Param)):
+        with pytest.raises(TypeError, match="asarray"):
+            tape.gradient(y, sources)
+    assert tape.gradient(y, nnx.state(model, nnx.Not(nnx.filterlib.PathContains("scale"))))["count"] is None
+    with pytest.raises(TypeError, match="asarray"), tf.GradientTape() as tape:
+        tape.watch(model.scale)
+
+
 def test_unconnected_parameters():
     class Spare(nnx.Module):
         def __init__(self):
