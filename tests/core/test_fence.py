@@ -157,6 +157,12 @@ def test_a_type_of_the_user_is_told_from_jax_own():
     assert [fence.user_type(x) for x in (1.0, jnp.ones(2), jax.new_ref(jnp.ones(2)), object())] == [None] * 4
 
 
+def test_which_dtypes_carry_gradient():
+    dtypes = "float32", "bfloat16", "complex64", "float8_e4m3fn", "int32", "bool", jax.random.key(0).dtype
+    assert [fence.has_tangent(jnp.dtype(d) if isinstance(d, str) else d) for d in dtypes] == [True] * 4 + [False] * 3
+    assert fence.add_tangents(jnp.float32(1.0), jnp.float32(2.0)) == 3.0
+
+
 def test_what_a_value_of_a_mutable_type_holds():
     from jax.experimental import hijax
 

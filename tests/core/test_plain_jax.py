@@ -442,6 +442,32 @@ def test_typed_keys_are_values_like_others(caplog):
     assert_same(step(x), jax.random.normal(key, (3,)))
 
 
+def test_a_dtype_of_a_user_with_a_tangent():
+    """Flax's scales of 8-bit floats, whose gradients are added by their maximum: it was None."""
+    fp8 = pytest.importorskip("flax.linen.fp8_ops")
+
+    def f(x, history, scale):
+        history, scale = (lax.convert_element_type(v, fp8.fp32_max_grad) for v in (history, scale))
+        for factor in (1.0, 2.0):
+            x = fp8.in_qdq(jnp.float32, jnp.float8_e4m3fn, factor * x, scale, history)
+        return x.sum()
+
+    @jax.jit
+    def step(*args):
+        with tf.GradientTape() as tape:
+            tape.watch(args)
+            y = f(*args)
+        return tape.gradient(y, args)
+
+    args = jnp.float32([[1.0, -3.0]]), jnp.zeros(4, jnp.float32), jnp.ones(1, jnp.float32)
+    expected = jax.jit(jax.grad(f, (0, 1, 2)))(*args)
+    assert_same(step(*args), expected)
+    with tf.GradientTape() as tape:
+        tape.watch(args)
+        y = jax.jit(f)(*args)
+    assert_same(tape.gradient(y, args), expected)
+
+
 # ---- LookupError ---------------------------------------------------------------------------------------------------------
 
 
