@@ -51,7 +51,7 @@ class ForwardAccumulator:
         self._sources = sources_of(primals, "primals")
         self._tangents = [
             _tangent(leaf.array, x, i)
-            for i, (leaf, x) in enumerate(zip(self._sources.leaves, nest.flatten(tangents), strict=True))
+            for i, (leaf, x) in enumerate(zip(self._sources.leaves, self._sources.parts_of(tangents), strict=True))
         ]
         self._recording = Recording(watch_accessed=False)
         self._active: recorder.Activation | None = None  # None while it is not recording

@@ -752,6 +752,8 @@ def cotangents_of(targets: Sequence[Leaf], target: Nest, output_gradients: Nest)
         and leaf_of(output_gradients[0]) is not None
     ):
         given = list(output_gradients)  # a list of one for a single target
+    # of a module, for one as a target
+    given = [part for x in given for part in ([x] if x is None else jax.tree.leaves(x, is_leaf=is_variable))]
     if len(given) != len(targets):
         raise ValueError(f"output_gradients: got {len(given)} for {len(targets)} target(s); one is needed for each.")
     return [_cotangent(leaf, x, i) for i, (leaf, x) in enumerate(zip(targets, given, strict=True))]

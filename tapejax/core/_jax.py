@@ -44,6 +44,7 @@ JitFunction: Any = type(jax.jit(lambda: None))  # asking for the protocol `jax.s
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
 Ref: Any = core.Ref
+ShapedArray: Any = core.ShapedArray
 RefType: Any = state_types.AbstractRef  # JAX's type of a Ref in a program
 REF_EFFECTS: Any = (state_types.RefEffect,)  # of what reads or writes a Ref that was made outside
 HOST_EFFECTS: Any = (callback.IOEffect, callback.OrderedIOEffect)  # of what calls Python, which may answer differently
@@ -52,6 +53,7 @@ PRINTING_EFFECTS: Any = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 eval_jaxpr = core.eval_jaxpr
 jaxpr_as_fun = core.jaxpr_as_fun
 wrap_init = linear_util.wrap_init
+add_tangents: Any = ad.add_jaxvals  # by the rule of their dtype, which may be a user's
 UNSPECIFIED: Any = named_sharding.UNSPECIFIED  # what a jit has where no sharding is asked for
 ShapeDtypeStruct: Any = jax.ShapeDtypeStruct  # public, but without types
 # All settings that decide what tracing a function gives, as one hashable value: part of the key of JAX's own caches.
@@ -94,6 +96,19 @@ def user_type(value: Value) -> Any:
     """JAX's type of a value whose type a user has made known to it (``jax.experimental.hijax``), else None."""
     aval = core.typeof(value) if type(value) in core.pytype_aval_mappings else None
     return aval if isinstance(aval, hijax.HiType) else None
+
+
+def held_in(value: Any) -> list[Any]:
+    """The arrays that a value of such a type holds now, if it can be given others (``hijax.MutableHiType``), else nothing."""
+    aval: Any = core.typeof(value) if type(value) in core.pytype_aval_mappings else None
+    state: Any = core.cur_qdd
+    return aval.read_loval(state(value), value) if getattr(aval, "has_qdd", False) else []
+
+
+def has_tangent(dtype: Any) -> bool:
+    """Whether values of `dtype` carry gradient: floats, complex numbers, and a dtype of a user's with a tangent, unlike keys."""
+    tangent: Any = core.primal_dtype_to_tangent_dtype
+    return bool(tangent(dtype) != jax.dtypes.float0)
 
 
 def runs_compiled(primitive: Primitive) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import jit  # the real one, though a user may replace `jax.jit`
 
 from . import cache, jaxprs
 from ._jax import ConcreteArray, EvalTrace, array_from_host, current_trace, enable_x64, key_numbers, trace_context
@@ -71,7 +72,7 @@ class Trial:
 
     def __init__(self, fn: Function, on_decided: Any = None):
         self._fn = fn
-        self._jitted = jax.jit(fn)
+        self._jitted = jit(fn)
         self._cheap: Any = None
         self._plans: dict[Any, Plan] = {}
         self._compiled_runs = 0
@@ -149,7 +150,7 @@ class Trial:
     def _run_cheap(self, args: Values) -> Any:
         global _cheap_options
         if self._cheap is None:
-            self._cheap = jax.jit(self._fn, compiler_options=_cheap_options)
+            self._cheap = jit(self._fn, compiler_options=_cheap_options)
         try:
             return self._cheap(*args)
         except jax.errors.JaxRuntimeError as error:

@@ -30,6 +30,7 @@ from ._jax import (
     JitFunction,
     Literal,
     Ref,
+    ShapedArray,
     ShapeDtypeStruct,
     eval_jaxpr,
     function_in,
@@ -74,8 +75,9 @@ def asks_host(jaxpr: JaxProgram) -> bool:
 
 
 def touches_refs(jaxpr: JaxProgram) -> bool:
-    """Whether running `jaxpr` reads or writes a ``jax.Ref`` that was made outside of it."""
-    return any(isinstance(effect, REF_EFFECTS) for effect in jaxpr.effects)
+    """Whether running `jaxpr` reads or writes a ``jax.Ref``, or another value that changes in place, made outside of it."""
+    mutable = [v for v in open_jaxpr(jaxpr).invars if getattr(v.aval, "has_qdd", False)]
+    return bool(mutable) or any(isinstance(effect, REF_EFFECTS) for effect in jaxpr.effects)
 
 
 def refs_in(params: Params) -> Iterator[Any]:
@@ -383,7 +385,9 @@ def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
 
 
 def spec_of(aval: Any) -> Any:
-    """The shape, dtype and weak type of one of JAX's abstract values, to trace with."""
+    """The shape, dtype and weak type of one of JAX's abstract values, to trace with; one that is no array's as it is."""
+    if not isinstance(aval, ShapedArray):
+        return aval
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 

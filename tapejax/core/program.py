@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
-from ._jax import ConcreteArray, Literal, RefType, trace_context, user_type
+from ._jax import ConcreteArray, Literal, RefType, has_tangent, trace_context, user_type
 from .cache import Cache
 from .canonical import open_jaxpr
 from .op import ConstantOp, Op, is_ref
@@ -253,7 +253,7 @@ def _chunk(program: Program, begin: int, end: int) -> Chunk:
 
 @functools.cache
 def _inexact_dtype(dtype: Any) -> bool:
-    return dtype not in SCALARS and bool(jnp.issubdtype(dtype, jnp.inexact))
+    return dtype not in SCALARS and has_tangent(dtype)
 
 
 def _is_inexact_kind(kind: Any) -> bool:

@@ -31,6 +31,7 @@ from ._jax import (
     adapt,
     current_trace,
     eval_jaxpr,
+    held_in,
     hide,
     set_current_trace,
     set_trace,
@@ -162,13 +163,14 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         inputs: Values | None = None,
     ) -> Any:
         # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
+        before = [x for value in tracers for x in held_in(value)]
         result = under(self.outer, primitive.bind, *tracers, **params)
         closed_over = tuple(jaxprs.refs_in(params))
-        refs = (*filter(is_ref, tracers), *closed_over)
+        refs = (*filter(is_ref, tracers), *closed_over, *[x for value in tracers for x in held_in(value)])
         outputs = (*(result if primitive.multiple_results else (result,)), *refs)
         op = PullbackOp(name or primitive.name, primitive.bind, refuse_ref)
         for recording in self.recordings:
-            recording.entries.append(Entry(op, (*(inputs or tracers), *closed_over), outputs, caller()))
+            recording.entries.append(Entry(op, (*(inputs or tracers), *before, *closed_over), outputs, caller()))
         return result
 
     # The hooks below get wrapped functions that are new at every call and can be called once only.
@@ -552,4 +554,5 @@ def is_size(x: Value) -> bool:
 
 
 def _may_be_size(x: Value) -> bool:
-    return hasattr(x, "dtype") and x.dtype.kind in "ib" and math.prod(x.shape) <= MOST_SIZES
+    kind = getattr(getattr(x, "dtype", None), "kind", None)  # keys of random numbers have a dtype without
+    return kind in ("i", "b") and math.prod(x.shape) <= MOST_SIZES

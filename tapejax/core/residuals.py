@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import jit
 
 from . import cache
 from ._jax import Literal, jaxpr_as_fun, trace_context
@@ -58,7 +59,7 @@ class KeepingOp(Op):
         def linked(*flat: Any) -> list[Any]:  # the rules that `program` has applied say what is connected
             return [*jax.tree.leaves(noted.fn(*flat)), *jax.lax.stop_gradient(self._run(0, flat))]
 
-        calls = jax.jit(lambda *flat: self._run(self._every, flat))
+        calls = jit(lambda *flat: self._run(self._every, flat))
         super().__init__(noted.name, linked, calls, (noted, active_ins, trace_context()))
         if noted.fn in joint:
             joint.add(self.fn)

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ._jax import has_tangent
 from .cache import Cache
 from .op import Op
 from .types import Function, Value
@@ -94,7 +95,7 @@ def differentiable(op: Op) -> Function:
 
 def is_inexact(x: Value) -> bool:
     """Whether `x`, an array or Python number, has a type that can carry gradient."""
-    return jnp.issubdtype(jnp.result_type(x), jnp.inexact)
+    return has_tangent(jnp.result_type(x))
 
 
 zero_gradients: weakref.WeakSet[Function] = weakref.WeakSet()

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import jit
 
 from ._jax import ClosedJaxpr, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from .cache import require
@@ -106,7 +107,7 @@ def call_both(name: str, call: Function, kept: Function, fresh: Function, inputs
     again = eval_jaxpr(program.jaxpr, program.consts, *inputs)
     if not close(results, again, scale):
         # operation by operation it may lose other digits than as one program
-        again = jax.jit(jaxpr_as_fun(program))(*inputs)
+        again = jit(jaxpr_as_fun(program))(*inputs)
         require(close(results, again, scale), name, f"It computed {results}, now it computes {again}.")
     return outputs
 

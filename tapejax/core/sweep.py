@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
+from ._jax import add_tangents
 from .cache import Cache
 from .op import Op, PythonOp, compare_ops
 from .program import Program, Step
@@ -84,7 +85,8 @@ def _pull_own(step: Step, values: Values, ct: dict[int, Value]) -> list[Any]:
 
 
 def add_cotangents(x: Value, y: Value) -> Any:
-    return x + y
+    own = hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended)
+    return add_tangents(x, y) if own else x + y
 
 
 def _cached_by_op(make: Any) -> Any:

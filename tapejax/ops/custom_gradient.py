@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -18,10 +18,10 @@ from ..core.program import is_inexact
 from ..core.query import Query
 from ..core.recording import Recording
 from ..core.schedule import pull_back
-from ..core.types import JaxProgram
+from ..core.types import JaxProgram, Pytree
 from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
-from ..values.structures import conjugate, is_variable, leaf_of
+from ..values.structures import Leaf, conjugate, in_pytree, is_variable, leaf_of
 from ..values.tensor import Tensor, Variable, raw
 from ..values.types import Array, Nest, TensorLike, VariableLike
 
@@ -115,8 +115,11 @@ class _Call(NamedTuple):
         if len(given) != len(self.arguments):
             counts = f"{len(self.arguments)} gradients, but returned {len(given)} instead"
             raise ValueError(f"custom_gradient function expected to return {counts}. The function is {self.name}.")
-        leaves = [(i, leaf_of(x)) for i, x in enumerate(self.arguments)]
-        expected = [(f"argument {i}", leaf.array, given[i]) for i, leaf in leaves if leaf is not None]
+        expected = [
+            (f"argument {i}", leaf.array, gradient)
+            for i, argument in enumerate(self.arguments)
+            for leaf, gradient in _with_gradients(argument, given[i])
+        ]
         for variable, x in zip(self.variables, of_variables, strict=True):
             if (leaf := leaf_of(variable)) is not None:
                 expected.append((f"variable {variable.name}", leaf.array, x))
@@ -134,8 +137,33 @@ class _Call(NamedTuple):
         return array
 
 
+def _with_gradients(argument: Pytree, given: Pytree = None) -> Iterator[tuple[Leaf, TensorLike]]:
+    """Each tensor of one argument, which may be a pytree as an Equinox module is, with its part of the gradient `given`."""
+    if (leaf := leaf_of(argument)) is not None:
+        yield leaf, given
+        return
+    parts, tree = _flatten(argument)
+    leaves = [in_pytree(part) for part in parts]
+    if any(leaves):
+        gradients = [None] * len(parts) if given is None else tree.flatten_up_to(given)
+        yield from [(leaf, gradient) for leaf, gradient in zip(leaves, gradients, strict=True) if leaf is not None]
+
+
+def _flatten(argument: Pytree) -> tuple[list[Any], Any]:
+    return jax.tree.flatten(argument, is_leaf=is_variable)
+
+
+def _rebuilt(argument: Pytree, arrays: Iterator[Array]) -> Pytree:
+    """`argument` with `arrays` in place of its tensors."""
+    if (leaf := leaf_of(argument)) is not None:
+        return leaf.wrap(next(arrays))
+    parts, tree = _flatten(argument)
+    leaves = [(part, in_pytree(part)) for part in parts]
+    return tree.unflatten([part if leaf is None else leaf.wrap(next(arrays)) for part, leaf in leaves])
+
+
 def _others(watcher: Recording, arguments: Sequence[TensorLike]) -> list[VariableLike]:
-    given = {id(x) for x in arguments}
+    given = {id(leaf.value) for x in arguments for leaf, _ in _with_gradients(x)}
     return [v for v, _ in watcher.variables.values() if id(v) not in given]
 
 
@@ -187,7 +215,8 @@ def _like(structure: Nest, arrays: Sequence[Array]) -> Nest:
 
 def _inputs(arguments: Sequence[TensorLike], variables: Sequence[VariableLike]) -> list[Array]:
     """The arrays among the arguments, then the variables'."""
-    inputs = [reading.read(x) if is_variable(x) else leaf.array for x in arguments if (leaf := leaf_of(x))]
+    leaves = [leaf for x in arguments for leaf, _ in _with_gradients(x)]
+    inputs = [reading.read(leaf.value) if isinstance(leaf.value, Variable) else leaf.array for leaf in leaves]
     return inputs + [reading.read(v) for v in variables]
 
 
@@ -209,7 +238,7 @@ def _anew(
 ) -> list:
     """What `fn` gives at other `_inputs`, as raw arrays; `arguments` are the leaves of `args`."""
     given = iter(arrays)
-    rebuilt = [x if leaf_of(x) is None else leaf_of(x).wrap(next(given)) for x in arguments]  # type: ignore[union-attr]
+    rebuilt = [_rebuilt(x, given) for x in arguments]
     result = _holding(variables, given, fn, *nest.pack_sequence_as(list(args), rebuilt), **kwargs)
     return [raw(x) for x in nest.flatten(result)]
 

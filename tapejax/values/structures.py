@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from operator import is_
 from typing import Any, NamedTuple
@@ -26,20 +28,33 @@ class Leaf(NamedTuple):
     value: TensorLike
     array: Array
     wrap: Callable[[Array], Any]
+    in_variable: bool = False  # whether it is a part of what another library's variable holds
 
     def source(self, recording: Recording) -> Source:
         """What a derivative is taken with respect to. Other libraries' trainable variables are watched from the start."""
         if not is_variable(self.value):
-            return Source(self.array)
+            return Source(self.array, None, recording.watch_accessed and self.in_variable)
         foreign = not isinstance(self.value, Variable) and getattr(self.value, "trainable", True)
         return Source(self.array, self.value, recording.watch_accessed and foreign)
 
 
 def is_variable(value: object) -> bool:
     """Whether `value` is a variable: ours, or of a library that makes it an array by ``__jax_array__`` (Keras, Flax)."""
-    return isinstance(value, Variable) or (
-        hasattr(value, "__jax_array__") and not isinstance(value, (Tensor, jax.Array, type))
-    )
+    return isinstance(value, Variable) or (_is_foreign(value) and _holds_array(value))
+
+
+def _is_foreign(value: object) -> bool:
+    """Whether `value` is a variable of another library. A dataclass (Haliax's NamedArray, an Equinox module) is a pytree."""
+    if not hasattr(value, "__jax_array__") or isinstance(value, (Tensor, Variable, jax.Array, type)):
+        return False
+    return not dataclasses.is_dataclass(value)
+
+
+def _holds_array(variable: object) -> bool:
+    """Whether `variable` holds one array. Flax's may hold a pytree, whose arrays are then found as those of any other."""
+    tree: Any = jax.tree.structure(variable)
+    children = tree.children()
+    return not children or (len(children) == 1 and jax.tree_util.treedef_is_leaf(children[0]))
 
 
 def leaf_of(value: TensorLike) -> Leaf | None:
@@ -50,8 +65,25 @@ def leaf_of(value: TensorLike) -> Leaf | None:
         return Leaf(value, value, _same)
     if isinstance(value, Variable):
         return Leaf(value, reading.held(value), Tensor)
-    if is_variable(value):
-        return Leaf(value, value.__jax_array__(), Tensor)
+    if is_variable(value) and (array := _array_in(value)) is not None:
+        return Leaf(value, array, Tensor)
+    return None
+
+
+def _array_in(variable: Any) -> Array | None:
+    """What another library's variable holds, or None if it is no number that could have a gradient.
+
+    Raises:
+      TypeError: it is a NumPy array or a Python number, as Flax's variables may hold: a tape knows a value by its `jax.Array`.
+    """
+    held: Array = variable.__jax_array__()
+    if isinstance(held, jax.Array):
+        return held
+    if isinstance(held, (float, complex)) or getattr(getattr(held, "dtype", None), "kind", None) in ("f", "c", "V"):
+        raise TypeError(
+            f"{variable!r} holds a {type(held).__name__}, which a tape cannot follow: have it hold jnp.asarray() of that, before "
+            "the tape's block."
+        )
     return None
 
 
@@ -66,12 +98,21 @@ def _is_container(value: object) -> bool:
     return nest.is_nested(value) and jax.tree_util.all_leaves([value])
 
 
-def _in_pytree(value: object) -> Leaf | None:
+def _is_part(inside: set[int], node: object) -> bool:
+    """Whether a pytree is not taken apart below `node`. What a variable holds that is taken apart is added to `inside`."""
+    if is_variable(node):
+        return True
+    if _is_foreign(node):
+        inside.update(map(id, jax.tree.leaves(node)))
+    return False
+
+
+def in_pytree(value: object, in_variable: bool = False) -> Leaf | None:
     """`leaf_of(value)` for a part of a pytree. The result for a variable of Flax is one of its kind, as `nnx.grad` gives it:
     Flax's optimizers and filters look for it."""
     leaf = leaf_of(value)
     if leaf is None or isinstance(value, Variable) or not is_variable(value):
-        return leaf
+        return leaf and leaf._replace(in_variable=in_variable)
     parts, tree = jax.tree.flatten(value)
     if len(parts) != 1 or jax.tree_util.treedef_is_leaf(tree):
         return leaf
@@ -116,10 +157,11 @@ class Structure:
                 continue
             if isinstance(item, Iterator):
                 raise refuse(item)
-            parts, tree = jax.tree.flatten(item, is_leaf=is_variable)
+            inside: set[int] = set()
+            parts, tree = jax.tree.flatten(item, is_leaf=functools.partial(_is_part, inside))
             if jax.tree_util.treedef_is_leaf(tree) or item is None:
                 raise refuse(item)
-            found = [_in_pytree(part) for part in parts]
+            found = [in_pytree(part, id(part) in inside) for part in parts]
             self.leaves.extend(leaf for leaf in found if leaf is not None)
             for leaf in found:
                 if leaf is not None:
@@ -127,8 +169,22 @@ class Structure:
             self._items.append((len(parts), (tree, [leaf is not None for leaf in found])))
         # the usual case, and no need to take it apart again for the results
         self._plain_list = (
-            type(structure) is list and len(structure) == len(self.leaves) and all(map(is_, structure, items))
+            type(structure) is list
+            and len(structure) == len(self.leaves)
+            and all([count < 0 for count, _ in self._items])
+            and all(map(is_, structure, items))
         )
+
+    def parts_of(self, other: Nest) -> list[Any]:
+        """What `other`, which has the same structure, holds in the places of the leaves.
+
+        Raises:
+          ValueError: a pytree in it has another structure.
+        """
+        found: list[Any] = []
+        for item, (count, pytree) in zip(nest.taken_apart(other, _is_container), self._items, strict=True):
+            found += [item] if count < 0 else itertools.compress(pytree[0].flatten_up_to(item), pytree[1])
+        return found
 
     def pack(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, each given back as its leaf wants it."""

@@ -157,6 +157,52 @@ def test_a_type_of_the_user_is_told_from_jax_own():
     assert [fence.user_type(x) for x in (1.0, jnp.ones(2), jax.new_ref(jnp.ones(2)), object())] == [None] * 4
 
 
+def test_which_dtypes_carry_gradient():
+    dtypes = "float32", "bfloat16", "complex64", "float8_e4m3fn", "int32", "bool", jax.random.key(0).dtype
+    assert [fence.has_tangent(jnp.dtype(d) if isinstance(d, str) else d) for d in dtypes] == [True] * 4 + [False] * 3
+    assert fence.add_tangents(jnp.float32(1.0), jnp.float32(2.0)) == 3.0
+
+
+def test_what_a_value_of_a_mutable_type_holds():
+    from jax.experimental import hijax
+
+    class Box:
+        held = jnp.ones(2)
+
+        def cur_qdd(self):
+            return None
+
+        type_state = cur_qdd
+
+    class BoxType(hijax.MutableHiType):
+        def __hash__(self):
+            return hash(type(self))
+
+        def __eq__(self, other):
+            return type(self) is type(other)
+
+        def read_loval(self, _, box):
+            return [box.held]
+
+    hijax.register_hitype(Box, lambda _: BoxType())
+    assert BoxType().has_qdd and fence.held_in(Box()) == [Box.held]
+    assert [fence.held_in(x) for x in (1.0, jnp.ones(2), jax.new_ref(jnp.ones(2)), object())] == [[]] * 4
+
+
+def test_a_program_is_traced_with_types_that_are_no_arrays():
+    from jax.experimental import hijax
+
+    class Type(hijax.HiType):
+        def __hash__(self):
+            return hash(type(self))
+
+        def __eq__(self, other):
+            return type(self) is type(other)
+
+    assert jax.make_jaxpr(lambda x: x)(Type()).in_avals == [Type()]
+    assert not isinstance(Type(), fence.ShapedArray) and isinstance(jax.typeof(jnp.ones(2)), fence.ShapedArray)
+
+
 def test_what_touches_a_ref_of_outside_has_an_effect():
     ref = jax.new_ref(jnp.ones(2))
 

@@ -430,6 +430,43 @@ def test_typed_keys_are_values_like_others(caplog):
         y = x * jax.random.normal(key, (3,))
     assert_same(tape.gradient([y, key], [x, key]), [jax.random.normal(key, (3,)), None])
 
+    draw = jax.jit(lambda x: jnp.sum(x * jax.random.normal(key, (3,))))  # which closes over the key
+
+    @jax.jit
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = draw(x)
+        return tape.gradient(y, x)
+
+    assert_same(step(x), jax.random.normal(key, (3,)))
+
+
+def test_a_dtype_of_a_user_with_a_tangent():
+    """Flax's scales of 8-bit floats, whose gradients are added by their maximum: it was None."""
+    fp8 = pytest.importorskip("flax.linen.fp8_ops")
+
+    def f(x, history, scale):
+        history, scale = (lax.convert_element_type(v, fp8.fp32_max_grad) for v in (history, scale))
+        for factor in (1.0, 2.0):
+            x = fp8.in_qdq(jnp.float32, jnp.float8_e4m3fn, factor * x, scale, history)
+        return x.sum()
+
+    @jax.jit
+    def step(*args):
+        with tf.GradientTape() as tape:
+            tape.watch(args)
+            y = f(*args)
+        return tape.gradient(y, args)
+
+    args = jnp.float32([[1.0, -3.0]]), jnp.zeros(4, jnp.float32), jnp.ones(1, jnp.float32)
+    expected = jax.jit(jax.grad(f, (0, 1, 2)))(*args)
+    assert_same(step(*args), expected)
+    with tf.GradientTape() as tape:
+        tape.watch(args)
+        y = jax.jit(f)(*args)
+    assert_same(tape.gradient(y, args), expected)
+
 
 # ---- LookupError ---------------------------------------------------------------------------------------------------------
 
@@ -808,6 +845,43 @@ def test_types_of_the_user():
 
     x = jnp.asarray(X)
     assert_same(taped(f, x), jax.grad(f)(x))
+
+
+def test_another_function_in_the_place_of_jit(monkeypatch):
+    """As `chex.OnCallOfTransformedFunction` puts one there: what a tape compiles for itself is none of its business."""
+    jit = jax.jit
+    calls = []
+    monkeypatch.setattr(jax, "jit", lambda f: lambda *args: calls.append(f) or jit(f)(*args))
+    x = FLOAT(1.25)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jax.jit(f := lambda x: jnp.sin(x) * 1.25)(x)
+    assert_same(tape.gradient(y, x), jnp.cos(x) * 1.25)
+    assert calls == [f]
+
+
+def test_values_of_a_user_that_change_in_place():
+    """As a `jax.Ref`: a jitted function that gets one runs as it came; a gradient through it is refused, not None."""
+    nnx = pytest.importorskip("flax.nnx")
+    if not hasattr(nnx.Variable, "hijax"):
+        pytest.skip("This Flax has no variables that JAX knows")
+    k = jnp.float32(3.0)
+
+    @jax.jit
+    def double(variable):
+        variable[...] = 2 * variable[...]
+        return variable[...] * k
+
+    for function, answer in ((double, 12.0), (jax.jit(lambda variable: variable[...] ** 2), 4.0)):
+        with tf.GradientTape() as tape:
+            x = FLOAT(2.0)
+            tape.watch(x)
+            variable = nnx.Param(x, hijax=True)
+            y = function(variable)
+            z = variable[...] ** 2
+        assert (float(y), float(z)) == (answer, 16.0 if function is double else 4.0)
+        with pytest.raises(LookupError, match="in place"):
+            tape.gradient(y, x)
 
 
 def _set(ref, value):

@@ -149,6 +149,87 @@ def test_sources():
     assert only_last.layers[0].weight is None and only_last.layers[-1].bias is not None
 
 
+def test_a_module_of_one_array_in_a_list():
+    layer, x = eqx.nn.Linear(3, 2, use_bias=False, key=jax.random.PRNGKey(0)), jnp.ones(3)
+    with tf.GradientTape() as tape:
+        tape.watch([layer, x])
+        y = jnp.sum(layer(x) ** 2)
+    first, second = tape.gradient(y, [layer, x])
+    expected = eqx.filter_grad(lambda layer: jnp.sum(layer(x) ** 2))(layer)
+    assert isinstance(first, eqx.nn.Linear) and second.shape == x.shape
+    np.testing.assert_allclose(first.weight, expected.weight, rtol=1e-6)
+
+
+class Named(eqx.Module):
+    """As Haliax's arrays, which refuse to be JAX's where that would lose their axes' names."""
+
+    array: jax.Array
+    name: str = eqx.field(static=True)
+
+    def __jax_array__(self):
+        raise ValueError("It has a name.")
+
+
+def test_pytrees_that_can_be_arrays():
+    x = Named(jnp.arange(3.0), "x")
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jnp.sum(x.array**2)
+    (found,) = tape.gradient(y, [x])
+    assert isinstance(found, Named) and found.name == "x"
+    np.testing.assert_array_equal(found.array, 2 * x.array)
+
+
+def test_a_gradient_of_its_own_for_a_module():
+    layer, x = eqx.nn.Linear(3, 2, key=jax.random.PRNGKey(0)), jnp.arange(3.0)
+
+    @tf.custom_gradient
+    def total(layer, x, scale):
+        def backward(ct):
+            return jax.tree.map(lambda w: ct * jnp.full_like(w, 7.0), layer), None, None
+
+        return scale * jnp.sum(layer(x)), backward
+
+    def gradient(layer):
+        with tf.GradientTape() as tape:
+            tape.watch(layer)
+            y = 2 * total(layer, x, 3.0)
+        return tape.gradient(y, layer)
+
+    for found in (gradient(layer), eqx.filter_jit(gradient)(layer)):
+        np.testing.assert_array_equal(found.weight, jnp.full((2, 3), 14.0))
+        np.testing.assert_array_equal(found.bias, jnp.full(2, 14.0))
+    with tf.GradientTape() as tape:
+        tape.watch(layer)
+        y = total(layer, x, 3.0)
+    other = eqx.nn.Linear(3, 2, key=jax.random.PRNGKey(1))
+    np.testing.assert_allclose(tape.as_function(y, layer)(other), 3 * jnp.sum(other(x)), rtol=1e-6)
+
+
+def test_a_module_as_target():
+    layer = eqx.nn.Linear(3, 2, key=jax.random.PRNGKey(0))
+    x = jnp.float32(2.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        scaled = jax.tree.map(lambda w: w * x, layer)
+    expected = 3 * (layer.weight.sum() + layer.bias.sum())
+    cotangents = jax.tree.map(lambda w: jnp.full_like(w, 3.0), layer)
+    for target, given in ((scaled, cotangents), ([scaled, x], [cotangents, jnp.zeros_like(x)])):
+        np.testing.assert_allclose(tape.gradient(target, x, output_gradients=given), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="got 1 for 2"):
+        tape.gradient(scaled, x, output_gradients=cotangents.weight)
+
+
+def test_forward_mode_of_a_module():
+    layer, x = eqx.nn.Linear(3, 2, key=jax.random.PRNGKey(0)), jnp.arange(3.0)
+    tangents = jax.tree.map(jnp.ones_like, layer), jnp.ones(3)
+    with tf.ForwardAccumulator([layer, x], list(tangents)) as accumulator:
+        y = layer(x) ** 2
+    np.testing.assert_allclose(accumulator.jvp(y), jax.jvp(lambda layer, x: layer(x) ** 2, (layer, x), tangents)[1])
+    with pytest.raises(ValueError, match="structure|Mismatch|node"):
+        tf.ForwardAccumulator([layer, x], [eqx.nn.Linear(3, 2, use_bias=False, key=jax.random.PRNGKey(0)), x])
+
+
 def test_not_watched():
     """A module holds arrays: constants, until they are watched. `explain` says so."""
     model = mlp()

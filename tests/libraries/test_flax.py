@@ -190,6 +190,57 @@ def test_kinds_of_sources():
     assert as_module.norm.mean is None and as_module.dropout.rngs.count is None  # nothing depends on what they hold now
 
 
+def test_variables_that_hold_a_pytree():
+    class Affine(nnx.Module):
+        def __init__(self):
+            self.both = nnx.Param((jnp.asarray(2.0), {"shift": jnp.asarray(3.0)}))
+
+    def f(model):
+        scale, shift = model.both[0], model.both[1]["shift"]
+        return scale**2 * shift
+
+    model = Affine()
+    with tf.GradientTape(persistent=True) as tape:  # they are watched as those that hold an array are
+        y = f(model)
+    with tf.GradientTape(watch_accessed_variables=False) as other:
+        z = f(model)
+    assert_same(tape.gradient(y, nnx.state(model)), nnx.grad(f)(model))
+    assert_same(tape.gradient(y, [model.both])[0], nnx.grad(f)(model)["both"])
+    assert not jax.tree.leaves(other.gradient(z, nnx.state(model)))
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(model.both)
+        y = f(model)
+    assert_same(tape.gradient(y, model.both), nnx.grad(f)(model)["both"])
+
+
+def test_a_gradient_of_its_own_for_a_module():
+    model = nnx.Linear(4, 2, rngs=rngs())
+
+    @tf.custom_gradient
+    def total(model, x):
+        return jnp.sum(model(x)), lambda ct: (jax.tree.map(lambda w: ct * jnp.full_like(w, 7.0), model), None)
+
+    with tf.GradientTape() as tape:
+        y = total(model, X)
+    found = tape.gradient(y, nnx.state(model))
+    assert_same(found, jax.tree.map(lambda w: jnp.full_like(w, 7.0), nnx.state(model)))
+
+
+@pytest.mark.parametrize("value", [np.ones(4, "float32"), np.float32(1.0), 1.0])
+def test_variables_that_hold_no_array_of_jax(value):
+    """Refused, not None: the recording has a copy of a NumPy array, which may change, and nothing that tells whose it is."""
+    model = nnx.Linear(4, 2, rngs=rngs())
+    model.scale, model.count = nnx.Param(value), nnx.Variable(3)
+    with tf.GradientTape(persistent=True) as tape:
+        y = jnp.sum(model(X)) * jnp.sum(jnp.asarray(model.scale.get_value())) * model.count.get_value()
+    for sources in (model.scale, nnx.state(model, nnx.Param)):
+        with pytest.raises(TypeError, match="asarray"):
+            tape.gradient(y, sources)
+    assert tape.gradient(y, nnx.state(model, nnx.Not(nnx.filterlib.PathContains("scale"))))["count"] is None
+    with pytest.raises(TypeError, match="asarray"), tf.GradientTape() as tape:
+        tape.watch(model.scale)
+
+
 def test_unconnected_parameters():
     class Spare(nnx.Module):
         def __init__(self):
