@@ -818,7 +818,7 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     Where an index is out of range, TensorFlow raises on the CPU and gives zeros on the GPU and under jit: so does this.
 
     Raises:
-      InvalidArgumentError: an index is negative or too large, or is no integer.
+      InvalidArgumentError: an index is negative or too large, or is no integer; the axes of `batch_dims` differ.
     """
     array, places = raw(params), integers("gather", indices)
     batch_dims = int(static(batch_dims, "batch_dims"))
@@ -826,6 +826,9 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     if axis == 0:
         batch_dims = 0  # whatever it was: so it is in TensorFlow
     axis, batch_dims = axis_of(axis, array.ndim), batch_dims + (places.ndim if batch_dims < 0 else 0)
+    if not 0 <= batch_dims <= min(places.ndim, axis) or array.shape[:batch_dims] != places.shape[:batch_dims]:
+        shapes = f"params of shape {array.shape}, at axis {axis}, and indices of shape {places.shape}"
+        raise InvalidArgumentError(f"gather: {shapes} have no {batch_dims} leading axes in common, as batch_dims asks for")
     _require_within("gather", places, array.shape[axis])
     return op(_gather, array, places, axis=axis, batch_dims=batch_dims)
 

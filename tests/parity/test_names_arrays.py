@@ -361,7 +361,7 @@ def test_tensor_array_that_would_have_to_grow_in_a_compiled_loop_says_what_to_do
 
 @parity
 def test_gather_with_every_axis_and_batch_dims(tf):
-    """A negative batch_dims counts the axes of the indices; as the axis, which it is by default, those of params. Axis 0 is none."""
+    """A negative batch_dims counts the axes of the indices; as the axis, which it is by default, those of params."""
     found = []
     for rank in (1, 2, 3):
         params = tf.reshape(tf.range(2.0 * 2 ** (rank - 1)), [2] * rank)
