@@ -828,7 +828,9 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     axis, batch_dims = axis_of(axis, array.ndim), batch_dims + (places.ndim if batch_dims < 0 else 0)
     if not 0 <= batch_dims <= min(places.ndim, axis) or array.shape[:batch_dims] != places.shape[:batch_dims]:
         shapes = f"params of shape {array.shape}, at axis {axis}, and indices of shape {places.shape}"
-        raise InvalidArgumentError(f"gather: {shapes} have no {batch_dims} leading axes in common, as batch_dims asks for")
+        raise InvalidArgumentError(
+            f"gather: {shapes} have no {batch_dims} leading axes in common, as batch_dims asks for"
+        )
     _require_within("gather", places, array.shape[axis])
     return op(_gather, array, places, axis=axis, batch_dims=batch_dims)
 
