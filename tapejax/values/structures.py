@@ -52,8 +52,9 @@ def _is_foreign(value: object) -> bool:
 
 def _holds_array(variable: object) -> bool:
     """Whether `variable` holds one array. Flax's may hold a pytree, whose arrays are then found as those of any other."""
-    tree: Any = jax.tree.structure(variable)
-    children = tree.children()
+    if jax.tree_util.all_leaves([variable]):
+        return True
+    children: Any = jax.tree.structure(variable).children()  # type: ignore[attr-defined]
     return not children or (len(children) == 1 and jax.tree_util.treedef_is_leaf(children[0]))
 
 
