@@ -319,8 +319,8 @@ def is_ref(x: Value) -> bool:
 def refuse_ref(cotangents: Values) -> Sequence[Any]:
     """The pullback of what reads or changes a ``jax.Ref``, or another value that changes in place."""
     raise LookupError(
-        "gradient registry has no entry for: an operation on a jax.Ref, or on a value that holds some. It changes in place, which "
-        "a tape cannot follow outside jax.jit: make it inside a jitted function, or use a Variable and its assign()."
+        "gradient registry has no entry for: an operation on a jax.Ref, or on a value that holds some. It changes in place, "
+        "which a tape cannot follow outside jax.jit: make it inside a jitted function, or use a Variable and its assign()."
     )
 
 
