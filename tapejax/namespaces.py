@@ -115,15 +115,32 @@ _LATER: dict[str, dict[str, str]] = {
     "tf.autodiff": {"accumulator": "ForwardAccumulator", "tape": "GradientTape"},
     "tf.autograph": {"ops.graph": "set_verbosity trace"},
     "tf.autograph.experimental": {"ops.graph": "do_not_convert set_loop_options"},
-    "tf.compat": {"ops.compat": "as_bytes as_str=as_text as_str_any as_text path_to_str"},
+    "tf.compat": {"ops.compat": "as_bytes as_str=as_text as_str_any as_text dimension_value path_to_str"},
     "tf.compat.v1": {
         "ops.compat": """
             ConfigProto GPUOptions InteractiveSession Session disable_eager_execution disable_v2_behavior
             enable_eager_execution enable_v2_behavior name_scope where
             enable_resource_variables=enable_v2_behavior enable_v2_tensorshape=enable_v2_behavior
+            assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
+            assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least
+            assert_rank_in convert_to_tensor_or_sparse_tensor
             """,
+        "ops.debugging": "assert_integer assert_scalar assert_type",
+        "ops.math": "floor_div=floordiv",
         "ops.random": "set_random_seed=set_seed",
         "ops.graph": "get_logger",
+    },
+    "tf.compat.v1.debugging": {
+        "ops.compat": """
+            assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
+            assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least
+            assert_rank_in
+            """,
+        "ops.debugging": """
+            Assert assert_integer assert_same_float_dtype assert_scalar assert_shapes assert_type check_numerics
+            is_numeric_tensor
+            """,
+        "ops.graph": "assert_proper_iterable",
     },
     "tf.compat.v1.losses": {
         "ops.losses": """

@@ -12,6 +12,8 @@ from __future__ import annotations
 import builtins
 import contextlib
 import importlib
+import importlib.machinery
+import importlib.util
 import os
 import sys
 import sysconfig
@@ -88,6 +90,7 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
     """
     folder = Path(folder)
     python_import, python_import_module = builtins.__import__, importlib.import_module
+    python_find_spec = importlib.util.find_spec
 
     def of_the_program(caller: Mapping[str, Any]) -> bool:
         file, name = caller.get("__file__"), caller.get("__name__")
@@ -108,11 +111,17 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
             return _import(name, ("*",))
         return python_import_module(name, package)
 
+    def find_spec(name, package=None):
+        if _is_ours(name) and not name.startswith(_KERAS) and of_the_program(sys._getframe(1).f_globals):
+            return _spec(name)
+        return python_find_spec(name, package)
+
     # Programs ask for TensorFlow's version and mean its behaviour; a version may have a local part after a plus sign.
     version = f"{_version.TENSORFLOW}+tapejax{_version.__version__}"
     with (
         replaced(vars(builtins), __import__=__import__),
         replaced(vars(importlib), import_module=import_module),
+        replaced(vars(importlib.util), find_spec=find_spec),
         replaced(vars(tapejax), __version__=version),
         replaced(vars(tapejax.version), VERSION=version, GIT_VERSION=f"v{version}"),
     ):
@@ -135,6 +144,15 @@ def _import(name: str, names: Sequence[str]) -> types.ModuleType:
         if each != "*":
             _require(found, each, name)
     return found if names else resolve(top)
+
+
+def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
+    """What tells the program that there is a module, before it imports it: Python's own would import TensorFlow."""
+    try:
+        _import(name, ())
+    except ModuleNotFoundError:
+        return None
+    return importlib.machinery.ModuleSpec(name, None)
 
 
 def _require(module: Any, name: str, fullname: str) -> None:

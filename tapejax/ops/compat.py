@@ -3,19 +3,24 @@ and functions that took other arguments."""
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import logging
 import os
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..values import names
-from ..values.dtypes import narrowed
+from ..values.dtypes import as_dtype, narrowed
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, Variable, raw
-from ..values.types import Ignored, TensorLike
-from . import array
+from ..values.tensor import Tensor, Variable, convert_to_tensor, raw
+from ..values.types import DTypeLike, Ignored, TensorLike
+from . import array, debugging
 from .graph import get_logger
+from .sparse import SparseTensor
+from .table import renamed
 
 DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL
 
@@ -87,6 +92,37 @@ def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, nam
     return array.where(condition, x, y)
 
 
+def convert_to_tensor_or_sparse_tensor(
+    value: TensorLike | SparseTensor, dtype: DTypeLike | None = None, name: str | None = None
+) -> Tensor | SparseTensor:
+    """A `SparseTensor` as it is, and anything else as a `Tensor`. Raises RuntimeError if it is sparse, of another dtype."""
+    if not isinstance(value, SparseTensor):
+        return convert_to_tensor(value, dtype)
+    if dtype is not None and value.dtype != as_dtype(dtype):
+        raise RuntimeError(f"Sparse dtype: requested = {as_dtype(dtype).name}, actual = {value.dtype.name}")
+    return value
+
+
+def _of_version_1(name: str) -> Callable[..., None]:
+    """`tf.debugging`'s assertion, which took two more arguments before its message."""
+    now = getattr(debugging, name)
+    own = [*itertools.takewhile(lambda x: x not in ("message", "summarize"), inspect.signature(now).parameters)]
+
+    def public(*args: Any, **named: Any) -> None:
+        named |= zip([*own, "data", "summarize", "message", "name"], args, strict=False)
+        now(**{key: value for key, value in named.items() if key not in ("data", "summarize")})
+
+    public.__doc__ = now.__doc__
+    return renamed(name, public)
+
+
+for _name in """
+    assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
+    assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in
+""".split():
+    globals()[_name] = _of_version_1(_name)
+
+
 # ---- tf.compat.v1.logging ---------------------------------------------------------------------------------------------
 
 
@@ -131,6 +167,11 @@ def as_str_any(value: object, encoding: str = "utf-8") -> str:
 
 
 path_to_str = os.fspath
+
+
+def dimension_value(dimension: int | None) -> int | None:
+    """`dimension` itself: a size is a number, or None where it is not known."""
+    return dimension
 
 
 # ---- Settings of a session ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ operators.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -94,6 +95,9 @@ def _constant(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTy
     if sequence and isinstance(value, TensorShape):
         value, sequence, dtype_hint = _sizes(value, dtype), False, None
     if sequence and _holds_arrays(value):
+        if dtype is None and dtype_hint is not None:
+            with contextlib.suppress(TypeError):
+                return _stacked(value, dtype_hint)
         return _stacked(value, dtype)
     found = _as_numpy(value, dtype)
     python = sequence or type(value) in _SCALARS
@@ -235,27 +239,44 @@ def _stack(*rows, dtype):
 
 
 def _stacked(sequence: Sequence, dtype: DTypeLike | None) -> Array:
-    """A list with tensors in it, as one array: recorded, so that gradients pass."""
-    wanted = _first_dtype(sequence) if dtype is None else requested(dtype)
+    """A list with tensors in it, as one array: recorded, so that gradients pass.
+
+    Where the first tensor has another dtype than the one asked for, TensorFlow casts them all.
+    """
+    first = _first_dtype(sequence)
+    wanted = first if dtype is None else requested(dtype)
+    return _rows(sequence, wanted, casts=first != wanted)
+
+
+def _rows(sequence: Sequence, wanted: np.dtype, casts: bool) -> Array:
     rows = []
     for item in sequence:
         if type(item) in _SCALARS:
             rows.append(_fitting(item, wanted))
-        else:
-            array = _array_of(item)
-            if array is not None and array.dtype != wanted:
+        elif (array := _array_of(item)) is not None:
+            if array.dtype != wanted and not casts:
                 raise _mixed(wanted, array.dtype, "a list of tensors")
-            rows.append(_constant(item, wanted) if array is None else array)
+            rows.append(array)
+        else:
+            nested = isinstance(item, (list, tuple)) and _holds_arrays(item)
+            rows.append(_rows(item, wanted, casts) if nested else _constant(item, wanted))
     return compute(op_of(_stack, {"dtype": wanted}), rows)._array
 
 
-def _first_dtype(sequence: Sequence) -> Any:
-    for item in sequence:
+def _first_dtype(sequence: TensorLike) -> Any:
+    for item in sequence if isinstance(sequence, (list, tuple)) else ():
         nested = isinstance(item, (list, tuple))
         dtype = _first_dtype(item) if nested else getattr(_array_of(item), "dtype", None)
         if dtype is not None:
             return dtype
     return None
+
+
+def _keep_dtype(value: TensorLike, dtype: np.dtype, widens: bool = False) -> None:
+    """Raises where `value` is a list whose tensors would be cast to `dtype`: to one of a lesser kind, where it `widens`."""
+    first = _first_dtype(value)
+    if first is not None and first != dtype and not (widens and as_dtype(dtype).admits(as_dtype(first))):
+        raise _mixed(dtype, first, "a list of tensors")
 
 
 def is_tensor(x: object) -> bool:
@@ -308,6 +329,8 @@ def constant(
     """
     array = _array_of(value)
     if array is None:  # in TensorFlow a shape is a list to this function alone
+        if dtype is not None:
+            _keep_dtype(value, requested(dtype))
         array = _constant(list(value) if isinstance(value, TensorShape) and value.is_fully_defined() else value, dtype)
     elif dtype is not None and array.dtype != requested(dtype):
         raise TypeError(f"dtype={as_dtype(dtype).name} was requested of a tensor of dtype {array.dtype}: use tf.cast")
@@ -408,7 +431,12 @@ def operands(*args: TensorLike) -> list:
     for i, array in enumerate(arrays):
         if array is None:
             arg = args[i]
-            arrays[i] = _fitting(arg, dtype) if type(arg) in _SCALARS else _constant(arg, dtype)
+            if type(arg) in _SCALARS:
+                arrays[i] = _fitting(arg, dtype)
+            else:
+                # Most of TensorFlow's functions convert the first argument before they look at the others.
+                _keep_dtype(arg, dtype, widens=i > 0)
+                arrays[i] = _constant(arg, dtype)
     return arrays
 
 

@@ -91,6 +91,31 @@ def test_where_chooses_rows(tf):
 
 
 @parity
+def test_assertions_of_version_1(tf):
+    """What they were to print came before the message."""
+    x, passed = tf.constant([1.0, 2.0]), []
+    for where in (tf.compat.v1, tf.compat.v1.debugging):
+        calls = (where.assert_equal, x, x), (where.assert_less, x, x + 1.0), (where.assert_rank, x, 1)
+        calls += (where.assert_positive, x), (where.assert_near, x, x, 0.1, 0.1), (where.assert_none_equal, x, x + 1.0)
+        for check, *arguments in calls:
+            passed.append(check(*arguments, [x], 2, "said"))
+            passed.append(check(*arguments, data=[x], message="said"))
+            passed.append(error_of(lambda check=check, arguments=arguments: check(-x, *arguments[1:], [x], 2, "said")))
+    return passed, tf.compat.v1.debugging.assert_integer(tf.constant(1))
+
+
+@parity
+def test_small_names_of_version_1(tf):
+    v1, sparse = tf.compat.v1, tf.SparseTensor([[0, 1]], [2.0], [1, 2])
+    both = v1.convert_to_tensor_or_sparse_tensor
+    return (
+        [v1.floor_div(tf.constant([7, -7]), 2), both([1, 2]), both([1, 2], tf.float32), both(sparse) is sparse],
+        error_of(lambda: both(sparse, tf.int32)),
+        [tf.compat.dimension_value(size) for size in (3, None)],
+    )
+
+
+@parity
 def test_settings_of_a_session(tf):
     """Programs set how much of a GPU is used, and go on eagerly."""
     v1 = tf.compat.v1

@@ -1,5 +1,7 @@
 """What TensorFlow's own tests found, run under tapejax: numbers that were others, and what was not refused."""
 
+import random
+
 import numpy as np
 from harness import error_of, parity
 from tables import Table
@@ -422,3 +424,82 @@ def test_no_permutation_and_no_histogram(tf):
     refused += [error_of(tf.histogram_fixed_width, values, x, 3) for x in ([5.0, 1.0], [1.0, 1.0])]
     refused.append(error_of(tf.histogram_fixed_width, [1.0, np.nan], [0.0, 5.0], 3))
     return refused, tf.math.invert_permutation(tf.constant([2, 0, 1])), tf.histogram_fixed_width(values, [0.0, 5.0], 3)
+
+
+def two_kinds(tf):
+    i, f = tf.constant(2), tf.constant(1.5)
+    return i, f, tf.constant([2, 3]), tf.constant([1.5, 2.5])
+
+
+table.values(
+    "lists-of-tensors-of-another-dtype-are-cast",
+    lambda tf: (
+        lambda i, f, ints, floats: [
+            tf.convert_to_tensor([i, i], tf.float32),
+            tf.convert_to_tensor([f, f], tf.int32),
+            tf.convert_to_tensor([i, 2.5], tf.float32),
+            tf.convert_to_tensor([[i, 1], [2, i]], tf.float32),
+            tf.convert_to_tensor([ints, floats], tf.float32),
+            tf.convert_to_tensor([i, i], dtype_hint=tf.float32),
+            tf.Variable([i, i], dtype=tf.float32).value(),
+            floats + [i, i],
+            floats * (i, 2.5),
+            floats > [i, i],
+            tf.concat((floats, [i, f]), 0),
+            tf.where([True, False], floats, [i, i]),
+            tf.stack([floats, [i, 1]]),
+        ]
+    )(*two_kinds(tf)),
+)
+
+
+@parity
+def test_lists_whose_first_tensor_has_the_dtype(tf):
+    """They are not cast: nor is a list that stands first, nor what a constant is made of."""
+    i, f, ints, floats = two_kinds(tf)
+    return [
+        error_of(lambda: tf.convert_to_tensor([f, i], tf.float32)),
+        error_of(lambda: tf.convert_to_tensor([[f], [i]], tf.float32)),
+        error_of(lambda: floats + [f, i]),
+        error_of(lambda: tf.convert_to_tensor([i, f])),
+        error_of(lambda: tf.tensordot([f, f], ints, 1)),
+    ]
+
+
+@parity
+def test_gradients_of_lists_that_are_cast(tf):
+    v = tf.Variable(2.0, dtype=tf.float16)
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.constant([2.0, 3.0]) * [v, v])
+    return y, tape.gradient(y, v)
+
+
+@parity(differs="floats are not cut to integers in silence: DTypeError, as for Python's floats")
+def test_a_list_of_floats_beside_integers(tf):
+    i, f, ints, floats = two_kinds(tf)
+    return error_of(lambda: ints + [f, f])
+
+
+@parity
+def test_an_axis_in_a_list(tf):
+    x = tf.constant([1.0, 2.0])
+    axes = [-1], (0,), [[0]], tf.constant([1])
+    return (
+        [tf.expand_dims(x, axis) for axis in axes],
+        [tf.concat([x, x], axis) for axis in ([0], tf.constant([-1]))],
+        [error_of(lambda axis=axis: tf.expand_dims(x, axis)) for axis in ([0, 1], [])],
+    )
+
+
+@parity
+def test_random_numbers_in_a_testcase(tf):
+    """A TestCase's numbers are the same for each test: NumPy's and Python's are TensorFlow's."""
+    drawn = []
+
+    class Case(tf.test.TestCase):
+        def runTest(self):
+            drawn.append((random.random(), np.random.rand(), tf.random.normal([]).numpy()))
+            self.assertAllClose(tf.constant([1.0, 2.0]), [1.1, 2.1], atol=tf.constant([0.2, 0.2]))
+
+    results = [Case().run().wasSuccessful() for _ in range(2)]
+    return results, drawn[0][:2], drawn[0] == drawn[1]
