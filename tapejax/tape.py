@@ -18,7 +18,7 @@ from .core._jax import Tracer
 from .core.program import Program, is_inexact
 from .core.query import Query, in_recorded_types
 from .core.recording import Entry, Recording
-from .core.types import JaxProgram, Where
+from .core.types import JaxProgram, Pytree, Where
 from .core.where import caller
 from .values import nest, reading
 from .values.errors import InvalidArgumentError
@@ -752,11 +752,15 @@ def cotangents_of(targets: Sequence[Leaf], target: Nest, output_gradients: Nest)
         and leaf_of(output_gradients[0]) is not None
     ):
         given = list(output_gradients)  # a list of one for a single target
-    # of a module, for one as a target
-    given = [part for x in given for part in ([x] if x is None else jax.tree.leaves(x, is_leaf=is_variable))]
+    given = [part for x in given for part in _parts_of_module(x)]
     if len(given) != len(targets):
         raise ValueError(f"output_gradients: got {len(given)} for {len(targets)} target(s); one is needed for each.")
     return [_cotangent(leaf, x, i) for i, (leaf, x) in enumerate(zip(targets, given, strict=True))]
+
+
+def _parts_of_module(x: Pytree) -> list[Any]:
+    """The arrays of a module that is given for a module as the target; a list is a tensor here."""
+    return [x] if x is None or nest.is_nested(x) else jax.tree.leaves(x, is_leaf=is_variable)
 
 
 def _cotangent(leaf: Leaf, given: TensorLike | None, position: int) -> Array:
