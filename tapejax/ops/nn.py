@@ -541,17 +541,18 @@ def _convolution(
     channels, taken = image.shape[1 if first else -1], weights.shape[-2]
     if "output_shape" not in options and (not taken or channels % taken):
         raise InvalidArgumentError(f"{name}: input depth {channels} must be a multiple of filter depth {taken}")
-    out = op(
-        kernel,
-        image,
-        weights,
-        strides=_spatial(strides, rank, first, "strides"),
-        padding=_padding(padding, rank, first),
-        dilations=_spatial(dilations, rank, first, "dilations"),
-        first=first,
-        **options,
-    )
+    strides, dilations = _spatial(strides, rank, first, "strides"), _spatial(dilations, rank, first, "dilations")
+    if name in ("convolution", "depthwise_conv2d"):
+        _require_one_apart(name, strides, dilations)
+    padding = _padding(padding, rank, first)
+    out = op(kernel, image, weights, strides=strides, padding=padding, dilations=dilations, first=first, **options)
     return out if len(batch) == 1 else _array.reshape(out, (*batch, *out.shape[1:]))
+
+
+def _require_one_apart(name: str, strides: Sequence[int], dilations: Sequence[int]) -> None:
+    """Raises where windows are both dilated and apart. TensorFlow refuses that too, or gives what no reader would expect."""
+    if max(strides) > 1 and max(dilations) > 1:
+        raise ValueError(f"{name}: strides {strides} with dilations {dilations}: one of them must be 1")
 
 
 def convolution(
@@ -740,15 +741,14 @@ def _pooled(
         )
     first = _channels_first(data_format, rank)
     require_kind(kernel.__name__, x, FLOAT if kernel is _avg_pool else "S" if rank == 3 else "iUf")
-    return op(
-        kernel,
-        x,
-        size=_spatial(ksize, rank, first, "ksize"),
-        strides=_spatial(strides, rank, first, "strides"),
-        padding=_padding(padding, rank, first),
-        dilations=_spatial(dilations, rank, first, "dilations"),
-        first=first,
-    )
+    size, strides = _spatial(ksize, rank, first, "ksize"), _spatial(strides, rank, first, "strides")
+    dilations, padding = _spatial(dilations, rank, first, "dilations"), _padding(padding, rank, first)
+    _require_one_apart(kernel.__name__, strides, dilations)
+    if not isinstance(padding, str) and any(max(pair) >= length for pair, length in zip(padding, size, strict=True)):
+        raise InvalidArgumentError(
+            f"padding {padding} must be smaller than the window {size}: some windows hold nothing else"
+        )
+    return op(kernel, x, size=size, strides=strides, padding=padding, dilations=dilations, first=first)
 
 
 def _pooling(kernel: Callable, what: str) -> tuple:

@@ -219,3 +219,20 @@ def test_an_infinite_loss_leaves_the_rest_of_the_gradient(tf):
 
 
 test_rows = table.test()
+
+
+@parity
+def test_windows_that_are_refused(tf):
+    """Dilated ones that are not one apart, and paddings that hold a whole window."""
+    x, k = tf.ones([1, 7, 6, 2]), tf.ones([3, 2, 2, 2])
+    return (
+        [error_of(tf.nn.convolution, x, k, 2, padding, dilations=[1, 2]) for padding in ("SAME", "VALID")],
+        [error_of(tf.nn.pool, x, [2, 2], kind, [2, 1], "VALID", dilations=[1, 2]) for kind in ("MAX", "AVG")],
+        [error_of(tf.nn.max_pool2d, x, 2, 1, [[0, 0], pair, [0, 1], [0, 0]]) for pair in ([1, 2], [1, 1], [2, 0])],
+    )
+
+
+@parity(differs="TensorFlow takes strides within the batches that it makes of a dilated window's parts")
+def test_a_dilated_depthwise_convolution_with_strides(tf):
+    x, k = tf.reshape(tf.range(42.0), [1, 7, 6, 1]), tf.ones([3, 2, 1, 1])
+    return error_of(lambda: tf.nn.depthwise_conv2d(x, k, [1, 2, 2, 1], "SAME", dilations=[1, 2]))
