@@ -30,6 +30,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 
 from ..ops import summary
 from ..values.dtypes import DType
@@ -279,6 +280,28 @@ class _NumPy:
         return self._real.asarray(x, dtype, **options)
 
 
+def _beside(function: Callable, result_type: Callable) -> Callable:
+    """A function of two arrays, one of which may be a number: it takes the dtype that Keras gives it on TensorFlow."""
+
+    @functools.wraps(function)
+    def with_number(*args: Any, **options: Any) -> Any:
+        numbers = [type(x) in (int, float) for x in args]
+        if (
+            len(args) == 2
+            and any(numbers)
+            and all(number or hasattr(x, "dtype") for x, number in zip(args, numbers, strict=True))
+        ):
+            dtype = np.dtype(result_type(*(getattr(x, "dtype", type(x)) for x in args)))
+            args = tuple(np.asarray(x).astype(dtype) if number else x for x, number in zip(args, numbers, strict=True))
+        return function(*args, **options)
+
+    return with_number
+
+
+# Those in which a number has no dtype of its own on TensorFlow: in less and its like it is float32 there, too.
+_OF_TWO = "add divide divide_no_nan floor_divide fmax fmin maximum minimum multiply power subtract true_divide".split()
+
+
 class _Narrowed(dict[str, str]):
     """Keras's table of narrowed dtypes: with 64-bit types on it keeps those that Keras keeps on TensorFlow."""
 
@@ -351,6 +374,10 @@ def _instead_of_tensorflow() -> None:
     # Keras on JAX makes float32 of float64 in tanh, norm, var and all that asks for a result's dtype, 64-bit types on or off.
     dtypes: Any = importlib.import_module("keras.src.backend.common.dtypes")
     dtypes.BIT64_TO_BIT32_DTYPE = _Narrowed(dtypes.BIT64_TO_BIT32_DTYPE)
+    numpy: Any = importlib.import_module("keras.src.backend.jax.numpy")
+    for name in _OF_TWO:  # not all are in every version
+        if hasattr(numpy, name):
+            setattr(numpy, name, _beside(getattr(numpy, name), dtypes.result_type))
 
 
 class _Mirror(types.ModuleType):

@@ -286,6 +286,40 @@ def double_precision(tf):
 
 
 @parity
+def numbers_beside_tensors(tf):
+    """A Python number takes the precision of the tensor beside it, half or double, in layers and optimizers, too."""
+    ops = importlib.import_module("keras").ops
+    found = []
+    for dtype in ("float16", "bfloat16"):
+        x = tf.constant([1.0, 2.0], dtype)
+        pairs = (
+            ops.multiply(x, 0.5),
+            ops.add(1e-3, x),
+            ops.divide(x, 2),
+            ops.maximum(x, 1.5),
+            ops.where(x > 1.0, x, 0.0),
+        )
+        found += [str(np.asarray(y).dtype) for y in pairs]
+        found.append(str(np.asarray(ops.subtract(tf.constant([1], tf.int8), 1)).dtype))
+    x = tf.constant([0.1], tf.float64)
+    found += [
+        float(ops.multiply(x, 0.1)[0]) == 0.1 * 0.1,
+        bool(ops.less(x, 0.1)[0]),
+        float(ops.add(0.2, x)[0]) == 0.2 + 0.1,
+    ]
+    trained = []
+    for kind in (tf.keras.optimizers.Adam, tf.keras.optimizers.RMSprop, tf.keras.optimizers.Adagrad):
+        v = tf.Variable([1.0, 2.0], dtype=tf.float16)
+        optimizer = kind(0.125, epsilon=1e-3)
+        for _ in range(2):
+            optimizer.apply_gradients([(tf.constant([0.5, 0.25], tf.float16), v)])
+        trained.append(v.value())
+    whole = ops.convert_to_tensor(0.5), ops.add(0.5, 0.25), ops.multiply(2, 3), ops.add(tf.constant([1], tf.uint8), 2)
+    layer = build(tf.keras.layers.Dense(2, "gelu", dtype="mixed_float16"), tf.ones((1, 2)))
+    return found, trained, str(np.asarray(layer(tf.ones((1, 2)))).dtype), [str(np.asarray(y).dtype) for y in whole]
+
+
+@parity
 def fit(tf):
     """compile, fit, evaluate, predict with tf functions as activations and loss."""
     x, y = draw(8, 3), draw(8, 1)
