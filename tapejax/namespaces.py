@@ -88,6 +88,12 @@ _PLACES = {
 }
 
 
+# Those that took other arguments in version 1.
+_ASSERTIONS_OF_1 = """
+    assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
+    assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in
+    """
+
 # Families that few programs need: each is imported when one of its names is first asked for. {namespace: {module: names}}
 _LATER: dict[str, dict[str, str]] = {
     "tf": {
@@ -121,21 +127,16 @@ _LATER: dict[str, dict[str, str]] = {
             ConfigProto GPUOptions InteractiveSession Session disable_eager_execution disable_v2_behavior
             enable_eager_execution enable_v2_behavior name_scope where
             enable_resource_variables=enable_v2_behavior enable_v2_tensorshape=enable_v2_behavior
-            assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
-            assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least
-            assert_rank_in convert_to_tensor_or_sparse_tensor
-            """,
+            convert_to_tensor_or_sparse_tensor
+            """
+        + _ASSERTIONS_OF_1,
         "ops.debugging": "assert_integer assert_scalar assert_type",
         "ops.math": "floor_div=floordiv",
         "ops.random": "set_random_seed=set_seed",
         "ops.graph": "get_logger",
     },
     "tf.compat.v1.debugging": {
-        "ops.compat": """
-            assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
-            assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least
-            assert_rank_in
-            """,
+        "ops.compat": _ASSERTIONS_OF_1,
         "ops.debugging": """
             Assert assert_integer assert_same_float_dtype assert_scalar assert_shapes assert_type check_numerics
             is_numeric_tensor
