@@ -99,10 +99,15 @@ def user_type(value: Value) -> Any:
 
 
 def held_in(value: Any) -> list[Any]:
-    """The arrays that a value of such a type holds now, if it can be given others (``hijax.MutableHiType``), else nothing."""
+    """The arrays that a value of such a type holds now, if it can be given others, else nothing.
+
+    These are JAX's ``hijax.MutableHiType``, which are gone in JAX 0.12.
+    """
     aval: Any = core.typeof(value) if type(value) in core.pytype_aval_mappings else None
+    if not getattr(aval, "has_qdd", False):
+        return []
     state: Any = core.cur_qdd
-    return aval.read_loval(state(value), value) if getattr(aval, "has_qdd", False) else []
+    return list(aval.read_loval(state(value), value))
 
 
 def has_tangent(dtype: Any) -> bool:
