@@ -363,11 +363,13 @@ def _transpose(x, perm, conjugate):
 def expand_dims(input: TensorLike, axis: IntLike, name: str | None = None) -> Tensor:
     """An axis of length 1 put in before `axis`; -1 puts it last."""
     array = raw(input)
-    return op(lax.expand_dims, array, dimensions=(axis_of(axis if type(axis) is int else _only(axis), array.ndim + 1),))
+    return op(lax.expand_dims, array, dimensions=(axis_of(_only(axis), array.ndim + 1),))
 
 
 def _only(axis: IntLike | IntsLike) -> IntLike:
     """An axis that may stand in a list, as these two functions of TensorFlow's take it."""
+    if type(axis) is int:
+        return axis
     axes = np.ravel(static(axis, "axis"))
     if axes.size != 1:
         raise InvalidArgumentError(f"axis must be one number, got {axis!r}")
@@ -494,7 +496,7 @@ def concat(values: Sequence[TensorLike], axis: IntLike, name: str = "concat") ->
     if (sizes := joined(values, axis, np.concatenate)) is not None:
         return sizes
     arrays = _list_of("concat", values)
-    return op(_concat, *arrays, axis=axis_of(axis if type(axis) is int else _only(axis), arrays[0].ndim))
+    return op(_concat, *arrays, axis=axis_of(_only(axis), arrays[0].ndim))
 
 
 def _concat(*arrays, axis):

@@ -343,10 +343,8 @@ class Program:
             rebuilt = [rebuild(x, given) for x in args]
             named = {name: rebuild(x, given) for name, x in kwargs.items()}
             outputs: list[Array] = []
-            with (
-                name_scope(""),
-                graph(function._recorded),
-            ):  # scopes around the call, which may be another each time, do not count
+            # Scopes around the call, which may be another each time, do not count.
+            with name_scope(""), graph(function._recorded):
                 self.pack = flatten_result(function._run(rebuilt, named), outputs)
             return outputs
 

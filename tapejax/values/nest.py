@@ -107,10 +107,11 @@ def part_names(structure: Nest) -> list[str]:
 def maker(structure: Nest) -> Callable[[Sequence], Nest]:
     """What makes a sequence or object like `structure` of other children; it does not keep these ones alive."""
     kind: Any = type(structure)
-    if hasattr(kind, "__tf_unflatten__") and is_own_kind(kind):
+    by_fields = hasattr(kind, "__attrs_attrs__")
+    if is_own_kind(kind) and not by_fields:
         metadata = own_parts(structure)[0]
         return lambda children: kind.__tf_unflatten__(metadata, tuple(children))
-    if hasattr(structure, "_fields") or is_own_kind(kind):
+    if by_fields or hasattr(structure, "_fields"):
         return lambda children: kind(*children)
     # A range or a view of a dict cannot hold other values.
     return list if isinstance(structure, (range, collections.abc.MappingView)) else kind

@@ -109,6 +109,26 @@ class Holder:
     rest: object = 3
 
 
+@attrs.define
+class Both:
+    mask: bool
+    value: object
+
+    def __tf_flatten__(self):
+        return (self.mask,), (self.value,)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata, components):
+        return cls(metadata[0], components[0])
+
+
+@parity
+def test_objects_of_attrs_are_taken_apart_by_their_fields(tf):
+    """Also where they say another way: that is for dataclasses."""
+    doubled = tf.nest.map_structure(lambda x: x * 2, Both(True, 3))
+    return tf.nest.flatten(Both(True, 3)), [type(doubled).__name__, doubled.mask, doubled.value]
+
+
 @parity
 def test_objects_of_attrs_are_structures(tf):
     """Their fields are their children, in the order in which they are declared."""
