@@ -15,6 +15,7 @@ from jax import lax
 
 from ..core import recorder
 from ..core._jax import Tracer
+from ..core.rules import zero_gradient
 from ..core.types import Value
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
@@ -140,7 +141,15 @@ def linspace(start: TensorLike, stop: TensorLike, num: IntLike, name: str | None
     """
     first, last = arrays_of(start, stop)
     dtype = first.dtype if kind_of(first.dtype) in "fc" else wide("float32" if first.dtype.itemsize < 4 else "float64")
-    return op(jnp.linspace, first, last, num=int(static(num, "num")), axis=int(static(axis)), dtype=dtype)
+    return op(_linspace, first, last, num=int(static(num, "num")), axis=int(static(axis)), dtype=dtype)
+
+
+@zero_gradient  # a single value does not depend on `stop`
+def _linspace(start, stop, num, axis, dtype):
+    return jnp.linspace(start, stop, num, axis=axis, dtype=dtype)
+
+
+renamed("linspace", _linspace)
 
 
 @operation("input")
@@ -182,6 +191,7 @@ def _cast(x, dtype):
 
 
 @operation("value")
+@zero_gradient  # of no elements: JAX takes it for a constant
 def saturate_cast(value, dtype):
     """`value` in another dtype, what lies outside its range moved to the limits; the parts of complex numbers each."""
     if "b" in (kind_of(value.dtype), kind_of(dtype)):
@@ -421,6 +431,7 @@ def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, na
     return op(_repeat, array, repeats=counts, axis=axis)
 
 
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _repeat(x, repeats, axis):
     return jnp.repeat(x, np.asarray(repeats), axis)
 
@@ -473,8 +484,15 @@ def reverse(tensor, axis):
 
 
 def roll(input: TensorLike, shift: IntsLike, axis: AxisLike, name: str | None = None) -> Tensor:
-    """Elements moved by `shift` places along `axis`; what leaves at one end comes in at the other."""
-    return op(jnp.roll, raw(input), shift=static(shift, "shift"), axis=static(axis, "axis"))
+    """Elements moved by `shift` places along `axis`; what leaves at one end comes in at the other.
+
+    Raises:
+      InvalidArgumentError: `shift` and `axis` are not both numbers, or lists of one length.
+    """
+    places, axes = static(shift, "shift"), static(axis, "axis")
+    if axes is None or np.shape(places) != np.shape(axes):
+        raise InvalidArgumentError(f"roll: shift and axis must have the same shape, got {places} and {axes}")
+    return op(jnp.roll, raw(input), shift=places, axis=axes)
 
 
 # ---- Joining and cutting -----------------------------------------------------------------------------------
@@ -553,6 +571,8 @@ def split(value: TensorLike, num_or_size_splits, axis=0, num=None, name="split")
     axis = axis_of(axis, array.ndim)
     length = array.shape[axis]
     sizes = static(num_or_size_splits, "num_or_size_splits")
+    if isinstance(sizes, tuple) and num is not None and num != len(sizes):
+        raise InvalidArgumentError(f"split: num is {num}, but there are {len(sizes)} sizes")
     if not isinstance(sizes, tuple):
         if sizes < 1 or length % sizes:
             raise InvalidArgumentError(f"split: an axis of length {length} cannot be split into {sizes} equal parts")

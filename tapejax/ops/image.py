@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..core.rules import zero_gradient
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, raw
@@ -157,6 +158,7 @@ def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antiali
     return op(_resize, array, size=(height, width), method=name, antialias=bool(antialias))
 
 
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _resize(x, size, method, antialias):
     how = _METHODS[method]
     if isinstance(how, str) and how != "area":
@@ -277,7 +279,7 @@ def _extract_patches(x, sizes, strides, rates, padding):
     found = lax.conv_general_dilated_patches(x, sizes, strides, padding, rhs_dilation=rates, dimension_numbers=_LAYOUT)
     # JAX counts the channels before the window's places, TensorFlow after them.
     found = found.reshape(*found.shape[:3], x.shape[3], *sizes)
-    return jnp.moveaxis(found, 3, -1).reshape(*found.shape[:3], -1)
+    return jnp.moveaxis(found, 3, -1).reshape(*found.shape[:3], np.prod(found.shape[3:]))
 
 
 def crop_and_resize(
@@ -303,7 +305,7 @@ def _crop_and_resize(images, boxes, which, outside, size, nearest):
     def places(start, end, old, new):
         if new == 1:
             return jnp.full(1, 0.5 * (start + end) * (old - 1))  # of the boxes' dtype, also with 64-bit types on
-        return start * (old - 1) + jnp.arange(new) * (end - start) * (old - 1) / (new - 1)
+        return start * (old - 1) + jnp.arange(new) * ((end - start) * ((old - 1) / (new - 1)))
 
     def crop(box, i):
         height, width = images.shape[1:3]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..core.rules import zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import FailedPreconditionError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, operands, raw
@@ -80,6 +81,8 @@ def _turned(x, how):
 
 def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None) -> Tensor:
     """The product of a matrix and a vector over the last axes; the others broadcast."""
+    if transpose_a and adjoint_a:
+        raise ValueError("matvec: only one of transpose_a and adjoint_a may be True")
     x, y = operands(a, b)
     if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
         x, y = raw(x), raw(y)
@@ -224,11 +227,12 @@ def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, 
     least = length - min(upper, 0), length + max(lower, 0)
     rows = max(least) if num_rows == num_cols == -1 else least[0] if num_rows == -1 else int(num_rows)
     columns = max(least) if num_rows == num_cols == -1 else least[1] if num_cols == -1 else int(num_cols)
-    if min(rows + min(upper, 0), columns - max(lower, 0)) != length and min(rows, columns) != length:
+    if rows < least[0] or columns < least[1] or (rows != least[0] and columns != least[1]):
         raise InvalidArgumentError(f"diag: diagonals of length {length} do not fit a ({rows}, {columns}) matrix")
     return op(_diag, array, shape=(rows, columns), bands=(lower, upper, sides), padding=padding_value)
 
 
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _diag(x, shape, bands, padding):
     x = x[..., None, :] if bands[0] == bands[1] else x
     out = jnp.full((*x.shape[:-2], *shape), padding, x.dtype)
@@ -250,6 +254,7 @@ def diag_part(input: TensorLike, name="diag_part", k=0, padding_value=0, align="
     return op(_diag_part, array, bands=(lower, upper, sides), padding=padding_value)
 
 
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _diag_part(x, bands, padding):
     if bands[0] == bands[1]:
         return jnp.diagonal(x, bands[0], -2, -1)
@@ -273,6 +278,7 @@ def set_diag(input: TensorLike, diagonal: TensorLike, name="set_diag", k=0, alig
     return op(_set_diag, array, values, bands=(lower, upper, sides))
 
 
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _set_diag(x, diagonals, bands):
     return _with_diagonals(x, diagonals[..., None, :] if bands[0] == bands[1] else diagonals, bands)
 
@@ -281,6 +287,9 @@ def _set_diag(x, diagonals, bands):
 def band_part(input, num_lower, num_upper):
     """The matrix with all but so many diagonals below and above the main one set to 0; -1 keeps all on that side."""
     rows, columns = _matrix("band_part", input).shape[-2:]
+    for name, value, most in (("num_lower", num_lower, rows), ("num_upper", num_upper, columns)):
+        if value > most:
+            raise InvalidArgumentError(f"band_part: {name} must be negative or at most {most}, got {value}")
     distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
     keep = ((distance >= -num_lower) | (num_lower < 0)) & ((distance <= num_upper) | (num_upper < 0))
     return jnp.where(keep, input, jnp.zeros((), input.dtype))
@@ -335,6 +344,7 @@ def _square(name: str, fn: Callable, doc: str, argument: str = "input") -> Calla
     return renamed(name, with_arguments(public, {"x": argument}))
 
 
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _slogdet(x):
     if (
         x.shape[-1] == 2
@@ -345,6 +355,7 @@ def _slogdet(x):
     return LogMatrixDeterminant(jnp.where(jnp.isnan(logarithm), jnp.nan, sign), logarithm.astype(x.dtype))
 
 
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _logdet(x):
     return 2 * jnp.sum(jnp.log(jnp.real(jnp.diagonal(_cholesky(x), axis1=-2, axis2=-1))), -1)
 
@@ -474,6 +485,7 @@ def qr(input, full_matrices=False):
 
 
 @operation("tensor", FIELD)
+@zero_gradient  # of no elements: JAX takes it for a constant
 def svd(tensor, full_matrices=False, compute_uv=True):
     """Singular values s and singular vectors: ``tensor = u @ diag(s) @ adjoint(v)``.
 
@@ -493,7 +505,7 @@ def pinv(a, rcond=None, validate_args=False):
         return jnp.linalg.pinv(_matrix("pinv", a))
     # JAX's derivative takes what is left out for zero.
     u, s, v = jnp.linalg.svd(_matrix("pinv", a), full_matrices=False)
-    kept = s > rcond * jnp.max(s, -1, keepdims=True)
+    kept = s > jnp.asarray(rcond, s.dtype)[..., None] * jnp.max(s, -1, keepdims=True)
     inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0)
     return jnp.matmul(_turned(v, "adjoint") * inverse[..., None, :].astype(v.dtype), _turned(u, "adjoint"))
 

@@ -818,6 +818,7 @@ renamed("in_top_k", _in_top_k)
 
 
 def _segment(how: str, num_segments_known: bool) -> Callable[..., Array]:
+    @zero_gradient  # of no rows: JAX takes it for a constant
     def kernel(data, ids, num_segments):
         if how == "prod":  # by a mask for each segment: JAX cannot differentiate its scattered product
             chosen = (ids == jnp.arange(num_segments)[:, None]).reshape(-1, ids.size, *[1] * (data.ndim - 1))
@@ -879,7 +880,7 @@ def _unsorted_segment(how: str) -> Callable[..., Tensor]:
     def flat(data, ids, num_segments):
         return kernel(data.reshape((ids.size, *data.shape[ids.ndim :])), ids.reshape(-1), num_segments)
 
-    renamed(kernel.__name__, flat)
+    zero_gradient(renamed(kernel.__name__, flat))  # of no rows, as above
 
     def public(data: TensorLike, segment_ids: TensorLike, num_segments: IntLike, name: str | None = None) -> Tensor:
         array, ids = raw(data), integers(public.__name__, segment_ids)
@@ -1059,14 +1060,18 @@ def norm(
 def _norm(x, ord, axis, matrix, keepdims):
     if ord in ("euclidean", "fro") or (ord == 2 and not matrix):
         return _sqrt(jnp.sum(jnp.real(x * jnp.conj(x)), axis, keepdims=keepdims)).astype(x.dtype)
-    if matrix:
+    if matrix and ord == 2:
         out = jnp.linalg.norm(jnp.moveaxis(x, axis, (-2, -1)), ord, axis=(-2, -1))
         return jnp.expand_dims(out, axis) if keepdims else out
-    size = _abs(x)
+    size = _abs(x)  # not jnp.linalg.norm, which has a slope at 0
+    if matrix:
+        added, compared = axis if ord == 1 else axis[::-1]
+        out = _max(jnp.sum(size, added, keepdims=True), compared, keepdims=True)
+        return out if keepdims else jnp.squeeze(out, axis)
     if ord == 1:
         return jnp.sum(size, axis, keepdims=keepdims)
     if ord == np.inf:
-        return jnp.max(size, axis, keepdims=keepdims)
+        return _max(size, axis, keepdims)
     return jnp.sum(size**ord, axis, keepdims=keepdims) ** (1 / ord)
 
 

@@ -117,9 +117,12 @@ def _dynamic_stitch(which, *arrays, ranks):
 
 @operation("values value_range")
 def histogram_fixed_width_bins(values, value_range, nbins=100, dtype="int32"):
-    """The number of the bin, of equal ones that divide the range, in which each value lies; the outer ones take the rest."""
+    """The number of the bin, of equal ones that divide the range, in which each value lies; the outer ones take the rest.
+
+    int32 whatever `dtype` says, as in TensorFlow.
+    """
     scaled = (values - value_range[0]) / (value_range[1] - value_range[0])
-    return jnp.clip(jnp.floor(nbins * scaled), 0, nbins - 1).astype(dtype)
+    return jnp.clip(jnp.floor(nbins * scaled), 0, nbins - 1).astype("int32")
 
 
 def histogram_fixed_width(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
+from ..core.rules import zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
@@ -145,9 +146,7 @@ def dct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Ten
 
 def idct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Tensor:
     """The inverse of `dct` of that type, but for a factor unless `norm` is 'ortho'."""
-    if n is not None:
-        raise NotImplementedError(f"idct: n must be None, got {n}")
-    return dct(input, {2: 3, 3: 2}.get(type, type), None, axis, norm)
+    return dct(input, {2: 3, 3: 2}.get(type, type), n, axis, norm)
 
 
 # ---- Windows -----------------------------------------------------------------------------------------------
@@ -215,6 +214,7 @@ def frame(signal: TensorLike, frame_length, frame_step, pad_end=False, pad_value
     return op(_frame, array, length=length, step=step, count=count, axis=axis)
 
 
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _frame(x, length, step, count, axis):
     places = np.arange(count)[:, None] * step + np.arange(length)
     frames = jnp.take(x, places, axis)
@@ -230,6 +230,7 @@ def overlap_and_add(signal: TensorLike, frame_step: IntLike, name: str | None = 
     return op(_overlap_and_add, array, step=int(static(frame_step, "frame_step")))
 
 
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _overlap_and_add(x, step):
     count, length = x.shape[-2:]
     places = np.arange(count)[:, None] * step + np.arange(length)

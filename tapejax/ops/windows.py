@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..core.rules import zero_gradient
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
@@ -51,6 +52,13 @@ def _lowest(dtype):
     return -np.inf if kind_of(dtype) == "f" else jnp.iinfo(dtype).min
 
 
+class MaxPoolWithArgmax(NamedTuple):
+    """What `max_pool_with_argmax` returns."""
+
+    output: Tensor | Array
+    argmax: Tensor | Array
+
+
 def max_pool_with_argmax(
     input: TensorLike,
     ksize: IntsLike,
@@ -60,7 +68,7 @@ def max_pool_with_argmax(
     output_dtype: DTypeLike = "int64",
     include_batch_in_index: bool = False,
     name: str | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> MaxPoolWithArgmax:
     """The largest element of each window, and its index in the flattened image (or batch of images).
 
     int64 (int32 while ``jax_enable_x64`` is off).
@@ -87,7 +95,7 @@ def _max_pool_with_argmax(x, size, strides, padding, dtype, whole):
     index = jnp.take_along_axis(jnp.asarray(place), best, 3)[..., 0, :] * x.shape[3] + np.arange(x.shape[3])
     if whole:
         index = index + (np.arange(len(x)) * x[0].size)[:, None, None, None]
-    return values, index.astype(dtype)
+    return MaxPoolWithArgmax(values, index.astype(dtype))
 
 
 def dilation2d(input: TensorLike, filters: TensorLike, strides, padding, data_format, dilations, name=None) -> Tensor:
@@ -254,6 +262,7 @@ def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None) -> t
     return op(_weighted_moments, array, weights, axes=axes_of(axes, array.ndim), keepdims=bool(keepdims))
 
 
+@zero_gradient  # of no elements: JAX takes it for a constant
 def _weighted_moments(x, weights, axes, keepdims):
     dtype = x.dtype
     x, weights = x.astype(weights.dtype), jnp.broadcast_to(weights, x.shape)

@@ -1,0 +1,132 @@
+"""What calls of each public function with all values of its arguments, beside TensorFlow, found to differ."""
+
+import numpy as np
+from harness import error_of, parity
+from tables import Table
+
+f32 = np.float32
+table = Table()
+
+ZEROS = np.array([[1.0, 0.0, -2.0], [-1.0, 2.0, 0.0]], f32)
+for ord in (1, np.inf):
+    for axis in ((0, 1), (1, 0), (-2, -1)):
+        table.gradients(
+            f"norm-of-a-matrix-with-zeros-{ord}-{axis}",
+            lambda tf, x, ord=ord, axis=axis: [
+                tf.norm(x, ord, axis),
+                tf.norm(x, ord, axis, keepdims=True),
+                tf.norm(tf.stack([x, x * x, x - 1.0], 1), ord, (axis[0] % 2 * 2, axis[1] % 2 * 2)),
+            ],
+            ZEROS,
+        )
+table.gradients(
+    "linspace-of-one", lambda tf, a, b: tf.linspace(a, b, 1, axis=-1), f32([[1.0, 2.0]]), f32([[3.0], [4.0]])
+)
+NONE = np.zeros((0, 3), f32)
+for name, call in {
+    "repeat": lambda tf, x: tf.repeat(x, [2]),
+    "diag": lambda tf, x: tf.linalg.diag(x, padding_value=2.0),
+    "diag_part": lambda tf, x: tf.linalg.diag_part(x[None], k=1, padding_value=2.0),
+    "segment_sum": lambda tf, x: tf.math.segment_sum(x, np.zeros(0, np.int32)),
+    "unsorted_segment_sum": lambda tf, x: tf.math.unsorted_segment_sum(x, np.zeros(0, np.int32), 2),
+    "unsorted_segment_mean": lambda tf, x: tf.math.unsorted_segment_mean(x, np.zeros(0, np.int32), 2),
+    "unsorted_segment_max": lambda tf, x: tf.math.unsorted_segment_max(tf.transpose(x), [1, 0, 1], 2),
+    "overlap_and_add": lambda tf, x: tf.signal.overlap_and_add(x[None], 2),
+    "svd": lambda tf, x: tf.linalg.svd(x[:, None], compute_uv=False),
+    "logdet": lambda tf, x: tf.linalg.logdet(x[:, None, :1]),
+    "weighted_moments": lambda tf, x: tf.nn.weighted_moments(x, [1], tf.ones([0, 3])),
+    "resize": lambda tf, x: tf.image.resize(x[:, :, None, None], [2, 2], "nearest"),
+    "saturate_cast": lambda tf, x: tf.saturate_cast(x, tf.float16),
+    "extract_patches": lambda tf, x: tf.image.extract_patches(
+        x[:, :, None, None], [1, 2, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID"
+    ),
+}.items():
+    table.gradients(f"no-rows-{name}", call, NONE)
+table.values("the-largest-of-nothing", lambda tf: [tf.norm(NONE, np.inf, 0), tf.norm(NONE[None], np.inf, (1, 2))])
+table.gradients("frame-of-none", lambda tf, x: tf.signal.frame(x, 4, 2), f32([[1.0, 2.0, 3.0]]))
+for kind in (1, 2, 3, 4):
+    table.gradients(
+        f"idct-of-another-length-{kind}",
+        lambda tf, x, kind=kind: [tf.signal.idct(x, kind, n) for n in (3, 5, 8)],
+        f32([[1.0, -2.0, 0.5, 3.0, 4.0]]),
+    )
+table.gradients(
+    "pinv-by-batch",
+    lambda tf, x: tf.linalg.pinv(x, [0.01, 0.6]),
+    f32([[[3.0, 0.0], [0.5, 1.0], [0.0, 1.0]], [[3.0, 0.0], [0.5, 1.0], [0.0, 1.0]]]),
+)
+# 0.8 to 0.2 of five pixels are pixels, once rounded as TensorFlow does
+table.gradients(
+    "crop_and_resize-backwards-on-the-grid",
+    lambda tf, x, boxes: tf.image.crop_and_resize(x, boxes, [0, 0], [3, 4]),
+    (np.arange(30, dtype=f32) ** 2 % 17).reshape(1, 5, 6, 1),
+    f32([[0.8, 0.8, 0.1, 0.2], [0.1, 0.2, 0.8, 0.8]]),
+)
+
+
+@parity
+def test_the_fields_of_a_pool_with_argmax(tf):
+    found = tf.nn.max_pool_with_argmax(tf.constant([[[[1.0], [3.0]], [[2.0], [0.0]]]]), 2, 2, "SAME")
+    return found._fields, found.output, found.argmax
+
+
+@parity
+def test_bins_are_int32(tf):
+    return tf.histogram_fixed_width_bins([0.5, 1.5], [0.0, 2.0], 4, dtype=tf.int64)
+
+
+@parity
+def test_arguments_that_contradict_each_other(tf):
+    x = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    calls = [
+        lambda: tf.split(x, [1, 2], axis=1, num=3),
+        lambda: tf.roll(x, [1, 2], -1),
+        lambda: tf.roll(x, 1, [0, 1]),
+        lambda: tf.roll(x, [1], 0),
+        lambda: tf.linalg.matvec(x, x[:, 0], transpose_a=True, adjoint_a=True),
+        lambda: tf.linalg.band_part(x, 3, 0),
+        lambda: tf.linalg.band_part(x, 0, 4),
+        lambda: tf.linalg.diag(x, k=2, num_cols=4),
+        lambda: tf.linalg.diag(x, num_rows=5, num_cols=4),
+        lambda: tf.linalg.diag(x, num_rows=2),
+    ]
+    allowed = [
+        tf.split(x, [1, 2], axis=1, num=2),
+        tf.roll(x, [1], [0]),
+        tf.linalg.band_part(x, 2, 3),
+        tf.linalg.diag(x, num_rows=5),
+        tf.linalg.diag(x, k=-1, num_cols=5),
+    ]
+    return [error_of(call) for call in calls], allowed
+
+
+@parity(
+    differs="TensorFlow gives each of equals the whole gradient, on the CPU; here, as in two dimensions, the first has it"
+)
+def test_equals_in_a_window_of_three_dimensions(tf):
+    x = tf.Variable(tf.ones([1, 2, 2, 2, 1]))
+    with tf.GradientTape() as tape:
+        y = tf.nn.max_pool3d(x, 2, 2, "VALID")
+    return tape.gradient(y, x)
+
+
+@parity(differs="TensorFlow's eigenvalues come from a bisection, whose gradient is taken; here it is the eigenvalues'")
+def test_gradient_of_the_eigenvalues_of_a_tridiagonal_matrix(tf):
+    main = tf.Variable([1.0, 2.0, 4.0])
+    with tf.GradientTape() as tape:
+        y = tf.linalg.eigh_tridiagonal(main, [0.5, 0.25])
+    return tape.gradient(y, main, output_gradients=tf.constant([1.0, 2.0, 3.0]))
+
+
+@parity(
+    differs="TensorFlow's gradient is that of method='bilinear'; the nearest pixel does not depend on where the box is"
+)
+def test_boxes_of_nearest_pixels(tf):
+    x = tf.constant((np.arange(16, dtype=f32) ** 2 % 7).reshape(1, 4, 4, 1))
+    boxes = tf.Variable([[0.1, 0.2, 0.7, 0.9]])
+    with tf.GradientTape() as tape:
+        y = tf.image.crop_and_resize(x, boxes, [0], [2, 2], method="nearest")
+    return tape.gradient(y, boxes)
+
+
+test_swept = table.test()
