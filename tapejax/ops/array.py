@@ -248,13 +248,14 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
       axis: where the new axis goes; the last by default.
       dtype: by default that of the values, or float32.
     """
-    given = [raw(value).dtype for value in (on_value, off_value) if value is not None]
+    values = [None if value is None else raw(value, dtype_hint=dtype) for value in (on_value, off_value)]
+    given = [value.dtype for value in values if value is not None]
     if len(set(given)) > 1:
         raise TypeError(f"on_value is {given[0]}, but off_value {given[1]}: they must have one dtype")
     wanted = requested(dtype) if dtype is not None else given[0] if given else np.dtype("float32")
-    if any(is_array_like(value) and raw(value).dtype != wanted for value in (on_value, off_value)):
+    if given and given[0] != wanted:
         raise TypeError(f"on_value and off_value are {given[0]}, but dtype={wanted} was asked for")
-    values = [raw(default if value is None else value, wanted) for value, default in ((on_value, 1), (off_value, 0))]
+    values = [raw(default, wanted) if value is None else value for value, default in zip(values, (1, 0), strict=True)]
     array = raw(indices, dtype_hint="int32")
     require_kind("one_hot", array, INTEGER)
     axis = -1 if axis is None else int(static(axis, "axis"))

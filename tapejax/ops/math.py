@@ -732,12 +732,36 @@ argmin = _arg(
 
 def _scanned(scan, start, x, axis, exclusive, reverse):
     """A running `scan`; an exclusive one begins with `start` and leaves the last element out."""
-    out = jnp.flip(x, axis) if reverse else x
+    out = scan(jnp.flip(x, axis) if reverse else x, axis)
     if exclusive and x.shape[axis]:
-        first = jnp.full_like(lax.slice_in_dim(out, 0, 1, axis=axis), start)
-        out = jnp.concatenate([first, lax.slice_in_dim(out, 0, -1, axis=axis)], axis)
-    out = scan(out, axis)
+        out = _shifted(out, axis, start)
     return jnp.flip(out, axis) if reverse else out
+
+
+def _shifted(x, axis, start):
+    first = jnp.full_like(lax.slice_in_dim(x, 0, 1, axis=axis), start)
+    return jnp.concatenate([first, lax.slice_in_dim(x, 0, -1, axis=axis)], axis)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _cumulative_logsumexp(x, axis):
+    return lax.cumlogsumexp(x, axis)
+
+
+@_cumulative_logsumexp.defjvp
+def _cumulative_logsumexp_jvp(axis, primals, tangents):
+    # JAX's own rule takes e to the power of what is left out beside an infinite sum.
+    (x,), (dx,) = primals, tangents
+    y = _cumulative_logsumexp(x, axis)
+    before = _shifted(y, axis, -np.inf)
+    same = jnp.isinf(y) & (before == y)
+    kept = jnp.exp(jnp.where(same, 0, jnp.where(same, 0, before) - jnp.where(same, 0, y)))  # no infinity less itself
+    return y, lax.associative_scan(_linear_steps, (kept, jnp.exp(x - y) * dx), axis=axis)[1]
+
+
+def _linear_steps(first, then):
+    """Two steps ``y -> a * y + b`` as one."""
+    return first[0] * then[0], then[0] * first[1] + then[1]
 
 
 def _scan(name: str, scan: Callable, start: float, kinds: str, doc: str) -> Callable[..., Tensor]:
@@ -766,7 +790,7 @@ cumprod = _scan(
     "The running product along `axis`.",
 )
 cumulative_logsumexp = _scan(
-    "cumulative_logsumexp", lax.cumlogsumexp, -np.inf, FLOAT, "The running log(sum(exp(x))) along `axis`."
+    "cumulative_logsumexp", _cumulative_logsumexp, -np.inf, FLOAT, "The running log(sum(exp(x))) along `axis`."
 )
 
 # ---- The largest, segments, counts -------------------------------------------------------------------------

@@ -233,13 +233,22 @@ def softmax_cross_entropy_with_logits(
 
 
 def _softmax_cross_entropy(labels, logits, axis):
-    labels, logits = jnp.broadcast_arrays(labels, logits)
-    # TensorFlow's gradient is softmax(logits) - labels also where labels do not add up to 1: the part of the loss that
-    # would say otherwise is held constant.
-    z = logits - lax.stop_gradient(jnp.max(logits, axis, keepdims=True))
-    total = jax.nn.logsumexp(z, axis)
-    excess = jnp.sum(labels, axis) - 1
-    return total + excess * lax.stop_gradient(total) - jnp.sum(labels * z, axis)
+    return _cross_entropy(*jnp.broadcast_arrays(labels, logits), axis)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _cross_entropy(labels, logits, axis):
+    z = logits - jnp.max(logits, axis, keepdims=True)
+    return jnp.sum(labels, axis) * jax.nn.logsumexp(z, axis) - jnp.sum(labels * z, axis)
+
+
+@_cross_entropy.defjvp
+def _cross_entropy_jvp(axis, primals, tangents):
+    # TensorFlow's gradient is softmax(logits) - labels also where labels do not add up to 1, which no function has.
+    (labels, logits), (d_labels, d_logits) = primals, tangents
+    log_p = jax.nn.log_softmax(logits, axis)
+    slope = (jnp.exp(log_p) - labels) * d_logits - log_p * d_labels
+    return _cross_entropy(labels, logits, axis), jnp.sum(slope, axis)
 
 
 renamed("softmax_cross_entropy", _softmax_cross_entropy)

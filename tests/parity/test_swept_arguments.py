@@ -64,6 +64,53 @@ table.gradients(
 )
 
 
+INFINITE = f32([[1.0, np.inf, 2.0, 0.5], [1.0, -np.inf, -np.inf, 3.0], [-np.inf, -np.inf, 1.0, 2.0]])
+for options in ({}, {"exclusive": True}, {"reverse": True}, {"exclusive": True, "reverse": True}):
+    table.gradients(
+        f"cumulative_logsumexp-beside-infinities-{'-'.join(options)}",
+        lambda tf, x, options=options: tf.math.cumulative_logsumexp(x, 1, **options),
+        INFINITE,
+    )
+table.values(
+    "one_hot-of-numbers-of-several-kinds",
+    lambda tf: [
+        tf.one_hot([0, 1], 2, on_value=1, off_value=0.5, dtype=tf.float32),
+        tf.one_hot([0, 1], 2, on_value=5, off_value=False, dtype=tf.int64),
+        tf.one_hot([0, 1], 2, on_value=2.5, off_value=True, dtype=tf.float32),
+        tf.one_hot([0, 1], 2, on_value=True, dtype=tf.float16),
+    ],
+)
+
+
+def of_gradients(tf, labels, logits, axis, which):
+    """The second derivative of a cross-entropy: of the first with respect to labels or logits."""
+    labels, logits = tf.constant(labels), tf.constant(logits)
+    with tf.GradientTape() as outer:
+        outer.watch([labels, logits])
+        with tf.GradientTape() as inner:
+            inner.watch([labels, logits])
+            loss = tf.nn.softmax_cross_entropy_with_logits(labels, logits, axis)
+        first = inner.gradient(loss, [labels, logits])
+        y = first[which] ** 2
+    return first, outer.gradient(y, [labels, logits])
+
+
+LABELS = f32([[0.2, 0.5, 0.3], [1.0, 0.0, 1.0]])
+LOGITS = f32([[0.1, -1.0, 2.0], [3.0, 0.5, -0.25]])
+
+
+@parity
+def test_second_derivatives_of_a_cross_entropy(tf):
+    """The first derivative with respect to labels depends on logits, also through what normalises them."""
+    by_labels = [of_gradients(tf, LABELS, LOGITS, axis, 0) for axis in (0, 1)]
+    return by_labels, [of_gradients(tf, LABELS, LOGITS, axis, 1)[1][1] for axis in (0, 1)]
+
+
+@parity(differs="TensorFlow leaves out that the derivative with respect to logits, softmax - labels, depends on labels")
+def test_second_derivative_of_a_cross_entropy_by_labels(tf):
+    return of_gradients(tf, LABELS, LOGITS, -1, 1)[1][0]
+
+
 @parity
 def test_the_fields_of_a_pool_with_argmax(tf):
     found = tf.nn.max_pool_with_argmax(tf.constant([[[[1.0], [3.0]], [[2.0], [0.0]]]]), 2, 2, "SAME")
