@@ -207,7 +207,8 @@ def _spence(x):
 def _spence_jvp(primals, tangents):
     # The integrand, by definition: JAX's derivative of its approximation is zero at 0 and 1.
     (x,), (dx,) = primals, tangents
-    return _spence(x), dx * jnp.where(x == 1, -1, jnp.log(x) / jnp.where(x == 1, 1, 1 - x))
+    # At 1 a second derivative is nan, as TensorFlow's: a choice of two constants would make it 0.
+    return _spence(x), dx * jnp.where(x == 1, -1, jnp.log(x) / (1 - x))
 
 
 @jax.custom_jvp
@@ -531,8 +532,22 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 
 @operation("a b x", "F")
 def betainc(a, b, x):
-    """The regularised incomplete beta function. The gradient reaches x only."""
-    return special.betainc(lax.stop_gradient(a), lax.stop_gradient(b), x)
+    """The regularised incomplete beta function. The gradient reaches x only; that one depends on a and b."""
+    dtype = jnp.result_type(a, b, x, "float16")  # a float's, also of bools
+    return _betainc(*jnp.broadcast_arrays(*(jnp.asarray(v, dtype) for v in (a, b, x))))
+
+
+@jax.custom_jvp
+def _betainc(a, b, x):
+    return special.betainc(a, b, x)
+
+
+@_betainc.defjvp
+def _betainc_jvp(primals, tangents):
+    # The integrand, by definition. JAX's derivative is the same, and is refused as soon as a or b is followed.
+    a, b, x = primals
+    slope = jnp.exp((b - 1) * jnp.log1p(-x) + (a - 1) * jnp.log(x) - special.betaln(a, b))
+    return _betainc(*primals), slope * tangents[2]
 
 
 @operation("x", FLOAT)
@@ -753,6 +768,8 @@ def _cumulative_logsumexp_jvp(axis, primals, tangents):
     # JAX's own rule takes e to the power of what is left out beside an infinite sum.
     (x,), (dx,) = primals, tangents
     y = _cumulative_logsumexp(x, axis)
+    if not x.size:
+        return y, dx
     before = _shifted(y, axis, -np.inf)
     same = jnp.isinf(y) & (before == y)
     kept = jnp.exp(jnp.where(same, 0, jnp.where(same, 0, before) - jnp.where(same, 0, y)))  # no infinity less itself

@@ -32,6 +32,7 @@ for name, call in {
     "unsorted_segment_mean": lambda tf, x: tf.math.unsorted_segment_mean(x, np.zeros(0, np.int32), 2),
     "unsorted_segment_max": lambda tf, x: tf.math.unsorted_segment_max(tf.transpose(x), [1, 0, 1], 2),
     "overlap_and_add": lambda tf, x: tf.signal.overlap_and_add(x[None], 2),
+    "cumulative_logsumexp": lambda tf, x: tf.math.cumulative_logsumexp(x, 0, exclusive=True),
     "svd": lambda tf, x: tf.linalg.svd(x[:, None], compute_uv=False),
     "logdet": lambda tf, x: tf.linalg.logdet(x[:, None, :1]),
     "weighted_moments": lambda tf, x: tf.nn.weighted_moments(x, [1], tf.ones([0, 3])),
@@ -109,6 +110,31 @@ def test_second_derivatives_of_a_cross_entropy(tf):
 @parity(differs="TensorFlow leaves out that the derivative with respect to logits, softmax - labels, depends on labels")
 def test_second_derivative_of_a_cross_entropy_by_labels(tf):
     return of_gradients(tf, LABELS, LOGITS, -1, 1)[1][0]
+
+
+@parity
+def test_the_slope_of_betainc_depends_on_its_parameters(tf):
+    """The density, which is the derivative of the distribution function, by the distribution's parameters."""
+    a, b, x = tf.constant([0.5, 2.0, 3.0]), tf.constant([1.5, 0.75, 2.0]), tf.constant([0.25, 0.5, 0.9])
+    with tf.GradientTape() as outer:
+        outer.watch([a, b, x])
+        with tf.GradientTape() as inner:
+            inner.watch([a, b, x])
+            y = tf.math.betainc(a, b, x)
+        first = inner.gradient(y, [a, b, x])
+    return y, first, outer.gradient(first[2], [a, b, x])
+
+
+@parity
+def test_the_second_derivative_of_spence_at_one(tf):
+    x = tf.constant([0.5, 1.0, 2.0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.math.special.spence(x)
+        first = inner.gradient(y, x)
+    return y, first, outer.gradient(first, x)
 
 
 @parity
