@@ -566,18 +566,18 @@ def split(value: TensorLike, num_or_size_splits, axis=0, num=None, name="split")
     """Cuts along an axis into so many equal parts, or into parts of the given sizes, one of which may be -1.
 
     Raises:
-      InvalidArgumentError: the sizes do not add up to the length of the axis.
+      InvalidArgumentError: the sizes do not add up to the length of the axis, or are not `num`.
     """
     array = raw(value)
     axis = axis_of(axis, array.ndim)
     length = array.shape[axis]
     sizes = static(num_or_size_splits, "num_or_size_splits")
-    if isinstance(sizes, tuple) and num is not None and num != len(sizes):
-        raise InvalidArgumentError(f"split: num is {num}, but there are {len(sizes)} sizes")
     if not isinstance(sizes, tuple):
         if sizes < 1 or length % sizes:
             raise InvalidArgumentError(f"split: an axis of length {length} cannot be split into {sizes} equal parts")
         sizes = (length // sizes,) * sizes
+    elif num is not None and num != len(sizes):
+        raise InvalidArgumentError(f"split: num is {num}, but there are {len(sizes)} sizes")
     rest = length - sum(size for size in sizes if size != -1)
     sizes = tuple(rest if size == -1 else size for size in sizes)
     if min(sizes, default=0) < 0 or sum(sizes) != length:

@@ -534,7 +534,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 def betainc(a, b, x):
     """The regularised incomplete beta function. The gradient reaches x only; that one depends on a and b."""
     dtype = jnp.result_type(a, b, x, "float16")  # a float's, also of bools
-    return _betainc(*jnp.broadcast_arrays(*(jnp.asarray(v, dtype) for v in (a, b, x))))
+    return _betainc(*(jnp.asarray(v, dtype) for v in (a, b, x)))
 
 
 @jax.custom_jvp
