@@ -47,6 +47,9 @@ CORE = tuple(
         PACKAGE / "programs" / "function.py",
     )
 )
+# What JAX 0.10 says of a function for good, without tapejax too, if an interrupt came while its cache asked whether to explain
+# a miss: the cache takes the function for one that is still being traced (`_weakref_lru_cache` in jax/_src/util.py).
+JAXS_OWN = "Recursively calling"
 EAGER = jaxcore.current_trace()
 NUMPYS_ERRORS = np.geterr()
 tape_logger = logging.getLogger("tapejax")
@@ -466,11 +469,11 @@ def interrupts(count: int, seed: int, programs: list[str]) -> tuple[int, list[st
                     except Exception as error:  # what JAX makes of it
                         if armed:  # or an earlier interrupt has left something behind
                             armed = False
-                            last = traceback.extract_tb(error.__traceback__)[-1]
-                            wrong.append(
-                                f"{name}, after interrupt {hits}: {error!r:.200} ({last.filename}:{last.lineno})"
-                            )
                             jax.clear_caches()
+                            if JAXS_OWN not in str(error):
+                                last = traceback.extract_tb(error.__traceback__)[-1]
+                                where = f"{last.filename}:{last.lineno}"
+                                wrong.append(f"{name}, after interrupt {hits}: {error!r:.200} ({where})")
                         traceback.clear_frames(error.__traceback__)
                     hits, share = hits + 1, share - 1
                     wrong += [f"{name}, interrupt {hits}: {what}" for what in checked()]

@@ -67,6 +67,7 @@ def test_the_file_of_tensorflows_outcomes_has_every_case():
 
 @pytest.mark.tensorflow
 @pytest.mark.skipif("kept.mode == 'kept'", reason="asks TensorFlow: pytest --tensorflow=fresh")
+@pytest.mark.filterwarnings("ignore:Casting complex values:Warning")  # of NumPy, once TensorFlow asks it
 def test_the_kept_outcomes_are_tensorflows():
     """A sample is computed anew; ``--tensorflow=keep`` computes all and keeps them."""
     import tensorflow
