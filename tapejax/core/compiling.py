@@ -23,7 +23,8 @@ from . import cache, jaxprs
 from ._jax import ConcreteArray, EvalTrace, array_from_host, current_trace, enable_x64, key_numbers, trace_context
 from .cache import Cache
 from .canonical import open_jaxpr
-from .host import Interpreter, Unsupported, with_errors
+from .host import Interpreter, with_errors
+from .primitives import Unsupported
 from .shadow import close, size_of
 from .types import Function, JaxProgram, Value, Values
 
@@ -125,7 +126,7 @@ class Trial:
             return Plan(self._run_compiled)
         traced = self._jitted.trace(*args)
         program = traced.jaxpr
-        equations, elements = _measure(program)
+        equations, runs, elements = _measure(program)
         budget = COMPILE + COMPILE_EQUATION * equations
         try:
             interpreter = Interpreter(program, MOST_NUMBERS)
@@ -142,10 +143,13 @@ class Trial:
                 inputs = [key_numbers(x) if dtype is None else _as_numpy(x, dtype) for x, dtype in given]
             except RuntimeError:  # one was donated and deleted, which is no matter where it is not read
                 return self._jitted(*args)
-            outputs = interpreter(inputs)
+            try:
+                outputs = interpreter(inputs)
+            except Unsupported:  # of these numbers
+                return self._jitted(*args)
             return jax.tree.unflatten(tree, map(array_from_host, outputs, avals))
 
-        return Plan(run, CALL + EQUATION * equations + ELEMENT * elements, budget)
+        return Plan(run, CALL + EQUATION * runs + ELEMENT * elements, budget)
 
     def _run_cheap(self, args: Values) -> Any:
         global _cheap_options
@@ -168,18 +172,20 @@ def _kind(x: Value) -> Any:
     return (x.shape, x.dtype) if isinstance(x, (np.ndarray, np.generic)) else type(x)
 
 
-def _measure(jaxpr: JaxProgram) -> tuple[int, int]:
-    """How many equations a program has, and how many numbers they read and write."""
-    equations = elements = 0
+def _measure(jaxpr: JaxProgram) -> tuple[int, int, int]:
+    """How many equations a program has, how many run, loops counted, and how many numbers these read and write."""
+    equations = runs = elements = 0
     for eqn in open_jaxpr(jaxpr).eqns:
         inner = [_measure(each) for each in jaxprs.jaxprs_in(eqn.params)]
         read = eqn.outvars if eqn.primitive.name == "slice" else eqn.invars  # a slice reads what it gives
         sizes = [math.prod(getattr(v.aval, "shape", ())) for v in (*read, *eqn.outvars)]
         window = eqn.params.get("window_dimensions")
         weight = IN_WINDOW * math.prod(window) if window else 1
-        equations += 1 + sum([count for count, _ in inner])
-        elements += sum([size for _, size in inner]) if inner else weight * sum(sizes)
-    return equations, elements
+        times = eqn.params["length"] if eqn.primitive.name == "scan" else 1
+        equations += 1 + sum([count for count, _, _ in inner])
+        runs += 1 + times * sum([count for _, count, _ in inner])
+        elements += times * sum([size for _, _, size in inner]) if inner else weight * sum(sizes)
+    return equations, runs, elements
 
 
 def possible() -> bool:

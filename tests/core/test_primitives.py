@@ -1,0 +1,234 @@
+"""What NumPy evaluates of JAX's primitives is what XLA computes: indices, windows, integers, loops, decompositions."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tapejax.core.compiling import Trial
+from tapejax.core.host import Interpreter
+from tapejax.core.primitives import Unsupported
+
+lax = jax.lax
+
+
+def compare(fn, *args, tolerance=64):
+    """Both results, to some units in the last place of the largest number."""
+    found = Interpreter(jax.jit(fn).trace(*args).jaxpr)([np.asarray(x) for x in args])
+    expected = [np.asarray(x) for x in jax.tree.leaves(jax.jit(fn)(*args))]
+    for x, y in zip(found, expected, strict=True):
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+        if x.dtype.kind in "fc":
+            near = tolerance * np.finfo(x.dtype).eps
+            largest = np.abs(y[np.isfinite(y)]).max(initial=1e-30)
+            np.testing.assert_allclose(x, y, rtol=near, atol=near * largest)
+        else:
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.fixture(autouse=True)
+def wide():
+    with jax.enable_x64(True):
+        yield
+
+
+def drawn(rng, shape, dtype):
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return rng.random(shape) < 0.5
+    if kind == "c":
+        return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
+    return (3 * rng.normal(size=shape)).astype(dtype) if kind == "f" else rng.integers(0, 50, shape).astype(dtype)
+
+
+DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool", "complex64"]
+MODES = ["clip", "fill", "promise_in_bounds", None]
+CHANGES = {"f": "set add multiply subtract min max", "c": "set add multiply", "b": "set"}
+
+
+def index(rng, shape, mode):
+    """Arrays of indices of one shape, some out of bounds if the mode has an answer to that, and slices."""
+    many = tuple(rng.integers(1, 4, rng.integers(0, 3)))
+    dtype = rng.choice(["int8", "int32", "int64", "uint8"])
+    found = []
+    for size in shape:
+        if rng.random() < 0.3:
+            found.append(slice(0, max(1, size - 1)))
+        elif mode == "promise_in_bounds":
+            found.append(rng.integers(0, size, many).astype(dtype))
+        else:
+            found.append(rng.integers(0 if dtype == "uint8" else -7, 8, many).astype(dtype))
+    return tuple(found)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_elements_by_arrays_of_indices(seed):
+    rng = np.random.default_rng(seed)
+    dtype, mode = rng.choice(DTYPES), MODES[seed % 4]
+    if dtype == "complex64" and mode == "fill":  # with nan, see below
+        mode = "clip"
+    shape = tuple(rng.integers(1, 5, rng.integers(1, 4)))
+    x, at = drawn(rng, shape, dtype), index(rng, shape, mode)
+    by = [0, 0 if mode == "promise_in_bounds" else 1]
+
+    def moved(x, by):
+        return jnp.asarray(x).at[tuple([i if isinstance(i, slice) else i + jnp.asarray(by, i.dtype) for i in at])]
+
+    def taken(x, by):
+        return moved(x, by).get(mode=mode)
+
+    shape = jax.eval_shape(functools.partial(taken, by=0), x).shape
+    news, xs = drawn(rng, (2, *shape), dtype), np.stack([x, x[::-1]])
+
+    def every(xs, news):
+        found = [taken(x, 0), jax.vmap(taken)(xs, jnp.array(by))]
+        for change in CHANGES.get(x.dtype.kind, CHANGES["f"]).split():
+
+            def put(x, new, by, change=change):
+                return getattr(moved(x, by), change)(new, mode=mode)
+
+            found += [put(x, news[0], 0), jax.vmap(put)(xs, news, jnp.array(by))]
+        return found
+
+    compare(every, xs, news)
+
+
+@pytest.mark.parametrize("mode", ["clip", "fill"])
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0)])
+def test_windows_that_are_partly_outside(axes, mode):
+    rng = np.random.default_rng(0)
+    x, starts = drawn(rng, (5, 6), "float32"), rng.integers(-3, 8, (9, 2)).astype("int32")
+    into = lax.ScatterDimensionNumbers((1, 2), inserted_window_dims=(), scatter_dims_to_operand_dims=axes)
+
+    def every(x, starts, updates):
+        found = [jax.vmap(lambda i: lax.dynamic_slice(x, i, (2, 3)))(starts)]
+        found += [jax.vmap(lambda i: lax.dynamic_update_slice(x, 0 * x[:2], i))(starts)]
+        for offsets in ((1, 2), (0, 2), (0, 1)):
+            how = lax.GatherDimensionNumbers(offset_dims=offsets, collapsed_slice_dims=(), start_index_map=axes)
+            found += [lax.gather(x, starts, how, (2, 3), mode=mode)]
+        return found + [
+            fn(x, starts, updates, into, mode=mode) for fn in (lax.scatter, lax.scatter_add, lax.scatter_mul)
+        ]
+
+    compare(every, x, starts, drawn(rng, (9, 2, 3), "float32"))
+
+
+X = np.random.default_rng(1).normal(size=(3, 4)).astype("float32")
+TIES = np.array([[0.0, -0.0, np.nan, 1.0], [np.inf, -np.nan, -np.inf, 1.0], [2.0, 2.0, -1.0, 2.0]], "float32")
+FLOATS = np.array(
+    [0.5, -0.5, 127.6, 128, -128.9, 255.9, -1, 2**31, -(2**31), 2**32, 2**63, -(2**63), 1e30, np.nan, -np.inf]
+)
+Z = (X + 1j * X[::-1]).astype("complex64")
+PROGRAMS = {
+    "casts": (lambda x: [x.astype(t) for t in ("int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "bool")], FLOATS),
+    "sorted": (lambda x: [f(x, axis) for f in (jnp.sort, jnp.argsort) for axis in (0, 1)], TIES),
+    "sorted by two": (lambda x, y: lax.sort([jnp.round(x), y, x], num_keys=2), X, TIES),
+    "largest": (lambda x: (lax.top_k(x, 2), lax.top_k(x.astype("int32"), 3), lax.top_k(jnp.abs(x).astype("uint8"), 1)), X),
+    "cumulative": (lambda x: [f(x, axis, reverse=r) for f in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin)
+                              for axis in (0, 1) for r in (False, True)], X),
+    "cumulative extremes": (lambda x: (lax.cummax(x), lax.cummin(x, 1)), TIES),
+    "padded": (lambda x: [lax.pad(x, np.float32(1), c) for c in (((1, 2, 0), (0, 0, 1)), ((-1, 3, 2), (-2, -1, 0)))], X),
+    "tiled": (lambda x: (jnp.tile(x, 2), jnp.tile(x, (2, 1, 3))), X),
+    "total order": (lambda x: (lax.lt_to_p.bind(x, x[:, ::-1]), lax.le_to_p.bind(x, x[::-1])), TIES),
+    "inverse functions": (lambda x: (jnp.arcsin(x), jnp.arccos(x), jnp.arctan(x), jnp.arcsinh(x), jnp.arccosh(1 + x * x),
+                                     jnp.arctanh(x), jnp.cbrt(x), lax.erfc(x)), np.clip(X, -0.9, 0.9)),
+    "complex": (lambda x, y: (x + y, x - y, x * y, x / y, -x, abs(x), jnp.exp(x), x.real, x.imag, x.conj(), jnp.sign(x), x**2,
+                              x**-1, x == y, jnp.where(x == y, x, y), x.sum(0), x @ y.T, x.reshape(2, 6),
+                              lax.complex(x.real, y.real), jax.vjp(jnp.imag, x)[1](y.real),
+                              x.real.astype(x.dtype)), Z, Z[::-1].copy()),
+    "cases": (lambda i, x: (lax.select_n(i, x, 2 * x, 3 * x), lax.select_n(i[0, 0], x, -x)),
+              np.arange(12).reshape(3, 4).astype("int32") % 2, X),
+    "branches": (lambda x: [lax.switch(i, [lambda x: x, lambda x: x * x, lambda x: x.sum() + x], x) for i in (-1, 1, 5)], X),
+    "branch of a value": (lambda i, x: lax.cond(i > 0, lambda x: (x, x[0]), lambda x: (-x, x[1]), x), np.int32(1), X),
+    "loop": (lambda x: [lax.scan(lambda c, r: (2 * c + r, (c, r.sum())), x[0], x, reverse=r) for r in (False, True)], X),
+    "counted": (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2 + i, x), X),
+    "loop of no turns": (lambda x: lax.scan(lambda c, r: (c + r, c), x[0], x[:0]), X),
+    "subnormal in a loop": (lambda x: lax.scan(lambda c, r: (c * r, c), x, jnp.full((3,), 1e-20, x.dtype))[1], np.float32(1e-10)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_computes_what_xla_computes(name):
+    fn, *args = PROGRAMS[name]
+    compare(fn, *args)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "float32"])
+def test_quotients_and_remainders(dtype):
+    kind = np.dtype(dtype)
+    of_kind = [0.0, 1.0, -1.0, 2.5, -3.7, np.inf, np.nan] if kind.kind == "f" else [0, 1, 2, 3, 7, *_ends(kind)]
+    x, y = map(np.ascontiguousarray, np.meshgrid(*[np.array(of_kind, dtype)] * 2))
+    compare(lambda x, y: (lax.div(x, y), lax.rem(x, y), x % y, x // y, lax.sign(x)), x, y)
+
+
+def _ends(kind):
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    return [least, least + 1, most - 1, most]
+
+
+# ---- decompositions
+
+
+def of_some_kind(rng, dtype, batch, m, n):
+    return drawn(rng, (*batch, m, n), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+def test_decompositions(dtype, batch):
+    rng = np.random.default_rng(len(batch))
+    x, b = of_some_kind(rng, dtype, batch, 4, 4), of_some_kind(rng, dtype, batch, 4, 2)
+    wide, tall = of_some_kind(rng, dtype, batch, 3, 5), of_some_kind(rng, dtype, batch, 5, 3)
+    positive = x @ x.conj().swapaxes(-1, -2) + 2 * np.eye(4, dtype=dtype)
+
+    def every(x, b, positive, wide, tall):
+        found = [jnp.linalg.cholesky(positive), jnp.linalg.eigh(positive), jnp.linalg.solve(positive, b)]
+        found += [lax.linalg.eigh(positive, lower=False, symmetrize_input=False), jnp.linalg.inv(positive)]
+        for each in (x, wide, tall):
+            found += [lax.linalg.lu(each), jnp.linalg.svd(each, compute_uv=False)]
+            for full in (False, True):
+                mode = "complete" if full else "reduced"
+                found += [jnp.linalg.qr(each, mode), jnp.linalg.svd(each, full_matrices=full)]
+        for bits in range(32):
+            left, lower, transposed, conjugated, unit = [bool(bits >> i & 1) for i in range(5)]
+            how = dict(left_side=left, lower=lower, transpose_a=transposed, conjugate_a=conjugated, unit_diagonal=unit)
+            found += [lax.linalg.triangular_solve(positive, b if left else b.swapaxes(-1, -2), **how)]
+        return found
+
+    compare(every, x, b, positive, wide, tall, tolerance=4000)
+
+
+@pytest.mark.parametrize("of", ["cholesky", "inv", "det", "eigh", "svd", "qr"])
+def test_derivatives_of_decompositions(of):
+    x = np.array([[4.0, 1.0, 0.5, 0.2], [1.0, 3.0, 0.3, 0.1], [0.5, 0.3, 2.0, 0.4], [0.2, 0.1, 0.4, 1.0]])
+
+    def total(x):
+        return sum([jnp.sum(jnp.sin(part)) for part in jax.tree.leaves(getattr(jnp.linalg, of)(x))])
+
+    compare(lambda x: (jax.grad(total)(x), jax.hessian(total)(x)), x, tolerance=40000)
+
+
+@pytest.mark.parametrize(
+    "fn, x",
+    [
+        (jnp.linalg.cholesky, -np.eye(3)),  # nan
+        (lambda x: lax.linalg.triangular_solve(x, x), np.zeros((2, 2))),
+        (lax.linalg.lu, np.ones((3, 3))),  # where rounding decides
+        (lambda x: lax.top_k(x, 1), np.array([0.0, -0.0])),
+        (lambda x: x / x, np.array([0.0 + 0j])),
+        (lambda x: x.at[5].get(mode="fill"), np.array([1.0 + 0j])),
+    ],
+)
+def test_numbers_that_are_left_to_xla(fn, x):
+    with pytest.raises(Unsupported):
+        Interpreter(jax.jit(fn).trace(x).jaxpr)([x])
+    found, expected = Trial(fn)(x), jax.jit(fn)(x)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def test_a_long_loop_is_compiled_at_once():
+    loop = Trial(lambda x: lax.fori_loop(0, 100_000, lambda i, x: x + 1, x))
+    assert loop(0.0) == 100_000
+    assert [plan.cost for plan in loop._plans.values()] == [0.0]
