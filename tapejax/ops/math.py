@@ -7,7 +7,7 @@ TensorFlow's, a small function here is written so that it is; the derivative its
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -404,10 +404,26 @@ def _squared_difference(x, y):
     return jnp.conj(difference) * difference
 
 
+def _dividing(orders):
+    """Division whose slope is x / y / y. JAX's x * y**-2 is infinite, NaN or zero where y**-2 overflows or is lost.
+
+    Up to an order, as in `_stops_zero`.
+    """
+
+    def divide(x, y):
+        return x / y
+
+    inner = _dividing(orders - 1) if orders > 1 else divide
+    return _with_slopes(divide, lambda x, y, dx: inner(dx, y), lambda x, y, dy: -inner(inner(x, y), y) * dy)
+
+
+_quotient = _dividing(2)
+
+
 def _truediv(x, y):
     dtype = jnp.result_type(x, y)
     if kind_of(dtype) in FIELD:
-        return x / y
+        return _quotient(x, y)
     # TensorFlow divides integers in float64, the small ones in float32.
     dtype = wide("float64") if dtype.itemsize > 2 else np.dtype("float32")
     return jnp.asarray(x, dtype) / jnp.asarray(y, dtype)
@@ -567,16 +583,16 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Te
     return op(jnp.multiply, raw(scalar, array.dtype), array)
 
 
-def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
+def add_n(inputs: Iterable[TensorLike], name: str | None = None) -> Tensor:
     """The sum of a list of tensors of one shape.
 
     Raises:
       ValueError: the list is empty.
       InvalidArgumentError: shapes or dtypes differ, or they are bool.
     """
-    if not len(inputs):
-        raise ValueError("inputs must hold at least one tensor")
     arrays = [raw(value) for value in inputs]  # each in the dtype that it has by itself
+    if not arrays:
+        raise ValueError("inputs must hold at least one tensor")
     operands(*arrays)
     require_kind("add_n", arrays[0], NUMBER)
     if len({array.shape for array in arrays}) > 1:
@@ -1124,7 +1140,7 @@ def normalize(
 ) -> tuple[Tensor, Tensor]:
     """``(tensor / norm, norm)``, the norm with its axes kept."""
     size = norm(tensor, ord, axis, keepdims=True)
-    return op(jnp.divide, raw(tensor), size), size
+    return op(_truediv, raw(tensor), size), size
 
 
 # ---- Clipping ----------------------------------------------------------------------------------------------

@@ -255,6 +255,7 @@ _NEARLY = {
     "rsqrt": "jax.lax.rsqrt({0})",
     "abs": "jnp.abs({0})",
     "abs_real": "jnp.abs({0})",
+    "truediv": "{0} / {1}",
     "pow": "{0} ** {1}",
     "maximum": "jnp.maximum({0}, {1})",
     "minimum": "jnp.minimum({0}, {1})",
