@@ -490,10 +490,19 @@ def roll(input: TensorLike, shift: IntsLike, axis: AxisLike, name: str | None = 
     Raises:
       InvalidArgumentError: `shift` and `axis` are not both numbers, or lists of one length.
     """
-    places, axes = static(shift, "shift"), static(axis, "axis")
-    if axes is None or np.shape(places) != np.shape(axes):
-        raise InvalidArgumentError(f"roll: shift and axis must have the same shape, got {places} and {axes}")
-    return op(jnp.roll, raw(input), shift=places, axis=axes)
+    places, axes = integers("roll", shift), static(axis, "axis")
+    if axes is None or places.shape != np.shape(axes):
+        raise InvalidArgumentError(f"roll: shift and axis must have the same shape, got {shift} and {axes}")
+    if (values := known(places)) is None:
+        return op(_roll, raw(input), places, axis=axes)
+    return op(jnp.roll, raw(input), shift=static(values), axis=axes)
+
+
+def _roll(x, shift, axis):
+    return jnp.roll(x, shift, axis)
+
+
+renamed("roll", _roll)
 
 
 # ---- Joining and cutting -----------------------------------------------------------------------------------
@@ -806,6 +815,7 @@ def boolean_mask(
     return op(_boolean_mask, array, places, axis=axis, covers=chosen.ndim)
 
 
+@zero_gradient  # of no parts: JAX takes it for a constant
 def _boolean_mask(x, places, axis, covers):
     length = math.prod(x.shape[axis : axis + covers])
     x = x.reshape(*x.shape[:axis], length, *x.shape[axis + covers :])
@@ -852,7 +862,7 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
       InvalidArgumentError: an index is negative or too large, or is no integer; the axes of `batch_dims` differ.
     """
     array, places = raw(params), integers("gather", indices)
-    batch_dims = int(static(batch_dims, "batch_dims"))
+    batch_dims = 0 if batch_dims is None else int(static(batch_dims, "batch_dims"))
     axis = batch_dims if axis is None else static(axis)  # so a negative one counts the axes of params here
     if axis == 0:
         batch_dims = 0  # whatever it was: so it is in TensorFlow

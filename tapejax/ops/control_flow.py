@@ -22,7 +22,7 @@ from ..values.staging import Threaded
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, raw
 from ..values.types import Array, DTypeLike, IntLike, Nest, TensorLike
 from . import loops
-from .array import stack
+from .array import repeat, stack
 from .random import each_row
 from .tensor_array import TensorArray
 
@@ -300,8 +300,8 @@ def _look_at(body: Callable, arrays: Sequence[Array]) -> None:
         Threaded((body, arrays))
 
 
-def _rows(elems: Nest, argument: str = "elems") -> tuple[list[Tensor], int]:
-    """The tensors in `elems`, and how many rows they have."""
+def _rows(elems: Nest, argument: str = "elems", broadcast: bool = False) -> tuple[list[Tensor], int]:
+    """The tensors in `elems`, and how many rows they have. With `broadcast`, one row goes with each row of the others."""
     arrays = nest.flatten(elems)
     if not arrays:
         raise ValueError(f"'{argument}' must hold at least one tensor.")
@@ -310,6 +310,10 @@ def _rows(elems: Nest, argument: str = "elems") -> tuple[list[Tensor], int]:
         if x._array.ndim == 0:
             raise ValueError(f"Elements in {argument} must be 1+ dimensional Tensors, not scalars")
     counts = {x._array.shape[0] for x in tensors}
+    if broadcast and len(counts) == 2 and 1 in counts and 0 not in counts:
+        counts.discard(1)
+        (count,) = counts
+        return [x if x._array.shape[0] == count else repeat(x, count, 0) for x in tensors], count
     if len(counts) > 1:
         raise ValueError(f"The tensors in {argument} have different numbers of rows: {sorted(counts)}.")
     return tensors, counts.pop()
@@ -388,7 +392,7 @@ def vectorized_map(fn: Callable, elems: Nest, fallback_to_while_loop: bool = Tru
     >>> print(tf.vectorized_map(lambda x: x * tf.reduce_sum(x), tf.ones((3, 2))).numpy().tolist())
     [[2.0, 2.0], [2.0, 2.0], [2.0, 2.0]]
     """
-    tensors, count = _rows(elems)
+    tensors, count = _rows(elems, broadcast=True)
     structures: list[Nest] = []
 
     def flat(row: Array, arrays: Sequence[Array]) -> list[Array]:

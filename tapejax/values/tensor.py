@@ -181,7 +181,9 @@ _ONE_BY_ONE = {"int32", "int64", "uint64", "float16", "float32", "float64", "com
 def _as_python_numbers(found: np.ndarray, value: TensorLike, asked: DTypeLike | None) -> np.ndarray:
     # In a sequence the first number decides, as in TensorFlow, and integers are int32 where they fit.
     first = value
-    while isinstance(first, (Sequence, np.ndarray)) and not isinstance(first, (str, bytes)) and len(first):
+    while isinstance(first, Sequence) or (isinstance(first, np.ndarray) and first.ndim):
+        if isinstance(first, (str, bytes)) or not len(first):
+            break
         first = first[0]
     kind = found.dtype.kind
     one_by_one = asked is not None and kind in "biufc" and as_dtype(asked).name in _ONE_BY_ONE
