@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -121,6 +122,8 @@ def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
         raise TypeError(f"einsum: unknown keyword arguments {sorted(unknown)}")
     arrays = arrays_of(*inputs)
     terms, arrow, result = equation.replace(" ", "").partition("->")
+    if strange := set(terms + result).difference(string.ascii_letters, ",.->"):
+        raise ValueError(f"einsum: a label must be a letter from a to z, got {sorted(strange)} in {equation!r}")
     sizes: dict[str, int] = {}  # jnp broadcasts an axis of length 1
     for term, array in zip(terms.split(","), arrays, strict=False):
         if arrow and "..." not in result and "..." in term and array.ndim > len(term) - 3:

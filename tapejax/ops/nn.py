@@ -466,6 +466,9 @@ def _spatial(value: IntsLike | None, rank: int, first: bool, argument: str) -> t
     """A window, stride or dilation given as one number, one per spatial axis, or one per axis."""
     sizes = (1,) if value is None else static(value, argument)
     sizes = sizes if isinstance(sizes, tuple) else (sizes,)
+    sizes = tuple(int(n) if isinstance(n, float) and n.is_integer() else n for n in sizes)  # 4 / 2
+    if any(n <= 0 for n in sizes):
+        raise InvalidArgumentError(f"{argument} must be positive, got {value!r}")
     if len(sizes) == 1:
         return sizes * rank
     if len(sizes) == rank:
@@ -537,7 +540,10 @@ def _convolution(
     **options: Any,
 ) -> Tensor:
     image, weights = arrays_of(x, filters)
-    rank = image.ndim - 2 if rank is None else rank
+    if rank is None:
+        rank = weights.ndim - 2  # the batch may have several axes
+        if rank not in (1, 2, 3):
+            raise ValueError(f"{name}: filters must have 3, 4 or 5 axes, got shape {weights.shape}")
     if image.ndim < rank + 2 or weights.ndim != rank + 2:
         raise InvalidArgumentError(
             f"{name}: input and filters must have {rank + 2} axes, got shapes {image.shape} and {weights.shape}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -58,6 +59,8 @@ def reverse_sequence(input: TensorLike, seq_lengths: TensorLike, seq_axis=None, 
         raise TypeError("seq_axis must be given: the axis that is turned round")
     array, lengths = raw(input), integers("reverse_sequence", seq_lengths)
     along, batch = axis_of(seq_axis, array.ndim, "seq_axis"), axis_of(batch_axis or 0, array.ndim, "batch_axis")
+    if along == batch:
+        raise InvalidArgumentError(f"seq_axis and batch_axis must differ, both are {batch}")
     if lengths.shape != (array.shape[batch],):
         raise InvalidArgumentError(f"seq_lengths must have shape ({array.shape[batch]},), got {lengths.shape}")
     values = known(lengths)
@@ -115,12 +118,35 @@ def _dynamic_stitch(which, *arrays, ranks):
     return jnp.take(rows, jnp.where(which < 0, len(rows), which), 0, mode="fill", fill_value=0)
 
 
-@operation("values value_range")
-def histogram_fixed_width_bins(values, value_range, nbins=100, dtype="int32"):
+def _bins(nbins: IntLike) -> int:
+    """How many bins are asked for."""
+    number = operator.index(static(nbins, "nbins")) if np.ndim(nbins) == 0 else 0
+    if number <= 0:
+        raise InvalidArgumentError(f"nbins should be a positive number, but got {nbins}")
+    return number
+
+
+def histogram_fixed_width_bins(
+    values: TensorLike,
+    value_range: TensorLike,
+    nbins: IntLike = 100,
+    dtype: DTypeLike = "int32",
+    name: str | None = None,
+) -> Tensor:
     """The number of the bin, of equal ones that divide the range, in which each value lies; the outer ones take the rest.
 
     int32 whatever `dtype` says, as in TensorFlow.
+
+    Raises:
+      InvalidArgumentError: `nbins` is not positive, or the range has no two ends.
     """
+    if len(np.shape(value_range)) != 1 or np.shape(value_range)[0] < 2:
+        raise InvalidArgumentError(f"value_range must hold two numbers, got shape {np.shape(value_range)}")
+    return _histogram_fixed_width_bins(values, value_range, _bins(nbins))
+
+
+@operation("values value_range")
+def _histogram_fixed_width_bins(values, value_range, nbins):
     scaled = (values - value_range[0]) / (value_range[1] - value_range[0])
     return jnp.clip(jnp.floor(nbins * scaled), 0, nbins - 1).astype("int32")
 
@@ -138,8 +164,9 @@ def histogram_fixed_width(
       InvalidArgumentError: `nbins` is not positive, the range does not ascend, or a value is nan (these two seen on the CPU).
     """
     ends, numbers = known(raw(value_range)), known(raw(values))
-    if static(nbins, "nbins") <= 0:
-        raise InvalidArgumentError(f"nbins should be a positive number, but got {nbins}")
+    nbins = _bins(nbins)
+    if np.shape(value_range) != (2,):
+        raise InvalidArgumentError(f"value_range must hold two numbers, got shape {np.shape(value_range)}")
     if ends is not None and not ends[0] < ends[1]:
         raise InvalidArgumentError(f"value_range should satisfy value_range[0] < value_range[1], but got {ends}")
     if numbers is not None and np.isnan(numbers).any():
