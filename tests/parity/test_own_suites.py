@@ -8,6 +8,7 @@ from tables import Table
 
 table = Table()
 ROWS = np.arange(6, dtype="float32").reshape(3, 2)
+WINDOW = np.ones([1, 4, 4, 1], "float32")
 
 
 def slices(tf):
@@ -314,6 +315,50 @@ table.values(
         list(tf.linalg.lu(tf.constant([[1.0, 2.0], [2.0, 5.0]]))),
     ],
 )
+table.errors(
+    "what-cannot-be-counted",
+    lambda tf: [
+        *(
+            lambda count=count, f=f: f([0.5, 1.5], [0.0, 2.0], count)
+            for f in (tf.histogram_fixed_width, tf.histogram_fixed_width_bins)
+            for count in (0, -3, 2.5)
+        ),
+        *(
+            lambda ends=ends, f=f: f([0.5, 1.5], ends, 3)
+            for f in (tf.histogram_fixed_width, tf.histogram_fixed_width_bins)
+            for ends in (1.0, [1.0], [[0.0, 2.0]])
+        ),
+        lambda: tf.histogram_fixed_width([0.5, 1.5], [0.0, 2.0], [3, 4]),
+        lambda: tf.histogram_fixed_width([0.5, 1.5], [0.0, 1.0, 2.0], 3),
+        lambda: tf.reverse_sequence(ROWS, [1, 2, 1], 0, 0),
+        lambda: tf.reverse_sequence(ROWS, [1, 2], 1, 1),
+    ],
+)
+table.errors(
+    "windows-of-nothing",
+    lambda tf: (
+        [
+            lambda f=f, size=size, strides=strides: f(WINDOW, size, strides, "SAME")
+            for f in (tf.nn.max_pool2d, tf.nn.avg_pool2d, tf.nn.max_pool, tf.nn.max_pool_with_argmax)
+            for size, strides in ((0, 1), (-1, 1), ([1, -1, -1, 1], 1), (2, 0), (2, -1))
+        ]
+        + [
+            lambda strides=strides, dilations=dilations: tf.nn.conv2d(
+                WINDOW, np.ones([2, 2, 1, 1], "float32"), strides, "SAME", dilations=dilations
+            )
+            for strides, dilations in ((0, 1), (-1, 1), (1, 0), (1, -1))
+        ]
+    ),
+)
+table.errors(
+    "labels-of-einsum",
+    lambda tf: [
+        lambda equation=equation: tf.einsum(equation, np.ones([2, 2]))
+        for equation in ("a0->a", "a_->a", "1a->a", "a\N{LATIN SMALL LETTER E WITH ACUTE}->a")
+    ],
+)
+
+
 test_rows = table.test()
 
 
@@ -503,3 +548,134 @@ def test_random_numbers_in_a_testcase(tf):
 
     results = [Case().run().wasSuccessful() for _ in range(2)]
     return results, drawn[0][:2], drawn[0] == drawn[1]
+
+
+def slopes(tf, quotient, *points):
+    """A value, its derivatives and theirs."""
+    points = [tf.constant(point) for point in points]
+    with tf.GradientTape() as outer:
+        outer.watch(points)
+        with tf.GradientTape() as inner:
+            inner.watch(points)
+            y = quotient(*points)
+        first = inner.gradient(y, points)
+    return y, first, outer.gradient(first, points)
+
+
+@parity
+def test_quotients_of_very_small_and_very_large_numbers(tf):
+    """The slope of x / y is x / y / y, also where y * y is beyond the dtype, and so is the second derivative."""
+
+    def row(*numbers):
+        return np.array(numbers, "float32")
+
+    x, y = row(1e25, 1e-22, 3.0), row(1e20, 1e-20, 2.0)
+    quotients = tf.divide, lambda a, b: a / b, tf.math.divide_no_nan, tf.realdiv
+    return (
+        [slopes(tf, quotient, x, y) for quotient in quotients],
+        slopes(tf, lambda y: 1e-22 / y, row(1e-20, 2e-20))[:2],
+        slopes(tf, lambda x: x / (tf.reduce_sum(x) + 1e-20), row(0.0, 0.0))[:2],
+        slopes(tf, lambda x: x / 1e-20, row(0.0, 1e-20)),
+        slopes(tf, tf.divide, row(0.0, 3.0).astype("complex64") + 1j, row(2.0, -1.0).astype("complex64") - 1j),
+    )
+
+
+@parity(x64_only="while 64-bit types are off there is no float64")
+def test_quotients_of_numbers_in_double_precision(tf):
+    return slopes(tf, tf.divide, np.array([1e-170, 1e200]), np.array([1e-170, 1e170]))[:2]
+
+
+@parity(x64_only="int64 beside int32")
+def test_lists_of_arrays_without_axes(tf):
+    numbers = [np.array(1), np.array(2)]
+    return [
+        f(numbers)
+        for f in (
+            tf.constant,
+            tf.convert_to_tensor,
+            tf.reduce_sum,
+            tf.square,
+            lambda x: tf.concat([x, x], 0),
+            tf.Variable,
+        )
+    ]
+
+
+@parity
+def test_what_a_mask_leaves_of_nothing(tf):
+    """A part without elements is connected with what it was taken from: its gradient is zeros."""
+    x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    nothing = tf.constant([False, False])
+    parts = [
+        lambda: tf.boolean_mask(x, nothing),
+        lambda: tf.boolean_mask(x, nothing, axis=1),
+        lambda: x[x > 5.0],
+        lambda: tf.dynamic_partition(x, [1, 1], 2)[0],
+    ]
+    found = []
+    for part in parts:
+        with tf.GradientTape(persistent=True) as tape:
+            y = part()
+            z = tf.reduce_sum(y)
+        found.append((y, tape.gradient(y, x), tape.gradient(z, x)))
+    return found
+
+
+@parity
+def test_a_single_row_goes_with_each_row(tf):
+    """`vectorized_map`, unlike `map_fn`, broadcasts an argument of one row."""
+    one, three = tf.Variable([[2.0, 1.0]]), tf.Variable([[1.0], [2.0], [3.0]])
+    with tf.GradientTape() as tape:
+        y = tf.vectorized_map(lambda rows: rows[0] * rows[1], (one, three))
+    found = [tf.convert_to_tensor(g) for g in tape.gradient(y, [one, three])]
+    refused = [
+        lambda: tf.map_fn(lambda rows: rows[0] * rows[1], (one, three), fn_output_signature=tf.float32),
+        lambda: tf.vectorized_map(lambda rows: rows[0] + rows[1], (tf.ones([2]), tf.ones([3]))),
+    ]
+    return y, found, tf.vectorized_map(sum, (one, one)), [error_of(action) for action in refused[:1]]
+
+
+@parity
+def test_roll_by_what_a_function_is_given(tf):
+    x = tf.reshape(tf.range(6.0), [2, 3])
+
+    @tf.function
+    def rolled(shift):
+        return tf.roll(x, shift, 1), tf.roll(x, [shift, 1], [0, 1])
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.vectorized_map(lambda i: tf.roll(x, i, 1) * x, tf.range(3))
+    return (
+        rolled(tf.constant(2)),
+        rolled(tf.constant(-1)),
+        y,
+        tape.gradient(y, x),
+        [error_of(lambda shift=shift: tf.roll(x, shift, 0)) for shift in (1.0, [1], 1.5)],
+    )
+
+
+@parity
+def test_what_may_be_left_out_or_come_one_by_one(tf):
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.add_n(x * i for i in (1.0, 2.0))
+    return (
+        tf.gather(x, [1, 0], axis=1, batch_dims=None),
+        tf.add_n(iter([x, x])),
+        (y, tape.gradient(y, x)),
+        tf.nn.max_pool2d(tf.ones([1, 4, 4, 1]), 4 / 2, 4 / 2, "SAME"),
+        tf.nn.conv2d(tf.ones([1, 4, 4, 1]), tf.ones([2, 2, 1, 1]), 4 / 2, "SAME"),
+        tf.nn.convolution(tf.ones([2, 3, 4, 4, 1]), tf.ones([2, 2, 1, 3]), padding="SAME"),
+        tf.nn.convolution(tf.ones([2, 2, 3, 4, 1]), tf.ones([2, 1, 3])),
+    )
+
+
+@parity(differs="the gradient goes to the first of equals, as in max_pool2d, not whole to each: the sums agree")
+def test_the_largest_of_a_window_of_three_axes_twice(tf):
+    x = tf.constant(np.float32([1, 1, 2, 2, 2, 1, 2, 1]).reshape(1, 2, 2, 2, 1))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.nn.max_pool3d(x, 2, 2, "VALID")
+    return tape.gradient(y, x)
