@@ -91,6 +91,14 @@ table.values(
     ],
 )
 table.values(
+    "transforms-of-nothing",
+    lambda tf: [
+        *(tf.signal.rfft(tf.zeros(shape)) for shape in ([0], [2, 0], [0, 3], [2, 0, 4])),
+        *(tf.signal.rfft2d(tf.zeros(shape)) for shape in ([0, 3], [3, 0], [2, 0, 4])),
+        tf.signal.rfft3d(tf.zeros([2, 0, 3])),
+    ],
+)
+table.values(
     "average-losses",
     lambda tf: [
         tf.nn.compute_average_loss([[1.0, 2.0], [3.0, 4.0]], sample_weight=[1.0, 0.5]),
