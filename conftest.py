@@ -115,10 +115,10 @@ LONG = [
 NOT_UNDER = {
     "jax_debug_nans": {
         "JAX raises where the test's own numbers are nan": [
-            *(f"test_compiling.py::test_interpreted_as_compiled[{name}]" for name in (
+            *(f"test_interpreter.py::test_interpreted_as_compiled[{name}]" for name in (
                 "arithmetic", "extremes", "exponentials", "roots", "rounded", "erf"
             )),
-            "test_compiling.py::test_every_primitive_on_special_numbers[float",
+            "test_interpreter.py::test_every_primitive_on_special_numbers[float",
             "test_derivatives.py::test_forward_mode[where_nan_branch]",
             "test_plain_jax.py::test_gradient[where_nan_branch]",
             "test_plain_jax.py::test_values_and_as_function[where_nan_branch]",
@@ -161,7 +161,7 @@ NOT_UNDER = {
     "jax_disable_jit": {
         "there is no jit: the Python function runs": [
             "test_canonical.py::test_a_program_is_its_operations_types_and_literals",
-            "test_compiling.py::",
+            "test_compiling.py::", "test_interpreter.py::", "test_primitives.py::",
             *(f"test_derivatives.py::{name}" for name in (
                 "test_the_memory_of_2000_columns", "test_a_gradient_for_a_jitted_function", "test_no_gradient",
                 "test_the_number_of_registered_gradients", "test_a_while_loop_under_jit", "test_traced_branches_agree",

@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib as _importlib
 import sys as _sys
 
+from . import host as _host
 from . import namespaces as _names
 from ._version import __version__
 from .accumulator import ForwardAccumulator

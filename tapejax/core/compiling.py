@@ -1,18 +1,21 @@
 """When an operation is compiled, and how well: the one place where the core asks XLA for a program.
 
 XLA takes 30 to 700 milliseconds for what most operations do in microseconds, and a short program runs most of its operations a
-few times. So an operation is on `Trial` first: NumPy evaluates it (`host`) where it can, else XLA compiles it with its cheap
-passes. Each run adds an estimate of what it cost more than a compiled one would have. When that sum has reached about what a
-compile costs, the operation is compiled as `jax.jit` compiles it, for good. The estimate depends on shapes and on the number of
-calls alone, never on a clock: a program that is run twice gives the same numbers. Their last digits may change at that call.
+few times. So an operation is on `Trial` first: NumPy evaluates it where `interpreter` can (that of `tapejax.host`), else XLA
+compiles it with its cheap passes. Each run adds an estimate of what it cost more than a compiled one would have. When that sum
+has reached about what a compile costs, the operation is compiled as `jax.jit` compiles it, for good. The estimate depends on
+shapes and on the number of calls alone, never on a clock: a program that is run twice gives the same numbers. Their last digits
+may change at that call.
 """
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import math
 import os
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -23,8 +26,6 @@ from . import cache, jaxprs
 from ._jax import ConcreteArray, EvalTrace, array_from_host, current_trace, enable_x64, key_numbers, trace_context
 from .cache import Cache
 from .canonical import open_jaxpr
-from .host import Interpreter, with_errors
-from .primitives import Unsupported
 from .shadow import close, size_of
 from .types import Function, JaxProgram, Value, Values
 
@@ -52,6 +53,20 @@ LOOPS = ("while", "scan", "triangular_solve", "lu", "cholesky", "eigh", "svd", "
 enabled = os.environ.get("TAPEJAX_COMPILE", "") != "always"
 _cheap_options: dict[str, Any] | None = CHEAP
 _ARRAYS = (jax.Array, np.ndarray, np.generic, int, float, complex)
+
+
+class Unsupported(Exception):
+    """NumPy may not compute what XLA does."""
+
+
+def _refused(program: JaxProgram, most_numbers: float) -> Function:
+    raise Unsupported("no interpreter is registered")
+
+
+# From a program to a function of the list of its inputs, as NumPy arrays. Raises Unsupported for a program that NumPy does not
+# know, or whose values are more numbers than the second argument; the function raises it for inputs that it does not know.
+# `tapejax.host` registers itself here.
+interpreter: Callable[[JaxProgram, float], Function] = _refused
 
 
 class Plan:
@@ -129,7 +144,7 @@ class Trial:
         equations, runs, elements = _measure(program)
         budget = COMPILE + COMPILE_EQUATION * equations
         try:
-            interpreter = Interpreter(program, MOST_NUMBERS)
+            evaluate = interpreter(program, MOST_NUMBERS)
         except Unsupported:
             if program.effects or any([jaxprs.contains(program, name) for name in LOOPS]) or _cheap_options is None:
                 return Plan(self._run_compiled)
@@ -144,7 +159,7 @@ class Trial:
             except RuntimeError:  # one was donated and deleted, which is no matter where it is not read
                 return self._jitted(*args)
             try:
-                outputs = interpreter(inputs)
+                outputs = evaluate(inputs)
             except Unsupported:  # of these numbers
                 return self._jitted(*args)
             return jax.tree.unflatten(tree, map(array_from_host, outputs, avals))
@@ -237,6 +252,16 @@ def _make_array(key: Any, number: Any) -> Any:
 def _as_numpy(x: Value, dtype: Any) -> np.ndarray:
     # of a number that is too large JAX makes infinity, and says nothing
     return with_errors(np.asarray, x, dtype, over="ignore") if type(x) is float else np.asarray(x, dtype)
+
+
+def with_errors(fn: Function, /, *args: Any, **handling: Any) -> Any:
+    """``fn(*args)`` under ``np.errstate(**handling)``, in a copy of the context: an interrupt cannot leave it behind."""
+    return contextvars.copy_context().run(_with_errors, fn, args, handling)
+
+
+def _with_errors(fn: Function, args: Values, handling: dict[str, Any]) -> Any:
+    with np.errstate(**handling):
+        return fn(*args)
 
 
 _backend = functools.cache(jax.default_backend)  # the first call decides it for the process

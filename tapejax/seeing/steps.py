@@ -18,7 +18,7 @@ import numpy as np
 from ..core import recorder
 from ..core import sweep as derivatives
 from ..core._jax import Tracer
-from ..core.host import with_errors
+from ..core.compiling import with_errors
 from ..core.program import Step
 from ..core.query import Query
 from ..core.recording import Entry, type_of

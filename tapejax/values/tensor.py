@@ -19,8 +19,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import ConcreteArray, Tracer
-from ..core.compiling import Trial
-from ..core.host import with_errors
+from ..core.compiling import Trial, with_errors
 from ..core.op import Op, op_of
 from ..core.types import Value
 from . import reading

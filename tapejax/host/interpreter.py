@@ -8,7 +8,6 @@ takes them for zero.
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -17,22 +16,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from ._jax import Literal, ShapeDtypeStruct
-from .canonical import open_jaxpr
+from ..core._jax import Literal, ShapeDtypeStruct
+from ..core.canonical import open_jaxpr
+from ..core.compiling import Unsupported, with_errors
+from ..core.jaxprs import consts_of
+from ..core.types import Equation, Function, JaxProgram
 from .decompositions import DECOMPOSITIONS
-from .jaxprs import consts_of
-from .primitives import DTYPES, PRIMITIVES, Unsupported, flushed
-from .types import Equation, Function, JaxProgram
-
-
-def with_errors(fn: Function, /, *args: Any, **handling: Any) -> Any:
-    """``fn(*args)`` under ``np.errstate(**handling)``, in a copy of the context: an interrupt cannot leave it behind."""
-    return contextvars.copy_context().run(_with_errors, fn, args, handling)
-
-
-def _with_errors(fn: Function, args: Sequence[Any], handling: dict[str, Any]) -> Any:
-    with np.errstate(**handling):
-        return fn(*args)
+from .primitives import DTYPES, PRIMITIVES, flushed
 
 
 class Interpreter:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .types import Equation, Function, Params
+from ..core.compiling import Unsupported
+from ..core.types import Equation, Function, Params
 
 DTYPES = frozenset(
     map(
@@ -26,10 +27,6 @@ DTYPES = frozenset(
 # NumPy's OpenBLAS computes a product of more multiplications on several threads, which then wait for the next one for some
 # 20 milliseconds, and use their processors all the while.
 ONE_THREAD = 1 << 18
-
-
-class Unsupported(Exception):
-    """NumPy may not compute what XLA does."""
 
 
 def flushed(x: Any) -> Any:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .primitives import Unsupported, flushed
-from .types import Equation, Function, Params
+from ..core.compiling import Unsupported
+from ..core.types import Equation, Function, Params
+from .primitives import flushed
 
 MOST_ROWS = 128  # a larger one takes longer than its compiling saves
 

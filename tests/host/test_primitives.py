@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tapejax.core.compiling import Trial
-from tapejax.core.host import Interpreter
-from tapejax.core.primitives import Unsupported
+from tapejax.core.compiling import Trial, Unsupported
+from tapejax.host.interpreter import Interpreter
 
 lax = jax.lax
 
