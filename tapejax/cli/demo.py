@@ -56,7 +56,7 @@ def main() -> int:
     for title, text in PARTS:
         heading(title)
         code(text)
-        # each part knows its lines in the whole, so that the tape can tell them
+        # each part has the line numbers of the whole, so that the tape can show them
         exec(compile("\n" * at + text, FILE, "exec"), space)
         at += text.count("\n")
     heading("More: tape.draw(), tape.check_numerics(), tape.jaxpr(), and the notebooks")

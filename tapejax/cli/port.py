@@ -12,7 +12,7 @@ Programs of these shapes are taken:
 * several steps (a discriminator and a generator; batches of a few sizes), each the same operations whenever it runs;
 * state that a step assigns (averages of batch normalisation, counters, velocities, seeds of dropout) is passed along.
 
-Refused, with the line: steps whose operations change from one to the next, Python that looks at a batch's values, gradients
+Refused, with the line: steps whose operations change from one to the next, Python that reads a batch's values, gradients
 started by ``output_gradients``, optimizers and settings of them that have no equal in Optax, complex variables.
 
 What OUT.py computes is compared with what the program computed, in a process of its own in which neither tapejax nor
@@ -340,7 +340,7 @@ class _Port:
         renamed: dict[str, str] = {}
         chunks = []
         definitions = ast.parse(code).body
-        for node in definitions:  # arrays that nobody reads go to the data
+        for node in definitions:  # arrays that are not read go to the data
             if isinstance(node, ast.Assign) and node.end_lineno - node.lineno > 8:  # type: ignore[operator]
                 value = ast.unparse(node.value)
                 constants = constants | {ast.unparse(node.targets[0]): eval(value, {"jnp": jnp, "np": np, "jax": jax})}
@@ -633,7 +633,7 @@ CLIPPING = {
 
 
 def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tuple[str, str]:
-    """Code for what Optax has for a Keras optimizer, and what a person should know of it.
+    """Code for what Optax has for a Keras optimizer, and what the reader of it should know.
 
     Args:
       rate: code for its learning rate, a number or a function of the count of updates.

@@ -368,7 +368,7 @@ class Steps:
                 values = [part.externals[position].value for part in piece.slices]
                 if len(values) > 1:
                     varies = any(not same(values[0], x) for x in values[1:])
-                else:  # it ran once: what other steps do not know as a constant
+                else:  # it ran once: what is no constant of the other steps
                     varies = not any(same(values[0], x) for x in self._constants)
                 known = self._known(kind, values)
                 expression = known and kind.expressions[known]

@@ -1,4 +1,4 @@
-"""The tape on JAX: it knows `jax` and `numpy`, and nothing of TensorFlow. ARCHITECTURE.md has the order in which to read it."""
+"""The tape on JAX: it imports `jax` and `numpy`, and nothing of TensorFlow. ARCHITECTURE.md has the order in which to read it."""
 
 import jax as _public
 

@@ -199,7 +199,7 @@ class set_current_trace:
         self._before = current_trace()
         try:
             set_trace(self._trace)
-        except BaseException:  # interrupted in between, and nobody will call `__exit__`
+        except BaseException:  # interrupted in between, and `__exit__` will not be called
             self.__exit__()
             raise
 
@@ -226,7 +226,7 @@ def hide(kind: Any) -> None:
 
     Flax asks, and lets a model's state be changed only where the model was made. A tape is no transformation: what was
     made outside changes inside (batch statistics, counts of random numbers), and what was made inside does afterwards.
-    Until somebody has loaded the module that answers, nobody can have asked.
+    Before the module with that function is loaded, it cannot have been called.
     """
     public: Any = sys.modules.get(_PUBLIC_CORE)
     if public is None or kind in _hidden:

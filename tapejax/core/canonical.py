@@ -2,7 +2,7 @@
 
 Whatever tapejax keeps and uses again is looked up under a key from here. Equal keys must mean equal programs, to the last
 bit: Python's own equality does not say that (``1 == 1.0 == True``, ``0.0 == -0.0``), nor does anything that is printed. So
-a number is its type and its bits, an array its dtype, shape and bytes, an object that says nothing of its content its
+a number is its type and its bits, an array its dtype, shape and bytes, an object without a key of its own its
 identity. What holds something that can still change has no key: `UncacheableError`.
 """
 
@@ -274,7 +274,7 @@ def open_jaxpr(jaxpr: JaxProgram) -> Any:
     return jaxpr.jaxpr if hasattr(jaxpr, "jaxpr") else jaxpr
 
 
-# ---- values that nobody can change ----------------------------------------------------------------------------------
+# ---- values that cannot change --------------------------------------------------------------------------------------
 
 
 def snapshot(value: Any) -> Any:

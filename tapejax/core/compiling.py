@@ -37,11 +37,11 @@ CALL, EQUATION, ELEMENT = 25.0, 5.0, 0.003
 CHEAP_ELEMENT, IN_WINDOW = 0.0007, 8
 # NumPy keeps every value of a program until it ends, where XLA keeps few: none that reads and writes more numbers goes to it.
 MOST_NUMBERS = 1 << 21
-# What NumPy does not know (convolutions ...) takes XLA longest.
+# What NumPy does not evaluate (convolutions ...) takes XLA longest.
 CHEAPER = 4
 # After so many compiled runs for each set of types that were seen, an operation is called without looking at the types.
 RUNS_TO_DECIDE = 100
-# Options of XLA on a CPU. It refuses those that it does not know, with an error; then there are none.
+# Options of XLA on a CPU. Unknown ones are an error; then there are none.
 CHEAP = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_parallel_codegen_split_count": 1,
@@ -63,8 +63,8 @@ def _refused(program: JaxProgram, most_numbers: float) -> Function:
     raise Unsupported("no interpreter is registered")
 
 
-# From a program to a function of the list of its inputs, as NumPy arrays. Raises Unsupported for a program that NumPy does not
-# know, or whose values are more numbers than the second argument; the function raises it for inputs that it does not know.
+# From a program to a function of the list of its inputs, as NumPy arrays. Raises Unsupported for a program that NumPy cannot
+# evaluate, or whose values are more numbers than the second argument; the function raises it for inputs of that kind.
 # `tapejax.host` registers itself here.
 interpreter: Callable[[JaxProgram, float], Function] = _refused
 
@@ -250,7 +250,7 @@ def _make_array(key: Any, number: Any) -> Any:
 
 
 def _as_numpy(x: Value, dtype: Any) -> np.ndarray:
-    # of a number that is too large JAX makes infinity, and says nothing
+    # of a number that is too large JAX makes infinity, without a warning
     return with_errors(np.asarray, x, dtype, over="ignore") if type(x) is float else np.asarray(x, dtype)
 
 

@@ -32,7 +32,7 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
         return [None] * len(program.sources)
     if mode is None:
         passes = sum(values[slot].size for slot in dict.fromkeys(connected))
-        # forward mode knows a complex derivative in one direction of two
+        # forward mode gives a complex derivative in one direction of two
         forward = _less(passes, target.size) and not any([jnp.iscomplexobj(x) for x in values])
         mode = "forward" if forward else "reverse"
     rows = {"reverse": _reverse_rows, "forward": _forward_columns}
@@ -67,7 +67,7 @@ def _target(program: Program, values: Values) -> Any:
 
 
 def _symbolic(size: Any) -> bool:
-    """Whether JAX knows `size` by name only: in a program for any batch size."""
+    """Whether `size` is symbolic: in a program for any batch size."""
     return not isinstance(size, (int, np.integer))
 
 
@@ -125,7 +125,7 @@ def _batch_rows(program: Program, *values: Any) -> list[Any]:
 
 
 def _map_chunks(row: Any, count: int, program: Program, values: Values, result_bytes: int, axis: int = 0) -> Any:
-    """`row` of every index below `count`, stacked: at once under `vmap`, or chunk after chunk where memory asks for it."""
+    """`row` of every index below `count`, stacked: at once under `vmap`, or in chunks where that would take too much memory."""
     carried = {step.ins[i] for step in program.steps for i in step.active_ins}
     each = sum(values[slot].nbytes for slot in carried) or 1
     rows = jax.vmap(row, out_axes=axis)

@@ -280,7 +280,7 @@ _LINKS_KEPT = 8192
 def links(op: Op, kinds: tuple[Any, ...], entry: Entry, context: Any) -> tuple[frozenset[int], ...]:
     """For each output of `entry`, an `op` on inputs of these `kinds`, the inputs on which its derivative depends.
 
-    JAX knows: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
+    JAX decides: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
     ``stop_gradient``..., is a symbolic zero.
     """
     if op.eager:

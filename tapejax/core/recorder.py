@@ -87,7 +87,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
 
     def __init__(self, outer: Any, recordings: Any):
         super().__init__()
-        self.requires_low = False  # lowering is the outer trace's business
+        self.requires_low = False  # the outer trace lowers
         self.outer = outer
         self._recordings: _EagerRecordings | types.SimpleNamespace = recordings
 
@@ -229,7 +229,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             try:
                 staged, repack = jaxprs.stage(primitive, subfuns, tracers, params)
             except Exception:
-                # Most likely Python in there looks at values: it runs on the values, now and again in the backward pass.
+                # Most likely Python in there reads values: it runs on the values, now and again in the backward pass.
                 # What fails for another reason fails then, too.
                 return Once((PythonOp(name, again, functools.partial(_arrays_of, again)), (), stores, repack))
             if jaxprs.touches_refs(staged):
@@ -302,8 +302,8 @@ _eager_recordings = _EagerRecordings()
 class Activation:
     """What makes `recording` active under `trace`, until `stop`.
 
-    An interrupt may come when a block is left, before Python calls anything of ours. So it also ends when nobody refers to it
-    any more, which may be late, or on another thread: all that `stop` does is right at any time.
+    An interrupt may come when a block is left, before Python calls anything of ours. So it also ends when there
+    is no reference to it any more, which may be late, or on another thread: all that `stop` does is right at any time.
     """
 
     _active: Any = ()

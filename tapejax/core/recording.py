@@ -99,7 +99,7 @@ class Recording:
         self.marks.append(Mark(kind, len(self.entries), caller(), about))
 
     def forget(self, former: Recording | None) -> None:
-        """Takes the place of `former`, of which it knows only which values that are still alive were in it."""
+        """Takes the place of `former`, of which it keeps only which values that are still alive were in it."""
         if former is None:
             return
         seen = [x for entry in former.entries for x in entry.outputs] + [x for x, _ in former.watched.values()]

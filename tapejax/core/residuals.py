@@ -141,7 +141,7 @@ def keeping(noted: Op, op: Op, outputs: int, inputs: Values, recordings: Sequenc
 
 
 def _make(noted: Op, op: Op, active_ins: Positions, outputs: int, inputs: Values) -> Op:
-    """The operation that keeps; or `op`, where there is nothing to keep, or no derivative: who asks for it is told why."""
+    """The operation that keeps; or `op`, where there is nothing to keep, or no derivative: then `gradient` raises the reason."""
     try:
         found = KeepingOp(noted, op, active_ins, outputs, inputs)
     except Exception:

@@ -23,7 +23,7 @@ _caches: list[tuple[Cache[Any], Callable[[Any], Iterable[Op]]]] = []
 
 
 def depends_on_rules(cache: Cache[Any], ops_in: Callable[[Any], Iterable[Op]]) -> None:
-    """Has `cache` cleared whenever a rule is registered; ``ops_in(key)`` are the operations that it knows something of."""
+    """Has `cache` cleared whenever a rule is registered; ``ops_in(key)`` are the operations that a kept value depends on."""
     _caches.append((cache, ops_in))
 
 

@@ -1,7 +1,7 @@
 """Small programs evaluated by NumPy: what runs a few times only is done long before XLA would have compiled it.
 
-`Interpreter` turns a jaxpr into a Python function of NumPy arrays. It knows what `primitives` and `decompositions` have, on the
-usual dtypes, and calls, branches and counted loops of it. Anything else it refuses with `Unsupported`.
+`Interpreter` turns a jaxpr into a Python function of NumPy arrays. It evaluates what `primitives` and `decompositions` have,
+on the usual dtypes, and calls, branches and counted loops of it. Anything else it refuses with `Unsupported`.
 Subnormal numbers (below 1e-38 in single precision) that a program is given, and not those that it computes, are an exception: XLA
 takes them for zero.
 """

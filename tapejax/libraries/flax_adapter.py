@@ -1,4 +1,4 @@
-"""What tapes have to be told of Flax's variables.
+"""How Flax's variables report to tapes.
 
 Flax's transformations (``nnx.jit``, ``nnx.remat``) run a pure function from the state of a model to its new state, and give
 each variable what came out: for a parameter, a copy of what went in. The copy is another array with a history of its own, but

@@ -1,6 +1,6 @@
 """What is installed on Keras's classes, so that Keras on JAX and tapejax work together.
 
-* Tapes are told when a Keras variable is read, and an assignment inside a tape stops the gradient, as TensorFlow's does.
+* A read of a Keras variable is reported to the tapes, and an assignment inside a tape stops the gradient, as TensorFlow's does.
 * Keras's objects take our tensors, and what functions of the user's give back as one: an activation ``tf.nn.relu``, a layer
   or a loss written with ``tf`` functions. Inside Keras there are arrays only.
 * A warning about gradients that are None says how to find out why.

@@ -69,7 +69,7 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         if reading.capturing.capture is not None:
             # In TensorFlow's graphs the function gets the values of variables, eagerly the variables themselves: then a
-            # backward function sees what they hold when it runs.
+            # backward function reads what they hold when it runs.
             args = nest.map_structure(_value_of, args)
         watcher = Recording()
         pair = recorder.also(watcher, self._f, *args, **kwargs)

@@ -1,7 +1,7 @@
 """``tf.random.Generator``: random numbers from a state that the program holds, a Variable like any other.
 
-So a `function` threads it through, a checkpoint saves it, and a plain ``jax.jit`` refuses to bake it in. The layout of the
-state is TensorFlow's, counter first, and so is how far each draw moves it; the numbers are those of JAX's generator.
+So a `function` threads it through, a checkpoint saves it, and to read it under a plain ``jax.jit`` is an error. The layout of
+the state is TensorFlow's, counter first, and so is how far each draw moves it; the numbers are those of JAX's generator.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Generator:
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Algorithm | str | int | None = None) -> Generator:
-        """A generator that starts where nobody can foretell."""
+        """A generator that starts from random numbers of the operating system."""
         algorithm = _algorithm("auto_select" if alg is None else alg)
         return cls(state=_words([secrets.randbits(64) for _ in range(_LENGTH[algorithm])]), alg=algorithm)
 
@@ -279,7 +279,7 @@ _global: Generator | None = None
 
 
 def get_global_generator() -> Generator:
-    """The generator of the process: from a state that nobody can foretell, until `set_global_generator`."""
+    """The generator of the process: from a random state, until `set_global_generator`."""
     global _global
     if _global is None:
         _global = Generator.from_non_deterministic_state()

@@ -131,7 +131,7 @@ def serialize_tensor(tensor: TensorLike, name: str | None = None) -> bytes:
     """
     file = io.BytesIO()
     array = host(tensor, "tensor")
-    # NumPy's format does not know bfloat16 and its like: their bits are written, and their name before them.
+    # NumPy's format has no bfloat16 and its like: their bits are written, and their name before them.
     file.write(f"{array.dtype.name}\n".encode())
     np.save(file, array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array, allow_pickle=False)
     return file.getvalue()

@@ -291,7 +291,7 @@ def _minimum(x, y):
 
 
 def _alike(x, y):
-    """Both in one dtype and shape, as ``lax`` wants them: a Python number has neither of its own."""
+    """Both in one dtype and shape, as ``lax`` requires them: a Python number has neither of its own."""
     dtype = jnp.result_type(x, y)
     return jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
 

@@ -103,7 +103,7 @@ def numpy_function(
     several = nest.is_nested(Tout)
     arrays = [raw(x) for x in inp]
     if recorder.staging():
-        raise NotImplementedError("numpy_function under jit: use jax.pure_callback, which is told the results' shapes")
+        raise NotImplementedError("numpy_function under jit: use jax.pure_callback, which takes the results' shapes")
     with recorder.outside():
         found = func(*(np.asarray(x) for x in arrays))
     found = list(found) if several else [found]
@@ -133,7 +133,7 @@ def _without_result(func: Callable, arrays: Sequence[Array]) -> list:
 def py_function(
     func: Callable, inp: Sequence[TensorLike], Tout: DTypeLike | Sequence[DTypeLike], name: str | None = None
 ) -> Nest:
-    """Runs `func` on the tensors as Python: the tape sees what it computes, so it is differentiable.
+    """Runs `func` on the tensors as Python: the tape records what it computes, so it is differentiable.
 
     A `function` that calls it runs as Python, unless there are no results.
 

@@ -18,7 +18,7 @@ _PLAIN = (bool, int, float, complex, list, tuple, np.ndarray, np.generic)
 
 
 def _forward(fn: Callable, reflected: str) -> Callable:
-    if fn in table.BINARY:  # what is ready is arrays and numbers, which no other library knows better
+    if fn in table.BINARY:  # what is ready is arrays and numbers, which no other library overloads
         ready, first = table.BINARY[fn]
         return functools.wraps(fn)(table.by_types(ready, _forward(first, reflected)))
 
@@ -27,9 +27,9 @@ def _forward(fn: Callable, reflected: str) -> Callable:
         try:
             return fn(x, y)
         except SymbolicValue:
-            return NotImplemented  # a KerasTensor knows what to do
+            return NotImplemented  # a KerasTensor has the reflected operator
         except (TypeError, ValueError):
-            # An object of another library that is no tensor may know what to do with one.
+            # An object of another library that is no tensor may have the reflected operator.
             if isinstance(y, _PLAIN) or is_array_like(y) or not hasattr(type(y), reflected):
                 raise
             return NotImplemented

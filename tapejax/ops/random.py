@@ -1,7 +1,7 @@
 """Random numbers, drawn by ``jax.random`` from one state for the whole process.
 
 A draw is an operation like any other: a function of the two numbers that make its key, which are constants to a tape.
-`state` is the only place that knows which numbers come next. What runs at once counts in Python. A `function` that is being
+`state` is the only place that holds which numbers come next. What runs at once counts in Python. A `function` that is being
 traced takes the count in and gives it back, like a Variable. Any other program under construction (``jax.jit``, ``lax.scan``)
 asks for the next numbers whenever it runs. So no draw is ever baked into a program.
 """
@@ -57,7 +57,7 @@ class State(Counter):
         self.reset(seed)
 
     def reset(self, seed: IntLike | None) -> None:
-        """Starts anew: reproducibly, or where `seed` is None, from a number that nobody knows."""
+        """Starts anew: reproducibly, or where `seed` is None, from a random number."""
         with self._lock:
             self._chosen = seed is not None
             self._number = secrets.randbits(31) if seed is None else _folded(seed)
@@ -195,7 +195,7 @@ def set_seed(seed: IntLike | None) -> None:
     Numbers still differ from call to call. An operation's own `seed` gives it a sequence of its own.
 
     Args:
-      seed: an integer; None for numbers that nobody can foretell.
+      seed: an integer; None for numbers that differ from run to run.
 
     The numbers are JAX's, not TensorFlow's.
 

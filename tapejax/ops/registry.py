@@ -63,7 +63,7 @@ def _register(name: str, f: Callable | None) -> None:
 
 
 class Operation(NamedTuple):
-    """What a registered gradient function sees of the operation."""
+    """What a registered gradient function is given of the operation."""
 
     type: str
     inputs: list[Tensor]

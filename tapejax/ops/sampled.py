@@ -128,7 +128,7 @@ def nce_loss(
       weights, biases: of shapes (num_classes, dim) and (num_classes,).
       labels: the true classes, shape (batch, num_true).
       inputs: shape (batch, dim).
-      sampled_values: what a candidate sampler gave; by default `log_uniform_candidate_sampler` is asked.
+      sampled_values: what a candidate sampler gave; by default that of `log_uniform_candidate_sampler`.
     """
     given = weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values
     logits, out = _logits(*given, remove_accidental_hits, None)

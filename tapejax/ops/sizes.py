@@ -20,7 +20,7 @@ from ..values.types import DTypeLike, Index, IntLike, TensorLike
 
 
 class Sizes(Tensor):
-    """An integer tensor that remembers its symbolic `sizes` through indexing, ``+``, ``-``, ``*``, ``//`` and ``%``."""
+    """An integer tensor that keeps its symbolic `sizes` through indexing, ``+``, ``-``, ``*``, ``//`` and ``%``."""
 
     __slots__ = ("sizes",)
 

@@ -183,7 +183,7 @@ def _tridiagonal_solve(above, main, below, b, transpose, conjugate):
 
 
 def _tridiagonal(below, main, above, b):
-    # JAX knows the derivative of a linear solve for whatever solves it.
+    # JAX has the derivative of a linear solve, by whatever method it is solved.
     def matvec(x):
         return _tridiagonal_matmul(above, main, below, x)
 

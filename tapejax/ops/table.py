@@ -49,7 +49,7 @@ _ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
 
 @functools.cache
 def kind_of(dtype: np.dtype) -> str:
-    """The letter of a dtype's kind; unlike NumPy's, it knows bfloat16 for a float."""
+    """The letter of a dtype's kind; unlike NumPy's, bfloat16's is that of floats."""
     for letter, parent in (
         ("b", np.bool_),
         ("i", np.signedinteger),
@@ -105,7 +105,7 @@ def static(value: Any, argument: str = "argument") -> Any:
 
 
 def host(value: TensorLike, argument: str = "argument") -> np.ndarray:
-    """The value of a tensor as NumPy: for what decides about shapes, which JAX must know before it compiles."""
+    """The value of a tensor as NumPy: for what decides about shapes, which JAX needs before it compiles."""
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
     if type(value) in _HOST_DTYPES:

@@ -358,7 +358,7 @@ class Program:
             raise _not_allowed(function, error) from error
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
         self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive for nothing
-        # The key of this program knows them by identity.
+        # The key of this program has their identity.
         self.given = [x for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable) if is_variable(x)]
         specs = iter([_spec(x) for x in inputs])
         self.args = tuple(_unwrapped(rebuild(x, specs)) for x in args)
@@ -413,7 +413,7 @@ def _unwrapped(structure: Nest) -> Nest:
 
 
 def _not_allowed(function: Function, error: Exception) -> OperatorNotAllowedInGraphError:
-    """What is wrong in the user's terms: Python wants to know a value that is not there yet."""
+    """What is wrong in the user's terms: Python reads a value that does not exist while it is traced."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not serves(f.filename)]
     where = f' (File "{frames[-1].filename}", line {frames[-1].lineno}: `{frames[-1].line}`)' if frames else ""
     reason = autograph.why_not(error) if function.autograph else ""

@@ -1,4 +1,4 @@
-"""``tf.Module``: a container that knows its variables and the modules inside it."""
+"""``tf.Module``: a container of variables and of other modules."""
 
 from __future__ import annotations
 

@@ -334,7 +334,7 @@ def _is_layer(value: object) -> bool:
 
 
 def _call_of(layer: Trackable) -> Function | None:
-    """The call of a layer of Keras, for batches of any size; None where nobody knows its inputs yet."""
+    """The call of a layer of Keras, for batches of any size; None where its inputs are not known yet."""
     names = (f"inputs_{number}" if number else "inputs" for number in itertools.count())
 
     def spec(shape: ShapeLike, dtype: DTypeLike) -> TensorSpec:

@@ -121,7 +121,7 @@ def describe(value: Argument, arrays: list[Array | TensorSpec]) -> Hashable:
     """The key of `value`; its tensors are appended to `arrays`.
 
     Raises:
-      TypeError: `value` holds an object that cannot be hashed, so that nobody could tell whether it changed.
+      TypeError: `value` holds an object that cannot be hashed, so that a change of it could not be found.
     """
     kind: Any = type(value)
     return (_DESCRIBE.get(kind) or _handlers(kind, value)[0])(value, arrays)
@@ -329,7 +329,7 @@ def cast(value: Argument, spec: Spec) -> Argument:
     raise kind(f"a tensor of shape {tuple(value.shape)} and dtype {value.dtype} does not fit {spec}")
 
 
-# How many axes a tensor of any rank may have where a program has to know.
+# How many axes a tensor of any rank may have where a program depends on that.
 RANKS = (1, 2, 0, 3, 4)
 # Up to so many open sizes, every way in which some of them could be equal is tried.
 OPEN_SIZES = 4
@@ -340,7 +340,7 @@ def symbolic_inputs(
 ) -> list[list[jax.ShapeDtypeStruct]]:
     """Specs with sizes that are not known, as JAX's symbolic shapes; several attempts, the most general one first.
 
-    All sizes apart are tried first, then some of them equal: only the function knows whether it adds its arguments or
+    All sizes apart are tried first, then some of them equal: whether a function adds its arguments or
     multiplies them as matrices. A shape of unknown rank gets one of `ranks`, in the order of the specs; by default one after
     the other is tried.
     """

@@ -304,7 +304,7 @@ def _is(x: object, array: Array) -> bool:
 
 
 def _picked(own: _Held | None, other: _Held, arrays: Sequence[Array]) -> Sequence[Array]:
-    """A branch's arrays for one leaf; zeros where only the other branch has one, and nobody will look."""
+    """A branch's arrays for one leaf; zeros where only the other branch has one, which are not read."""
     if own is None:
         return [jnp.zeros(x.shape, x.dtype) for x in other.arrays]
     return arrays[own.start : own.start + len(own.arrays)]

@@ -126,7 +126,7 @@ def _is_iterator(value: object) -> bool:
 
 
 def _of_keras(value: Trackable) -> list[tuple[str, Any]] | None:
-    """What a Keras object holds, by its place in Keras's own lists, which know all; and by its attributes, as a program does."""
+    """What a Keras object holds, by its place in Keras's own complete lists; and by its attributes, as a program does."""
     keras: Any = sys.modules.get("keras")
     if not hasattr(keras, "optimizers"):
         return None
@@ -434,7 +434,7 @@ class _Restoration:
         return bool(self.unresolved())
 
     def retry(self) -> None:
-        """Looks again for objects that have come into being: in lists and dicts, that tell nobody."""
+        """Looks again for objects that have come into being: in lists and dicts, which have no hook for it."""
         checkpoint = self._checkpoint()
         if checkpoint is not None and self.unresolved():
             self.match(checkpoint, 0)
@@ -536,7 +536,7 @@ class CheckpointLoadStatus:
         return self
 
     def expect_partial(self) -> CheckpointLoadStatus:
-        """Silences the warning about saved values that nobody took."""
+        """Silences the warning about saved values that were not restored."""
         self._restoration.partial = True
         return self
 

@@ -1,6 +1,6 @@
 """Why a gradient is what it is: along which operations it comes, or where its path broke and what would fix it.
 
-Four sources of evidence, in this order. The recording knows every operation of the block, watched or not: what depends on
+Four sources of evidence, in this order. The recording has every operation of the block, watched or not: what depends on
 what, and through which operation no gradient passes. The marks on it tell what happened to the tape: when it watched,
 stopped, was reset, and which values were converted (`graph_evidence`). Where both are silent, the text of the program is
 read (`text_evidence`). Of a gradient that is connected, one backward pass tells whether it is zero (`number_evidence`). What

@@ -1,8 +1,8 @@
 """How one name is computed from another, read from the user's source text.
 
-The tape knows operations, not the Python between them. Where a path leaves its sight, into NumPy, a thread or a part that
+The tape has operations, not the Python between them. Where a path leaves the recording, into NumPy, a thread or a part that
 was not recorded, only the text of the program tells where: `Text` reads the function (or cell) around a ``with`` block as
-assignments from names to names. It is a reading, not a run: it tells what is likely, and is asked only after the tape.
+assignments from names to names. It is a reading, not a run: it gives what is likely, where the tape gives nothing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Assignment(NamedTuple):
 
     @property
     def shaping(self) -> bool:
-        """Whether it says which shape it wants."""
+        """Whether its result has a shape of its own."""
         return bool(_SHAPING.search(self.line.text))
 
     def holds(self, line: Line) -> bool:

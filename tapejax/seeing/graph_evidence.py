@@ -22,14 +22,14 @@ from ..values.types import Array
 from .listing import Names, active_positions, ancestors, name_of
 from .reasons import At, Reason, as_code, at, reason
 
-# Where several paths break, so many are told.
+# Where several paths break, so many are reported.
 BREAKS = 4
 # Operations that look at nothing but the shape and dtype of their argument.
 _OF_SHAPES = {"ones_like", "zeros_like", "full_like", "empty_like", "shape", "size", "rank"}
 
 
 class Graph:
-    """A recording as one source sees it: `arrays` are what it held, `dependents` the ids of all that was computed from it."""
+    """A recording, seen from one source: `arrays` are what it held, `dependents` the ids of all that was computed from it."""
 
     def __init__(self, recording: Recording, names: Names, source: Leaf, name: str):
         self.recording, self.names, self.source, self.name = recording, names, source, name
@@ -74,7 +74,7 @@ class Graph:
     # ---- the source: is it watched? ----
 
     def unwatched(self, target: Array) -> list[Reason] | None:
-        """What is wrong with the watch; None if the tape does not know the source."""
+        """What is wrong with the watch; None if the source is not on the tape."""
         array, value, code = self.source.array, self.source.value, as_code(self.name)
         used = at(self.first_use(*self.arrays))
         if not is_inexact(array):
@@ -89,7 +89,7 @@ class Graph:
                 return [reason("not trainable", used, name=self.name, code=code)]
             if not self.recording.watch_accessed:
                 return [reason("not watching", used, name=self.name, code=code)]
-            return []  # it was not read: that is told as "unrelated", or where the path broke
+            return []  # it was not read: that is reported as "unrelated", or where the path broke
         active_ones = [self.entries[position] for position in active_positions(self.recording, self.names)]
         return [] if any(x is array for entry in active_ones for x in entry.outputs) else None
 
@@ -268,7 +268,7 @@ class Graph:
         return None
 
     def unexplained(self, target: Array) -> bool:
-        """Whether the target was computed from a constant that came from nowhere: no operation made it, nobody has it."""
+        """Whether the target was computed from a constant of unknown origin: no operation made it, nothing refers to it."""
         leaves = [x for x, _ in self.leaves(target) if x.ndim or not self.names.is_result(x)]
         return any(id(x) not in self.watched and self.names.name(x) is None for x in leaves if is_inexact(x))
 
@@ -315,7 +315,7 @@ def _inside(entry: Entry, came: Value, made: Value) -> tuple[str, bool] | None:
             closed = jax.make_jaxpr(entry.op.fn)(*entry.inputs)
         output = next(j for j, x in enumerate(entry.outputs) if x is made)
         return _ends_in(closed, {i for i, x in enumerate(entry.inputs) if x is came}, output, False)
-    except Exception:  # it looks at values: not to be traced
+    except Exception:  # it reads values, so it cannot be traced
         return None
 
 
@@ -354,5 +354,5 @@ def _is_users(jaxpr: JaxProgram) -> bool:
 def _contains(entry: Entry, primitive: str) -> bool:
     try:
         return jaxprs.contains(jax.make_jaxpr(entry.op.fn)(*entry.inputs), primitive)
-    except Exception:  # it looks at values: not to be traced
+    except Exception:  # it reads values, so it cannot be traced
         return False

@@ -86,7 +86,7 @@ class Names:
     A value is known by its identity. What no variable holds any more is called by the name that it was stored under when
     it was computed, with the number of its entry where others were, too: ``hidden``, ``h_3``. What was watched under a name
     that has another value now is ``x_watched``. Other results are ``t3`` (of entry 3) or ``t3_1``, other arrays ``c0,
-    c1...`` in the order in which they were used, so that everything that looks at a tape calls them the same.
+    c1...`` in the order in which they were used, so that a value has one name in every view of a tape.
     """
 
     def __init__(self, recording: Recording, spaces: Sequence[Variables] = ()):
@@ -135,7 +135,7 @@ class Names:
                     self.of(x)
 
     def _name_watched(self, recording: Recording) -> None:
-        """What nobody holds any more is called as in ``tape.watch(x)``."""
+        """A value without other references is named as in ``tape.watch(x)``."""
         taken = {*self._names.values(), *self._stored.values()}
         for mark in recording.marks:
             if mark.kind != "watch" or id(mark.about) in self._names or id(mark.about) in self._given:

@@ -37,12 +37,12 @@ NUMBER, NAME = 9, 12
 THUMB, CELL = (78, 54), 14
 # Pixels in an inch, which is the unit of `drawing`.
 INCH = 96
-# The characters that are told of an operation's inputs, and the values that are told of a folded group.
+# The characters that are shown of an operation's inputs, and the values that are shown of a folded group.
 INPUTS, LEAVING = 60, 6
 # So many lines between two with an operation are shown.
 BETWEEN = 2
 
-Json: TypeAlias = dict[str, Any]  # an object that the page is told
+Json: TypeAlias = dict[str, Any]  # an object that the page reads
 
 
 class Play:
@@ -152,7 +152,7 @@ class _Page:
         }
 
     def array(self, x: Array) -> int:
-        """The number of an array of the recording, of which the name and the value are told."""
+        """The number of an array of the recording, of which the page gets the name and the value."""
         if id(x) not in self._found:
             self._found[id(x)] = len(self.arrays)
             self.arrays.append({"name": self.walk.names.of(x), "value": self.value(x)})

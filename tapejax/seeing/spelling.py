@@ -58,7 +58,7 @@ class Unspellable(Exception):
     """There is no code for this value or operation."""
 
 
-Aval: TypeAlias = Any  # what JAX knows of a value that is not there yet: shape, dtype, whether it is weakly typed
+Aval: TypeAlias = Any  # what JAX has of a value that is not computed yet: shape, dtype, whether it is weakly typed
 Form: TypeAlias = Any  # what a program computes, as hashable data: `canonical` makes it
 Key: TypeAlias = tuple  # of a value in a form: an input, a literal, a constant, or by number what a row makes
 
@@ -509,7 +509,7 @@ def _lax_calls(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
 def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
     """What a jaxpr computes, as hashable data.
 
-    Nested ``jit`` is written out, what nobody reads is left out, what is known is computed, and of several primitives
+    Nested ``jit`` is written out, what is not read is left out, what is known is computed, and of several primitives
     that do the same, as ``squeeze`` and ``reshape`` may, one stands for all.
     """
     jaxpr = jaxprs.open_jaxpr(closed)

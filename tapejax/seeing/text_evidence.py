@@ -20,7 +20,7 @@ from .graph_evidence import Graph
 from .listing import Variables, watched_as
 from .reasons import At, Reason, at, reason
 
-# What Python and NumPy make, and no tape sees.
+# What Python and NumPy make, which no tape records.
 _PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
 _FLOATS = (np.ndarray, np.floating, np.complexfloating)
 # Where a prediction is compared with what it should be; and what gives a value the shape that was asked for.
@@ -39,7 +39,7 @@ class Texts:
     def __init__(self, recording: Recording, places: Sequence[Where]):
         entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
         self.block = Text(entered[0] if entered else None)
-        # the code that asks: where it is the block's own, we know which lines have run
+        # the code that asks: where it is the block's own, it is known which lines have run
         self._places = [(Text(place).scope, line_of(place)) for place in places]
         self.here = Text(places[0] if places else None)
         self._codes = [place[0] for place in places]
@@ -282,7 +282,7 @@ class TextEvidence:
         return text.block is not None and text.block.holds(statement.line.number)
 
     def _makes(self, text: Text, statement: Assignment, name: str) -> bool:
-        """Whether what a statement binds to `name` depends on the source, as far as the tape knows."""
+        """Whether what a statement binds to `name` depends on the source, as far as the tape has recorded."""
         if text.of(name, self.texts.asked(text))[:1] == [statement] and name in self.values:
             return self._depends(self._array_of(name))
         if statement.python or statement.threaded:

@@ -215,7 +215,7 @@ def requested(dtype: DTypeLike) -> np.dtype:
 
 
 def _depth_of_caller() -> int:
-    """How many frames up the first one outside this package is: there is the line that the user knows."""
+    """How many frames up the first one outside this package is: the user's line is there."""
     package, frame, depth = __name__.partition(".")[0], sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame, depth = frame.f_back, depth + 1

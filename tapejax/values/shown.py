@@ -15,7 +15,7 @@ from .types import Array, Number
 
 
 def number_text(x: Number) -> str:
-    """A Python number or a NumPy value of one element, as short as it can be told."""
+    """A Python number or a NumPy value of one element, in the fewest digits that identify it."""
     found = np.asarray(x)
     if found.size != 1:
         return f"{found.dtype.name}{list(found.shape)}".replace(" ", "")

@@ -145,7 +145,7 @@ class Capture:
         self._begun.enter_context(_version(next(_versions)))
 
     def leave_out(self) -> bool:
-        """Whether a custom gradient need not be part of the program: nobody can ask for it, but a tape inside."""
+        """Whether a custom gradient need not be part of the program: only a tape inside can ask for it."""
         if self.differentiable or recorder.outer_trace() is not self._trace:
             return False
         self.mark_incomplete()

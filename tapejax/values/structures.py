@@ -75,7 +75,7 @@ def _array_in(variable: Any) -> Array | None:
     """What another library's variable holds, or None if it is no number that could have a gradient.
 
     Raises:
-      TypeError: it is a NumPy array or a Python number, as Flax's variables may hold: a tape knows a value by its `jax.Array`.
+      TypeError: it is a NumPy array or a Python number, as Flax's variables may hold: tapes identify a `jax.Array`.
     """
     held: Array = variable.__jax_array__()
     if isinstance(held, jax.Array):
@@ -93,7 +93,7 @@ def _same(x: Array) -> Array:
 
 
 def _is_container(value: object) -> bool:
-    """Whether `value` is a container as TensorFlow knows them. A Flax state is a mapping, too, but a pytree of its own kind."""
+    """Whether `value` is one of TensorFlow's containers. A Flax state is a mapping, too, but a pytree of its own kind."""
     if isinstance(value, (list, tuple, dict)):
         return nest.is_nested(value)
     return nest.is_nested(value) and jax.tree_util.all_leaves([value])
@@ -188,7 +188,7 @@ class Structure:
         return found
 
     def pack(self, results: Sequence[Array | None]) -> Nest:
-        """The structure with one result for each leaf, each given back as its leaf wants it."""
+        """The structure with one result for each leaf, each as its leaf's type."""
         return self.pack_raw(
             [None if x is None else leaf.wrap(x) for leaf, x in zip(self.leaves, results, strict=True)]
         )

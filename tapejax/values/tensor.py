@@ -105,7 +105,7 @@ def _constant(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTy
         if not python or not found.size or as_dtype(dtype_hint).admits(as_dtype(found.dtype)):
             wanted = dtype_hint
     if wanted is None:
-        # A Python complex is complex128 only for want of a better type, so nobody is told when it
+        # A Python complex is complex128 only because there is no other type, so there is no warning when it
         # is narrowed.
         silently = python and found.dtype.kind == "c"
         return _on_device(found, narrowed(found.dtype) if silently else requested(found.dtype))
@@ -113,7 +113,7 @@ def _constant(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTy
         raise TypeError(f"{_short(value)} does not fit dtype {as_dtype(wanted).name}")
     dtype = requested(wanted)
     if python and found.dtype == np.float32 and dtype.name in ("float64", "complex128"):
-        found = np.asarray(value, np.float64)  # a Python float is float32 only where nobody asks for more
+        found = np.asarray(value, np.float64)  # a Python float is float32 only where no other dtype is asked for
     return _on_device(found, dtype, checked=found.dtype == as_dtype(wanted).dtype)
 
 
@@ -729,7 +729,7 @@ class Tensor(_Value):
 
 
 class VariableValue(Tensor):
-    """What ``variable.value`` is: a Tensor, as Keras wants it, that can also be called, as TensorFlow does."""
+    """What ``variable.value`` is: a Tensor, as Keras requires it, that can also be called, as TensorFlow's can."""
 
     __slots__ = ()
 
@@ -998,7 +998,7 @@ for _method, _operator, _instead in (
 
 
 def _own_array(value: TensorLike, dtype: DTypeLike | None) -> Array:
-    """An array that nobody else holds, for a variable to keep."""
+    """An array without other references, for a variable to keep."""
     array = _array_of(value)
     if array is None and not (isinstance(value, (list, tuple)) and _holds_arrays(value)):
         return _constant(value, dtype)
@@ -1034,7 +1034,7 @@ def _nd_index(indices: TensorLike) -> tuple:
         return tuple(jnp.moveaxis(raw(indices), -1, 0))
 
 
-# ---- JAX sees both as containers of one array ------------------------------------------------------------
+# ---- to JAX both are containers of one array ------------------------------------------------------------
 
 
 def _unflatten_tensor(_aux: None, children: Sequence) -> Tensor:
