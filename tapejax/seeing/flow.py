@@ -59,7 +59,7 @@ class Assignment(NamedTuple):
 
     @property
     def shaping(self) -> bool:
-        """Whether its result has a shape of its own."""
+        """Whether it changes a shape."""
         return bool(_SHAPING.search(self.line.text))
 
     def holds(self, line: Line) -> bool:
