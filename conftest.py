@@ -115,10 +115,6 @@ LONG = [
 NOT_UNDER = {
     "jax_debug_nans": {
         "JAX raises where the test's own numbers are nan": [
-            *(f"test_interpreter.py::test_interpreted_as_compiled[{name}]" for name in (
-                "arithmetic", "extremes", "exponentials", "roots", "rounded", "erf"
-            )),
-            "test_interpreter.py::test_every_primitive_on_special_numbers[float",
             "test_derivatives.py::test_forward_mode[where_nan_branch]",
             "test_plain_jax.py::test_gradient[where_nan_branch]",
             "test_plain_jax.py::test_values_and_as_function[where_nan_branch]",
@@ -129,6 +125,7 @@ NOT_UNDER = {
             "test_under_a_tape.py::test_shardings_and_donation_are_kept",
         ],
         "every operation is compiled": [
+            "test_interpreter.py::", "test_primitives.py::",
             "test_compiling.py::test_is_compiled_after_a_number_of_calls_that_depends_on_shapes_alone",
             "test_compiling.py::test_unknown_options_of_xla_do_not_end_the_process",
         ],
