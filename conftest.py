@@ -72,12 +72,13 @@ def pytest_configure(config):
 @pytest.fixture
 def no_shadow():
     """Shadow mode, which makes everything anew, is off: for tests that count what is made."""
+    from tapejax import shadow
     from tapejax.core import cache
 
     before = cache.shadowing
-    cache.shadow(False)
+    shadow.switch(False)
     yield
-    cache.shadow(before)
+    shadow.switch(before)
 
 
 def pytest_sessionfinish(session):

@@ -1,19 +1,11 @@
-"""The one way in which tapejax keeps what it made: bounded tables, looked up under keys from `canonical`.
-
-In shadow mode whatever is kept is made anew as well each time it is used again, and the two are compared.
-"""
+"""The one way in which tapejax keeps what it made: bounded tables, looked up under keys from `canonical`."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from .types import Function, Value
-
-
-class ShadowError(AssertionError):
-    """In shadow mode: what was kept is not what would be made now."""
+from .types import Value
 
 
 class Once(NamedTuple):
@@ -29,18 +21,12 @@ class Cache(Generic[V]):
     """Things that were made, by key; of the least recently used ones, those beyond `size` are forgotten.
 
     Two dicts, of which the older is dropped when the younger is full: no lock, and nothing to keep in order at a hit.
-
-    Args:
-      size: how many things are kept at most.
-      compare: in shadow mode, what is handed out for a key, what is kept under it and what was made anew. Raises ShadowError
-        if the two differ. By default they must be equal.
     """
 
-    __slots__ = ("size", "compare", "_young", "_old")
+    __slots__ = ("size", "_young", "_old")
 
-    def __init__(self, size: int, compare: Callable[[Any, V, V], V] | None = None):
+    def __init__(self, size: int):
         self.size = size
-        self.compare = compare or _require_equal
         self._young: dict[Hashable, V] = {}
         self._old: dict[Hashable, V] = {}
 
@@ -57,12 +43,10 @@ class Cache(Generic[V]):
             found = self._keep(key, found)
         return found
 
-    def _shadowed_get(self, key: Hashable, make: Callable[..., V | Once], *args: Any) -> V:
-        known = self._young.get(key) or self._old.get(key)
-        if known is None or _comparing.now:
-            return _plain_get(self, key, make, *args)
-        fresh = make(*args)
-        return self.compare(key, known, fresh.value if isinstance(fresh, Once) else fresh)
+    def peek(self, key: Hashable) -> V | None:
+        """What is kept under `key`, if anything."""
+        found = self._young.get(key)
+        return self._old.get(key) if found is None else found
 
     def _keep(self, key: Hashable, value: V) -> V:
         young = self._young
@@ -84,44 +68,6 @@ class Cache(Generic[V]):
         return len(self._young.keys() | self._old.keys())
 
 
-# ---- shadow mode ----------------------------------------------------------------------------------------------------
-
-_plain_get = Cache.get
+# Whether `tapejax.shadow` compares what is kept with what would be made now. Where something is reused without a look into a
+# `Cache`, it is then made anew.
 shadowing = False
-# Where in the user's code: `recorder` says.
-where: Callable[[], str] = str
-
-
-def shadow(on: bool) -> None:
-    """Turns shadow mode on or off, for the whole process. Off it costs nothing."""
-    global shadowing
-    shadowing = on
-    Cache.get = Cache._shadowed_get if on else _plain_get  # type: ignore[method-assign]
-
-
-class _Comparing(threading.local):
-    now = False
-
-
-_comparing = _Comparing()
-
-
-def comparing(function: Function, *args: Any) -> Any:
-    """``function(*args)``, which compares: what it looks up itself is not compared again."""
-    before, _comparing.now = _comparing.now, True
-    try:
-        return function(*args)
-    finally:
-        _comparing.now = before
-
-
-def require(same: bool, name: str, what: str) -> None:
-    """Raises ShadowError, for the operation `name` on the present line of the user's code, unless it is the `same`."""
-    if not same:
-        raise ShadowError(f"{name}{where()}: what was kept differs from what is made now. {what}")
-
-
-def _require_equal(key: Any, kept: Any, fresh: Any) -> Any:
-    first = key[0] if isinstance(key, tuple) and key else key
-    require(kept == fresh, getattr(first, "name", type(key).__name__), f"{kept!r} was kept, now it is {fresh!r}.")
-    return kept

@@ -22,11 +22,10 @@ import jax
 import numpy as np
 from jax import jit  # the real one, though a user may replace `jax.jit`
 
-from . import cache, jaxprs
+from . import jaxprs
 from ._jax import ConcreteArray, EvalTrace, array_from_host, current_trace, enable_x64, key_numbers, trace_context
-from .cache import Cache
+from .cache import Cache, Once
 from .canonical import open_jaxpr
-from .shadow import close, size_of
 from .types import Function, JaxProgram, Value, Values
 
 # What compiling costs, in microseconds: for the program, and for each of its equations.
@@ -67,6 +66,8 @@ def _refused(program: JaxProgram, most_numbers: float) -> Function:
 # evaluate, or whose values are more numbers than the second argument; the function raises it for inputs of that kind.
 # `tapejax.host` registers itself here.
 interpreter: Callable[[JaxProgram, float], Function] = _refused
+# Given a function, its compiled program, arguments, and what another way of running it has computed: `tapejax.shadow`'s.
+compare: Callable[[Function, Function, Values, Any], None] | None = None
 
 
 class Plan:
@@ -109,19 +110,9 @@ class Trial:
         if plan.left < 0:
             plan.run, plan.cost, plan.left = self._run_compiled, 0.0, 0.0
         found = plan.run(args)
-        if cache.shadowing and plan.cost:
-            self._compare(found, args)
+        if compare is not None and plan.cost:
+            compare(self._fn, self._jitted, args, found)
         return found
-
-    def _compare(self, found: Any, args: Values) -> None:
-        """Raises ShadowError where the compiled program computes something else."""
-        found, compiled = jax.tree.leaves(found), jax.tree.leaves(self._jitted(*args))
-        # one that is not read may have been donated
-        held = [x for x in args if not (isinstance(x, jax.Array) and x.is_deleted())]
-        numbers = [x for x in held if not jax.dtypes.issubdtype(getattr(x, "dtype", np.float32), jax.dtypes.extended)]
-        same = close(found, compiled, size_of(numbers)) and [x.aval for x in found] == [x.aval for x in compiled]
-        name = getattr(self._fn, "__name__", "operation")
-        cache.require(same, name, f"Before it was compiled it computed {found}, compiled it computes {compiled}.")
 
     def _run_compiled(self, args: Values) -> Any:
         self._compiled_runs += 1
@@ -221,7 +212,7 @@ def possible() -> bool:
 # number: of its type and bits, with 64-bit types on or off.
 NUMBERS = frozenset((float, int, bool))
 _bits = struct.Struct("<d").pack
-_arrays: Cache[Any] = Cache(4096, lambda key, kept, fresh: kept)  # what is compared would be the key
+_arrays: Cache[Any] = Cache(4096)
 _seen_once: set[Any] = set()
 
 
@@ -244,7 +235,7 @@ def _make_array(key: Any, number: Any) -> Any:
         if len(_seen_once) >= 4096:
             _seen_once.clear()
         _seen_once.add(key)
-        return cache.Once(number)
+        return Once(number)
     aval = jax.typeof(number)
     return array_from_host(_as_numpy(number, aval.dtype), aval)
 

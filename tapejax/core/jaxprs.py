@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from . import cache, canonical, shadow
+from . import cache, canonical
 from ._jax import (
     HOST_EFFECTS,
     PRINTING_EFFECTS,
@@ -512,13 +512,7 @@ def function_name(fun: Any) -> str | None:
 # ---- interning ------------------------------------------------------------------------------------------------------
 
 
-def _compare_jaxprs(key: Any, kept: Any, fresh: Any) -> Any:
-    found = shadow.difference(kept, fresh)
-    cache.require(found is None, open_jaxpr(fresh).debug_info.func_name, found or "")
-    return kept
-
-
-_representatives: Cache[JaxProgram] = Cache(CACHED_STRUCTURES, _compare_jaxprs)
+_representatives: Cache[JaxProgram] = Cache(CACHED_STRUCTURES)
 _known: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
 
 

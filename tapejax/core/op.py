@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import cache, jaxprs
+from . import jaxprs
 from ._jax import Ref, Tracer, eval_jaxpr, jaxpr_as_fun, runs_compiled
 from .cache import Cache, Once
 from .canonical import UncacheableError, exact, snapshot
 from .compiling import Trial
-from .shadow import call_both
 from .types import Function, JaxProgram, Params, Primitive, Value, Values
 
 CACHED_OPS = 4096
@@ -122,18 +121,9 @@ class StagedOp(Op):
         self.staged = staged
 
 
-def compare_ops(key: Any, kept: Op, fresh: Op) -> Op:
-    """In shadow mode: an Op that runs `kept`, and raises ShadowError where `fresh` would compute something else."""
-    if kept.eager or fresh.eager:
-        cache.require(kept.eager and fresh.eager, kept.name, "It runs Python.")
-        return kept
-    call = functools.partial(cache.comparing, call_both, kept.name, kept.call, kept.fn, fresh.fn)
-    return Op(kept.name, kept.fn, lambda *inputs: call(inputs), kept.key, kept.bound)
-
-
 # ---- of a function and its static arguments ---------------------------------------------------------------------------
 
-_function_ops: Cache[Op] = Cache(CACHED_OPS, compare_ops)
+_function_ops: Cache[Op] = Cache(CACHED_OPS)
 
 
 def op_of(fn: Function, static: dict[str, Any]) -> Op:
@@ -193,7 +183,7 @@ def _silent(primitive: Primitive, params: Params) -> Function:
     return functools.partial(primitive.bind, **{name: jaxprs.without_prints(value) for name, value in params.items()})
 
 
-_bind_ops: Cache[Op] = Cache(CACHED_OPS, compare_ops)
+_bind_ops: Cache[Op] = Cache(CACHED_OPS)
 
 
 def _bind_op(primitive: Primitive, params: Params) -> Op:
@@ -217,43 +207,48 @@ def _make_bind_op(primitive: Primitive, params: Params, key: Any) -> Op:
     return kind(params.get("name") or primitive.name, fn, call, key, (primitive, params))
 
 
-def _compare_program_ops(key: Any, kept: Any, fresh: Any) -> Any:
-    primitive, params = key[0], fresh[2]
-    itself = Op(fresh[0].name, functools.partial(primitive.bind, **params), fresh[0].call)
-    return compare_ops(key, kept[0], itself), (), params
+class ProgramOp(NamedTuple):
+    """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters."""
+
+    op: Op
+    arrays: Iterable[Any]
+    params: Params
 
 
 # By the identity of all parameters, which are kept alive here, some 30 KiB each: only what comes a second time is kept. Where
 # functions are made all the time, their programs never do.
-_program_ops = Cache(CACHED_OPS // 2, _compare_program_ops)
+_program_ops: Cache[ProgramOp] = Cache(CACHED_OPS // 2)
 
 
-def _make_program_op(primitive: Primitive, params: Params, args: Values) -> Any:
-    """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters."""
+def _make_program_op(primitive: Primitive, params: Params, args: Values) -> ProgramOp | Once:
     arrays = jaxprs.constants_of(params)
+    again = not arrays and all(map(jaxprs.is_known, jaxprs.jaxprs_in(params)))
+    op = _op_of_programs(primitive, params, args, arrays)
+    found = ProgramOp(op, arrays.values(), params)
+    return found if again and not op.eager else Once(found)
+
+
+def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Op:
+    """The Op whose inputs are the `arrays` that the jaxprs in `params` close over, then those of the primitive."""
     if any(map(jaxprs.touches_refs, jaxprs.jaxprs_in(params))):
         call = functools.partial(primitive.bind, **params)
-        return Once((PullbackOp(params.get("name") or primitive.name, call, refuse_ref), arrays.values(), params))
+        return PullbackOp(params.get("name") or primitive.name, call, refuse_ref)
     if any(map(jaxprs.asks_host, jaxprs.jaxprs_in(params))):
-        return Once((without_derivative(_uncacheable(primitive, params), len(arrays)), arrays.values(), params))
+        return without_derivative(_uncacheable(primitive, params), len(arrays))
     if not arrays:
-        again = all(map(jaxprs.is_known, jaxprs.jaxprs_in(params)))
         same = {name: jaxprs.intern(value) for name, value in params.items()}
-        if jaxprs.is_uncacheable(same):
-            return Once((_uncacheable(primitive, params), (), params))
-        op = _bind_op(primitive, same)
-        return (op, (), params) if again and not op.eager else Once((op, (), params))
+        return _uncacheable(primitive, params) if jaxprs.is_uncacheable(same) else _bind_op(primitive, same)
     if primitive.name not in jaxprs.JIT:
         lifted = jaxprs.lift(primitive, params, args, arrays)
-        return Once((Staged(lifted, params.get("name", primitive.name)).op(), arrays.values(), params))
+        return Staged(lifted, params.get("name", primitive.name)).op()
     given = jaxprs.with_inputs(params, arrays)
     recognised = not jaxprs.is_uncacheable(given) and not jaxprs.constants(given["jaxpr"])
     if recognised and jaxprs.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
-        return Once((Staged(given["jaxpr"], params["name"]).op(), arrays.values(), params))
+        return Staged(given["jaxpr"], params["name"]).op()
     op = (_bind_op if recognised else _uncacheable)(primitive, given)
     # Forward it is the call as it came: JAX moves a constant to where the program runs, but not an input.
     call = functools.partial(_call_without, len(arrays), functools.partial(primitive.bind, **params))
-    return Once((type(op)(op.name, op.fn, call, None if op.key is op else op.key), arrays.values(), params))
+    return type(op)(op.name, op.fn, call, None if op.key is op else op.key)
 
 
 def _is_placed(x: Value) -> bool:
@@ -295,7 +290,7 @@ class Staged(NamedTuple):
         return PythonOp(self.name, jaxprs.without_closure(fn, self.name, self.closed_over), call)
 
 
-_jaxpr_ops: Cache[Op] = Cache(CACHED_OPS, compare_ops)
+_jaxpr_ops: Cache[Op] = Cache(CACHED_OPS)
 
 
 def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) -> Op:

@@ -13,14 +13,14 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import cache, jaxprs
+from . import jaxprs
 from ._jax import (
     DIFFERENTIATING_TRACES,
     ConcreteArray,
@@ -58,7 +58,6 @@ from .op import (
 )
 from .recording import Entry, Recording
 from .residuals import Kept, is_large, keeping
-from .shadow import difference
 from .types import Function, Params, Primitive, Subfun, TraceLike, Value, Values
 from .where import caller
 
@@ -67,14 +66,16 @@ new_tuple = tuple.__new__  # a NamedTuple's own is Python, and takes three times
 MOST_SIZES = 64
 
 
-def _compare_staged(key: Any, kept: Any, fresh: Any) -> Any:
-    cache.require(kept[0].name == fresh[0].name, fresh[0].name, kept[0].name)
-    found = difference(kept[0].staged.jaxpr, fresh[0].staged.jaxpr)
-    cache.require(found is None, fresh[0].name, found or "")
-    return fresh  # made of functions that can be called once
+class StagedCall(NamedTuple):
+    """The Op of a call of Python functions, its first inputs, what the call stored, and how to repack its results."""
+
+    op: Op
+    arrays: Iterable[Any]
+    stores: Sequence[Any]
+    repack: Function
 
 
-_staged = Cache(CACHED_OPS, _compare_staged)
+_staged: Cache[StagedCall] = Cache(CACHED_OPS)
 
 
 class _EagerRecordings(threading.local):
@@ -210,7 +211,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             # A thread uses what it staged itself: JAX may not have finished with another thread's call of it.
             key = threading.get_ident(), key
             found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
-            if not jaxprs.are_filled(found[2]):  # an interrupt has left it so
+            if not jaxprs.are_filled(found.stores):  # an interrupt has left it so
                 _staged.discard(key.__eq__)
                 found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
             op, arrays, stores, repack = found
@@ -221,7 +222,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
     def _stage(
         self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params, recurs: bool
     ) -> Any:
-        """The Op of a call of Python functions, its first inputs, what the call stored, and how to repack its results."""
+        """The `StagedCall`, to be kept or `Once`."""
         name = jaxprs.function_name(subfuns[0]) or primitive.name
         again, repack = jaxprs.rebind(primitive, subfuns, params)
         stores = getattr(subfuns[0], "stores", ())
@@ -231,9 +232,9 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             except Exception:
                 # Most likely Python in there reads values: it runs on the values, now and again in the backward pass.
                 # What fails for another reason fails then, too.
-                return Once((PythonOp(name, again, functools.partial(_arrays_of, again)), (), stores, repack))
+                return Once(StagedCall(PythonOp(name, again, functools.partial(_arrays_of, again)), (), stores, repack))
             if jaxprs.touches_refs(staged):
-                return Once((PullbackOp(name, again, refuse_ref), (), stores, repack))
+                return Once(StagedCall(PullbackOp(name, again, refuse_ref), (), stores, repack))
             custom = primitive.name in jaxprs.RULES
             if within := custom and not recurs and jaxprs.within_transformation(subfuns):
                 jaxprs.trace_rules(staged, subfuns)
@@ -244,7 +245,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             call = None if recurs else functools.partial(_arrays_of, evaluate)
             closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
             known = Staged(lifted, name, closed_over, len(arrays), again if custom and not within else None)
-            found = StagedOp(known, call), arrays.values(), stores, repack
+            found = StagedCall(StagedOp(known, call), arrays.values(), stores, repack)
         return found if recurs and not arrays else Once(found)
 
     def stage_value(self, val: Value) -> Value:

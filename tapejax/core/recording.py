@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import jax
 
-from . import cache
 from ._jax import Tracer
 from .op import Op
 from .types import Value, Where
@@ -138,11 +137,3 @@ class Recording:
         """Another library's variable holds `new` in place of `old`: the same value still, if a jitted call returned it."""
         if self.forwarded.get(id(new)) is old:
             self.origins[id(new)] = self.origins.get(id(old), old)
-
-
-def _line() -> str:
-    line = Entry(None, (), (), caller()).line  # type: ignore[arg-type]
-    return "" if line is None else f" ({line.file}:{line.number}: {line.text})"
-
-
-cache.where = _line

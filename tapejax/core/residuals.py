@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 from jax import jit
 
-from . import cache
 from ._jax import Literal, jaxpr_as_fun, trace_context
 from .cache import Cache
 from .canonical import open_jaxpr
@@ -18,7 +17,6 @@ from .jaxprs import consts_of, evaluate_equation, jaxprs_in
 from .op import Op
 from .recording import Recording
 from .rules import depends_on_rules, differentiable, is_inexact, joint, runs_python
-from .shadow import difference
 from .types import Equation, JaxProgram, Positions, Values
 
 # A call with fewer multiplications in products and convolutions is run again: to hand arrays over would take longer.
@@ -149,16 +147,8 @@ def _make(noted: Op, op: Op, active_ins: Positions, outputs: int, inputs: Values
     return found if found.kept else op
 
 
-def _compare(key: Any, kept: Op, fresh: Op) -> Op:
-    cache.require(type(kept) is type(fresh), kept.name, "Whether its residuals are kept.")
-    if isinstance(kept, KeepingOp) and isinstance(fresh, KeepingOp):
-        found = difference(kept.program, fresh.program)
-        cache.require(found is None, kept.name, found or "")
-    return kept
-
-
 _is_large: Cache[bool] = Cache(4096)
-_keeping: Cache[Op] = Cache(256, _compare)
+_keeping: Cache[Op] = Cache(256)
 depends_on_rules(_is_large, lambda op: [op])
 depends_on_rules(_keeping, lambda key: key[:1])
 

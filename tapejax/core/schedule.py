@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from . import recorder
 from .cache import Cache, Once
-from .op import Op, compare_ops
+from .op import Op
 from .program import Chunk, Program, chunks
 from .rules import depends_on_rules, runs_python
 from .sweep import add_cotangents, push, sweep
@@ -104,8 +104,8 @@ class Sightings:
 
 
 # They go with what is known of a function: a program holds its operations alive.
-_sightings: Cache[Sightings] = Cache(CACHED_PROGRAMS, lambda key, kept, fresh: kept)
-_kinds: Cache[Sightings] = Cache(CACHED_PROGRAMS, lambda key, kept, fresh: kept)
+_sightings: Cache[Sightings] = Cache(CACHED_PROGRAMS)
+_kinds: Cache[Sightings] = Cache(CACHED_PROGRAMS)
 depends_on_rules(_sightings, lambda program: [step.op for step in program.steps])
 depends_on_rules(_kinds, lambda kind: kind[2:3])
 
@@ -153,7 +153,7 @@ def _kind(value: Value) -> Any:
     return (value.shape, value.dtype) if isinstance(value, jax.Array) else type(value)
 
 
-_compiled: Cache[Op] = Cache(CACHED_SWEEPS, compare_ops)
+_compiled: Cache[Op] = Cache(CACHED_SWEEPS)
 depends_on_rules(_compiled, lambda key: [step.op for step in key[1].steps])
 
 

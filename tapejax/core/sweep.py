@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from . import jaxprs, recorder
 from ._jax import add_tangents
 from .cache import Cache
-from .op import Op, PythonOp, compare_ops
+from .op import Op, PythonOp
 from .program import Program, Step
 from .query import Query
 from .recording import Recording
@@ -91,7 +91,7 @@ def add_cotangents(x: Value, y: Value) -> Any:
 
 def _cached_by_op(make: Any) -> Any:
     """Keeps what `make(op, ...)` gives, but for an op that runs Python: that is one call's own, with what it closes over."""
-    kept: Cache[Op] = Cache(CACHED_PULLBACKS, compare_ops)
+    kept: Cache[Op] = Cache(CACHED_PULLBACKS)
 
     @functools.wraps(make)
     def cached(op: Op, *args: Any) -> Op:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import jax
 import numpy as np
 
+from .. import shadow
 from ..core import cache
 from ..core._jax import Tracer
 from ..values.dtypes import DType, as_dtype
@@ -29,12 +30,12 @@ def enable_shadow_mode() -> None:
 
     A `tf.function` is not traced again: what it reads of Python while it is traced stays as it was, as in TensorFlow.
     """
-    cache.shadow(True)
+    shadow.switch(True)
 
 
 def disable_shadow_mode() -> None:
     """Takes `enable_shadow_mode` back."""
-    cache.shadow(False)
+    shadow.switch(False)
 
 
 @contextlib.contextmanager
@@ -56,11 +57,11 @@ def shadow_mode() -> Iterator[None]:
     6.0
     """
     before = cache.shadowing
-    cache.shadow(True)
+    shadow.switch(True)
     try:
         yield
     finally:
-        cache.shadow(before)
+        shadow.switch(before)
 
 
 def _values(*tensors: TensorLike) -> list[np.ndarray] | None:

@@ -9,12 +9,13 @@ import pytest
 from jax import lax
 
 import tapejax as tf
+from tapejax import shadow
 from tapejax.core import cache, jaxprs, program, query, recorder, schedule
 from tapejax.core import op as ops
 from tapejax.core import sweep as derivatives
-from tapejax.core.cache import Cache, ShadowError
+from tapejax.core.cache import Cache
 from tapejax.core.op import Op
-from tapejax.core.shadow import difference
+from tapejax.shadow import ShadowError, difference
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_shadow_mode_ends(no_shadow):
         with tf.debugging.shadow_mode():
             pass
         assert cache.shadowing
-    assert not cache.shadowing and Cache.get is cache._plain_get
+    assert not cache.shadowing and Cache.get is shadow._plain_get
     tf.debugging.enable_shadow_mode()
     assert cache.shadowing
     tf.debugging.disable_shadow_mode()
