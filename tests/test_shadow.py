@@ -10,7 +10,7 @@ from jax import lax
 
 import tapejax as tf
 from tapejax import shadow
-from tapejax.core import cache, jaxprs, program, query, recorder, schedule
+from tapejax.core import cache, interning, program, query, recorder, schedule
 from tapejax.core import op as ops
 from tapejax.core import sweep as derivatives
 from tapejax.core.cache import Cache
@@ -136,15 +136,15 @@ def test_a_wrong_representative_is_found():
     x = jnp.arange(3.0) + 1
     step(x)
     other = jax.make_jaxpr(jax.jit(lambda v: v + 77.0))(x)
-    assert corrupt(jaxprs._representatives, lambda value: other)
+    assert corrupt(interning._representatives, lambda value: other)
     try:
         with pytest.raises(ShadowError, match=r"test_shadow\.py"):
             with tf.debugging.shadow_mode():
                 step(x)
     finally:
-        for cached in (jaxprs._representatives, ops._program_ops, ops._bind_ops, ops._jaxpr_ops):
+        for cached in (interning._representatives, ops._program_ops, ops._bind_ops, ops._jaxpr_ops):
             cached.clear()
-        jaxprs._known.clear()
+        interning._known.clear()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import jaxprs
+from . import interning, jaxprs, lifting, prints
 from ._jax import Ref, Tracer, eval_jaxpr, jaxpr_as_fun, runs_compiled
 from .cache import Cache, Once
 from .canonical import UncacheableError, exact, snapshot
@@ -180,7 +180,7 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
 
 
 def _silent(primitive: Primitive, params: Params) -> Function:
-    return functools.partial(primitive.bind, **{name: jaxprs.without_prints(value) for name, value in params.items()})
+    return functools.partial(primitive.bind, **{name: prints.without_prints(value) for name, value in params.items()})
 
 
 _bind_ops: Cache[Op] = Cache(CACHED_OPS)
@@ -188,7 +188,7 @@ _bind_ops: Cache[Op] = Cache(CACHED_OPS)
 
 def _bind_op(primitive: Primitive, params: Params) -> Op:
     try:
-        key = primitive, *[(name, jaxprs.interned_key(value)) for name, value in params.items()]
+        key = primitive, *[(name, interning.interned_key(value)) for name, value in params.items()]
     except UncacheableError:
         return _uncacheable(primitive, params)
     return _bind_ops.get(key, _make_bind_op, primitive, params, key)
@@ -222,7 +222,7 @@ _program_ops: Cache[ProgramOp] = Cache(CACHED_OPS // 2)
 
 def _make_program_op(primitive: Primitive, params: Params, args: Values) -> ProgramOp | Once:
     arrays = jaxprs.constants_of(params)
-    again = not arrays and all(map(jaxprs.is_known, jaxprs.jaxprs_in(params)))
+    again = not arrays and all(map(interning.is_known, jaxprs.jaxprs_in(params)))
     op = _op_of_programs(primitive, params, args, arrays)
     found = ProgramOp(op, arrays.values(), params)
     return found if again and not op.eager else Once(found)
@@ -236,13 +236,13 @@ def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: 
     if any(map(jaxprs.asks_host, jaxprs.jaxprs_in(params))):
         return without_derivative(_uncacheable(primitive, params), len(arrays))
     if not arrays:
-        same = {name: jaxprs.intern(value) for name, value in params.items()}
-        return _uncacheable(primitive, params) if jaxprs.is_uncacheable(same) else _bind_op(primitive, same)
+        same = {name: interning.intern(value) for name, value in params.items()}
+        return _uncacheable(primitive, params) if interning.is_uncacheable(same) else _bind_op(primitive, same)
     if primitive.name not in jaxprs.JIT:
-        lifted = jaxprs.lift(primitive, params, args, arrays)
+        lifted = lifting.lift(primitive, params, args, arrays)
         return Staged(lifted, params.get("name", primitive.name)).op()
-    given = jaxprs.with_inputs(params, arrays)
-    recognised = not jaxprs.is_uncacheable(given) and not jaxprs.constants(given["jaxpr"])
+    given = lifting.with_inputs(params, arrays)
+    recognised = not interning.is_uncacheable(given) and not jaxprs.constants(given["jaxpr"])
     if recognised and jaxprs.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
         return Staged(given["jaxpr"], params["name"]).op()
     op = (_bind_op if recognised else _uncacheable)(primitive, given)
@@ -277,8 +277,8 @@ class Staged(NamedTuple):
     again: Function | None = None
 
     def op(self) -> Op:
-        same = jaxprs.intern(self.jaxpr)
-        if not jaxprs.is_uncacheable({"jaxpr": same}) and not jaxprs.constants(same) and jaxprs.compiles(same):
+        same = interning.intern(self.jaxpr)
+        if not interning.is_uncacheable({"jaxpr": same}) and not jaxprs.constants(same) and jaxprs.compiles(same):
             key = same, self.name, self.closed_over
             return _jaxpr_ops.get(key, _make_jaxpr_op, *key)
         closed = snapshot(same)
@@ -286,16 +286,16 @@ class Staged(NamedTuple):
         if self.again is not None:  # a rule that cannot be traced runs on values
             fn = functools.partial(_call_without, self.constants, self.again)
         else:  # a rule may get a constant of its function, and expects an array of JAX's
-            fn = functools.partial(_call_on_arrays, jaxpr_as_fun(jaxprs.without_prints(closed)))
-        return PythonOp(self.name, jaxprs.without_closure(fn, self.name, self.closed_over), call)
+            fn = functools.partial(_call_on_arrays, jaxpr_as_fun(prints.without_prints(closed)))
+        return PythonOp(self.name, lifting.without_closure(fn, self.name, self.closed_over), call)
 
 
 _jaxpr_ops: Cache[Op] = Cache(CACHED_OPS)
 
 
 def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) -> Op:
-    again = jaxprs.without_prints(closed)
-    fn = jaxprs.without_closure(jaxpr_as_fun(again), name, closed_over)
+    again = prints.without_prints(closed)
+    fn = lifting.without_closure(jaxpr_as_fun(again), name, closed_over)
     return Op(name, fn, None if again is closed else Trial(jaxpr_as_fun(closed)), key=(closed, name, closed_over))
 
 

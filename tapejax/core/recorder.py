@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import jaxprs
+from . import calls, jaxprs, lifting
 from ._jax import (
     DIFFERENTIATING_TRACES,
     ConcreteArray,
@@ -195,23 +195,23 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
     def _run_custom(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
         if not any(isinstance(trace, DIFFERENTIATING_TRACES) for trace in trace_stack(self.outer)):
             outputs = self._run_staged(primitive, subfuns, tracers, params)
-            jaxprs.keep_stores_of_rule(subfuns)
+            calls.keep_stores_of_rule(subfuns)
             return outputs
         # Inside jax.grad the rule is traced right away, and once only: the call must go on as it came.
         outputs = under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
-        fn, _ = jaxprs.rebind(primitive, subfuns, params)
-        name = jaxprs.function_name(subfuns[0]) or primitive.name
+        fn, _ = calls.rebind(primitive, subfuns, params)
+        name = calls.function_name(subfuns[0]) or primitive.name
         return self.note(PythonOp(name, fn), tracers, outputs)
 
     def _run_staged(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
-        key = jaxprs.stable_key(subfuns, tracers, params)
+        key = calls.stable_key(subfuns, tracers, params)
         if key is None:
             op, arrays, _, repack = self._stage(primitive, subfuns, tracers, params, False).value
         else:
             # A thread uses what it staged itself: JAX may not have finished with another thread's call of it.
             key = threading.get_ident(), key
             found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
-            if not jaxprs.are_filled(found.stores):  # an interrupt has left it so
+            if not calls.are_filled(found.stores):  # an interrupt has left it so
                 _staged.discard(key.__eq__)
                 found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
             op, arrays, stores, repack = found
@@ -223,12 +223,12 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params, recurs: bool
     ) -> Any:
         """The `StagedCall`, to be kept or `Once`."""
-        name = jaxprs.function_name(subfuns[0]) or primitive.name
-        again, repack = jaxprs.rebind(primitive, subfuns, params)
+        name = calls.function_name(subfuns[0]) or primitive.name
+        again, repack = calls.rebind(primitive, subfuns, params)
         stores = getattr(subfuns[0], "stores", ())
         with set_current_trace(self.outer):
             try:
-                staged, repack = jaxprs.stage(primitive, subfuns, tracers, params)
+                staged, repack = calls.stage(primitive, subfuns, tracers, params)
             except Exception:
                 # Most likely Python in there reads values: it runs on the values, now and again in the backward pass.
                 # What fails for another reason fails then, too.
@@ -236,10 +236,10 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             if jaxprs.touches_refs(staged):
                 return Once(StagedCall(PullbackOp(name, again, refuse_ref), (), stores, repack))
             custom = primitive.name in jaxprs.RULES
-            if within := custom and not recurs and jaxprs.within_transformation(subfuns):
-                jaxprs.trace_rules(staged, subfuns)
+            if within := custom and not recurs and calls.within_transformation(subfuns):
+                calls.trace_rules(staged, subfuns)
             arrays = jaxprs.constants(staged)
-            lifted = jaxprs.lift_jaxpr(staged, arrays) if arrays else staged
+            lifted = lifting.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
             evaluate = functools.partial(eval_jaxpr, lifted.jaxpr, jaxprs.consts_of(lifted))
             call = None if recurs else functools.partial(_arrays_of, evaluate)

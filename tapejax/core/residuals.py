@@ -13,7 +13,8 @@ from jax import jit
 from ._jax import Literal, jaxpr_as_fun, trace_context
 from .cache import Cache
 from .canonical import open_jaxpr
-from .jaxprs import consts_of, evaluate_equation, jaxprs_in
+from .jaxprs import consts_of, jaxprs_in
+from .lifting import evaluate_equation
 from .op import Op
 from .recording import Recording
 from .rules import depends_on_rules, differentiable, is_inexact, joint, runs_python

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 
-from ..core import jaxprs
+from ..core import custom_rules, jaxprs, lifting, prints
 from ..core._jax import Literal, Tracer, jaxpr_as_fun
 from ..core.types import JaxProgram, Pytree
 from ..values.types import Array
@@ -31,7 +31,7 @@ def while_loop(holds: Callable, advance: Callable, start: Pytree) -> Pytree:
     if jaxprs.asks_host(test) or jaxprs.asks_host(step):  # it may give something else when computed anew
         return jax.lax.while_loop(holds, advance, start)
     constants = jaxprs.constants(test) | jaxprs.constants(step)
-    test, step = (jaxprs.lift_jaxpr(x, constants) for x in (test, step))
+    test, step = (lifting.lift_jaxpr(x, constants) for x in (test, step))
     consts = list(constants.values())
     count = _count(test, step, consts, flat)
     if count is None:
@@ -57,7 +57,7 @@ def _count(test: JaxProgram, step: JaxProgram, consts: Sequence[Array], start: S
                 return jaxpr_as_fun(test)(*consts, *carry[1])[0] & (carry[0] < LONGEST)
 
             def advance(carry: Pytree) -> Pytree:
-                new = jaxpr_as_fun(jaxprs.without_prints(step))(*consts, *carry[1])
+                new = jaxpr_as_fun(prints.without_prints(step))(*consts, *carry[1])
                 return carry[0] + 1, [
                     b if i in needed else a for i, (a, b) in enumerate(zip(carry[1], new, strict=True), first)
                 ]
@@ -94,7 +94,7 @@ def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:
 
         return jax.lax.while_loop(holds, advance, (jnp.int32(0), start))
 
-    run = jaxpr_as_fun(jaxprs.without_prints(step))  # what is computed anew is not printed again
+    run = jaxpr_as_fun(prints.without_prints(step))  # what is computed anew is not printed again
 
     def forward(consts: Sequence[Array], start: Sequence[Array]) -> tuple:
         count, end = loop(consts, start)  # which a second derivative takes backward once more
@@ -139,7 +139,7 @@ def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:
         return _joined(smooth_consts, none[: len(consts)], to_consts), _joined(smooth, none[: len(start)], to_state)
 
     loop.defvjp(forward, backward)
-    jaxprs.composed[backward] = jaxprs.Composed((test, step), _flat_loop)
+    custom_rules.composed[backward] = custom_rules.Composed((test, step), _flat_loop)
     return loop
 
 

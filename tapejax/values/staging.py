@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from ..core import jaxprs, recorder
+from ..core import jaxprs, lifting, prints, recorder
 from ..core._jax import Literal, Primitive, Tracer, current_trace, jaxpr_as_fun, set_current_trace, under
 from ..core.op import Op, without_derivative
 from ..core.residuals import Kept, is_large, keeping
@@ -380,7 +380,7 @@ class Staged(Compiled):
         if not self.created:
             self.lifted = self._lifted(0, sum(self._counts))
             self.op = self.noted = _named(name, self.lifted)
-            again = jaxprs.without_prints(self.lifted)  # a derivative computes the results anew
+            again = prints.without_prints(self.lifted)  # a derivative computes the results anew
             if self.changed or again is not self.lifted:  # tapes see the results only: state stops gradients
                 self.noted = _named(name, again, self.outputs)
             if jaxprs.asks_host(self.lifted):
@@ -543,6 +543,6 @@ def _evaluate(
         if eqn.primitive is _variable:
             env[eqn.outvars[0]] = state[eqn.params["slot"]]
             continue
-        out = jaxprs.evaluate_equation(eqn, [read(x) for x in eqn.invars], lifted)
+        out = lifting.evaluate_equation(eqn, [read(x) for x in eqn.invars], lifted)
         env.update(zip(eqn.outvars, out, strict=True))
     return [read(x) for x in wanted]

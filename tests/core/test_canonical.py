@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tapejax.core import jaxprs, lifting
 from tapejax.core._jax import HighPrimitive
 from tapejax.core.cache import Cache, Once
 from tapejax.core.canonical import MOST_BYTES, Identity, UncacheableError, exact, key, snapshot, structure
@@ -258,3 +259,7 @@ def test_threads_get_one_thing(no_shadow):
     for thread in threads:
         thread.join()
     assert all(row == found[0] for row in found)
+
+
+def test_arrays_are_lifted_out_of_each_primitive_that_is_said_to_be_liftable():
+    assert jaxprs.LIFTABLE == lifting._REBUILD.keys()

@@ -18,7 +18,7 @@ from jax import lax
 from jax.experimental import io_callback
 
 from tapejax.core import _jax as fence
-from tapejax.core import jaxprs
+from tapejax.core import calls, jaxprs, prints
 
 
 def equations(fn, *args):
@@ -229,7 +229,7 @@ def test_what_asks_the_host_has_an_effect(ordered):
 def test_what_prints_has_an_effect(ordered):
     closed = jax.make_jaxpr(lambda x: [jax.debug.callback(print, x, ordered=ordered), x * 2])(1.0)
     assert jaxprs.prints(closed.effects) and not jaxprs.asks_host(closed)
-    again = jaxprs.without_prints(closed)
+    again = prints.without_prints(closed)
     assert not again.effects and [eqn.primitive.name for eqn in again.eqns] == ["mul"]
 
 
@@ -392,7 +392,7 @@ def test_a_custom_call_arrives_at_a_trace_as_functions():
     with fence.set_current_trace(trace):
         assert float(cubed(2.0)) == 8.0
     fun, params = trace.caught
-    assert jaxprs.function_name(fun) == "cubed" and "symbolic_zeros" in params
+    assert calls.function_name(fun) == "cubed" and "symbolic_zeros" in params
     assert isinstance(fun.stores, tuple) and isinstance(fun.transforms, tuple) and callable(fun.populate_stores)
 
 

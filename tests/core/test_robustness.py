@@ -22,7 +22,7 @@ from jax import lax
 from plain_jax import FLOAT
 
 import tapejax as tf
-from tapejax.core import jaxprs, program, recorder, schedule
+from tapejax.core import custom_rules, interning, jaxprs, lifting, program, recorder, schedule
 from tapejax.core import sweep as derivatives
 from tapejax.core._jax import ClosedJaxpr
 from tapejax.core.cache import Cache
@@ -59,16 +59,19 @@ def dense(x, w, b):
     return jnp.mean(jax.nn.relu(recorder.apply(jnp.matmul, x, w) + b) ** 2)
 
 
+MODULES = (custom_rules, derivatives, interning, jaxprs, lifting, program, recorder, schedule)
+
+
 def caches():
     """The number of things remembered between tapes."""
     return sum(
         len(cache)
-        for module in (recorder, jaxprs, program, derivatives, schedule)
+        for module in MODULES
         for cache in vars(module).values()
         if isinstance(cache, (dict, set, weakref.WeakKeyDictionary, Cache))
     ) + sum(
         function.cache_info().currsize
-        for module in (recorder, jaxprs, program, derivatives, schedule)
+        for module in MODULES
         for function in vars(module).values()
         if hasattr(function, "cache_info")
     )
@@ -204,7 +207,7 @@ def test_caches_are_bounded(monkeypatch):
     limit = 50
     stored = {
         (module.__name__, name): cache
-        for module in (program, derivatives, schedule, jaxprs, recorder)
+        for module in MODULES
         for name, cache in vars(module).items()
         if name.startswith("_") and name.islower() and isinstance(cache, (dict, set, Cache)) and "__" not in name
     }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.core import compiling, jaxprs
+from tapejax.core import compiling, custom_rules
 from tapejax.namespaces import NAMESPACES
 from tapejax.ops.missing import MISSING
 
@@ -417,7 +417,7 @@ def slope_of_loop(body):
 def test_a_loop_is_recognised_by_its_programs(monkeypatch):
     """Its rule is not traced for that: the rule's loops have rules, and so on, which took 18 seconds."""
     traced = []
-    monkeypatch.setattr(jaxprs, "_traced_vjp", traced.append)
+    monkeypatch.setattr(custom_rules, "_traced_vjp", traced.append)
     assert slope_of_loop(lambda z: z * 1.5) == 1.5**3
     assert slope_of_loop(lambda z: tf.while_loop(lambda w: w < 4.0, lambda w: w * 2.0, (z,))[0]) == 4.0
     assert not traced
