@@ -20,7 +20,7 @@ What this file lacks, and which others exist for it:
 * *Speed.* Every tape and every source is traced anew. ``core/recorder.py`` has one trace for all tapes, ``core/program.py``
   recognises what was recorded before, ``core/schedule.py`` compiles it, ``core/sweep.py`` serves all sources together.
 * *Closures.* What a jitted function closes over is a constant of it: its gradients are lost in silence. ``core/lifting.py``
-  turns such constants into inputs; ``core/calls.py`` records custom rules also inside `jax.grad`, where this tape raises an error.
+  turns such constants into inputs; ``core/calls.py`` records custom rules also inside `jax.grad`, where this tape fails.
 * *TensorFlow.* Values are arrays, to be watched; there is no Variable and no check; complex gradients, and second ones of
   custom gradients, follow JAX's conventions. See ``values/``, ``ops/`` and ``tape.py``.
 """
