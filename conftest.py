@@ -6,7 +6,9 @@ import gc
 import importlib.metadata
 import importlib.util
 import os
+import shutil
 import sys
+import tempfile
 
 import jax
 import kept
@@ -55,8 +57,11 @@ def pytest_configure(config):
     flags = os.environ.get("XLA_FLAGS", "")
     if not config.getoption("optimized") and CHEAP not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {CHEAP}"
+    if not config.getoption("optimized") and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        share_programs(config)
     if config.getoption("compiled"):
         os.environ["TAPEJAX_COMPILE"] = "always"
+    import_tensorboard()
     jax.monitoring.register_event_duration_secs_listener(count_programs)
     if config.getoption("shadow"):
         import tapejax
@@ -67,6 +72,29 @@ def pytest_configure(config):
         raise pytest.UsageError("--tensorflow=keep writes one file for each test file: run it in one process")
     if kept.mode == "keep" and (config.option.keyword or any("::" in name for name in config.args)):
         raise pytest.UsageError("--tensorflow=keep writes what a whole test file gives: without -k, and without ::")
+
+
+def share_programs(config):
+    """What one process of this run has compiled is read by all of them, and after a file's programs were dropped.
+
+    About half of all programs were compiled before, by another test, a worker or a program that a test starts. JAX counts a
+    program that is read as compiled. Where a file is read while it is written, JAX warns and compiles.
+    """
+    folder = tempfile.mkdtemp(prefix="tapejax-compiled-")
+    config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
+    names = "compilation_cache_dir", "persistent_cache_min_compile_time_secs", "persistent_cache_min_entry_size_bytes"
+    for name, value in zip(names, (folder, 0, -1), strict=True):
+        os.environ[f"JAX_{name.upper()}"] = str(value)
+        jax.config.update(f"jax_{name}", value)
+
+
+def import_tensorboard():
+    """tensorboardX without PyTorch, which it imports where that is installed: two seconds and 460 MB in each worker."""
+    if importlib.util.find_spec("tensorboardX") is not None and "torch" not in sys.modules:
+        sys.modules["torch"] = None
+        import tensorboardX  # noqa: F401
+
+        del sys.modules["torch"]
 
 
 @pytest.fixture
@@ -103,7 +131,6 @@ def pytest_terminal_summary(terminalreporter):
 # Files of few tests that run for minutes: a worker that starts one of these last runs it alone.
 LONG = [
     "test_notebooks",
-    "test_exercises",
     "test_keras",
     "test_keras_parity",
     "test_saved_model_parity",

@@ -300,41 +300,6 @@ def in_a_new_process(code, cwd=ROOT):
     return subprocess.run([sys.executable, "-c", code], cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
 
 
-def test_keras_names_are_looked_up_in_keras():
-    if importlib.util.find_spec("keras") is None:
-        pytest.skip("Keras is not installed")
-    code = '''
-from tapejax.cli.check import check
-program = """
-import tensorflow as tf
-from tensorflow import keras as k
-from tensorflow.keras.layers import Dense, NoSuchLayer
-import tensorflow.keras.backend as K
-class Mine(k.layers.Layer):
-    def build(self, shape):
-        self.dense = Dense(3, kernel_regularizer=k.regularizers.L2(0.1))
-tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-k.optimizers.NoSuchOptimizer(); K.epsilon()
-"""
-for use in check(program).uses:
-    print(use.line, use.name, use.status)
-'''
-    done = in_a_new_process(code)
-    assert done.stderr == ""
-    assert [line.split() for line in done.stdout.splitlines()] == [
-        ["3", "tf.keras", "supported"],
-        ["4", "tf.keras.layers.Dense", "supported"],
-        ["4", "tf.keras.layers.NoSuchLayer", "missing"],
-        ["5", "tf.keras.backend", "supported"],
-        ["6", "tf.keras.layers.Layer", "supported"],
-        ["8", "tf.keras.layers.Dense", "supported"],
-        ["8", "tf.keras.regularizers.L2", "supported"],
-        ["9", "tf.keras.losses.SparseCategoricalCrossentropy", "supported"],
-        ["10", "tf.keras.optimizers.NoSuchOptimizer", "missing"],
-        ["10", "tf.keras.backend.epsilon", "supported"],
-    ]
-
-
 def test_without_keras_its_names_are_unchecked(tmp_path):
     code = """
 import sys
@@ -350,15 +315,6 @@ sys.exit(main(["check", "p.py"]))
     done = in_a_new_process(code, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "p.py: 1 unchecked, 1 supported" in done.stdout and "pip install keras" in done.stdout
-
-
-def test_the_examples_lack_nothing():
-    needed = ("keras", "grain")
-    if any(importlib.util.find_spec(name) is None for name in needed):
-        pytest.skip(f"needs {' and '.join(needed)}")
-    done = in_a_new_process("import sys; from tapejax.__main__ import main; sys.exit(main(['check', 'examples']))")
-    assert done.returncode == 0, done.stdout
-    assert " missing" not in done.stdout and "unchecked" not in done.stdout
 
 
 # ---- files, notebooks, folders

@@ -1,8 +1,10 @@
-"""Every notebook runs from top to bottom in a fresh kernel, without a warning; and what is saved in it is clean."""
+"""Every notebook runs from top to bottom in a fresh kernel, without a warning, and what is saved in it is clean; its exercises
+run as they are, the folded answer is right, and a wrong one is told."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import json
 import os
@@ -11,6 +13,7 @@ import resource
 import sys
 from pathlib import Path
 
+import exercises
 import pytest
 
 nbformat = pytest.importorskip("nbformat")
@@ -67,6 +70,16 @@ def texts(cell):
                 yield data
 
 
+def printed(cell):
+    """The lines."""
+    return {*"".join(output.get("text", "") for output in cell.outputs).splitlines()}  # a line may come in pieces
+
+
+def error_of(cell):
+    """The name of the exception that ended it."""
+    return next((output.ename for output in cell.outputs if output.output_type == "error"), None)
+
+
 def processor_seconds():
     """What the kernels took so far; other than the clock, it does not count what else the machine was doing."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -86,32 +99,112 @@ def kernel_here(folder, make):
     return make(kernel_name="python3", kernel_spec_manager=specs), environment
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """run(path) is the notebook after a run in a fresh kernel, and the seconds that it took; each is run once."""
+
+    @functools.cache
+    def run(path):
+        notebook = with_answers(path, nbformat.read(path, 4))
+        kernel, environment = kernel_here(tmp_path_factory.mktemp("jupyter"), manager.AsyncKernelManager)
+        where = {"metadata": {"path": str(FOLDER)}}
+        # by the clock only what hangs is stopped: other tests may be running beside this one
+        client = nbclient.NotebookClient(notebook, km=kernel, timeout=5 * SECONDS, resources=where)
+        before = processor_seconds()
+        client.execute(
+            env=environment, cleanup_kc=True
+        )  # an exception in a cell of the notebook's is an exception here
+        return notebook, processor_seconds() - before
+
+    return run
 
 
-@each_notebook
-def test_runs_in_a_fresh_kernel(path, tmp_path):
-    notebook = nbformat.read(path, 4)
-    saved = [kinds(cell) for cell in code_cells(notebook)]
+ANSWERS = "right", "wrong", "as it was"
+KEEP = "_names = {*globals()}"
+FORGET = "for _name in {*globals()} - _names:\n    if _name[0] != '_':\n        del globals()[_name]"
+
+
+def with_answers(path, notebook):
+    """After each exercise the cell again: with the folded answer, with a wrong one, and as it was.
+
+    What only an answer binds is deleted, so that the cells below do not depend on it.
+    """
+
+    def inserted(source, answer):
+        return nbformat.v4.new_code_cell(source, metadata={"tags": ["raises-exception"], "answer": answer})
+
+    cells = []
+    for i, cell in enumerate(notebook.cells):
+        cells.append(cell)
+        if exercises.is_exercise(cell):
+            right, wrong = exercises.answer_of(notebook.cells, i), exercises.wrong_answer(path, notebook.cells, i)
+            sources = exercises.filled_in(cell.source, right), exercises.filled_in(cell.source, wrong), cell.source
+            cells += [inserted(KEEP, ""), *map(inserted, sources, ANSWERS), inserted(FORGET, "")]
+    notebook.cells = cells
+    return notebook
+
+
+def skip_without_its_packages(notebook):
     own = {found.stem for found in FOLDER.glob("*.py")}
     missing = sorted({name for name in imported(notebook) if name not in own and not importlib.util.find_spec(name)})
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
 
-    kernel, environment = kernel_here(tmp_path, manager.AsyncKernelManager)
 
-    where = {"metadata": {"path": str(FOLDER)}}
-    # by the clock only what hangs is stopped: other tests may be running beside this one
-    client = nbclient.NotebookClient(notebook, km=kernel, timeout=5 * SECONDS, resources=where)
-    before = processor_seconds()
-    client.execute(env=environment, cleanup_kc=True)  # an exception in a cell is an exception here
-    took = processor_seconds() - before
+def test_there_are_notebooks():
+    assert NOTEBOOKS
 
-    said = [output.text for cell in code_cells(notebook) for output in cell.outputs if output.get("name") == "stderr"]
+
+@each_notebook
+def test_runs_in_a_fresh_kernel(run, path):
+    saved = nbformat.read(path, 4)
+    skip_without_its_packages(saved)
+    notebook, took = run(path)
+    cells = [cell for cell in code_cells(notebook) if "answer" not in cell.metadata]
+
+    said = [output.text for cell in cells for output in cell.outputs if output.get("name") == "stderr"]
     assert not said, f"{path.name} warns: {said}"
-    assert [kinds(cell) for cell in code_cells(notebook)] == saved, f"{path.name} is saved with outputs of other kinds"
+    assert [*map(kinds, cells)] == [*map(kinds, code_cells(saved))], f"{path.name} is saved with outputs of other kinds"
     assert 0 < took < SECONDS, f"{path.name} took {took:.0f} s"
+
+
+@each_notebook
+def test_an_exercise_tells_right_from_wrong(run, path):
+    skip_without_its_packages(nbformat.read(path, 4))
+    cells = code_cells(run(path)[0])
+    for i, cell in enumerate(cells):
+        if exercises.is_exercise(cell) and "answer" not in cell.metadata:
+            right, wrong, again = cells[i + 2 : i + 5]
+            assert (printed(cell), error_of(cell)) == ({"Not answered yet."}, None), cell.source
+            assert (printed(right), error_of(right)) == ({"Right."}, None), right.source
+            assert error_of(wrong) == "AssertionError", wrong.source
+            assert (printed(again), error_of(again)) == ({"Not answered yet."}, None), cell.source
+
+
+def test_every_wrong_answer_has_its_exercise():
+    found = {
+        f"{path.stem}/{cell.id}"
+        for path in NOTEBOOKS
+        for cell in nbformat.read(path, 4).cells
+        if exercises.is_exercise(cell)
+    }
+    assert set(exercises.WRONG) == {place for place in found if "/loop-" not in place}
+
+
+@each_notebook
+def test_a_notebook_begins_with_its_goals(path):
+    title, goals, *_ = nbformat.read(path, 4).cells
+    assert title.source.startswith("# ")
+    assert goals.source.startswith("**After this notebook you can**\n\n* ")
+    assert 3 <= len(re.findall(r"(?m)^\* ", goals.source)) <= 5
+
+
+@each_notebook
+def test_questions_have_folded_answers(path):
+    text = "\n\n".join(cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "markdown")
+    assert text.count("<details><summary>") == text.count("</summary>\n\n") == text.count("\n\n</details>")
+    for question in text.split("**Question.**")[1:]:
+        assert re.match(r"(?:(?!\n#)(?!\*\().)*<details><summary>Answer</summary>", question, re.DOTALL), question[:200]
 
 
 @each_notebook

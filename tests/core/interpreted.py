@@ -109,20 +109,29 @@ def _scan(*args: Any, **params: Any) -> Any:
     body, length = params["jaxpr"], params["length"]
     consts, carried = jaxprs.scan_counts(params)
     carry = list(args[consts : consts + carried])
-    columns = [np.asarray(x) for x in args[consts + carried :]]
+    columns = [_by_numpy(x) for x in args[consts + carried :]]
     rows = []
     for i in reversed(range(length)) if params["reverse"] else range(length):
         out = _evaluate(body, [*args[:consts], *carry, *[jnp.asarray(x[i]) for x in columns]])
         carry = out[:carried]
-        rows.append([np.asarray(x) for x in out[carried:]])
+        rows.append([_by_numpy(x) for x in out[carried:]])
     if params["reverse"]:
         rows.reverse()
     avals = jaxprs.open_jaxpr(body).outvars[carried:]
     stacked = [
-        jnp.asarray(np.stack([row[j] for row in rows]) if rows else np.zeros((0, *v.aval.shape), v.aval.dtype))
+        _stack([row[j] for row in rows]) if rows else jnp.zeros((0, *v.aval.shape), v.aval.dtype)
         for j, v in enumerate(avals)
     ]
     return [*carry, *[_as(v.aval, x) for v, x in zip(avals, stacked, strict=True)]]
+
+
+def _by_numpy(x: Any) -> Any:
+    """As a NumPy array; keys of random numbers have none."""
+    return x if jax.dtypes.issubdtype(jax.typeof(x).dtype, jax.dtypes.extended) else np.asarray(x)
+
+
+def _stack(rows: list[Any]) -> Any:
+    return jnp.asarray(np.stack(rows)) if isinstance(rows[0], np.ndarray) else jnp.stack(rows)
 
 
 def _cond(index: Any, *args: Any, **params: Any) -> Any:

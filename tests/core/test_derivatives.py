@@ -12,10 +12,16 @@ from plain_jax import CASES, FLOAT, a_third
 import tapejax as tf
 from tapejax.core import jacobian as jacobians
 from tapejax.core import recorder, rules, schedule
+from tests.core.interpreted import interpreted
 
 
 def draw(*shape, seed=0):
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), FLOAT)
+
+
+def by_jax(function):
+    """A reference, evaluated by Python: XLA takes longer to compile it than the test."""
+    return interpreted()(jax.jit(function))
 
 
 def recorded(function, *sources, persistent=True):
@@ -64,7 +70,7 @@ def program_of(name):
 @functools.cache
 def expected_jacobian(name):
     function, sources = program_of(name)
-    return jax.jit(jax.jacrev(function, argnums=tuple(range(len(sources)))))(*sources)
+    return by_jax(jax.jacrev(function, argnums=tuple(range(len(sources)))))(*sources)
 
 
 @named
@@ -78,8 +84,8 @@ def test_jacobian(name, mode, monkeypatch):
         found = tape.jacobian(y, sources)
         assert_close(found, expected_jacobian(name))
     handed_out = tape.as_function(y, sources)
-    assert_close(found, jax.jit(jax.jacrev(handed_out))(sources))
-    assert_close(found, jax.jit(jax.jacfwd(handed_out))(sources))
+    assert_close(found, by_jax(jax.jacrev(handed_out))(sources))
+    assert_close(found, by_jax(jax.jacfwd(handed_out))(sources))
 
 
 @named
@@ -95,10 +101,10 @@ def test_hessian(name):
         inner, y = recorded(loss, *sources)
         slopes = inner.gradient(y, sources)
     everything = tuple(range(len(sources)))
-    expected = jax.jit(jax.hessian(loss, argnums=everything))(*sources)
+    expected = by_jax(jax.hessian(loss, argnums=everything))(*sources)
     found = tuple(outer.jacobian(slope, sources, unconnected_gradients="zero") for slope in slopes)
     assert_close(found, expected, 1e-4)
-    assert_close(found, jax.jit(jax.hessian(lambda s: inner.as_function(y, sources)(s)))(sources), 1e-4)
+    assert_close(found, by_jax(jax.hessian(lambda s: inner.as_function(y, sources)(s)))(sources), 1e-4)
 
 
 @named
@@ -112,7 +118,7 @@ def test_jacobian_of_a_jacobian(name):
         rows = inner.jacobian(y, x)
     found = outer.jacobian(rows, x, unconnected_gradients="zero")
     third = jax.jacfwd(jax.jacrev(lambda x: function(x, *sources[1:]) ** 2))
-    assert_close(found, jax.jit(third)(x), 1e-4)
+    assert_close(found, by_jax(third)(x), 1e-4)
 
 
 def test_batch_jacobian():
@@ -120,9 +126,9 @@ def test_batch_jacobian():
     for _ in range(2):
         tape, y = recorded(function, x)
         found = tape.batch_jacobian(y, x)
-    each = jax.jit(jax.vmap(jax.jacrev(lambda row: function(row[None])[0])))(x)
+    each = by_jax(jax.vmap(jax.jacrev(lambda row: function(row[None])[0])))(x)
     assert_close(found, each)
-    assert_close(found, jnp.einsum("bxby->bxy", jax.jit(jax.jacfwd(tape.as_function(y, x)))(x)))
+    assert_close(found, jnp.einsum("bxby->bxy", by_jax(jax.jacfwd(tape.as_function(y, x)))(x)))
 
 
 def jacobian_by_tape(f):
@@ -148,15 +154,15 @@ def test_inside_transformations():
     """A function that takes a Jacobian by a tape is a function like another to JAX."""
     x = draw(4)
     f, loss = (lambda x: jnp.sin(x) * jnp.sum(x)), (lambda x: jnp.sum(jnp.sin(x) * jnp.sum(x)))
-    assert_close(jax.jit(jacobian_by_tape(f))(x), jax.jit(jax.jacrev(f))(x))
-    assert_close(jax.vmap(jacobian_by_tape(f))(draw(3, 4)), jax.jit(jax.vmap(jax.jacrev(f)))(draw(3, 4)))
-    assert_close(jax.jacfwd(jacobian_by_tape(f))(x), jax.jit(jax.jacfwd(jax.jacrev(f)))(x))
+    assert_close(jax.jit(jacobian_by_tape(f))(x), by_jax(jax.jacrev(f))(x))
+    assert_close(jax.vmap(jacobian_by_tape(f))(draw(3, 4)), by_jax(jax.vmap(jax.jacrev(f)))(draw(3, 4)))
+    assert_close(jax.jacfwd(jacobian_by_tape(f))(x), by_jax(jax.jacfwd(jax.jacrev(f)))(x))
     assert_close(*(jax.grad(lambda x, j=j: jnp.sum(j(f)(x) ** 2))(x) for j in (jacobian_by_tape, jax.jacrev)))
     assert_close(
-        jax.jit(jax.vmap(hessian_by_tape(loss)))(draw(3, 4)), jax.jit(jax.vmap(jax.hessian(loss)))(draw(3, 4)), 1e-4
+        jax.jit(jax.vmap(hessian_by_tape(loss)))(draw(3, 4)), by_jax(jax.vmap(jax.hessian(loss)))(draw(3, 4)), 1e-4
     )
-    assert_close(jacobian_by_tape(jax.grad(loss))(x), jax.jit(jax.hessian(loss))(x), 1e-4)
-    assert_close(jacobian_by_tape(jax.checkpoint(f))(x), jax.jit(jax.jacrev(f))(x))
+    assert_close(jacobian_by_tape(jax.grad(loss))(x), by_jax(jax.hessian(loss))(x), 1e-4)
+    assert_close(jacobian_by_tape(jax.checkpoint(f))(x), by_jax(jax.jacrev(f))(x))
 
 
 # ---- how a Jacobian is computed -------------------------------------------------------------------------------------
@@ -257,14 +263,14 @@ def test_chunks(budget, monkeypatch):
     monkeypatch.setattr(jacobians, "CHUNK_BYTES", budget)
     schedule._compiled.clear()
     tape, y = recorded(lambda x: jnp.tanh(wide @ x), ten)
-    assert_close(tape.jacobian(y, ten), jax.jit(jax.jacrev(lambda x: jnp.tanh(wide @ x)))(ten))
+    assert_close(tape.jacobian(y, ten), by_jax(jax.jacrev(lambda x: jnp.tanh(wide @ x)))(ten))
     tape, y = recorded(lambda x: jnp.tanh(tall @ x), three)
-    assert_close(tape.jacobian(y, three), jax.jit(jax.jacrev(lambda x: jnp.tanh(tall @ x)))(three))
+    assert_close(tape.jacobian(y, three), by_jax(jax.jacrev(lambda x: jnp.tanh(tall @ x)))(three))
     tape, y = recorded(lambda x: jnp.cumsum(x, axis=1) ** 2, x)
-    assert_close(tape.batch_jacobian(y, x), jax.jit(jax.vmap(jax.jacrev(lambda r: jnp.cumsum(r) ** 2)))(x))
+    assert_close(tape.batch_jacobian(y, x), by_jax(jax.vmap(jax.jacrev(lambda r: jnp.cumsum(r) ** 2)))(x))
     assert_close(
         hessian_by_tape(lambda x: jnp.sum(x**3) * x[0, 0])(x),
-        jax.jit(jax.hessian(lambda x: jnp.sum(x**3) * x[0, 0]))(x),
+        by_jax(jax.hessian(lambda x: jnp.sum(x**3) * x[0, 0]))(x),
     )
     schedule._compiled.clear()
 
@@ -606,7 +612,7 @@ def test_forward_mode(case):
     tangents = [jnp.cos(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape) for x in primals]
     try:
         pushed = functools.partial(jax.jvp, function)
-        expected = (jax.jit(pushed) if case.staged else pushed)(primals, tangents)[1]
+        expected = (by_jax(pushed) if case.staged else pushed)(primals, tangents)[1]
     except TypeError as error:
         pytest.skip(f"JAX does not push it forward: {error}")
     with tf.autodiff.ForwardAccumulator(primals, tangents) as acc:

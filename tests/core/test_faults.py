@@ -14,13 +14,6 @@ from tests.core import faults
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("name", ["both_entrances", "assigned_variables"])
-def test_every_call(name):
-    faults.expected(name)
-    count, wrong = faults.every_call(name)
-    assert count > 200 and not wrong, wrong[:10]
-
-
 @pytest.mark.parametrize("name", faults.PROGRAMS)
 def test_random_calls(name):
     faults.expected(name)
@@ -28,9 +21,10 @@ def test_random_calls(name):
     assert not wrong, wrong[:10]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", faults.PROGRAMS)
-def test_every_call_of_every_program(name):
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "assigned_variables")) for n in faults.PROGRAMS]
+)
+def test_every_call(name):
     faults.expected(name)
     count, wrong = faults.every_call(name)
     assert count > 200 and not wrong, wrong[:10]

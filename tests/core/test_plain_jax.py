@@ -14,6 +14,7 @@ from plain_jax import CASES, FLOAT, Case, a_third
 
 import tapejax as tf
 from tapejax.core import recorder, schedule
+from tests.core.interpreted import interpreted
 
 
 def floats(tree):
@@ -44,15 +45,16 @@ def gradient_by_jax(case: Case):
     return jax.grad(lambda xs: total(case.function(*rebuild(xs))))
 
 
-def compiled(case: Case, function):
-    """`function` compiled whole, which takes a fraction of what its operations take one by one, where `case` allows."""
-    return jax.jit(function) if case.staged else function
+def by_jax(case: Case, function):
+    """`function`, a reference, evaluated by Python: XLA takes longer to compile it than the test."""
+    function = jax.jit(function) if case.staged else function
+    return interpreted()(function)
 
 
 @functools.cache
 def expected_gradient(name: str):
     case = CASES[name]
-    return compiled(case, gradient_by_jax(case))(split(case.arguments())[0])
+    return by_jax(case, gradient_by_jax(case))(split(case.arguments())[0])
 
 
 def gradient_by_tape(case: Case):
@@ -107,11 +109,11 @@ def test_values_and_as_function(case):
         tape.watch(sources)
         outputs = case.function(*rebuild(sources))
     assert not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(outputs))
-    assert_same(outputs, case.function(*rebuild(sources)), case.tolerance)
+    assert_same(outputs, interpreted()(case.function)(*rebuild(sources)), case.tolerance)
 
     function = tape.as_function(outputs, sources)
     assert_same(function(sources), outputs, case.tolerance)
-    gradient = compiled(case, jax.grad(lambda xs: total(function(xs))))
+    gradient = by_jax(case, jax.grad(lambda xs: total(function(xs))))
     assert_same(gradient(sources), expected_gradient(case.name), case.tolerance)
 
 
@@ -123,7 +125,7 @@ def test_tape_inside_jit(case):
 
 def second_order_by_jax(case: Case, sources):
     gradient = gradient_by_jax(case)
-    return jax.grad(lambda xs: total(gradient(xs)))(sources)
+    return interpreted()(jax.grad(lambda xs: total(gradient(xs))))(sources)
 
 
 @pytest.mark.slow
@@ -242,7 +244,7 @@ def test_tape_inside(transformed, kind):
     case = CASES[kind]
     sources, _ = split(case.arguments())
     found = transformed(gradient_by_tape(case), sources)
-    expected = compiled(case, lambda sources: transformed(gradient_by_jax(case), sources))(sources)
+    expected = by_jax(case, lambda sources: transformed(gradient_by_jax(case), sources))(sources)
     assert_same(found, expected, 1e-4)
 
 

@@ -21,6 +21,7 @@ from jax import lax
 import tapejax as tf
 from tapejax.core import compiling, recorder, schedule
 from tapejax.values import tensor as values
+from tests.core.interpreted import interpreted
 
 EXAMPLES = int(os.environ.get("TAPEJAX_EXAMPLES", 20))  # more in .ci/nightly
 
@@ -293,9 +294,14 @@ def execute(program, xs, entrance=through_jax, shifts=None):
     return all_values
 
 
+def gradient_by_jax(function):
+    """The reference, evaluated by Python: XLA takes longer to compile it than the test."""
+    return interpreted()(jax.grad(function))
+
+
 def expected_gradients(program, xs):
     shifts = [jnp.zeros((3, 3))] * (len(xs) + len(program))
-    return jax.grad(lambda s: jnp.sum(execute(program, xs, shifts=s)[-1]))(shifts)
+    return gradient_by_jax(lambda s: jnp.sum(execute(program, xs, shifts=s)[-1]))(shifts)
 
 
 def record(program, xs, entrance, persistent=False):
@@ -350,7 +356,7 @@ def test_as_function(entrance, program, seed):
     tape, results = record(program, xs, entrance)
     function = tape.as_function(results[-1], xs)
     np.testing.assert_allclose(function(xs), results[-1], rtol=1e-4, atol=1e-4)
-    expected = jax.grad(lambda xs: jnp.sum(execute(program, xs)[-1]))(xs)
+    expected = gradient_by_jax(lambda xs: jnp.sum(execute(program, xs)[-1]))(xs)
     assert_agree(jax.grad(lambda xs: jnp.sum(function(xs)))(xs), expected)
 
 
@@ -364,7 +370,7 @@ def test_second_order(entrance, program, seed):
     def squared(gradients):
         return sum(jnp.sum(g**2) for g in gradients if g is not None)
 
-    expected = jax.grad(lambda xs: squared(jax.grad(lambda xs: jnp.sum(execute(program, xs)[-1]))(xs)))(xs)
+    expected = gradient_by_jax(lambda xs: squared(jax.grad(lambda xs: jnp.sum(execute(program, xs)[-1]))(xs)))(xs)
     with tf.GradientTape() as outer:
         outer.watch(xs)
         inner, results = record(program, xs, entrance)
@@ -387,7 +393,7 @@ def test_what_is_not_watched_or_ran_before_the_block_is_constant(program, seed, 
         after = execute(program[begin:], results)
     found = tape.gradient(after[-1], results)
 
-    expected = jax.grad(lambda vs: jnp.sum(execute(program[begin:], vs)[-1]))(results)
+    expected = gradient_by_jax(lambda vs: jnp.sum(execute(program[begin:], vs)[-1]))(results)
     expected = [g if i % 3 in watched else jnp.zeros((3, 3)) for i, g in enumerate(expected)]
     assert_agree(found, expected)
     assert all(g is None for i, g in enumerate(found) if i % 3 not in watched)
@@ -402,7 +408,7 @@ def test_inside_jit_and_vmap(program, seed):
         tape, results = record(program, xs, through_jax)
         return tape.gradient(results[-1], xs, unconnected_gradients="zero")
 
-    expected = jax.grad(lambda xs: jnp.sum(execute(program, xs)[-1]))
+    expected = gradient_by_jax(lambda xs: jnp.sum(execute(program, xs)[-1]))
     assert_agree(jax.jit(step)(xs), expected(xs))
     batch = [jnp.stack([x, 0.5 * x]) for x in xs]
     mapped = jax.vmap(step)(batch)

@@ -440,16 +440,6 @@ def test_spread_over_devices(tmp_path):
     assert v.numpy().tolist() == list(range(16))
 
 
-def test_keras_models():
-    """The tests in tests/libraries/keras_on_jax/checkpoints.py, in a process where Keras runs on JAX."""
-    pytest.importorskip("keras")
-    environment = ENVIRONMENT | {"KERAS_BACKEND": "jax"}
-    file = str(ROOT / "tests" / "libraries" / "keras_on_jax" / "checkpoints.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", file]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, cwd=ROOT)
-    assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
-
-
 def test_what_is_missing_is_named():
     with pytest.raises(AttributeError, match="optax.ema"):
         tf.train.ExponentialMovingAverage  # noqa: B018

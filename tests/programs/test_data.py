@@ -383,30 +383,3 @@ def test_a_program_says_import_tensorflow(tmp_path):
     command = [sys.executable, "-m", "tapejax", "run", str(program)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout == "int64 -1 True\n", done.stderr
-
-
-def test_keras_fits_to_a_dataset():
-    code = """
-import os; os.environ["KERAS_BACKEND"] = "jax"
-import numpy as np, keras, tapejax as tf
-x = np.random.default_rng(0).normal(size=(64, 3)).astype("float32")
-y = x @ np.array([[1.0], [-2.0], [0.5]], "float32")
-dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(64).batch(16)
-model = keras.Sequential([keras.layers.Dense(1)])
-model.compile(keras.optimizers.SGD(0.2), "mse")
-losses = model.fit(dataset, epochs=20, verbose=0, shuffle=False).history["loss"]
-print(len(losses), losses[-1] < 1e-3, model.evaluate(dataset, verbose=0) < 1e-3)
-print(model.predict(dataset.map(lambda a, b: a), verbose=0).shape)
-
-class Noise(keras.layers.Layer):  # draws in the program that Keras compiles
-    def call(self, x):
-        return x + tf.random.normal([1])._array
-
-noisy = keras.Sequential([keras.Input([3]), Noise(), keras.layers.Dense(1)])
-noisy.compile("sgd", "mse")
-noisy.fit(dataset, epochs=1, verbose=0, shuffle=False)
-print(len({noisy.predict(np.zeros((2, 3)), verbose=0).tobytes() for _ in range(3)}))
-"""
-    pytest.importorskip("keras")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "20 True True\n(64, 1)\n3\n", done.stderr

@@ -2,12 +2,8 @@
 
 import contextlib
 import gc
-import os
-import subprocess
-import sys
 import threading
 import time
-import warnings
 import weakref
 
 import jax
@@ -530,119 +526,7 @@ def test_a_concrete_function_creates_variables():
     np.testing.assert_array_equal(c(tf.constant([1.0, 2.0])), [1.0, 2.0])
 
 
-# ---- Keras ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def keras(monkeypatch):
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        module = pytest.importorskip("keras")
-    if module.backend.backend() != "jax":
-        pytest.skip("Keras was loaded with another backend: test_keras_in_a_process_of_its_own runs this")
-    module.utils.set_random_seed(0)
-    return module
-
-
-def test_keras_in_a_process_of_its_own():
-    """A process has one Keras backend, and the parity tests load TensorFlow's: then the tests below run elsewhere."""
-    loaded = sys.modules.get("keras")
-    if loaded is None or loaded.backend.backend() == "jax":
-        pytest.skip("the tests below run here")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "keras"]
-    done = subprocess.run(command, env=os.environ | {"KERAS_BACKEND": "jax"}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-
-
-def data():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(16, 3)).astype("float32")
-    return jnp.asarray(x), jnp.asarray(x.sum(axis=1, keepdims=True))
-
-
-def model_of(keras):
-    layers = keras.layers
-    model = keras.Sequential(
-        [layers.Dense(8, activation="relu"), layers.BatchNormalization(), layers.Dropout(0.2, seed=1)]
-    )
-    model.add(layers.Dense(1))
-    return model
-
-
-def train(model, optimizer, compiled, steps=4):
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            loss = jnp.mean((model(x, training=True) - y) ** 2)
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply([jnp.asarray(g) for g in gradients], model.trainable_variables)
-        return loss
-
-    run = tf.function(step) if compiled else step
-    losses = [float(run(*data())) for _ in range(steps)]
-    return losses, run
-
-
-@pytest.mark.parametrize("name", ["sgd", "adam", "rmsprop"])
-def test_a_keras_model_and_optimizer_stepped_inside(keras, name):
-    one, two = model_of(keras), model_of(keras)
-    one.build((None, 3)), two.build((None, 3))
-    for a, b in zip(one.variables, two.variables):
-        b.assign(a.value)
-    eagerly, _ = train(one, keras.optimizers.get(name), compiled=False)
-    compiled, step = train(two, keras.optimizers.get(name), compiled=True)
-    np.testing.assert_allclose(compiled, eagerly, rtol=1e-5)
-    for a, b in zip(one.variables, two.variables):
-        np.testing.assert_allclose(a.value, b.value, rtol=1e-4, atol=1e-6)
-    assert step.experimental_get_tracing_count() == 1
-
-
-def test_a_keras_model_built_inside(keras):
-    model = model_of(keras)
-    losses, step = train(model, keras.optimizers.Adam(0.1), compiled=True, steps=20)
-    assert step.experimental_get_tracing_count() == 1 and losses[-1] < losses[0]
-    assert not any(isinstance(v.value, jax.core.Tracer) for v in model.variables)
-
-
-def test_keras_is_as_before_after_a_trace(keras):
-    before = [getattr(keras.Variable, name) for name in ("value", "_direct_assign", "_initialize_with_initializer")]
-    v = keras.Variable(1.0)
-    f = tf.function(lambda x: v.value * x)
-    assert f(jnp.array(2.0)) == 2.0
-    v.assign(5.0)
-    assert f(jnp.array(2.0)) == 10.0
-    with pytest.raises(ZeroDivisionError):
-        tf.function(lambda: v.assign(1.0) / 0 if False else 1 // 0)()
-    after = [getattr(keras.Variable, name) for name in ("value", "_direct_assign", "_initialize_with_initializer")]
-    assert before == after and v.value == 5.0
-
-
-def test_gradients_through_a_function_reach_keras_variables(keras):
-    dense = keras.layers.Dense(2)
-    dense.build((None, 3))
-    f = tf.function(lambda x: jnp.sum(dense(x) ** 2))
-    x = jnp.ones((4, 3))
-    with tf.GradientTape() as outside:
-        y = f(x)
-    with tf.GradientTape() as plain:
-        z = jnp.sum(dense(x) ** 2)
-    for a, b in zip(outside.gradient(y, dense.trainable_variables), plain.gradient(z, dense.trainable_variables)):
-        np.testing.assert_allclose(a, b, rtol=1e-5)
-
-
-def test_keras_metrics_and_tf_variables_together(keras):
-    mean, v = keras.metrics.Mean(), tf.Variable(1.0)
-
-    @tf.function
-    def update(x):
-        v.assign_add(1.0)
-        mean.update_state(x * v._array)
-        return mean.result()
-
-    update(jnp.array(1.0))
-    assert float(update(jnp.array(2.0))) == pytest.approx((2.0 + 6.0) / 2)
-    mean.reset_state()
-    assert float(mean.result()) == 0.0
+# ---- what JAX keeps of a trace ---------------------------------------------------------------------------------------
 
 
 def _jitted(read):

@@ -393,22 +393,6 @@ def test_integers_and_a_loop_of_any_length(tmp_path):
     assert tape.gradient(y, x).numpy() == 12.0
 
 
-def test_a_keras_layer_in_a_module(tmp_path, monkeypatch):
-    monkeypatch.setenv("KERAS_BACKEND", "jax")
-    keras = pytest.importorskip("keras")
-    if keras.backend.backend() != "jax":
-        pytest.skip("Keras was loaded with another backend")
-    module = tf.Module()
-    module.dense = keras.layers.Dense(2)
-    module.dense.build((None, 3))
-    module.f = tf.function(lambda x: module.dense(x._array), input_signature=[tf.TensorSpec([None, 3])])
-    tf.saved_model.save(module, tmp_path)
-    loaded = tf.saved_model.load(tmp_path)
-    x = tf.ones([4, 3])
-    np.testing.assert_allclose(loaded.f(x), module.dense(jnp.ones((4, 3))), rtol=1e-6)
-    assert [v.shape for v in loaded.dense.variables] == [(3, 2), (2,)]
-
-
 def test_slices_of_a_batch_of_any_size(tmp_path):
     def parts(x):
         return x[:, 0] + x[..., 1], x[1:], x[:-1], x[-1:], x[:, ::-1], x[:, 1:], x[None, :, tf.newaxis]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
+from tests.core.interpreted import interpreted
 
 
 def pasted(function):
@@ -47,14 +48,14 @@ def test_computes_with_what_it_is_given(form, wide):
         params = {name: jnp.asarray(v.numpy()) for name, v in sources.items()}
         x = jnp.asarray(np.linspace(-1, 1, 6).reshape(2, 3), params["w"].dtype)
         others = x, jnp.asarray([3, -2], jnp.int32), jnp.asarray(0.7, x.dtype), jax.random.key(7)
-        expected = by_hand(params, *others)
+        expected = interpreted()(by_hand)(params, *others)
         assert expected.dtype == x.dtype
-        slopes = jax.grad(by_hand, argnums=(0, 1, 3))(params, *others)
+        slopes = interpreted()(jax.grad(by_hand, argnums=(0, 1, 3)))(params, *others)
         for f in (function, pasted(function)):
             for call in (f, jax.jit(f)):
                 np.testing.assert_allclose(call(params, *others), expected, rtol=2e-5)
                 assert call(params, *others).dtype == expected.dtype
-            found = jax.grad(f, argnums=(0, 1, 3))(params, *others)
+            found = interpreted()(jax.grad(f, argnums=(0, 1, 3)))(params, *others)
             jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=2e-5), found, slopes)
             many = jax.tree.map(lambda a: jnp.stack([a, a + 1]), others[:3]), jax.random.split(others[3])
             mapped = jax.vmap(f, in_axes=(None, 0, 0, 0, 0))(params, *many[0], many[1])

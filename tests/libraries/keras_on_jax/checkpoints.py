@@ -1,4 +1,4 @@
-"""`tf.train.Checkpoint` of Keras models, optimizers and metrics; run by `tests/test_keras.py`."""
+"""`tf.train.Checkpoint` of Keras models, optimizers and metrics; run by `tests/libraries/test_keras.py`."""
 
 from __future__ import annotations
 

@@ -30,6 +30,11 @@ def _seed():
     keras.utils.set_random_seed(0)
 
 
+def test_the_backend_is_jax():
+    """Nothing says so: the process was started without KERAS_BACKEND."""
+    assert keras.backend.backend() == "jax" and keras.Input is layers.Input
+
+
 def test_doctests():
     module = importlib.import_module("tapejax.keras")
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
