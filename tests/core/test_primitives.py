@@ -138,6 +138,7 @@ PROGRAMS = {
                               x**-1, x == y, jnp.where(x == y, x, y), x.sum(0), x @ y.T, x.reshape(2, 6),
                               lax.complex(x.real, y.real), jax.vjp(jnp.imag, x)[1](y.real),
                               x.real.astype(x.dtype)), Z, Z[::-1].copy()),
+    "cases out of range": (lambda i, x: lax.select_n(i, x, 2 * x, 3 * x), np.arange(-2, 10).reshape(3, 4).astype("int32"), X),
     "cases": (lambda i, x: (lax.select_n(i, x, 2 * x, 3 * x), lax.select_n(i[0, 0], x, -x)),
               np.arange(12).reshape(3, 4).astype("int32") % 2, X),
     "branches": (lambda x: [lax.switch(i, [lambda x: x, lambda x: x * x, lambda x: x.sum() + x], x) for i in (-1, 1, 5)], X),
@@ -224,6 +225,29 @@ def test_derivatives_of_decompositions(of):
 def test_numbers_that_are_left_to_xla(fn, x):
     with pytest.raises(Unsupported):
         Interpreter(jax.jit(fn).trace(x).jaxpr)([x])
+    found, expected = Trial(fn)(x), jax.jit(fn)(x)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+TINY = np.finfo("float32").tiny
+
+
+@pytest.mark.parametrize(
+    "fn, x",
+    [
+        (lambda x: jnp.exp(x) * 1e38, -88.0),  # NumPy's says nothing of an underflow
+        (lambda x: x * 0.5 > 0, TINY),  # nothing is rounded: no underflow
+        (lambda x: (x - TINY) * 1e38, 1.5 * TINY),
+        (lambda x: lax.fori_loop(0, 150, lambda i, x: x * 0.5, x) > 0, 1.0),
+        (lambda x: (x * 1e38, x > 0, jnp.log(x), x.astype(bool), jnp.sign(x)), 1e-40),
+        (lambda x: (x, x[None], -x, jnp.where(x == 0, x, 1)), 1e-40),  # what is copied keeps it
+        (lambda x: x * np.float32(1e-40) > 0, 1e38),
+        (lambda x: jnp.nextafter(x, 1) * 1e38, 0.0),
+        (lambda x: lax.bitcast_convert_type(lax.bitcast_convert_type(x, "int32") + 1, "float32") * 1e38, 0.0),
+    ],
+)
+def test_subnormal_numbers(fn, x):
+    x = np.float32(x)
     found, expected = Trial(fn)(x), jax.jit(fn)(x)
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
