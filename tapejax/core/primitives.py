@@ -190,6 +190,8 @@ def _reduce(fn: Function, initial: Callable[[np.dtype], Any] | None = None) -> C
         axes, dtype = tuple(eqn.params["axes"]), eqn.invars[0].aval.dtype
         if fn in (np.logical_and.reduce, np.logical_or.reduce) and dtype.kind != "b":
             raise Unsupported(eqn.primitive.name)
+        if eqn.invars[0].aval.size == eqn.outvars[0].aval.size:  # of one number each: -0.0 stays what it is
+            return _reshape(eqn)
         if initial is None:
             return lambda x: np.asarray(fn(x, axis=axes, dtype=dtype))
         if dtype.kind == "b":
@@ -388,9 +390,16 @@ def _along(fn: np.ufunc) -> Callable[[Equation], Function]:
         axis, dtype = eqn.params["axis"], eqn.invars[0].aval.dtype
         if dtype.kind == "b":
             raise Unsupported(eqn.primitive.name)
+        # XLA begins at zero, so that there is no -0.0 in the sums.
+        begun = dtype.type(0) if fn is np.add and eqn.invars[0].aval.shape[axis] > 1 else None
+
+        def along(x: Any) -> Any:
+            found = fn.accumulate(x, axis, dtype=dtype)
+            return found if begun is None else found + begun
+
         if not eqn.params["reverse"]:
-            return lambda x: fn.accumulate(x, axis, dtype=dtype)
-        return lambda x: np.flip(fn.accumulate(np.flip(x, axis), axis, dtype=dtype), axis)
+            return along
+        return lambda x: np.flip(along(np.flip(x, axis)), axis)
 
     return make
 

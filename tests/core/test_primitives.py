@@ -229,6 +229,21 @@ def test_numbers_that_are_left_to_xla(fn, x):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (2, 1), (2, 3)])
+def test_signs_of_zeros_in_sums(shape):
+    def every(x):
+        found = [
+            fn(x, axes)
+            for fn in (lax.reduce_sum, lax.reduce_prod)
+            for axes in ([], range(x.ndim), [x.ndim - 1][: x.ndim])
+        ]
+        return found + [lax.cumsum(x, x.ndim - 1, reverse=reverse) for reverse in (False, True) if x.ndim]
+
+    x = np.full(shape, -0.0)
+    found, expected = Interpreter(jax.jit(every).trace(x).jaxpr)([x]), jax.jit(every)(x)
+    assert [np.signbit(x).tolist() for x in found] == [np.signbit(x).tolist() for x in expected]
+
+
 TINY = np.finfo("float32").tiny
 
 
