@@ -2,8 +2,8 @@
 
 `Interpreter` turns a jaxpr into a Python function of NumPy arrays. It evaluates what `primitives` and `decompositions` have,
 on the usual dtypes, and calls, branches and counted loops of it. Anything else it refuses with `Unsupported`.
-Subnormal numbers (below 1e-38 in single precision) that a program is given, and not those that it computes, are an exception: XLA
-takes them for zero.
+Subnormal numbers (below 1e-38 in single precision) are 0 where XLA computes. A program that is given one is refused, one that
+computes one is run again with 0 in its place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..core.compiling import Unsupported, with_errors
 from ..core.jaxprs import consts_of
 from ..core.types import Equation, Function, JaxProgram
 from .decompositions import DECOMPOSITIONS
-from .primitives import DTYPES, PRIMITIVES, flushed
+from .primitives import DTYPES, PRIMITIVES, flushed, is_subnormal
 
 
 class Interpreter:
@@ -34,17 +34,19 @@ class Interpreter:
         if closed.effects:
             raise Unsupported("effects")
         numbers: dict[Any, int] = {}
-        self._steps: list[tuple[Function, Sequence[int], Sequence[int], Sequence[Any]]] = []
+        self._steps: list[tuple[Function, Sequence[int], Sequence[int], Sequence[Any], Sequence[Any]]] = []
         self._constants: dict[int, Any] = {}
         self._size = 0
         self._left = most_numbers
         jaxpr = open_jaxpr(closed)
         if not DTYPES.issuperset([getattr(x.aval, "dtype", None) for x in jaxpr.outvars]):
             raise Unsupported("not numbers of NumPy's")
-        self._inputs = [self._new(numbers, var) for var in jaxpr.invars]
+        self._inputs = [(self._new(numbers, var), _BELOW_ONE.get(var.aval.dtype)) for var in jaxpr.invars]
         self._add(closed, numbers)
         self._outputs = [self._read(numbers, x) for x in jaxpr.outvars]
         self._kept = list(self._constants.values())
+        if any(map(is_subnormal, self._kept)):
+            raise Unsupported("subnormal")
 
     def _new(self, numbers: dict[Any, int], var: Any) -> int:
         dtype = getattr(var.aval, "dtype", None)
@@ -90,7 +92,9 @@ class Interpreter:
                 raise Unsupported(name)
             step = make(eqn)
             outs = [self._new(numbers, var) for var in eqn.outvars]
-            self._steps.append((step, ins, outs, [getattr(var.aval, "dtype", None) for var in eqn.outvars]))
+            dtypes = [getattr(var.aval, "dtype", None) for var in eqn.outvars]
+            below = [None if name in _CHOSEN else _BELOW_ONE.get(dtype) for dtype in dtypes]
+            self._steps.append((step, ins, outs, dtypes, below))
 
     def _inner(self, eqn: Equation, ins: list[int]) -> tuple[Any, list[int]]:
         """The program that an equation calls, if it is known which one that is, and the numbers of its inputs."""
@@ -121,25 +125,33 @@ class Interpreter:
         found: list[np.ndarray]
         try:
             found = with_errors(self._run, inputs, False, all="ignore", under="raise")
-        except FloatingPointError:  # some result is subnormal
-            found = with_errors(self._run, list(map(flushed, inputs)), True, all="ignore")
+        except FloatingPointError:  # some number is subnormal
+            if any(map(is_subnormal, inputs)):
+                raise Unsupported("subnormal") from None
+            found = with_errors(self._run, inputs, True, all="ignore")
         return found
 
     def _run(self, inputs: Sequence[np.ndarray], flush: bool) -> list[np.ndarray]:
         env: list[Any] = [None] * self._size
         for number, value in self._constants.items():
             env[number] = value
-        for number, value in zip(self._inputs, inputs, strict=True):
+        for (number, less), value in zip(self._inputs, inputs, strict=True):
             env[number] = value
-        for step, ins, outs, dtypes in self._steps:
+            if less is not None and not flush:
+                value * less
+        for step, ins, outs, dtypes, below in self._steps:
             found = step(*[env[i] for i in ins])
             if len(outs) == 1:
                 found = (found,)
-            for number, x, dtype in zip(outs, found, dtypes, strict=True):
+            for number, x, dtype, less in zip(outs, found, dtypes, below, strict=True):
                 x = x if x.dtype == dtype or dtype not in DTYPES else x.astype(dtype)
                 if x.dtype.kind == "c" and not np.isfinite(x).all():  # XLA has other formulas, which overflow elsewhere
                     raise Unsupported("complex")
-                env[number] = flushed(x) if flush and step is not np.nextafter else x  # that one XLA does on bits
+                if flush:
+                    x = flushed(x)
+                elif less is not None:
+                    x * less  # raises; the step itself does not where a subnormal result is exact, and exp never
+                env[number] = x
         outputs: list[np.ndarray] = []
         for number in self._outputs:  # each is to have memory of its own
             x = np.asarray(env[number])
@@ -157,6 +169,18 @@ def _is_key(dtype: Any, aval: Any) -> bool:
 
 # What is right of a key whose two numbers NumPy has as an array of shape (2,), where JAX's shape is ().
 _OF_KEYS = frozenset(("copy", "copy_p", "select_n", "stop_gradient", "random_wrap", "random_unwrap"))
+
+# The greatest number below one, for each dtype: a product with it is an underflow where the other factor is subnormal.
+_BELOW_ONE: dict[Any, Any] = {
+    np.dtype(x): np.nextafter(np.finfo(x).dtype.type(1), np.finfo(x).dtype.type(0)) for x in "fdFD"
+}
+
+# What gives numbers that it was given, in which there is nothing subnormal.
+_CHOSEN = frozenset(
+    "abs broadcast_in_dim clamp concatenate conj copy copy_p cond dynamic_slice dynamic_update_slice expand_dims gather imag max "
+    "min neg pad real reduce_max reduce_min reshape rev scan scatter select_n slice sort split squeeze stack stop_gradient tile "
+    "top_k transpose unstack".split()
+)
 
 _CALLS = {
     "jit": "jaxpr",

@@ -40,6 +40,23 @@ def flushed(x: Any) -> Any:
     return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(x.dtype.type(0), x), x)
 
 
+def is_subnormal(x: Any) -> bool:
+    """Whether a number of `x` is, which is 0 for XLA as soon as it computes with it."""
+    return x.dtype.kind in "fc" and not np.array_equal(flushed(x), x, equal_nan=True)
+
+
+def _of_bits(fn: Function) -> Function:
+    """`fn`, which XLA computes from the bits, and keeps subnormal numbers: what computes with them then has others than NumPy."""
+
+    def of_bits(*xs: Any) -> Any:
+        found = fn(*xs)
+        if is_subnormal(found):
+            raise Unsupported("subnormal")
+        return found
+
+    return of_bits
+
+
 def _threefry(k1: Any, k2: Any, x1: Any, x2: Any) -> tuple[Any, Any]:
     """Threefry-2x32, 20 rounds, as Salmon et al. published it (2011)."""
     keys: Sequence[Any] = (k1, k2, k1 ^ k2 ^ np.uint32(0x1BD11BDA))
@@ -170,6 +187,8 @@ def _reduce(fn: Function, initial: Callable[[np.dtype], Any] | None = None) -> C
         axes, dtype = tuple(eqn.params["axes"]), eqn.invars[0].aval.dtype
         if fn in (np.logical_and.reduce, np.logical_or.reduce) and dtype.kind != "b":
             raise Unsupported(eqn.primitive.name)
+        if eqn.invars[0].aval.size == eqn.outvars[0].aval.size:  # of one number each: -0.0 stays what it is
+            return _reshape(eqn)
         if initial is None:
             return lambda x: np.asarray(fn(x, axis=axes, dtype=dtype))
         if dtype.kind == "b":
@@ -246,7 +265,7 @@ def _select(eqn: Equation) -> Function:
     def select(which: Any, *cases: Any) -> Any:
         found = cases[0]
         for i, case in enumerate(cases[1:], 1):
-            found = np.where(which == i, case, found)
+            found = np.where(which >= i, case, found)  # as XLA, which takes the last for what is too large
         return found
 
     return select
@@ -276,7 +295,7 @@ def _bitcast(eqn: Equation) -> Function:
     dtype = eqn.params["new_dtype"]
     if np.dtype(dtype).itemsize != eqn.invars[0].aval.dtype.itemsize or "b" in (np.dtype(dtype).kind):
         raise Unsupported("bitcast_convert_type")
-    return lambda x: np.ascontiguousarray(x).reshape(x.shape).view(dtype)
+    return _of_bits(lambda x: np.ascontiguousarray(x).reshape(x.shape).view(dtype))
 
 
 def _iota(p: Params) -> Function:
@@ -368,9 +387,16 @@ def _along(fn: np.ufunc) -> Callable[[Equation], Function]:
         axis, dtype = eqn.params["axis"], eqn.invars[0].aval.dtype
         if dtype.kind == "b":
             raise Unsupported(eqn.primitive.name)
+        # XLA begins at zero, so that there is no -0.0 in the sums.
+        begun = dtype.type(0) if fn is np.add and eqn.invars[0].aval.shape[axis] > 1 else None
+
+        def along(x: Any) -> Any:
+            found = fn.accumulate(x, axis, dtype=dtype)
+            return found if begun is None else found + begun
+
         if not eqn.params["reverse"]:
-            return lambda x: fn.accumulate(x, axis, dtype=dtype)
-        return lambda x: np.flip(fn.accumulate(np.flip(x, axis), axis, dtype=dtype), axis)
+            return along
+        return lambda x: np.flip(along(np.flip(x, axis)), axis)
 
     return make
 
@@ -572,7 +598,7 @@ _FLOATS: dict[str, Function] = {
     "floor": np.floor,
     "ceil": np.ceil,
     "is_finite": np.isfinite,
-    "nextafter": np.nextafter,
+    "nextafter": _of_bits(np.nextafter),
     "one_minus_square": lambda x: (1 - x) * (1 + x),  # newer versions of JAX have it
     "erf": _in_double(math.erf),
     "erfc": _in_double(math.erfc),

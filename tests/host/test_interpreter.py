@@ -51,6 +51,7 @@ PROGRAMS = {
         lambda k: jax.random.bits(k, (7,)), lambda k: jax.random.uniform(k, (3, 3), "float32"),
         lambda k: jax.random.normal(k, (5,), "float32"), lambda k: jax.random.bernoulli(k, 0.3, (9,)),
         lambda k: jax.random.truncated_normal(k, -2.0, 2.0, (9,), "float32"))], np.uint32(9)),
+    "neighbours": (lambda x, y: jnp.nextafter(x, y), X, B[0]),
     "one number": (lambda x: x * 2 + 1, np.float32(3)),
 }  # fmt: skip
 
@@ -94,7 +95,7 @@ SPECIAL = [
     np.pi,
 ]
 OF_FLOATS = "neg abs square exp exp2 log log1p expm1 tanh sin cos tan sinh cosh sqrt rsqrt logistic floor ceil is_finite sign erf"
-OF_PAIRS = "add sub mul div max min pow atan2 nextafter eq ne lt le gt ge"
+OF_PAIRS = "add sub mul div max min pow atan2 eq ne lt le gt ge"
 OF_INTEGERS = "neg square bitwise_not"
 OF_INTEGER_PAIRS = "add sub mul max min eq lt bitwise_and bitwise_or bitwise_xor shift_left shift_right_logical"
 

@@ -137,6 +137,7 @@ PROGRAMS = {
                               x**-1, x == y, jnp.where(x == y, x, y), x.sum(0), x @ y.T, x.reshape(2, 6),
                               lax.complex(x.real, y.real), jax.vjp(jnp.imag, x)[1](y.real),
                               x.real.astype(x.dtype)), Z, Z[::-1].copy()),
+    "cases out of range": (lambda i, x: lax.select_n(i, x, 2 * x, 3 * x), np.arange(-2, 10).reshape(3, 4).astype("int32"), X),
     "cases": (lambda i, x: (lax.select_n(i, x, 2 * x, 3 * x), lax.select_n(i[0, 0], x, -x)),
               np.arange(12).reshape(3, 4).astype("int32") % 2, X),
     "branches": (lambda x: [lax.switch(i, [lambda x: x, lambda x: x * x, lambda x: x.sum() + x], x) for i in (-1, 1, 5)], X),
@@ -223,6 +224,44 @@ def test_derivatives_of_decompositions(of):
 def test_numbers_that_are_left_to_xla(fn, x):
     with pytest.raises(Unsupported):
         Interpreter(jax.jit(fn).trace(x).jaxpr)([x])
+    found, expected = Trial(fn)(x), jax.jit(fn)(x)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 1), (2, 3)])
+def test_signs_of_zeros_in_sums(shape):
+    def every(x):
+        found = [
+            fn(x, axes)
+            for fn in (lax.reduce_sum, lax.reduce_prod)
+            for axes in ([], range(x.ndim), [x.ndim - 1][: x.ndim])
+        ]
+        return found + [lax.cumsum(x, x.ndim - 1, reverse=reverse) for reverse in (False, True) if x.ndim]
+
+    x = np.full(shape, -0.0)
+    found, expected = Interpreter(jax.jit(every).trace(x).jaxpr)([x]), jax.jit(every)(x)
+    assert [np.signbit(x).tolist() for x in found] == [np.signbit(x).tolist() for x in expected]
+
+
+TINY = np.finfo("float32").tiny
+
+
+@pytest.mark.parametrize(
+    "fn, x",
+    [
+        (lambda x: jnp.exp(x) * 1e38, -88.0),  # NumPy's says nothing of an underflow
+        (lambda x: x * 0.5 > 0, TINY),  # nothing is rounded: no underflow
+        (lambda x: (x - TINY) * 1e38, 1.5 * TINY),
+        (lambda x: lax.fori_loop(0, 150, lambda i, x: x * 0.5, x) > 0, 1.0),
+        (lambda x: (x * 1e38, x > 0, jnp.log(x), x.astype(bool), jnp.sign(x)), 1e-40),
+        (lambda x: (x, x[None], -x, jnp.where(x == 0, x, 1)), 1e-40),  # what is copied keeps it
+        (lambda x: x * np.float32(1e-40) > 0, 1e38),
+        (lambda x: jnp.nextafter(x, 1) * 1e38, 0.0),
+        (lambda x: lax.bitcast_convert_type(lax.bitcast_convert_type(x, "int32") + 1, "float32") * 1e38, 0.0),
+    ],
+)
+def test_subnormal_numbers(fn, x):
+    x = np.float32(x)
     found, expected = Trial(fn)(x), jax.jit(fn)(x)
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
