@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import logging
 import traceback
 import types
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -181,7 +182,9 @@ class Function:
             try:
                 if key in self._as_python and not recorder.staging():
                     return self._run_as_python(args, kwargs, arrays)
-                program = self._trace(key, args, kwargs, arrays)
+                pairs = [_twice(x) for x in args]
+                args = [again for _, again in pairs]
+                program = self._trace(key, [x for x, _ in pairs], kwargs, arrays)
             except PythonNeeded as reason:
                 if recorder.staging():  # the function that is being traced around this one runs as Python, too
                     raise
@@ -385,6 +388,14 @@ class Program:
     @property
     def variables(self) -> tuple[VariableLike, ...]:
         return tuple(slot.holder for slot in self.staged.slots if is_variable(slot.holder))
+
+
+def _twice(x: Argument) -> tuple[Argument, Argument]:
+    """An argument for a trace, and for a run as Python after it: what it took of an iterator of Python's is there again."""
+    if not isinstance(x, Iterator) or type(x).__module__ not in ("builtins", "itertools"):
+        return x, x
+    traced, again = itertools.tee(x)
+    return traced, again
 
 
 def _abstract(x: Array | TensorSpec) -> jax.ShapeDtypeStruct:

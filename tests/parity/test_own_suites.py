@@ -1,5 +1,6 @@
 """What TensorFlow's own tests found, run under tapejax: numbers that were others, and what was not refused."""
 
+import functools
 import random
 
 import numpy as np
@@ -687,3 +688,60 @@ def test_the_largest_of_a_window_of_three_axes_twice(tf):
         tape.watch(x)
         y = tf.nn.max_pool3d(x, 2, 2, "VALID")
     return tape.gradient(y, x)
+
+
+@parity
+def test_a_function_that_returns_a_shape(tf):
+    """A shape that a `tf.function` returns comes back as a tensor."""
+
+    @tf.function
+    def shapes(x):
+        return x.shape, {"rows": x.shape[0]}, [x[0].shape]
+
+    return shapes(tf.ones([2, 3])), tf.function(lambda x: x.shape)(tf.ones([4]))
+
+
+@parity
+def test_iterators_of_python_as_arguments(tf):
+    """What a trace took of an iterator of Python's is there again where the function then runs as Python."""
+    numbers = tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0])
+
+    @tf.function
+    def total(others, pairs, elements):
+        found = tf.constant(0.0)
+        for x in others:
+            found += x
+        for x, y in pairs:
+            found += x * y
+        return found + next(elements)
+
+    given = iter([1.0, 2.0])
+    return (
+        total(given, zip([1.0, 2.0], [3.0, 4.0], strict=True), iter(numbers)),
+        total((x for x in [1.0, 3.0]), [], iter(numbers)),
+        list(given),
+    )
+
+
+@parity
+def test_a_function_for_each_element_through_a_decorator(tf):
+    """AutoGraph rewrites once what a decorated `foldl` hands on."""
+
+    def logged(function):
+        @functools.wraps(function)
+        def call(*args):
+            return function(*args)
+
+        return call
+
+    x = tf.constant([1.0, 2.0, 4.0])
+    folded = tf.function(functools.partial(logged(tf.foldl), lambda a, b: a + b * b))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = folded(x)
+    return y, tape.gradient(y, x)
+
+
+@parity
+def test_no_type_of_indices(tf):
+    return tf.argmax([[1.0, 3.0]], 1, output_type=None), tf.argmin([1.0, 3.0], output_type=None)
