@@ -729,6 +729,15 @@ def test_a_dataset_inside_a_function(tf):
         return total, next(iter(elements.batch(2)))
 
     @tf.function
+    def until(endless, limit):
+        total = tf.constant(0.0)
+        for y in endless:
+            total += y
+            if total > limit:
+                break
+        return total
+
+    @tf.function
     def stopped():
         iterator = iter(dataset.take(1))
         return next(iterator) + next(iterator)
@@ -742,6 +751,7 @@ def test_a_dataset_inside_a_function(tf):
         first(tf.constant(1.0)),
         made(tf.constant([1.0, 2.0, 3.0])),
         error_of(stopped),
+        (until(dataset.repeat(), tf.constant(10.0)), until(dataset.repeat(), tf.constant(2.5))),
         tf.function(lambda: tf.data.Dataset.range(4).reduce(np.int64(0), lambda s, x: s + x))(),
     )
 
