@@ -303,7 +303,10 @@ _LATER: dict[str, dict[str, str]] = {
             """
     },
     "tf.sparse": {
-        "ops.sparse": "SparseTensor eye from_dense map_values reduce_sum reorder sparse_dense_matmul to_dense transpose"
+        "ops.sparse": """
+            SparseTensor eye from_dense map_values reduce_sum reorder segment_mean segment_sqrt_n segment_sum
+            sparse_dense_matmul to_dense transpose
+            """
     },
     "tf.summary": {
         "ops.summary": """

@@ -728,7 +728,7 @@ def _arg(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
     renamed(name, fn)
 
     def public(
-        input: TensorLike, axis: IntLike | None = None, output_type: DTypeLike = "int64", name: str | None = None
+        input: TensorLike, axis: IntLike | None = None, output_type: DTypeLike | None = "int64", name: str | None = None
     ) -> Tensor:
         array = raw(input)
         require_kind(public.__name__, array, "biuf")
@@ -741,7 +741,7 @@ def _arg(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
             fn,
             array,
             axis=number,
-            dtype=wide("int64") if str(output_type) == "int64" else requested(output_type),
+            dtype=wide("int64") if str(output_type) in ("int64", "None") else requested(output_type),
         )
 
     return named(public, name, doc + " The first axis by default; int64 (int32 while ``jax_enable_x64`` is off).")

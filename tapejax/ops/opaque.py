@@ -15,9 +15,11 @@ from ..core._jax import Tracer
 from ..core.op import ConstantOp
 from ..values import nest, reading
 from ..values.dtypes import requested
+from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from ..values.types import Array, DTypeLike, FloatLike, Nest, TensorLike
 from .registry import opaque
+from .table import kind_of
 
 
 @opaque("AdjustContrastv2")
@@ -107,7 +109,7 @@ def numpy_function(
     with recorder.outside():
         found = func(*(np.asarray(x) for x in arrays))
     found = list(found) if several else [found]
-    results = [convert_to_tensor(np.asarray(x, requested(t))) for x, t in zip(found, nest.flatten(Tout), strict=True)]
+    results = [convert_to_tensor(_result(x, requested(t))) for x, t in zip(found, nest.flatten(Tout), strict=True)]
 
     # noted as an operation, so that it shows on the tape and a gradient can be registered for it
     def fn(*_: Array) -> list[Array]:
@@ -115,6 +117,16 @@ def numpy_function(
 
     outputs = recorder.run(ConstantOp("PyFunc", fn), arrays)
     return [Tensor(x) for x in outputs] if several else Tensor(outputs[0])
+
+
+def _result(value: Any, dtype: np.dtype) -> np.ndarray:
+    found = np.asarray(value)
+    if found.size and _WIDTH.get(kind_of(found.dtype), 0) > _WIDTH[kind_of(dtype)]:
+        raise InvalidArgumentError(f"numpy_function: returns a value of type {found.dtype}, but expects {dtype}")
+    return np.asarray(value, dtype)
+
+
+_WIDTH = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # no kind of numbers fits a narrower one
 
 
 def _without_result(func: Callable, arrays: Sequence[Array]) -> list:
@@ -147,6 +159,9 @@ def py_function(
         return _without_result(func, [raw(x) for x in inp])
     reading.require_python("py_function")
     result = func(*(convert_to_tensor(x) for x in inp))
-    if nest.is_nested(Tout):
-        return [convert_to_tensor(x, dtype=t) for x, t in zip(result, Tout, strict=True)]
-    return convert_to_tensor(result, dtype=Tout)
+    try:
+        if nest.is_nested(Tout):
+            return [convert_to_tensor(x, dtype=t) for x, t in zip(result, Tout, strict=True)]
+        return convert_to_tensor(result, dtype=Tout)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"py_function: {error}") from error

@@ -16,8 +16,8 @@ from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
 from ..values.types import AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import math as _math
-from .array import broadcast_to, gather_nd
-from .table import host
+from .array import broadcast_to, gather, gather_nd
+from .table import host, known, named
 
 
 @jax.tree_util.register_pytree_node_class
@@ -248,3 +248,31 @@ def eye(
     sizes = int(num_rows), int(num_rows if num_columns is None else num_columns)
     places = np.repeat(np.arange(min(sizes))[:, None], 2, axis=1)
     return SparseTensor(places, jnp.ones(min(sizes), requested(as_dtype(dtype))), sizes)
+
+
+def _segment(how: str) -> Callable[..., Tensor]:
+    reduce = getattr(_math, f"unsorted_segment_{how}")
+
+    def public(
+        data: TensorLike,
+        indices: TensorLike,
+        segment_ids: TensorLike,
+        num_segments: IntLike | None = None,
+        sparse_gradient: bool = False,
+        name: str | None = None,
+    ) -> Tensor:
+        ids = host(segment_ids, "segment_ids") if num_segments is None else known(raw(segment_ids))
+        if ids is not None and (np.diff(ids) < 0).any():
+            raise InvalidArgumentError(f"sparse.segment_{how}: segment_ids are not increasing: {ids.tolist()}")
+        if ids is not None and num_segments is None:
+            num_segments = int(ids[-1]) + 1 if ids.size else 0
+        return reduce(gather(data, indices), segment_ids, num_segments)
+
+    return named(
+        public,
+        f"segment_{how}",
+        f"`tf.math.unsorted_segment_{how}` of the rows of `data` at `indices`; the ids must be sorted.",
+    )
+
+
+segment_sum, segment_mean, segment_sqrt_n = map(_segment, ("sum", "mean", "sqrt_n"))

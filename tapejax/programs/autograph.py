@@ -225,6 +225,7 @@ def converted(f: Callable) -> Callable:
     new.__name__, new.__qualname__ = function.__name__, function.__qualname__
     new.__code__ = new.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
     bound = getattr(f, "__self__", None) if isinstance(f, types.MethodType) else None if f is function else f
+    _artifact(new)  # a rewritten lambda bears no mark of its own, and may be handed on to what would rewrite it again
     return new if bound is None else types.MethodType(new, bound)
 
 

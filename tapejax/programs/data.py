@@ -983,11 +983,11 @@ def _require_state(old: Element, new: Element) -> None:
 
 
 def _require_values() -> None:
-    if reading.capturing.capture is not None or recorder.staging():
+    reading.require_python("iterating over a tf.data.Dataset")
+    if recorder.staging():
         raise OperatorNotAllowedInGraphError(
-            "Iterating over a tf.data.Dataset is not possible in a tf.function, jax.jit or lax.scan: the elements would be baked "
-            "into the program. Iterate outside, and call the compiled function with each element; a `for` statement over it that "
-            "AutoGraph converts reads it at each call (the extra `tapejax[autograph]`)."
+            "Iterating over a tf.data.Dataset is not possible in jax.jit or lax.scan: the elements would be baked into the "
+            "program. Iterate outside, and call the compiled function with each element."
         )
 
 
@@ -1156,7 +1156,6 @@ class Iterator(grain.DatasetIterator):
         self._inner = going(grain.experimental.WithOptionsIterDataset(self._dataset._stage(run), quiet))
 
     def _next(self) -> Element:
-        reading.require_python("next(iterator)")
         _require_values()
         if self._run.threaded and tracing_here():  # the thread waits for the end of the trace
             raise RuntimeError(

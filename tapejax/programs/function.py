@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import logging
 import traceback
 import types
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -181,7 +182,9 @@ class Function:
             try:
                 if key in self._as_python and not recorder.staging():
                     return self._run_as_python(args, kwargs, arrays)
-                program = self._trace(key, args, kwargs, arrays)
+                pairs = [_twice(x) for x in args]
+                args = [again for _, again in pairs]
+                program = self._trace(key, [x for x, _ in pairs], kwargs, arrays)
             except PythonNeeded as reason:
                 if recorder.staging():  # the function that is being traced around this one runs as Python, too
                     raise
@@ -197,7 +200,8 @@ class Function:
         rebuilt = [rebuild(x, given) for x in args]
         try:
             with graph(True) if self._recorded else contextlib.nullcontext():
-                found = self._target()(*rebuilt, **{name: rebuild(x, given) for name, x in kwargs.items()})
+                named = {name: rebuild(x, given) for name, x in kwargs.items()}
+                found = self._unmodified(self._target(), rebuilt, named)
         except StopIteration as end:
             raise OutOfRangeError("End of sequence") from end
         return flatten_result(found, outputs)(iter(outputs))
@@ -209,8 +213,24 @@ class Function:
         """Calls the Python function, its control flow converted where it may depend on a tensor."""
         target = self._target()
         if self.autograph and autograph.INSTALLED and autograph.needed(target, args, kwargs):
-            return autograph.call(target, tuple(args), kwargs)
-        return target(*args, **kwargs)
+            target = functools.partial(_converted, target)
+        return self._unmodified(target, args, kwargs)
+
+    def _unmodified(self, run: Callable, args: Arguments, kwargs: Keywords) -> Any:
+        """``run(*args, **kwargs)``; what it did to the lists and dicts among them would be lost, for they are copies.
+
+        Raises:
+          ValueError: it has changed one.
+        """
+        given = dict(zip(self._binding.names(len(args)), args, strict=True)) | kwargs
+        before = {name: nest.flatten(x) for name, x in given.items()}
+        found = run(*args, **kwargs)
+        if changed := [name for name, x in given.items() if [*map(id, nest.flatten(x))] != [*map(id, before[name])]]:
+            raise ValueError(
+                f"{self.name}() should not modify its Python input arguments: {', '.join(changed)}. It has copies of its lists "
+                "and dicts, so what it does to them is lost; modify a copy, and return it"
+            )
+        return found
 
     def _key(self, args: Arguments, kwargs: Keywords) -> tuple[Hashable, list[Array | TensorSpec]]:
         """The key of a call, and its tensors."""
@@ -387,6 +407,18 @@ class Program:
         return tuple(slot.holder for slot in self.staged.slots if is_variable(slot.holder))
 
 
+def _converted(target: Callable, *args: Any, **kwargs: Any) -> Any:
+    return autograph.call(target, args, kwargs)
+
+
+def _twice(x: Argument) -> tuple[Argument, Argument]:
+    """An argument for a trace, and for a run as Python after it: what it took of an iterator of Python's is there again."""
+    if not isinstance(x, Iterator) or type(x).__module__ not in ("builtins", "itertools"):
+        return x, x
+    traced, again = itertools.tee(x)
+    return traced, again
+
+
 def _abstract(x: Array | TensorSpec) -> jax.ShapeDtypeStruct:
     if isinstance(x, TensorSpec):
         return jax.ShapeDtypeStruct(tuple(x.shape), requested(x.dtype))
@@ -447,7 +479,7 @@ class Binding:
         self._required = sum(default is _EMPTY for default in self._defaults)
         keywords = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
         self._keywords = {p.name: p.default for p in keywords}
-        self._needs_keywords = _EMPTY in self._keywords.values()
+        self._needs_keywords = any(default is _EMPTY for default in self._keywords.values())
         if input_signature is not None:
             missing = [p.name for p in positional[self._offset + len(input_signature) :] if p.default is _EMPTY]
             if missing:

@@ -25,10 +25,10 @@ def runs(dataset: Any) -> Iterator[tuple[Nest, list[Array]]]:
     shapes, as when it was traced.
 
     Raises:
-      ValueError: the dataset is infinite.
+      PythonNeeded: the dataset is infinite.
     """
     if dataset._count == -1:
-        raise ValueError("a dataset without end was iterated over in a tf.function: take(n) makes it finite")
+        reading.require_python("a loop over a dataset without end")
     holder, capture = Elements(dataset), reading.capturing.capture
     assert capture is not None
     names = map(str, itertools.count())

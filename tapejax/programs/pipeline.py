@@ -27,6 +27,7 @@ import numpy as np
 
 from ..core import recorder
 from ..ops.random import state as random_state
+from ..ops.table import host
 from ..values import nest
 from ..values.dtypes import requested
 from ..values.errors import DataLossError, InvalidArgumentError
@@ -70,7 +71,7 @@ def own_array(value: TensorLike) -> np.ndarray:
         found = np.array(value, requested(value.dtype))
     else:
         with recorder.outside():
-            found = np.asarray(raw(value))
+            found = host(raw(value), "what a tf.data.Dataset is made of")
     found.flags.writeable = False
     return found
 

@@ -391,7 +391,7 @@ Packer = Callable[[Iterator[Any]], Any]
 def flatten_result(result: Nest, arrays: list[Array]) -> Packer:
     """Appends the arrays of what a function returned; the packer makes the same structure of others.
 
-    Tensors, variables, NumPy values and Python numbers come back as Tensors, a ``jax.Array`` as what it is, None and
+    Tensors, variables, NumPy values, shapes and Python numbers come back as Tensors, a ``jax.Array`` as what it is, None and
     strings as they are.
 
     Raises:
@@ -402,7 +402,11 @@ def flatten_result(result: Nest, arrays: list[Array]) -> Packer:
     if isinstance(result, jax.Array):
         arrays.append(result)
         return next
-    if isinstance(result, Tensor) or is_variable(result) or isinstance(result, (np.ndarray, np.generic, *_NUMBERS)):
+    if (
+        isinstance(result, Tensor)
+        or is_variable(result)
+        or isinstance(result, (np.ndarray, np.generic, TensorShape, *_NUMBERS))
+    ):
         arrays.append(raw(result))
         return lambda outputs: Tensor(next(outputs))
     if nest.is_nested(result):

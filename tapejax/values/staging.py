@@ -248,9 +248,11 @@ class init_scope(contextlib.ContextDecorator):
     def __enter__(self) -> None:
         self._innermost = capture = reading.capturing.capture
         self._swapped: list[tuple[Slot, Array]] = []
+        self._created: list[tuple[Slot, Array]] = []
         around = current_trace()
         while capture is not None:
             around = capture.around
+            self._created += [(slot, slot.array) for slot in capture.created.values()]
             for slot in capture.slots.values():
                 self._swapped.append((slot, slot.array))
                 slot.array = slot.before
@@ -262,6 +264,9 @@ class init_scope(contextlib.ContextDecorator):
     def __exit__(self, *exception: Any) -> None:
         try:
             reading.capturing.capture = self._innermost
+            for slot, initial in self._created:
+                if slot.array is not initial:  # what a variable is given here is what it has from the start
+                    slot.before = slot.array
             for slot, inside in reversed(self._swapped):
                 slot.before, slot.array = slot.array, inside
         finally:

@@ -702,10 +702,58 @@ def test_data_made_by_tensors_that_carry_gradient(tf):
     return tape.gradient(lost, x), tape.gradient(kept, x), tape.gradient(lost, through)
 
 
-@parity(differs="reduce of a Dataset in a function is refused: its elements would be constants of the program")
+@parity
 def test_a_dataset_inside_a_function(tf):
-    """TensorFlow compiles the loop."""
-    return error_of(tf.function(lambda: tf.data.Dataset.range(4).reduce(np.int64(0), lambda s, x: s + x)))
+    """Each call makes passes of its own, and gradients go through them."""
+    dataset = tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0])
+
+    @tf.function
+    def two(x):
+        iterator = iter(dataset)
+        return next(iterator) * x + next(iterator)
+
+    @tf.function
+    def reduced(x):
+        return dataset.reduce(x, lambda product, y: product * y)
+
+    @tf.function(autograph=False)
+    def first(x):
+        return next(iter(dataset.map(lambda y: y * 2.0).skip(1))) + x
+
+    @tf.function
+    def made(x):
+        elements = tf.data.Dataset.from_tensor_slices(x)
+        total = tf.constant(0.0)
+        for y in elements:
+            total += y * y
+        return total, next(iter(elements.batch(2)))
+
+    @tf.function
+    def until(endless, limit):
+        total = tf.constant(0.0)
+        for y in endless:
+            total += y
+            if total > limit:
+                break
+        return total
+
+    @tf.function
+    def stopped():
+        iterator = iter(dataset.take(1))
+        return next(iterator) + next(iterator)
+
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = two(x)
+    return (
+        (y, tape.gradient(y, x), two(tf.constant(3.0)), two(tf.constant(4.0))),
+        reduced(tf.constant(2.0)),
+        first(tf.constant(1.0)),
+        made(tf.constant([1.0, 2.0, 3.0])),
+        error_of(stopped),
+        (until(dataset.repeat(), tf.constant(10.0)), until(dataset.repeat(), tf.constant(2.5))),
+        tf.function(lambda: tf.data.Dataset.range(4).reduce(np.int64(0), lambda s, x: s + x))(),
+    )
 
 
 @parity(differs="every pass draws other numbers, so that augmented data differ from epoch to epoch")

@@ -1,5 +1,6 @@
 """What TensorFlow's own tests found, run under tapejax: numbers that were others, and what was not refused."""
 
+import functools
 import random
 
 import numpy as np
@@ -687,3 +688,144 @@ def test_the_largest_of_a_window_of_three_axes_twice(tf):
         tape.watch(x)
         y = tf.nn.max_pool3d(x, 2, 2, "VALID")
     return tape.gradient(y, x)
+
+
+@parity
+def test_a_function_that_returns_a_shape(tf):
+    """A shape that a `tf.function` returns comes back as a tensor."""
+
+    @tf.function
+    def shapes(x):
+        return x.shape, {"rows": x.shape[0]}, [x[0].shape]
+
+    return shapes(tf.ones([2, 3])), tf.function(lambda x: x.shape)(tf.ones([4]))
+
+
+@parity
+def test_iterators_of_python_as_arguments(tf):
+    """What a trace took of an iterator of Python's is there again where the function then runs as Python."""
+    numbers = tf.data.Dataset.from_tensor_slices([1.0, 2.0, 3.0])
+
+    @tf.function
+    def total(others, pairs, elements):
+        found = tf.constant(0.0)
+        for x in others:
+            found += x
+        for x, y in pairs:
+            found += x * y
+        return found + next(elements)
+
+    given = iter([1.0, 2.0])
+    return (
+        total(given, zip([1.0, 2.0], [3.0, 4.0], strict=True), iter(numbers)),
+        total((x for x in [1.0, 3.0]), [], iter(numbers)),
+        list(given),
+    )
+
+
+@parity
+def test_a_function_for_each_element_through_a_decorator(tf):
+    """AutoGraph rewrites once what a decorated `foldl` hands on."""
+
+    def logged(function):
+        @functools.wraps(function)
+        def call(*args):
+            return function(*args)
+
+        return call
+
+    x = tf.constant([1.0, 2.0, 4.0])
+    folded = tf.function(functools.partial(logged(tf.foldl), lambda a, b: a + b * b))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = folded(x)
+    return y, tape.gradient(y, x)
+
+
+@parity
+def test_no_type_of_indices(tf):
+    return tf.argmax([[1.0, 3.0]], 1, output_type=None), tf.argmin([1.0, 3.0], output_type=None)
+
+
+@parity
+def test_an_assignment_in_init_scope_to_a_variable_just_made(tf):
+    """It is what the variable has from the start, and the initial value does not overwrite it."""
+
+    def made():
+        held = []
+
+        @tf.function
+        def added(x):
+            if not held:
+                held.append(tf.Variable([1.0, 2.0]))
+                v = tf.Variable(3.0)
+                with tf.init_scope():
+                    v.assign(10.0)
+                held.append(v)
+            return held[0] + held[1] + x
+
+        return added, held
+
+    (added, held), (nested, others) = made(), made()
+    around = tf.function(lambda x: nested(x))
+    found = [added(tf.constant(2.0)), *held, around(tf.constant(2.0))]
+    others[1].assign(11.0)
+    return found, around(tf.constant(2.0)), others
+
+
+@parity
+def test_tensors_as_defaults_of_keywords(tf):
+    def times(x, *, y):
+        return x * y
+
+    def twice(x, *, y=tf.constant([2.0])):  # noqa: B008
+        return x * y
+
+    given = tf.function(functools.partial(times, x=tf.ones([1]), y=tf.constant([3.0])))
+    return given(), given(y=4.0), tf.function(twice)(3.0), tf.function(twice)(3.0, y=5.0)
+
+
+@parity
+def test_arguments_that_a_function_changes(tf):
+    """What it did to a list or dict would be lost: it is refused, as in TensorFlow."""
+
+    @tf.function
+    def appended(x):
+        x.append(tf.constant(0.0))
+        return x[0]
+
+    @tf.function
+    def doubled(x, by=2.0):
+        x["a"] = x["a"] * by
+        return x["a"]
+
+    @tf.function
+    def deeper(x, *others, last):
+        last[0]["b"].pop()
+        return x
+
+    @tf.function
+    def copied(x):
+        x = [*x]
+        x.append(x[0] + 1.0)
+        return x
+
+    one = tf.constant(1.0)
+    return (
+        [error_of(lambda f=f, x=x: f(x)) for f, x in ((appended, [one]), (doubled, {"a": one}), (appended, []))],
+        error_of(lambda: deeper(one, one, last=[{"b": [one, one]}])),
+        copied([one]),
+        error_of(lambda: tf.function(lambda x, i: x.append(next(i)))([one], iter(tf.data.Dataset.range(3)))),
+    )
+
+
+@parity
+def test_what_python_functions_return_by_another_type(tf):
+    """A number of another kind than `Tout` is refused, not cut."""
+    given = [tf.constant([2.0]), 1.5, (1.0, 2.0), None, tf.constant(1)]
+    types = [tf.int32, tf.int32, [tf.float32, tf.int32], tf.float32, tf.float32]
+    return (
+        [error_of(lambda x=x, t=t: tf.py_function(lambda: x, [], t)) for x, t in zip(given, types, strict=True)],
+        error_of(lambda: tf.function(lambda: tf.numpy_function(lambda: np.float32(1.5), [], tf.int32))()),
+        tf.numpy_function(lambda: np.int32(3), [], tf.int32),
+    )

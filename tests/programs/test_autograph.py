@@ -400,15 +400,6 @@ def test_a_dataset_that_changes_its_size_or_has_no_end():
     with pytest.raises(ValueError, match="other elements now"):
         f(tf.constant(0))
 
-    @tf.function
-    def endless(x):
-        for element in dataset.repeat():
-            x = x + element
-        return x
-
-    with pytest.raises(ValueError, match="take"):
-        endless(tf.constant(0))
-
 
 # ---- lines, names, files ---------------------------------------------------------------------------------------------------
 
