@@ -829,3 +829,66 @@ def test_what_python_functions_return_by_another_type(tf):
         error_of(lambda: tf.function(lambda: tf.numpy_function(lambda: np.float32(1.5), [], tf.int32))()),
         tf.numpy_function(lambda: np.int32(3), [], tf.int32),
     )
+
+
+@parity
+def test_a_range_that_is_no_loop(tf):
+    """Of bounds that are traced, in a function that AutoGraph rewrites: a tensor like another."""
+    x = tf.constant([1.0, 2.0, 3.0, 4.0])
+    uses = [
+        lambda n: tf.range(n) + 1,
+        lambda n: 2 * tf.range(1, n),
+        lambda n: tf.range(n)[::-1],
+        lambda n: -tf.range(n, 0, -1),
+        lambda n: tf.zeros(tf.range(n)[1:]),
+        lambda n: tf.reshape(x, tf.range(n)[1:2] * 4),
+        lambda n: tf.range(n).shape.rank * n,
+        lambda n: tf.zeros([2], tf.range(n).dtype),
+        lambda n: tf.cast(tf.range(n) < 2, tf.float32) * tf.gather(x, tf.range(n)),
+    ]
+
+    def converted(use):
+        @tf.function
+        def f(n):
+            found = use(n)
+            if n > 100:
+                found = found * 2
+            return found
+
+        return f
+
+    @tf.function
+    def looped(n):
+        total, steps = tf.constant(0.0), tf.range(n)
+        for i in steps:
+            total += x[i]
+        return total
+
+    return [converted(use)(tf.constant(3)) for use in uses], looped(tf.constant(3))
+
+
+@parity
+def test_ranges_whose_ends_are_far_apart(tf):
+    """More than the dtype's numbers lie between them."""
+    return (
+        tf.range(1136033460, -2110457150, -1849827689),
+        tf.range(tf.constant(-(2**31)), 2**31 - 1, 2**30),
+        tf.range(7, 7, -1),
+        error_of(lambda: tf.range(2.5, dtype=tf.int32)),
+    )
+
+
+@parity(x64_only="the numbers need 64 bits")
+def test_ranges_of_large_numbers(tf):
+    return (
+        tf.range(0, 202, 2**63 - 201, dtype=tf.int64),
+        tf.range(-(2**63), -(2**63) + 2, dtype=tf.int64),
+        tf.range(3000000000, 3000000003),
+    )
+
+
+@parity
+def test_equal_bfloat16_that_are_nan(tf):
+    case, x = tf.test.TestCase(), tf.constant([np.nan, 1.0], tf.bfloat16)
+    case.assertAllEqual(x, x / tf.constant(1.0, tf.bfloat16))
+    return error_of(lambda: case.assertAllEqual(x, x + 1.0))
