@@ -604,10 +604,17 @@ def split(value: TensorLike, num_or_size_splits, axis=0, num=None, name="split")
 
 
 def meshgrid(*args: TensorLike, indexing: str = "xy", name: str = "meshgrid") -> list[Tensor]:
-    """Grids of coordinates out of vectors: 'xy' (the second varies along the first axis) or 'ij'."""
+    """Grids of coordinates out of vectors: 'xy' (the second varies along the first axis) or 'ij'. Matrices are flattened."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing must be 'xy' or 'ij', got {indexing!r}")
-    return op(jnp.meshgrid, *[raw(arg) for arg in args], indexing=indexing)
+    return op(_meshgrid, *[raw(arg) for arg in args], indexing=indexing)
+
+
+def _meshgrid(*arrays, indexing):
+    return jnp.meshgrid(*[x.reshape(-1) for x in arrays], indexing=indexing)
+
+
+renamed("meshgrid", _meshgrid)
 
 
 # ---- Indexing ----------------------------------------------------------------------------------------------

@@ -892,3 +892,30 @@ def test_equal_bfloat16_that_are_nan(tf):
     case, x = tf.test.TestCase(), tf.constant([np.nan, 1.0], tf.bfloat16)
     case.assertAllEqual(x, x / tf.constant(1.0, tf.bfloat16))
     return error_of(lambda: case.assertAllEqual(x, x + 1.0))
+
+
+@parity
+def test_slopes_of_a_complex_absolute_value_at_zero(tf):
+    x = tf.constant([0j, 1 + 1j, 3j, -2.0], tf.complex64)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.abs(x)
+        first = tape.gradient(y, x, tf.constant([1.0, 0.5, -0.7, 0.2]))
+    return y, first, outer.gradient(first, x, tf.constant([0.3 - 1j, 1 + 0.5j, 0.7, -0.2j], tf.complex64))
+
+
+@parity
+def test_more_than_one_ellipsis_in_a_result(tf):
+    return error_of(lambda: tf.einsum("...ij,jk...->...ik...", tf.ones([2, 3]), tf.ones([3, 4])))
+
+
+@parity
+def test_grids_of_what_is_no_vector(tf):
+    x, y = tf.constant([1.0, 2.0, 3.0]), tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as tape:
+        tape.watch([x, y])
+        found = [tf.meshgrid(x, y, 2.0), tf.meshgrid(y, x, indexing="ij"), tf.meshgrid(y)]
+        total = sum(tf.reduce_sum(a * a * b) for a, b in zip(found[0], found[0][1:], strict=False))
+    return found, tape.gradient(total, [x, y])
