@@ -919,3 +919,18 @@ def test_grids_of_what_is_no_vector(tf):
         found = [tf.meshgrid(x, y, 2.0), tf.meshgrid(y, x, indexing="ij"), tf.meshgrid(y)]
         total = sum(tf.reduce_sum(a * a * b) for a, b in zip(found[0], found[0][1:], strict=False))
     return found, tape.gradient(total, [x, y])
+
+
+@parity
+def test_rows_announced_in_64_bits(tf):
+    """They are of the type that stands for it while 64-bit types are off."""
+    pair, floats = (np.array([1, 2, 3]), np.array([-1, 1, -1])), np.array([1.0, 2.0])
+    return (
+        tf.map_fn(lambda x: x[0] * x[1], pair, fn_output_signature=tf.int64),
+        tf.map_fn(lambda x: (x, -x), pair[0], dtype=(tf.int64, tf.int64)),
+        tf.map_fn(lambda x: x * 2.0, floats, fn_output_signature=tf.TensorSpec([], tf.float64)),
+        tf.function(lambda x: tf.map_fn(lambda y: tf.cast(y, tf.float64), x, fn_output_signature=tf.float64))(
+            tf.range(3)
+        ),
+        error_of(lambda: tf.map_fn(lambda x: x, floats, fn_output_signature=tf.int64)),
+    )
