@@ -934,3 +934,17 @@ def test_rows_announced_in_64_bits(tf):
         ),
         error_of(lambda: tf.map_fn(lambda x: x, floats, fn_output_signature=tf.int64)),
     )
+
+
+@parity
+def test_assertions_of_64_bit_types(tf):
+    """What a tensor was asked to be, it is: the type that stands for it while 64-bit types are off."""
+    x, y = tf.constant([1, 2], tf.int64), tf.constant([1.0], tf.float64)
+    wrong = [
+        lambda: tf.debugging.assert_type(x, tf.float64),
+        lambda: tf.debugging.assert_type(y, tf.float16),
+        lambda: tf.debugging.assert_same_float_dtype([y, tf.constant([1.0], tf.float16)]),
+        lambda: tf.debugging.assert_same_float_dtype([x]),
+    ]
+    tf.debugging.assert_type(x, tf.int64)
+    return tf.debugging.assert_same_float_dtype([y, y], tf.float64).is_floating, [error_of(action) for action in wrong]
