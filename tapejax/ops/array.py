@@ -112,10 +112,7 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
         start, limit = 0, start
     given = (start, "start"), (limit, "limit"), (delta, "delta")
     exact = None if dtype is None else as_dtype(dtype).dtype
-    values = [
-        np.asarray(value, exact) if exact is not None and type(value) is float else host(value, argument)
-        for value, argument in given
-    ]
+    values = [_range_end(value, argument, exact) for value, argument in given]
     if exact is None:
         found = max((value.dtype for value in values), key=lambda d: (kind_of(d) == "f", d.itemsize))
     else:
@@ -130,8 +127,20 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
     if kind_of(found) == "f":  # counted and computed in the dtype itself, as TensorFlow does
         numbers = begin + np.arange(np.ceil(abs((end - begin) / step))).astype(found) * step
     else:
-        numbers = np.arange(begin, end, step)  # type: ignore[call-overload]
+        count = len(
+            builtins.range(int(begin), int(end), int(step))
+        )  # the difference of two may overflow, a number does not
+        numbers = begin + np.arange(count).astype(found) * step
     return Tensor(raw(numbers.astype(narrowed(found) if dtype is None else requested(dtype))))
+
+
+def _range_end(value: TensorLike, argument: str, exact: np.dtype | None) -> np.ndarray:
+    if exact is None or type(value) not in (int, float):
+        too_large = type(value) is int and not -(2**31) <= value < 2**31
+        return host(raw(value) if too_large else value, argument)
+    if type(value) is float and kind_of(exact) in INTEGER:
+        raise TypeError(f"range: {argument}={value} does not fit dtype {exact}")
+    return np.asarray(value, exact)
 
 
 def linspace(start: TensorLike, stop: TensorLike, num: IntLike, name: str | None = None, axis: int = 0) -> Tensor:
@@ -595,10 +604,17 @@ def split(value: TensorLike, num_or_size_splits, axis=0, num=None, name="split")
 
 
 def meshgrid(*args: TensorLike, indexing: str = "xy", name: str = "meshgrid") -> list[Tensor]:
-    """Grids of coordinates out of vectors: 'xy' (the second varies along the first axis) or 'ij'."""
+    """Grids of coordinates out of vectors: 'xy' (the second varies along the first axis) or 'ij'. Matrices are flattened."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing must be 'xy' or 'ij', got {indexing!r}")
-    return op(jnp.meshgrid, *[raw(arg) for arg in args], indexing=indexing)
+    return op(_meshgrid, *[raw(arg) for arg in args], indexing=indexing)
+
+
+def _meshgrid(*arrays, indexing):
+    return jnp.meshgrid(*[x.reshape(-1) for x in arrays], indexing=indexing)
+
+
+renamed("meshgrid", _meshgrid)
 
 
 # ---- Indexing ----------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from ..core import recorder
 from ..core._jax import Tracer
 from ..core.types import Pytree
 from ..values import nest, reading
+from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError, PythonNeeded
 from ..values.staging import Threaded
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, raw
@@ -363,10 +364,12 @@ def map_fn(
         if nest.is_nested(expected) or nest.is_nested(result):
             nest.assert_same_structure(expected, result)
         for want, x in zip(nest.flatten(expected), nest.flatten(result), strict=True):
-            want = getattr(want, "dtype", want)
-            if x.dtype != want:
+            announced = requested(getattr(want, "dtype", want))
+            if x.dtype != announced:
                 found = x.dtype.name
-                raise InvalidArgumentError(f"fn returned {found}, not {want}: pass fn_output_signature=tf.{found}.")
+                raise InvalidArgumentError(
+                    f"fn returned {found}, not {announced}: pass fn_output_signature=tf.{found}."
+                )
         return result
 
     if count and not recorder.staging():

@@ -14,7 +14,7 @@ import numpy as np
 from .. import shadow
 from ..core import cache
 from ..core._jax import Tracer
-from ..values.dtypes import DType, as_dtype
+from ..values.dtypes import DType, as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, is_array_like, op, operands, raw
 from ..values.types import DTypeLike, Ignored, IntLike, TensorLike
@@ -197,14 +197,14 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None) ->
 def assert_type(tensor: TensorLike, tf_type: DTypeLike, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `tensor` has the dtype `tf_type`."""
     found = as_dtype(raw(tensor).dtype)
-    wanted = as_dtype(tf_type)
+    wanted = as_dtype(requested(tf_type))
     _require(found == wanted, TypeError, message, f"tensor must be of type {wanted!r}, got {found!r}")
 
 
 def assert_same_float_dtype(tensors: Sequence[TensorLike] | None = None, dtype: DTypeLike | None = None) -> DType:
     """The dtype that all `tensors` share, float32 if there are none. Raises ValueError if they share none."""
     given = [raw(tensor).dtype for tensor in tensors or ()]
-    found = {as_dtype(one) for one in (*given, dtype) if one is not None}
+    found = {as_dtype(requested(one)) for one in (*given, dtype) if one is not None}
     if len(found) > 1 or any(not one.is_floating for one in found):
         raise ValueError(f"expected one floating point dtype, got {sorted(map(str, found))}")
     return found.pop() if found else as_dtype("float32")

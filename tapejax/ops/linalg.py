@@ -124,6 +124,8 @@ def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
     terms, arrow, result = equation.replace(" ", "").partition("->")
     if strange := set(terms + result).difference(string.ascii_letters, ",.->"):
         raise ValueError(f"einsum: a label must be a letter from a to z, got {sorted(strange)} in {equation!r}")
+    if result.count("...") > 1:
+        raise ValueError(f"einsum: the result has more than one ellipsis in {equation!r}")
     sizes: dict[str, int] = {}  # jnp broadcasts an axis of length 1
     for term, array in zip(terms.split(","), arrays, strict=False):
         if arrow and "..." not in result and "..." in term and array.ndim > len(term) - 3:

@@ -61,7 +61,12 @@ def _abs_real(x):
 
 
 def _abs(x):
-    return _abs_real(x) if kind_of(x.dtype) == "f" else jnp.abs(x)
+    if kind_of(x.dtype) == "f":
+        return _abs_real(x)
+    if kind_of(x.dtype) == "c":  # at 0 all slopes are 0: the second is not where JAX only replaces the divisor by 1
+        zero = x == 0
+        return jnp.where(zero, 0, jnp.abs(jnp.where(zero, 1, x)))
+    return jnp.abs(x)
 
 
 @jax.custom_jvp

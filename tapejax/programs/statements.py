@@ -146,8 +146,9 @@ def assert_stmt(condition: Test, message: Callable) -> None:
         assert condition, message()
 
 
-class Range:
-    """``tf.range`` with bounds that are traced: it may be looped over, and nothing else, for its size is not known."""
+class Range(Tensor):
+    """``tf.range`` with bounds that are traced, to be looped over. Its size is not known: where it is used otherwise, the
+    `function` runs as Python."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         self._given = args, kwargs
@@ -160,7 +161,8 @@ class Range:
         dtype = jnp.result_type(*arrays) if dtype is None else requested(dtype)
         self.start, self.limit, self.delta = (x.astype(dtype) for x in arrays)
 
-    def __jax_array__(self) -> Array:
+    @property
+    def _array(self) -> Array:
         args, kwargs = self._given
         return raw(array.range(*args, **kwargs))  # which says why it cannot be
 

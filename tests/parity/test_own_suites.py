@@ -829,3 +829,122 @@ def test_what_python_functions_return_by_another_type(tf):
         error_of(lambda: tf.function(lambda: tf.numpy_function(lambda: np.float32(1.5), [], tf.int32))()),
         tf.numpy_function(lambda: np.int32(3), [], tf.int32),
     )
+
+
+@parity
+def test_a_range_that_is_no_loop(tf):
+    """Of bounds that are traced, in a function that AutoGraph rewrites: a tensor like another."""
+    x = tf.constant([1.0, 2.0, 3.0, 4.0])
+    uses = [
+        lambda n: tf.range(n) + 1,
+        lambda n: 2 * tf.range(1, n),
+        lambda n: tf.range(n)[::-1],
+        lambda n: -tf.range(n, 0, -1),
+        lambda n: tf.zeros(tf.range(n)[1:]),
+        lambda n: tf.reshape(x, tf.range(n)[1:2] * 4),
+        lambda n: tf.range(n).shape.rank * n,
+        lambda n: tf.zeros([2], tf.range(n).dtype),
+        lambda n: tf.cast(tf.range(n) < 2, tf.float32) * tf.gather(x, tf.range(n)),
+    ]
+
+    def converted(use):
+        @tf.function
+        def f(n):
+            found = use(n)
+            if n > 100:
+                found = found * 2
+            return found
+
+        return f
+
+    @tf.function
+    def looped(n):
+        total, steps = tf.constant(0.0), tf.range(n)
+        for i in steps:
+            total += x[i]
+        return total
+
+    return [converted(use)(tf.constant(3)) for use in uses], looped(tf.constant(3))
+
+
+@parity
+def test_ranges_whose_ends_are_far_apart(tf):
+    """More than the dtype's numbers lie between them."""
+    return (
+        tf.range(1136033460, -2110457150, -1849827689),
+        tf.range(tf.constant(-(2**31)), 2**31 - 1, 2**30),
+        tf.range(7, 7, -1),
+        error_of(lambda: tf.range(2.5, dtype=tf.int32)),
+    )
+
+
+@parity(x64_only="the numbers need 64 bits")
+def test_ranges_of_large_numbers(tf):
+    return (
+        tf.range(0, 202, 2**63 - 201, dtype=tf.int64),
+        tf.range(-(2**63), -(2**63) + 2, dtype=tf.int64),
+        tf.range(3000000000, 3000000003),
+    )
+
+
+@parity
+def test_equal_bfloat16_that_are_nan(tf):
+    case, x = tf.test.TestCase(), tf.constant([np.nan, 1.0], tf.bfloat16)
+    case.assertAllEqual(x, x / tf.constant(1.0, tf.bfloat16))
+    return error_of(lambda: case.assertAllEqual(x, x + 1.0))
+
+
+@parity
+def test_slopes_of_a_complex_absolute_value_at_zero(tf):
+    x = tf.constant([0j, 1 + 1j, 3j, -2.0], tf.complex64)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.abs(x)
+        first = tape.gradient(y, x, tf.constant([1.0, 0.5, -0.7, 0.2]))
+    return y, first, outer.gradient(first, x, tf.constant([0.3 - 1j, 1 + 0.5j, 0.7, -0.2j], tf.complex64))
+
+
+@parity
+def test_more_than_one_ellipsis_in_a_result(tf):
+    return error_of(lambda: tf.einsum("...ij,jk...->...ik...", tf.ones([2, 3]), tf.ones([3, 4])))
+
+
+@parity
+def test_grids_of_what_is_no_vector(tf):
+    x, y = tf.constant([1.0, 2.0, 3.0]), tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as tape:
+        tape.watch([x, y])
+        found = [tf.meshgrid(x, y, 2.0), tf.meshgrid(y, x, indexing="ij"), tf.meshgrid(y)]
+        total = sum(tf.reduce_sum(a * a * b) for a, b in zip(found[0], found[0][1:], strict=False))
+    return found, tape.gradient(total, [x, y])
+
+
+@parity
+def test_rows_announced_in_64_bits(tf):
+    """They are of the type that stands for it while 64-bit types are off."""
+    pair, floats = (np.array([1, 2, 3]), np.array([-1, 1, -1])), np.array([1.0, 2.0])
+    return (
+        tf.map_fn(lambda x: x[0] * x[1], pair, fn_output_signature=tf.int64),
+        tf.map_fn(lambda x: (x, -x), pair[0], dtype=(tf.int64, tf.int64)),
+        tf.map_fn(lambda x: x * 2.0, floats, fn_output_signature=tf.TensorSpec([], tf.float64)),
+        tf.function(lambda x: tf.map_fn(lambda y: tf.cast(y, tf.float64), x, fn_output_signature=tf.float64))(
+            tf.range(3)
+        ),
+        error_of(lambda: tf.map_fn(lambda x: x, floats, fn_output_signature=tf.int64)),
+    )
+
+
+@parity
+def test_assertions_of_64_bit_types(tf):
+    """What a tensor was asked to be, it is: the type that stands for it while 64-bit types are off."""
+    x, y = tf.constant([1, 2], tf.int64), tf.constant([1.0], tf.float64)
+    wrong = [
+        lambda: tf.debugging.assert_type(x, tf.float64),
+        lambda: tf.debugging.assert_type(y, tf.float16),
+        lambda: tf.debugging.assert_same_float_dtype([y, tf.constant([1.0], tf.float16)]),
+        lambda: tf.debugging.assert_same_float_dtype([x]),
+    ]
+    tf.debugging.assert_type(x, tf.int64)
+    return tf.debugging.assert_same_float_dtype([y, y], tf.float64).is_floating, [error_of(action) for action in wrong]
