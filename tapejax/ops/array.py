@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -261,7 +262,7 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
     axis = -1 if axis is None else int(static(axis, "axis"))
     if not -1 <= axis <= array.ndim:
         raise InvalidArgumentError(f"one_hot: axis={axis} is out of range: indices of rank {array.ndim}")
-    return op(_one_hot, array, *values, depth=int(static(depth, "depth")), axis=axis)
+    return op(_one_hot, array, *values, depth=operator.index(static(depth, "depth")), axis=axis)
 
 
 def _one_hot(indices, on, off, depth, axis):
