@@ -916,6 +916,8 @@ def _scattered(scatter, array, indices, updates):
 
 
 def _require_updates(name: str, updates: Array, indices: Array, shape: tuple[int, ...]) -> None:
+    if indices.shape[-1] == 0:
+        raise InvalidArgumentError(f"{name}: indices has rows of length 0, which are no indices")
     wanted = (*indices.shape[:-1], *shape[indices.shape[-1] :])
     if updates.shape != wanted:
         raise InvalidArgumentError(f"{name}: updates must have shape {wanted}, got {updates.shape}")
@@ -946,6 +948,8 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims=0, name=None, 
 def _gather_nd(params, indices, batch_dims):
     if batch_dims:
         return jax.vmap(lambda p, i: _gather_nd(p, i, batch_dims - 1))(params, indices)
+    if indices.shape[-1] == 0:  # all of it; of a scatter by no index, the gradient, XLA counts one row
+        return jnp.broadcast_to(params, (*indices.shape[:-1], *params.shape))
     return _taken(params, indices, tuple(builtins.range(indices.shape[-1])))
 
 

@@ -1040,7 +1040,10 @@ def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) 
 
 def _nd_index(indices: TensorLike) -> tuple:
     with recorder.outside():
-        return tuple(jnp.moveaxis(raw(indices), -1, 0))
+        found = tuple(jnp.moveaxis(raw(indices), -1, 0))
+    if not found:
+        raise InvalidArgumentError("indices has rows of length 0, which are no indices")
+    return found
 
 
 # ---- JAX sees both as containers of one array ------------------------------------------------------------

@@ -684,3 +684,20 @@ def test_floats_too_large_for_single_precision(tf):
 @parity
 def test_one_hot_of_a_depth_that_is_no_integer(tf):
     return error_of(lambda: tf.one_hot([1], 2.5)), tf.one_hot([1], np.int64(2)), tf.one_hot([1], tf.constant(3))
+
+
+@parity
+def test_rows_of_indices_without_an_index(tf):
+    """Each takes the whole tensor; nothing can be put in by them."""
+    x, rows, of_all = tf.constant([1.0]), tf.zeros([3, 0], tf.int32), tf.ones([3, 1])
+    put_in = [
+        lambda: tf.scatter_nd(rows, of_all, [1]),
+        lambda: tf.tensor_scatter_nd_add(x, rows, of_all),
+        lambda: tf.tensor_scatter_nd_update(x, rows, of_all),
+        lambda: tf.Variable([1.0]).scatter_nd_add(rows, of_all),
+    ]
+    return (
+        tf.gather_nd(x, rows),
+        tf.gather_nd([[1.0, 2.0]], tf.zeros([2, 1, 0], tf.int32)),
+        [error_of(each) for each in put_in],
+    )
