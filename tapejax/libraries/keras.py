@@ -265,8 +265,8 @@ def _take_datasets() -> None:
 # ---- the modules ----------------------------------------------------------------------------------------------------
 
 
-class _NumPy:
-    """``jax.numpy``, but that Python numbers have the types that TensorFlow gives them."""
+class _Beside:
+    """A module, beside which stands what a subclass has."""
 
     def __init__(self, real: types.ModuleType):
         self._real = real
@@ -274,10 +274,21 @@ class _NumPy:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
+
+class _NumPy(_Beside):
+    """``jax.numpy``, but that Python numbers have the types that TensorFlow gives them."""
+
     def asarray(self, x: Any, dtype: Any = None, **options: Any) -> Any:
         if dtype is None and type(x) in (int, float):
             dtype = "float32" if type(x) is float else "int32" if -(2**31) <= x < 2**31 else None
         return self._real.asarray(x, dtype, **options)
+
+
+class _NN(_Beside):
+    """``jax.nn``, but that `one_hot` gives what TensorFlow's does, with 64-bit types on, too."""
+
+    def one_hot(self, x: Any, num_classes: int, *, dtype: Any = None, **options: Any) -> Any:
+        return self._real.one_hot(x, num_classes, dtype=dtype or "float32", **options)
 
 
 def _beside(function: Callable, result_type: Callable) -> Callable:
@@ -371,6 +382,8 @@ def _instead_of_tensorflow() -> None:
     # With 64-bit types on, a Python float is float32 still: Keras leaves its dtype to JAX.
     core = importlib.import_module("keras.src.backend.jax.core")
     core.jnp = _NumPy(core.jnp)  # type: ignore[attr-defined]
+    nn: Any = importlib.import_module("keras.src.backend.jax.nn")
+    nn.jnn = _NN(nn.jnn)
     # Keras on JAX makes float32 of float64 in tanh, norm, var and all that asks for a result's dtype, 64-bit types on or off.
     dtypes: Any = importlib.import_module("keras.src.backend.common.dtypes")
     dtypes.BIT64_TO_BIT32_DTYPE = _Narrowed(dtypes.BIT64_TO_BIT32_DTYPE)

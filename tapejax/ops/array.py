@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -270,7 +271,7 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
     axis = -1 if axis is None else int(static(axis, "axis"))
     if not -1 <= axis <= array.ndim:
         raise InvalidArgumentError(f"one_hot: axis={axis} is out of range: indices of rank {array.ndim}")
-    return op(_one_hot, array, *values, depth=int(static(depth, "depth")), axis=axis)
+    return op(_one_hot, array, *values, depth=operator.index(static(depth, "depth")), axis=axis)
 
 
 def _one_hot(indices, on, off, depth, axis):
@@ -931,6 +932,8 @@ def _scattered(scatter, array, indices, updates):
 
 
 def _require_updates(name: str, updates: Array, indices: Array, shape: tuple[int, ...]) -> None:
+    if indices.shape[-1] == 0:
+        raise InvalidArgumentError(f"{name}: indices has rows of length 0, which are no indices")
     wanted = (*indices.shape[:-1], *shape[indices.shape[-1] :])
     if updates.shape != wanted:
         raise InvalidArgumentError(f"{name}: updates must have shape {wanted}, got {updates.shape}")
@@ -961,6 +964,8 @@ def gather_nd(params: TensorLike, indices: TensorLike, batch_dims=0, name=None, 
 def _gather_nd(params, indices, batch_dims):
     if batch_dims:
         return jax.vmap(lambda p, i: _gather_nd(p, i, batch_dims - 1))(params, indices)
+    if indices.shape[-1] == 0:  # all of it; of a scatter by no index, the gradient, XLA counts one row
+        return jnp.broadcast_to(params, (*indices.shape[:-1], *params.shape))
     return _taken(params, indices, tuple(builtins.range(indices.shape[-1])))
 
 

@@ -23,7 +23,7 @@ from ..ops.random import drawing_from
 from ..ops.random import state as _random_state
 from ..ops.table import host, wide
 from ..values import nest, reading
-from ..values.dtypes import as_dtype, as_shape, requested
+from ..values.dtypes import as_dtype, as_shape, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
 from ..values.tensor import Tensor, is_array_like, raw
 from ..values.types import DTypeLike, Ignored, IntLike, Nest, ShapeLike, TensorLike
@@ -1079,8 +1079,9 @@ def _filled(spec: TensorSpec, size: int) -> TensorSpec:
 
 def _padding(value: TensorLike | None, spec: TensorSpec) -> np.ndarray:
     """What an element is filled up with."""
-    found = np.zeros((), spec.dtype.as_numpy_dtype) if value is None else np.asarray(raw(value))
-    if found.ndim or found.dtype != spec.dtype:
+    dtype = narrowed(np.dtype(spec.dtype.as_numpy_dtype))
+    found = np.zeros((), dtype) if value is None else np.asarray(raw(value))
+    if found.ndim or found.dtype != dtype:
         raise (ValueError if found.ndim else TypeError)(
             f"padding_values must be scalars of the dtypes of the elements, {spec.dtype.name}; got {value!r}"
         )

@@ -147,7 +147,7 @@ def _as_numpy(value: TensorLike, asked: DTypeLike | None = None) -> np.ndarray:
     if kind is np.ndarray:
         found = value
     elif kind in _SCALARS and kind is not int:
-        return np.asarray(value, _SCALARS[kind])
+        return _single(value, asked) if kind is float else np.asarray(value, _SCALARS[kind])
     else:
         try:
             found = np.asarray(value)
@@ -200,7 +200,15 @@ def _as_python_numbers(found: np.ndarray, value: TensorLike, asked: DTypeLike | 
     if kind == "O" and isinstance(first, int):
         raise ValueError(f"an integer of more than 64 bits is no tensor: {_short(value)}")
     if kind == "f" and not (isinstance(first, (np.generic, np.ndarray)) and first.dtype == found.dtype):
-        return with_errors(found.astype, np.float32, over="ignore")
+        return _single(found, asked)
+    return found
+
+
+def _single(value: TensorLike, asked: DTypeLike | None) -> np.ndarray:
+    """Python's floats in single precision; one too large for it is an error, unless a dtype was asked for."""
+    found = with_errors(np.asarray, value, np.float32, over="ignore")
+    if asked is None and np.isinf(found).any() and not np.array_equal(np.isinf(found), np.isinf(value)):
+        raise ValueError(f"a float is too large for float32: {_short(value)}. Give a dtype, such as tf.float64")
     return found
 
 
@@ -1031,7 +1039,10 @@ def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) 
 
 def _nd_index(indices: TensorLike) -> tuple:
     with recorder.outside():
-        return tuple(jnp.moveaxis(raw(indices), -1, 0))
+        found = tuple(jnp.moveaxis(raw(indices), -1, 0))
+    if not found:
+        raise InvalidArgumentError("indices has rows of length 0, which are no indices")
+    return found
 
 
 # ---- to JAX both are containers of one array ------------------------------------------------------------

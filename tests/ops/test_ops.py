@@ -10,6 +10,7 @@ import pytest
 import tapejax as tf
 from tapejax.core import compiling, custom_rules
 from tapejax.namespaces import NAMESPACES
+from tapejax.ops.array import _gather_nd
 from tapejax.ops.missing import MISSING
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -455,3 +456,13 @@ def test_every_nan_is_unique():  # as TensorFlow has it
     values, places = tf.unique(tf.constant([np.nan, 1.0, np.nan, 1.0]))
     np.testing.assert_array_equal(values, [np.nan, 1.0, np.nan])
     np.testing.assert_array_equal(places, [0, 1, 2, 1])
+
+
+def test_gradient_of_what_rows_without_an_index_take():  # refused by TensorFlow; XLA's optimiser counts one row of such a scatter
+    x, rows, by = jnp.ones(1), jnp.zeros((3, 0), "int32"), jnp.array([[1.0], [2.0], [4.0]])
+
+    def pulled(x, rows, by):
+        return jax.vjp(lambda x: _gather_nd(x, rows, 0), x)[1](by)[0]
+
+    np.testing.assert_array_equal(pulled(x, rows, by), [7.0])
+    assert "scatter" not in str(jax.make_jaxpr(pulled)(x, rows, by))

@@ -302,6 +302,13 @@ def test_batches_of_different_shapes(tf):
 
 
 @parity
+def test_padding_of_wide_integers(tf):
+    """Elements that are int64 by their signature."""
+    rows = tf.data.Dataset.from_generator(lambda: iter([[1], [1, 2]]), output_signature=tf.TensorSpec([None], tf.int64))
+    return [list(rows.padded_batch(2, padding_values=value)) for value in (tf.constant(-1, tf.int64), np.int64(7))]
+
+
+@parity
 def test_padded_batches(tf):
     """To the largest, or to the shape asked for, with zeros or another value."""
     rows = tf.data.Dataset.from_generator(

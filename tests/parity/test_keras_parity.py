@@ -376,6 +376,22 @@ def backend(tf):
     ]
 
 
+@parity
+def sparse_labels(tf):
+    """A loss of labels that are numbers, with a penalty beside it."""
+    weights, labels = tf.Variable(draw(4, 3)), tf.constant([0, 2])
+    with tf.GradientTape() as tape:
+        logits = tf.constant(draw(2, 4)) @ weights
+        losses = tf.keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+        loss = tf.reduce_mean(losses) + 0.1 * tf.nn.l2_loss(weights)
+    return (
+        loss,
+        losses,
+        tape.gradient(loss, weights),
+        tf.keras.metrics.sparse_categorical_crossentropy(labels, tf.nn.softmax(logits)),
+    )
+
+
 @parity(differs="frozen variables have no gradient")
 def frozen(tf):
     """A layer that is not trainable."""

@@ -664,3 +664,40 @@ def test_shapes_in_old_formats(tf):
 def test_promotion_in_numpys_namespace(tf):
     numpy = tf.experimental.numpy
     return numpy.add(numpy.ones(1, numpy.int32), numpy.ones(1, numpy.float32))
+
+
+@parity
+def test_floats_too_large_for_single_precision(tf):
+    """Refused, unless a dtype is known: that of the other operand, or one that was asked for."""
+    x, huge = tf.constant([1.0, -2.0]), 1e39
+    refused = [
+        lambda: tf.constant(huge),
+        lambda: tf.constant([-huge, 1.0]),
+        lambda: tf.Variable(huge),
+        lambda: tf.fill([1], huge),
+        lambda: tf.exp(huge),
+    ]
+    found = [tf.constant(huge, tf.float32), tf.constant([np.inf, 1.0]), x * huge, tf.where(x > 0, x, -huge), x < huge]
+    return [error_of(each) for each in refused], found, tf.constant(huge, tf.float64) > 1.0
+
+
+@parity
+def test_one_hot_of_a_depth_that_is_no_integer(tf):
+    return error_of(lambda: tf.one_hot([1], 2.5)), tf.one_hot([1], np.int64(2)), tf.one_hot([1], tf.constant(3))
+
+
+@parity
+def test_rows_of_indices_without_an_index(tf):
+    """Each takes the whole tensor; nothing can be put in by them."""
+    x, rows, of_all = tf.constant([1.0]), tf.zeros([3, 0], tf.int32), tf.ones([3, 1])
+    put_in = [
+        lambda: tf.scatter_nd(rows, of_all, [1]),
+        lambda: tf.tensor_scatter_nd_add(x, rows, of_all),
+        lambda: tf.tensor_scatter_nd_update(x, rows, of_all),
+        lambda: tf.Variable([1.0]).scatter_nd_add(rows, of_all),
+    ]
+    return (
+        tf.gather_nd(x, rows),
+        tf.gather_nd([[1.0, 2.0]], tf.zeros([2, 1, 0], tf.int32)),
+        [error_of(each) for each in put_in],
+    )
