@@ -107,7 +107,8 @@ def held_in(value: Any) -> list[Any]:
     if not getattr(aval, "has_qdd", False):
         return []
     state: Any = core.cur_qdd
-    return list(aval.read_loval(state(value), value))
+    # `read_loval`, where a type has no other for what a program gives
+    return jax.tree.leaves(aval.read_loval_out(state(value), value).unflatten())
 
 
 def has_tangent(dtype: Any) -> bool:

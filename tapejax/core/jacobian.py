@@ -127,7 +127,8 @@ def _batch_rows(program: Program, *values: Any) -> list[Any]:
 def _map_chunks(row: Any, count: int, program: Program, values: Values, result_bytes: int, axis: int = 0) -> Any:
     """`row` of every index below `count`, stacked: at once under `vmap`, or chunk after chunk where memory asks for it."""
     carried = {step.ins[i] for step in program.steps for i in step.active_ins}
-    each = sum(values[slot].nbytes for slot in carried) or 1
+    # a Ref, through which no gradient passes, has no size; the sweep is to say so
+    each = sum(getattr(values[slot], "nbytes", 0) for slot in carried) or 1
     rows = jax.vmap(row, out_axes=axis)
     unknown = any(map(_symbolic, (count, each, result_bytes)))
     chunk = count if unknown else max(1, max(CHUNK_BYTES, result_bytes // 2) // each)

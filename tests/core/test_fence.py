@@ -164,6 +164,7 @@ def test_which_dtypes_carry_gradient():
 
 
 def test_what_a_value_of_a_mutable_type_holds():
+    from jax._src.tree_util import FlatTree
     from jax.experimental import hijax
 
     if not hasattr(hijax, "MutableHiType"):
@@ -188,8 +189,18 @@ def test_what_a_value_of_a_mutable_type_holds():
         def read_loval(self, _, box):
             return [box.held]
 
+    class Growing(Box):
+        pass
+
+    class GrowingType(BoxType):  # what it takes from a program is another than what it gives to one
+        read_loval = hijax.MutableHiType.read_loval
+
+        def read_loval_out(self, _, box):
+            return FlatTree.flatten({"x": [box.held]})
+
     hijax.register_hitype(Box, lambda _: BoxType())
-    assert BoxType().has_qdd and fence.held_in(Box()) == [Box.held]
+    hijax.register_hitype(Growing, lambda _: GrowingType())
+    assert BoxType().has_qdd and fence.held_in(Box()) == fence.held_in(Growing()) == [Box.held]
     assert [fence.held_in(x) for x in (1.0, jnp.ones(2), jax.new_ref(jnp.ones(2)), object())] == [[]] * 4
 
 
