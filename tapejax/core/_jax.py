@@ -245,15 +245,17 @@ def hide(kind: Any) -> None:
     _hidden.add(kind)
 
 
-# Where JAX asks whether a program is being traced, to refuse what would be part of it: the mesh is a setting, not a part.
-_MESHES = "jax._src.sharding_impls"
+# Where JAX asks whether a program is being traced, to refuse what would be part of it: the mesh, and the seed of a stateful
+# generator where none is given (in a module that JAX moved).
+_REFUSING = ("jax._src.sharding_impls", "jax._src.random.stateful_rng", "jax._src.stateful_rng")
 _adapted = False
 
 
 def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     """Puts four of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
 
-    * ``jax.set_mesh`` and ``jax.sharding.get_mesh`` are refused while a program is traced. Under `kind` none is.
+    * ``jax.set_mesh``, ``jax.sharding.get_mesh`` and ``stateful_rng()`` are refused while a program is traced. Under `kind`
+      none is.
     * ``jax.closure_convert`` finds the values closed over with respect to which a derivative may be taken: among tracers.
     * Where ``jax_use_simplified_jaxpr_constants`` is on, arrays closed over are written into a program, but those that a
       derivative may be taken with respect to: again tracers. So ``closure_convert`` and ``custom_root`` would not find them.
@@ -265,15 +267,18 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     if _adapted:
         return
     _adapted = True
-    clean, perturbed, literalable = core.trace_state_clean, custom_derivatives._maybe_perturbed, core.is_literalable
+    perturbed, literalable = custom_derivatives._maybe_perturbed, core.is_literalable
     call: Function = stages.Compiled.__call__
 
-    @functools.wraps(clean)
-    def trace_state_clean() -> bool:
-        trace = current_trace()
-        if type(trace) is not kind or sys._getframe(1).f_globals.get("__name__") != _MESHES:
-            return clean()
-        return bool(under(trace.outer, clean))
+    def looking_past(answer: Function) -> Function:
+        @functools.wraps(answer)
+        def looks_past(*context: Any) -> bool:
+            trace = current_trace()
+            if type(trace) is not kind or sys._getframe(1).f_globals.get("__name__") not in _REFUSING:
+                return bool(answer(*context))
+            return bool(under(trace.outer, answer, *context))
+
+        return looks_past
 
     @functools.wraps(perturbed)
     def maybe_perturbed(x: Value) -> bool:
@@ -293,7 +298,9 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         trace.note_compiled(jax.tree.leaves((args, kwargs)), jax.tree.leaves(outputs))
         return outputs
 
-    core.trace_state_clean, custom_derivatives._maybe_perturbed = trace_state_clean, maybe_perturbed
-    core.is_literalable = is_literalable
+    custom_derivatives._maybe_perturbed, core.is_literalable = maybe_perturbed, is_literalable
+    core.trace_state_clean = looking_past(core.trace_state_clean)
     compiled_type: Any = stages.Compiled
     compiled_type.__call__ = call_compiled
+    context_type: Any = core.TracingContext
+    context_type.is_top_level = looking_past(context_type.is_top_level)
