@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import (
+    ad_util,
     array,
     callback,
     config,
@@ -44,7 +45,6 @@ JitFunction: Any = type(jax.jit(lambda: None))  # asking for the protocol `jax.s
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
 Ref: Any = core.Ref
-ShapedArray: Any = core.ShapedArray
 RefType: Any = state_types.AbstractRef  # JAX's type of a Ref in a program
 REF_EFFECTS: Any = (state_types.RefEffect,)  # of what reads or writes a Ref that was made outside
 HOST_EFFECTS: Any = (callback.IOEffect, callback.OrderedIOEffect)  # of what calls Python, which may answer differently
@@ -53,6 +53,7 @@ PRINTING_EFFECTS: Any = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 eval_jaxpr = core.eval_jaxpr
 jaxpr_as_fun = core.jaxpr_as_fun
 wrap_init = linear_util.wrap_init
+zeros_of: Any = ad_util.zeros_like_aval  # of a type, with all that it says beside shape and dtype
 add_tangents: Any = ad.add_jaxvals  # by the rule of their dtype, which may be a user's
 UNSPECIFIED: Any = named_sharding.UNSPECIFIED  # what a jit has where no sharding is asked for
 ShapeDtypeStruct: Any = jax.ShapeDtypeStruct  # public, but without types

@@ -30,14 +30,13 @@ from ._jax import (
     JitFunction,
     Literal,
     Ref,
-    ShapedArray,
-    ShapeDtypeStruct,
     eval_jaxpr,
     function_in,
     has_lowering,
     stores_in,
     trace_context,
     wrap_init,
+    zeros_of,
 )
 from .cache import Cache
 from .canonical import JAXPR_TYPES as _JAXPR_TYPES
@@ -378,17 +377,10 @@ def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
         def evaluate(new: Sequence[Any], args: Values) -> list[Any]:
             return _evaluate(jaxpr, consts_of(jaxpr), args, dict(zip(arrays, new, strict=True)))
 
-        inputs = [spec_of(v.aval) for v in open_jaxpr(jaxpr).invars]
-        specs = [spec_of(jax.typeof(c)) for c in arrays.values()]
-        _lifted[jaxpr] = known = jax.make_jaxpr(evaluate)(specs, inputs)
+        # By JAX's types themselves: they say, too, over which axes of a mesh a value varies, and how it is sharded.
+        inputs = [v.aval for v in open_jaxpr(jaxpr).invars]
+        _lifted[jaxpr] = known = jax.make_jaxpr(evaluate)([jax.typeof(c) for c in arrays.values()], inputs)
     return known
-
-
-def spec_of(aval: Any) -> Any:
-    """The shape, dtype and weak type of one of JAX's abstract values, to trace with; one that is no array's as it is."""
-    if not isinstance(aval, ShapedArray):
-        return aval
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 # ---- staging --------------------------------------------------------------------------------------------------------
@@ -620,7 +612,7 @@ def _composed(params: Params) -> Composed | None:
 def _remade(params: Params, known: Composed, programs: Iterable[JaxProgram]) -> dict[str, Any]:
     """The rule of the call that `params` belong to, made of other programs."""
     in_avals = params["call_jaxpr"].in_avals[params["num_consts"] :]
-    (eqn,) = jax.make_jaxpr(known.make(*programs))(*map(spec_of, in_avals)).eqns
+    (eqn,) = jax.make_jaxpr(known.make(*programs))(*in_avals).eqns
     return {name: eqn.params[name] for name in _replaced(params)}
 
 
@@ -705,21 +697,19 @@ def _traced_jvp(params: Params) -> _Rule:
 
             def on_nonzero(primals: Values, nonzero: Sequence[Any]) -> Sequence[Any]:
                 given = iter(nonzero)
-                tangents = [_zeros(aval) if zero else next(given) for zero, aval in zip(in_zeros, avals, strict=True)]
+                tangents = [
+                    zeros_of(aval.to_tangent_aval()) if zero else next(given)
+                    for zero, aval in zip(in_zeros, avals, strict=True)
+                ]
                 return eval_jaxpr(open_jaxpr(programs[0]), consts_of(programs[0]), *primals, *tangents)
 
             some = [aval.to_tangent_aval() for zero, aval in zip(in_zeros, avals, strict=True) if not zero]
-            closed = jax.make_jaxpr(on_nonzero)(list(map(spec_of, avals)), list(map(spec_of, some)))
+            closed = jax.make_jaxpr(on_nonzero)(list(avals), some)
             return closed.jaxpr, consts_of(closed), zeros
 
         return {"jvp_jaxpr_fun": wrap_init(rule, debug_info=thunk.debug_info)}
 
     return _Rule((ClosedJaxpr(jaxpr, consts),), tuple(zeros), parameters)
-
-
-def _zeros(aval: Any) -> Any:
-    tangent = aval.to_tangent_aval()
-    return np.zeros(tangent.shape, tangent.dtype)
 
 
 def _traced_vjp(params: Params) -> _Rule:
@@ -730,14 +720,14 @@ def _traced_vjp(params: Params) -> _Rule:
     given = iter([v.aval for v in jaxpr.outvars])  # a residual that is an input is not given out again
     residuals = [next(given) if i is None else in_avals[i] for i in trees[2]]
     assert len(residuals) == trees[1].num_leaves
-    cotangents = [aval.to_tangent_aval() for aval in params["call_jaxpr"].out_avals]
+    cotangents = [aval.to_ct_aval() for aval in params["call_jaxpr"].out_avals]
     results: list[Any] = []
 
     def backward(*args: Any) -> list[Any]:
         results[:] = [bwd.call_wrapped(*args)]
         return [x for x in _flat(results[0]) if _is_number(x)]
 
-    closed = jax.make_jaxpr(backward)(*map(spec_of, residuals), *map(spec_of, cotangents))
+    closed = jax.make_jaxpr(backward)(*residuals, *cotangents)
     template = _filled(results[0], itertools.repeat(_HOLE))  # lists and tuples, and what is no number in them
 
     def parameters(programs: Sequence[Any]) -> dict[str, Any]:

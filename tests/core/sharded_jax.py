@@ -73,6 +73,35 @@ def with_a_scan(x, w):
     return over_devices(lambda a, b: lax.scan(lambda c, _: (jnp.sin(c @ b @ b.T), None), a, None, length=2)[0])(x, w)
 
 
+@jax.custom_jvp
+def scaled(x, factor):
+    return x * factor
+
+
+@scaled.defjvp
+def _(primals, tangents):
+    return scaled(*primals), tangents[0] * primals[1] + primals[0] * tangents[1]
+
+
+@jax.custom_vjp
+def raised(x, power):
+    return x + power
+
+
+raised.defvjp(lambda x, power: (x + power, x), lambda x, ct: (ct, lax.psum(ct.sum(), "data")))
+
+
+@jax.jit
+def in_jit_with_a_rule(x, w):
+    """Of its arguments one differs between devices, the other is the same on all."""
+    return over_devices(lambda a, b: jax.nn.relu(b).sum() * scaled(jax.nn.silu(a), b[0, 1]))(x, w)
+
+
+@jax.jit
+def in_jit_with_a_rule_that_sums(x, w):
+    return over_devices(lambda a, b: raised(a, b.sum()) ** 2)(x, w)
+
+
 def in_checkpoint(x, w):
     return jax.checkpoint(of_one_function)(x, w)
 

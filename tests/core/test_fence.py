@@ -214,8 +214,14 @@ def test_a_program_is_traced_with_types_that_are_no_arrays():
         def __eq__(self, other):
             return type(self) is type(other)
 
-    assert jax.make_jaxpr(lambda x: x)(Type()).in_avals == [Type()]
-    assert not isinstance(Type(), fence.ShapedArray) and isinstance(jax.typeof(jnp.ones(2)), fence.ShapedArray)
+    for each in ([Type()], [jax.typeof(jnp.ones(2))], [jax.typeof(jnp.asarray(2.0))]):
+        assert jax.make_jaxpr(lambda x: x)(*each).in_avals == each
+
+
+def test_zeros_of_a_type():
+    for x in (jnp.ones(2), jnp.asarray(2.0), jnp.ones(2, "complex64"), jnp.arange(2)):
+        tangent = jax.typeof(x).to_tangent_aval()
+        assert jnp.shape(fence.zeros_of(tangent)) == x.shape and fence.zeros_of(tangent).dtype == tangent.dtype
 
 
 def test_what_touches_a_ref_of_outside_has_an_effect():
