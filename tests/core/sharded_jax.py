@@ -171,6 +171,30 @@ def check_tape_inside():
     assert_same([jax.jit(over_devices(by_tape))(x, w)], [over_devices(by_jax)(x, w)])
 
 
+def check_jacobians():
+    """A row's cotangent is placed as the target is: inside shard_map, and where a sharding is a part of the type."""
+    x, w = arguments()
+    explicit = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
+
+    def by_tape(method):
+        def jacobian(a, b):
+            with tf.GradientTape() as tape:
+                tape.watch(a)
+                y = rows(a, b)
+            return getattr(tape, method)(y, a)
+
+        return jacobian
+
+    expected = jax.vmap(jax.jacrev(rows), (0, None))(x, w)
+    for transform in (lambda f: f, jax.jit):
+        assert_same([transform(over_devices(by_tape("batch_jacobian")))(x, w)], [expected])
+        by_device = transform(over_devices(by_tape("jacobian")))(x, w)
+        assert_same([by_device[:, :, 0]], [expected])  # each device has one row
+        with jax.set_mesh(explicit):
+            spread_out = jax.device_put(x, P("data"))
+            assert_same([transform(by_tape("batch_jacobian"))(spread_out, jax.device_put(w, P()))], [expected])
+
+
 def check_closures():
     """A jitted function that closes over an array keeps what was asked for it, and JAX places the array."""
     x, factor = jnp.arange(8.0), jnp.arange(8.0) + 1
@@ -236,5 +260,6 @@ if __name__ == "__main__":
     check_closures()
     check_moves()
     check_unreduced()
+    check_jacobians()
     check_tape_inside()
     print("tape inside")
