@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax._src import (
+    ad_util,
     array,
     callback,
     config,
@@ -44,7 +45,6 @@ JitFunction: Any = type(jax.jit(lambda: None))  # asking for the protocol `jax.s
 StagingTrace: Any = partial_eval.DynamicJaxprTrace  # runs nothing, and writes a jaxpr
 DIFFERENTIATING_TRACES: Any = (ad.JVPTrace, ad.LinearizeTrace)
 Ref: Any = core.Ref
-ShapedArray: Any = core.ShapedArray
 RefType: Any = state_types.AbstractRef  # JAX's type of a Ref in a program
 REF_EFFECTS: Any = (state_types.RefEffect,)  # of what reads or writes a Ref that was made outside
 HOST_EFFECTS: Any = (callback.IOEffect, callback.OrderedIOEffect)  # of what calls Python, which may answer differently
@@ -53,6 +53,7 @@ PRINTING_EFFECTS: Any = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 eval_jaxpr = core.eval_jaxpr
 jaxpr_as_fun = core.jaxpr_as_fun
 wrap_init = linear_util.wrap_init
+zeros_of: Any = ad_util.zeros_like_aval  # of a type, with all that it says beside shape and dtype
 add_tangents: Any = ad.add_jaxvals  # by the rule of their dtype, which may be a user's
 UNSPECIFIED: Any = named_sharding.UNSPECIFIED  # what a jit has where no sharding is asked for
 ShapeDtypeStruct: Any = jax.ShapeDtypeStruct  # public, but without types
@@ -107,7 +108,8 @@ def held_in(value: Any) -> list[Any]:
     if not getattr(aval, "has_qdd", False):
         return []
     state: Any = core.cur_qdd
-    return list(aval.read_loval(state(value), value))
+    # `read_loval`, where a type has no other for what a program gives
+    return jax.tree.leaves(aval.read_loval_out(state(value), value).unflatten())
 
 
 def has_tangent(dtype: Any) -> bool:
@@ -244,15 +246,17 @@ def hide(kind: Any) -> None:
     _hidden.add(kind)
 
 
-# Where JAX asks whether a program is being traced, to refuse what would be part of it: the mesh is a setting, not a part.
-_MESHES = "jax._src.sharding_impls"
+# Where JAX asks whether a program is being traced, to refuse what would be part of it: the mesh, and the seed of a stateful
+# generator where none is given (in a module that JAX moved).
+_REFUSING = ("jax._src.sharding_impls", "jax._src.random.stateful_rng", "jax._src.stateful_rng")
 _adapted = False
 
 
 def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     """Puts four of JAX's answers right for traces of `kind`, whose values are concrete, but are recorded.
 
-    * ``jax.set_mesh`` and ``jax.sharding.get_mesh`` are refused while a program is traced. Under `kind` none is.
+    * ``jax.set_mesh``, ``jax.sharding.get_mesh`` and ``stateful_rng()`` are refused while a program is traced. Under `kind`
+      none is.
     * ``jax.closure_convert`` finds the values closed over with respect to which a derivative may be taken: among tracers.
     * Where ``jax_use_simplified_jaxpr_constants`` is on, arrays closed over are written into a program, but those that a
       derivative may be taken with respect to: again tracers. So ``closure_convert`` and ``custom_root`` would not find them.
@@ -264,15 +268,18 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
     if _adapted:
         return
     _adapted = True
-    clean, perturbed, literalable = core.trace_state_clean, custom_derivatives._maybe_perturbed, core.is_literalable
+    perturbed, literalable = custom_derivatives._maybe_perturbed, core.is_literalable
     call: Function = stages.Compiled.__call__
 
-    @functools.wraps(clean)
-    def trace_state_clean() -> bool:
-        trace = current_trace()
-        if type(trace) is not kind or sys._getframe(1).f_globals.get("__name__") != _MESHES:
-            return clean()
-        return bool(under(trace.outer, clean))
+    def looking_past(answer: Function) -> Function:
+        @functools.wraps(answer)
+        def looks_past(*context: Any) -> bool:
+            trace = current_trace()
+            if type(trace) is not kind or sys._getframe(1).f_globals.get("__name__") not in _REFUSING:
+                return bool(answer(*context))
+            return bool(under(trace.outer, answer, *context))
+
+        return looks_past
 
     @functools.wraps(perturbed)
     def maybe_perturbed(x: Value) -> bool:
@@ -292,7 +299,9 @@ def adapt(kind: Any, recording: Callable[[], bool]) -> None:
         trace.note_compiled(jax.tree.leaves((args, kwargs)), jax.tree.leaves(outputs))
         return outputs
 
-    core.trace_state_clean, custom_derivatives._maybe_perturbed = trace_state_clean, maybe_perturbed
-    core.is_literalable = is_literalable
+    custom_derivatives._maybe_perturbed, core.is_literalable = maybe_perturbed, is_literalable
+    core.trace_state_clean = looking_past(core.trace_state_clean)
     compiled_type: Any = stages.Compiled
     compiled_type.__call__ = call_compiled
+    context_type: Any = core.TracingContext
+    context_type.is_top_level = looking_past(context_type.is_top_level)

@@ -18,10 +18,10 @@ import jax
 import numpy as np
 
 from . import canonical
-from ._jax import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init
+from ._jax import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init, zeros_of
 from .calls import is_filled
 from .canonical import UncacheableError, open_jaxpr
-from .jaxprs import consts_of, spec_of
+from .jaxprs import consts_of
 from .types import Function, JaxProgram, Params, Subfun, Value, Values
 
 # A rule's rule may have another rule, and so on without end (`jax.experimental.ode.odeint`): beyond this it has no key.
@@ -68,7 +68,7 @@ def composition_of(params: Params) -> Composed | None:
 def remade(params: Params, known: Composed, programs: Iterable[JaxProgram]) -> dict[str, Any]:
     """The rule of the call that `params` belong to, made of other programs."""
     in_avals = params["call_jaxpr"].in_avals[params["num_consts"] :]
-    (eqn,) = jax.make_jaxpr(known.make(*programs))(*map(spec_of, in_avals)).eqns
+    (eqn,) = jax.make_jaxpr(known.make(*programs))(*in_avals).eqns
     return {name: eqn.params[name] for name in _replaced(params)}
 
 
@@ -153,21 +153,19 @@ def _traced_jvp(params: Params) -> _Rule:
 
             def on_nonzero(primals: Values, nonzero: Sequence[Any]) -> Sequence[Any]:
                 given = iter(nonzero)
-                tangents = [_zeros(aval) if zero else next(given) for zero, aval in zip(in_zeros, avals, strict=True)]
+                tangents = [
+                    zeros_of(aval.to_tangent_aval()) if zero else next(given)
+                    for zero, aval in zip(in_zeros, avals, strict=True)
+                ]
                 return eval_jaxpr(open_jaxpr(programs[0]), consts_of(programs[0]), *primals, *tangents)
 
             some = [aval.to_tangent_aval() for zero, aval in zip(in_zeros, avals, strict=True) if not zero]
-            closed = jax.make_jaxpr(on_nonzero)(list(map(spec_of, avals)), list(map(spec_of, some)))
+            closed = jax.make_jaxpr(on_nonzero)(list(avals), some)
             return closed.jaxpr, consts_of(closed), zeros
 
         return {"jvp_jaxpr_fun": wrap_init(rule, debug_info=thunk.debug_info)}
 
     return _Rule((ClosedJaxpr(jaxpr, consts),), tuple(zeros), parameters)
-
-
-def _zeros(aval: Any) -> Any:
-    tangent = aval.to_tangent_aval()
-    return np.zeros(tangent.shape, tangent.dtype)
 
 
 def _traced_vjp(params: Params) -> _Rule:
@@ -178,14 +176,14 @@ def _traced_vjp(params: Params) -> _Rule:
     given = iter([v.aval for v in jaxpr.outvars])  # a residual that is an input is not given out again
     residuals = [next(given) if i is None else in_avals[i] for i in trees[2]]
     assert len(residuals) == trees[1].num_leaves
-    cotangents = [aval.to_tangent_aval() for aval in params["call_jaxpr"].out_avals]
+    cotangents = [aval.to_ct_aval() for aval in params["call_jaxpr"].out_avals]
     results: list[Any] = []
 
     def backward(*args: Any) -> list[Any]:
         results[:] = [bwd.call_wrapped(*args)]
         return [x for x in _flat(results[0]) if _is_number(x)]
 
-    closed = jax.make_jaxpr(backward)(*map(spec_of, residuals), *map(spec_of, cotangents))
+    closed = jax.make_jaxpr(backward)(*residuals, *cotangents)
     template = _filled(results[0], itertools.repeat(_HOLE))  # lists and tuples, and what is no number in them
 
     def parameters(programs: Sequence[Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -9,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import recorder
-from ._jax import ShapeDtypeStruct
 from .program import Program, is_inexact
 from .rules import runs_python
 from .schedule import COMPILE_AT_MOST, compiled
@@ -75,8 +75,13 @@ def _less(size: Any, other: Any) -> bool:
     return not _symbolic(size) and not _symbolic(other) and size < other
 
 
-def _one_hot(index: Any, like: Value) -> Any:
-    return jax.nn.one_hot(index, like.size, dtype=like.dtype).reshape(like.shape)
+def _one_hot(index: Any, like: Value, shape: tuple[Any, ...] | None = None) -> Any:
+    """1 at the `index` of an array of this `shape`, by default that of `like`, and repeated as `like` is.
+
+    What the sum with zeros adds is the type of `like`: how it is sharded, and over which axes of a mesh it varies.
+    """
+    shape = like.shape if shape is None else shape
+    return jnp.zeros_like(like) + jax.nn.one_hot(index, math.prod(shape), dtype=like.dtype).reshape(shape)
 
 
 def _reverse_rows(program: Program, *values: Any) -> list[Any]:
@@ -115,19 +120,21 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
 
 def _batch_rows(program: Program, *values: Any) -> list[Any]:
     target = _target(program, values)
-    outs = ShapeDtypeStruct(target.shape[1:], target.dtype)
+    outs = target.shape[1:]
+    count = math.prod(outs)
 
     def row(index: Any) -> list[Any]:
-        return sweep(program, values, [jnp.broadcast_to(_one_hot(index, outs), target.shape)])
+        return sweep(program, values, [_one_hot(index, target, outs)])
 
-    found = _map_chunks(row, outs.size, program, values, outs.size * _source_bytes(program, values))
+    found = _map_chunks(row, count, program, values, count * _source_bytes(program, values))
     return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in found]
 
 
 def _map_chunks(row: Any, count: int, program: Program, values: Values, result_bytes: int, axis: int = 0) -> Any:
     """`row` of every index below `count`, stacked: at once under `vmap`, or in chunks where that would take too much memory."""
     carried = {step.ins[i] for step in program.steps for i in step.active_ins}
-    each = sum(values[slot].nbytes for slot in carried) or 1
+    # a Ref, through which no gradient passes, has no size; the sweep is to say so
+    each = sum(getattr(values[slot], "nbytes", 0) for slot in carried) or 1
     rows = jax.vmap(row, out_axes=axis)
     unknown = any(map(_symbolic, (count, each, result_bytes)))
     chunk = count if unknown else max(1, max(CHUNK_BYTES, result_bytes // 2) // each)

@@ -17,8 +17,6 @@ from ._jax import (
     UNSPECIFIED,
     Literal,
     Ref,
-    ShapedArray,
-    ShapeDtypeStruct,
     has_lowering,
 )
 from .canonical import JAXPR_TYPES
@@ -54,13 +52,6 @@ def mapped(fn: Function, value: Any) -> Any:
     if isinstance(value, (tuple, list)) and any(isinstance(x, JAXPR_TYPES) for x in value):
         return getattr(value, "_make", type(value))([mapped(fn, x) for x in value])
     return fn(value) if isinstance(value, JAXPR_TYPES) else value
-
-
-def spec_of(aval: Any) -> Any:
-    """The shape, dtype and weak type of one of JAX's abstract values, to trace with; one that is no array's as it is."""
-    if not isinstance(aval, ShapedArray):
-        return aval
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 # ---- effects --------------------------------------------------------------------------------------------------------

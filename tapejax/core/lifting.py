@@ -18,7 +18,7 @@ from . import cache
 from ._jax import UNSPECIFIED, Literal
 from .canonical import open_jaxpr
 from .interning import intern
-from .jaxprs import JIT, RULES, constants_of, consts_of, is_plain_jit, scan_counts, spec_of
+from .jaxprs import JIT, RULES, constants_of, consts_of, is_plain_jit, scan_counts
 from .types import Atom, Equation, Function, JaxProgram, Params, Primitive, Value, Values
 
 
@@ -41,9 +41,9 @@ def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
         def evaluate(new: Sequence[Any], args: Values) -> list[Any]:
             return _evaluate(jaxpr, consts_of(jaxpr), args, dict(zip(arrays, new, strict=True)))
 
-        inputs = [spec_of(v.aval) for v in open_jaxpr(jaxpr).invars]
-        specs = [spec_of(jax.typeof(c)) for c in arrays.values()]
-        _lifted[jaxpr] = known = jax.make_jaxpr(evaluate)(specs, inputs)
+        # By JAX's types themselves: they say, too, over which axes of a mesh a value varies, and how it is sharded.
+        inputs = [v.aval for v in open_jaxpr(jaxpr).invars]
+        _lifted[jaxpr] = known = jax.make_jaxpr(evaluate)([jax.typeof(c) for c in arrays.values()], inputs)
     return known
 
 

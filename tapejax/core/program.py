@@ -340,9 +340,9 @@ def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
 def equation_links(eqn: Equation) -> tuple[frozenset[int], ...]:
     """`links` of one equation of a jaxpr."""
     params = eqn.primitive.get_bind_params(eqn.params)
-    specs = [v.val if isinstance(v, Literal) else jaxprs.spec_of(v.aval) for v in eqn.invars]
+    specs = [v.val if isinstance(v, Literal) else v.aval for v in eqn.invars]
     op = Op(eqn.primitive.name, lambda *xs: eqn.primitive.bind(*xs, **params))
-    return _find_links(op, Entry(op, tuple(specs), tuple(jaxprs.spec_of(v.aval) for v in eqn.outvars)))
+    return _find_links(op, Entry(op, tuple(specs), tuple(v.aval for v in eqn.outvars)))
 
 
 def _propagate(jaxpr: JaxProgram, masks: Sequence[int]) -> list[int]:

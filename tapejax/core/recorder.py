@@ -89,7 +89,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
     def __init__(self, outer: Any, recordings: Any):
         super().__init__()
         self.requires_low = False  # the outer trace lowers
-        self.outer = outer
+        self.outer = self.parent_trace = outer  # the latter is what JAX, asked whether there is a jit around, follows
         self._recordings: _EagerRecordings | types.SimpleNamespace = recordings
 
     @property
@@ -461,7 +461,7 @@ def trace_stack(trace: TraceLike) -> Iterator[Any]:
         yield trace
         if isinstance(trace, StagingTrace):
             return
-        trace = trace.outer if type(trace) is RecorderTrace else getattr(trace, "parent_trace", None)
+        trace = getattr(trace, "parent_trace", None)
 
 
 def outer_trace() -> Any:

@@ -558,7 +558,7 @@ def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
         pairs = zip(found, avals, strict=True)
         return [x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in pairs]
 
-    pulled = jax.make_jaxpr(backward)(*map(jaxprs.spec_of, (*residuals, *call.out_avals)))
+    pulled = jax.make_jaxpr(backward)(*residuals, *call.out_avals)
 
     def write(name: str, own: str) -> str:
         given, body, results = code._body(closed)

@@ -115,7 +115,7 @@ def closed_equation(eqn: Equation) -> JaxProgram:
         env = dict(zip(free, xs, strict=True))
         return eqn.primitive.bind(*(v.val if isinstance(v, Literal) else env[v] for v in eqn.invars), **params)
 
-    return jax.make_jaxpr(bind)(*(jaxprs.spec_of(v.aval) for v in free))
+    return jax.make_jaxpr(bind)(*[v.aval for v in free])
 
 
 def _fields(value: object) -> list[str]:
@@ -138,7 +138,7 @@ def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) ->
         aval = avals[i]
         if not hasattr(aval, "shape"):
             return (None,)
-        specs.append(jaxprs.spec_of(aval))
+        specs.append(aval)
     tried = set()
     for template in _candidates(name, closed, avals, holes, eqn, active_ins, static):
         if template in tried:

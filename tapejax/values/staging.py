@@ -418,10 +418,10 @@ class Staged(Compiled):
                 self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :]
             )
 
-        specs = {e.params["slot"]: jaxprs.spec_of(e.params["aval"]) for e in jaxpr.eqns if e.primitive is _variable}
+        specs = {e.params["slot"]: e.params["aval"] for e in jaxpr.eqns if e.primitive is _variable}
         state = [specs[i] for i in range(count)]
         with recorder.outside():
-            return jax.make_jaxpr(pure)(*state, *[jaxprs.spec_of(jax.typeof(c)) for c in constants], *self._arguments)
+            return jax.make_jaxpr(pure)(*state, *map(jax.typeof, constants), *self._arguments)
 
     def _initialize(self, arrays: Sequence[Array]) -> None:
         """Gives the variables that were created their initial values."""

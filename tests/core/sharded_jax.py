@@ -73,6 +73,35 @@ def with_a_scan(x, w):
     return over_devices(lambda a, b: lax.scan(lambda c, _: (jnp.sin(c @ b @ b.T), None), a, None, length=2)[0])(x, w)
 
 
+@jax.custom_jvp
+def scaled(x, factor):
+    return x * factor
+
+
+@scaled.defjvp
+def _(primals, tangents):
+    return scaled(*primals), tangents[0] * primals[1] + primals[0] * tangents[1]
+
+
+@jax.custom_vjp
+def raised(x, power):
+    return x + power
+
+
+raised.defvjp(lambda x, power: (x + power, x), lambda x, ct: (ct, lax.psum(ct.sum(), "data")))
+
+
+@jax.jit
+def in_jit_with_a_rule(x, w):
+    """Of its arguments one differs between devices, the other is the same on all."""
+    return over_devices(lambda a, b: jax.nn.relu(b).sum() * scaled(jax.nn.silu(a), b[0, 1]))(x, w)
+
+
+@jax.jit
+def in_jit_with_a_rule_that_sums(x, w):
+    return over_devices(lambda a, b: raised(a, b.sum()) ** 2)(x, w)
+
+
 def in_checkpoint(x, w):
     return jax.checkpoint(of_one_function)(x, w)
 
@@ -142,6 +171,30 @@ def check_tape_inside():
     assert_same([jax.jit(over_devices(by_tape))(x, w)], [over_devices(by_jax)(x, w)])
 
 
+def check_jacobians():
+    """A row's cotangent is placed as the target is: inside shard_map, and where a sharding is a part of the type."""
+    x, w = arguments()
+    explicit = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
+
+    def by_tape(method):
+        def jacobian(a, b):
+            with tf.GradientTape() as tape:
+                tape.watch(a)
+                y = rows(a, b)
+            return getattr(tape, method)(y, a)
+
+        return jacobian
+
+    expected = jax.vmap(jax.jacrev(rows), (0, None))(x, w)
+    for transform in (lambda f: f, jax.jit):
+        assert_same([transform(over_devices(by_tape("batch_jacobian")))(x, w)], [expected])
+        by_device = transform(over_devices(by_tape("jacobian")))(x, w)
+        assert_same([by_device[:, :, 0]], [expected])  # each device has one row
+        with jax.set_mesh(explicit):
+            spread_out = jax.device_put(x, P("data"))
+            assert_same([transform(by_tape("batch_jacobian"))(spread_out, jax.device_put(w, P()))], [expected])
+
+
 def check_closures():
     """A jitted function that closes over an array keeps what was asked for it, and JAX places the array."""
     x, factor = jnp.arange(8.0), jnp.arange(8.0) + 1
@@ -207,5 +260,6 @@ if __name__ == "__main__":
     check_closures()
     check_moves()
     check_unreduced()
+    check_jacobians()
     check_tape_inside()
     print("tape inside")

@@ -164,6 +164,7 @@ def test_which_dtypes_carry_gradient():
 
 
 def test_what_a_value_of_a_mutable_type_holds():
+    from jax._src.tree_util import FlatTree
     from jax.experimental import hijax
 
     if not hasattr(hijax, "MutableHiType"):
@@ -188,8 +189,18 @@ def test_what_a_value_of_a_mutable_type_holds():
         def read_loval(self, _, box):
             return [box.held]
 
+    class Growing(Box):
+        pass
+
+    class GrowingType(BoxType):  # what it takes from a program is another than what it gives to one
+        read_loval = hijax.MutableHiType.read_loval
+
+        def read_loval_out(self, _, box):
+            return FlatTree.flatten({"x": [box.held]})
+
     hijax.register_hitype(Box, lambda _: BoxType())
-    assert BoxType().has_qdd and fence.held_in(Box()) == [Box.held]
+    hijax.register_hitype(Growing, lambda _: GrowingType())
+    assert BoxType().has_qdd and fence.held_in(Box()) == fence.held_in(Growing()) == [Box.held]
     assert [fence.held_in(x) for x in (1.0, jnp.ones(2), jax.new_ref(jnp.ones(2)), object())] == [[]] * 4
 
 
@@ -203,8 +214,14 @@ def test_a_program_is_traced_with_types_that_are_no_arrays():
         def __eq__(self, other):
             return type(self) is type(other)
 
-    assert jax.make_jaxpr(lambda x: x)(Type()).in_avals == [Type()]
-    assert not isinstance(Type(), fence.ShapedArray) and isinstance(jax.typeof(jnp.ones(2)), fence.ShapedArray)
+    for each in ([Type()], [jax.typeof(jnp.ones(2))], [jax.typeof(jnp.asarray(2.0))]):
+        assert jax.make_jaxpr(lambda x: x)(*each).in_avals == each
+
+
+def test_zeros_of_a_type():
+    for x in (jnp.ones(2), jnp.asarray(2.0), jnp.ones(2, "complex64"), jnp.arange(2)):
+        tangent = jax.typeof(x).to_tangent_aval()
+        assert jnp.shape(fence.zeros_of(tangent)) == x.shape and fence.zeros_of(tangent).dtype == tangent.dtype
 
 
 def test_what_touches_a_ref_of_outside_has_an_effect():
@@ -400,7 +417,7 @@ def test_a_custom_call_arrives_at_a_trace_as_functions():
 
 
 def test_what_is_put_right_exists_and_is_asked_for():
-    assert callable(fence.core.trace_state_clean)
+    assert callable(fence.core.trace_state_clean) and callable(fence.core.TracingContext.is_top_level)
     assert callable(fence.custom_derivatives._maybe_perturbed)
     assert callable(fence.stages.Compiled.__call__)
     assert fence.core.trace_state_clean()

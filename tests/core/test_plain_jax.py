@@ -998,14 +998,15 @@ READS = {
 @pytest.mark.parametrize("read", READS)
 def test_values_that_go_through_a_reference_alone(write, read):
     """Refused, not None: also where a call closes over the Ref, which is then none of its arguments."""
-    x = FLOAT(3.0)
-    with tf.GradientTape() as tape:
+    x = jnp.full((1, 2), FLOAT(3.0))
+    with tf.GradientTape(persistent=True) as tape:
         tape.watch(x)
         ref = jax.new_ref(jnp.zeros_like(x))
         WRITES[write](ref, x)
         y = READS[read](ref)
-    with pytest.raises(LookupError, match="Ref"):
-        tape.gradient(y, x)
+    for ask in (tape.gradient, tape.jacobian, tape.batch_jacobian):
+        with pytest.raises(LookupError, match="Ref"):
+            ask(y, x)
 
 
 def test_a_reference_that_the_rule_alone_touches():

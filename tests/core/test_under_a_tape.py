@@ -15,6 +15,8 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.experimental import checkify, io_callback
 from jax.experimental.ode import odeint
+from jax.experimental.random import stateful_rng
+from jax.extend import core as public
 from jax.sharding import PartitionSpec as P
 
 import tapejax as tf
@@ -833,3 +835,36 @@ def test_a_custom_gradient_of_what_jax_cannot_differentiate(transform):
 
     found = transform(gradient)(jnp.array([[2.0, 1.0]]))
     np.testing.assert_array_equal(found, [[48.0, 24.0]])
+
+
+@pytest.mark.parametrize("kind", ["jit", "vmap"])
+def test_which_transformations_jax_finds_around(kind):
+    """Those that there are without a tape, wherever the tape was begun."""
+    asked = getattr(public, f"unsafe_am_i_under_a_{kind}_DO_NOT_USE")
+    under = {"jit": jax.jit, "vmap": jax.vmap}[kind]
+    seen = []
+
+    def ask(x):
+        with tf.GradientTape():
+            seen.append(asked())
+        return x
+
+    ask(X)
+    under(ask)(X)
+    with tf.GradientTape():
+        under(lambda x: ask(x))(X)
+    assert seen == [False, True, True]
+
+
+def test_a_stateful_generator_without_a_seed():
+    """It gets one where values are known; in a program under construction it has to be given one."""
+    drawn = []
+    with tf.GradientTape() as tape:
+        x = jnp.copy(X)
+        tape.watch(x)
+        drawn += [stateful_rng().normal(size=3) for _ in range(2)]
+        y = x * drawn[0] * drawn[1]
+        with pytest.raises(TypeError, match="seed"):
+            jax.jit(lambda: stateful_rng().normal())()
+    assert not jnp.array_equal(*drawn)
+    assert jnp.array_equal(tape.gradient(y, x), drawn[0] * drawn[1])
