@@ -429,7 +429,7 @@ def _truediv(x, y):
     return jnp.asarray(x, dtype) / jnp.asarray(y, dtype)
 
 
-def _shifted(shift: Callable) -> Callable:
+def _within_bits(shift: Callable) -> Callable:
     return renamed(shift.__name__, lambda x, y: shift(x, jnp.clip(y, 0, 8 * x.dtype.itemsize - 1)))
 
 
@@ -460,8 +460,8 @@ BINARY: dict[str, tuple[Any, ...]] = {
     "bitwise_and": (jnp.bitwise_and, INTEGER, "x & y."),
     "bitwise_or": (jnp.bitwise_or, INTEGER, "x | y."),
     "bitwise_xor": (jnp.bitwise_xor, INTEGER, "x ^ y."),
-    "left_shift": (_shifted(jnp.left_shift), INTEGER, "x << y, by no less than 0 and no more than all bits but one."),
-    "right_shift": (_shifted(jnp.right_shift), INTEGER, "x >> y, by no less than 0 and no more than all bits but one."),
+    "left_shift": (_within_bits(jnp.left_shift), INTEGER, "x << y, by 0 to all bits but one."),
+    "right_shift": (_within_bits(jnp.right_shift), INTEGER, "x >> y, by 0 to all bits but one."),
 }
 globals().update({name: binary(name, *row) for name, row in BINARY.items()})
 
