@@ -682,8 +682,9 @@ def test_floats_too_large_for_single_precision(tf):
 
 
 @parity
-def test_one_hot_of_a_depth_that_is_no_integer(tf):
-    return error_of(lambda: tf.one_hot([1], 2.5)), tf.one_hot([1], np.int64(2)), tf.one_hot([1], tf.constant(3))
+def test_one_hot_of_a_depth_that_is_no_length(tf):
+    refused = [error_of(lambda depth=depth: tf.one_hot([1], depth)) for depth in (2.5, -1)]
+    return refused, tf.one_hot([1], 0), tf.one_hot([1], np.int64(2)), tf.one_hot([1], tf.constant(3))
 
 
 @parity
