@@ -271,7 +271,10 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
     axis = -1 if axis is None else int(static(axis, "axis"))
     if not -1 <= axis <= array.ndim:
         raise InvalidArgumentError(f"one_hot: axis={axis} is out of range: indices of rank {array.ndim}")
-    return op(_one_hot, array, *values, depth=operator.index(static(depth, "depth")), axis=axis)
+    length = operator.index(static(depth, "depth"))
+    if length < 0:
+        raise InvalidArgumentError(f"one_hot: depth={length} is negative")
+    return op(_one_hot, array, *values, depth=length, axis=axis)
 
 
 def _one_hot(indices, on, off, depth, axis):

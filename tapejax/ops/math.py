@@ -434,6 +434,10 @@ def _truediv(x, y):
     return jnp.asarray(x, dtype) / jnp.asarray(y, dtype)
 
 
+def _within_bits(shift: Callable) -> Callable:
+    return renamed(shift.__name__, lambda x, y: shift(x, jnp.clip(y, 0, 8 * x.dtype.itemsize - 1)))
+
+
 BINARY: dict[str, tuple[Any, ...]] = {
     "add": (jnp.add, NUMBER, "x + y."),
     "subtract": (jnp.subtract, NUMBER, "x - y."),
@@ -461,8 +465,8 @@ BINARY: dict[str, tuple[Any, ...]] = {
     "bitwise_and": (jnp.bitwise_and, INTEGER, "x & y."),
     "bitwise_or": (jnp.bitwise_or, INTEGER, "x | y."),
     "bitwise_xor": (jnp.bitwise_xor, INTEGER, "x ^ y."),
-    "left_shift": (jnp.left_shift, INTEGER, "x << y."),
-    "right_shift": (jnp.right_shift, INTEGER, "x >> y."),
+    "left_shift": (_within_bits(jnp.left_shift), INTEGER, "x << y, by 0 to all bits but one."),
+    "right_shift": (_within_bits(jnp.right_shift), INTEGER, "x >> y, by 0 to all bits but one."),
 }
 globals().update({name: binary(name, *row) for name, row in BINARY.items()})
 
@@ -752,15 +756,19 @@ def _arg(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
     return named(public, name, doc + " The first axis by default; int64 (int32 while ``jax_enable_x64`` is off).")
 
 
+def _with_nan_as(value, x):
+    return jnp.where(jnp.isnan(x), jnp.asarray(value, x.dtype), x) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+
 argmax = _arg(
     "argmax",
-    lambda x, axis, dtype: lax.argmax(x, axis, dtype),
-    "The index of the largest element along `axis`.",
+    lambda x, axis, dtype: lax.argmax(_with_nan_as(-jnp.inf, x), axis, dtype),
+    "The index of the largest element along `axis`, which nan never is.",
 )
 argmin = _arg(
     "argmin",
-    lambda x, axis, dtype: lax.argmin(x, axis, dtype),
-    "The index of the smallest element along `axis`.",
+    lambda x, axis, dtype: lax.argmin(_with_nan_as(jnp.inf, x), axis, dtype),
+    "The index of the smallest element along `axis`, which nan never is.",
 )
 
 # ---- Scans -------------------------------------------------------------------------------------------------

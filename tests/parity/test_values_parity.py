@@ -682,8 +682,9 @@ def test_floats_too_large_for_single_precision(tf):
 
 
 @parity
-def test_one_hot_of_a_depth_that_is_no_integer(tf):
-    return error_of(lambda: tf.one_hot([1], 2.5)), tf.one_hot([1], np.int64(2)), tf.one_hot([1], tf.constant(3))
+def test_one_hot_of_a_depth_that_is_no_length(tf):
+    refused = [error_of(lambda depth=depth: tf.one_hot([1], depth)) for depth in (2.5, -1)]
+    return refused, tf.one_hot([1], 0), tf.one_hot([1], np.int64(2)), tf.one_hot([1], tf.constant(3))
 
 
 @parity
@@ -701,3 +702,29 @@ def test_rows_of_indices_without_an_index(tf):
         tf.gather_nd([[1.0, 2.0]], tf.zeros([2, 1, 0], tf.int32)),
         [error_of(each) for each in put_in],
     )
+
+
+@parity
+def test_shifts_by_more_or_less_than_there_are_bits(tf):
+    """By all bits but one, or by none."""
+    found = []
+    for dtype in (tf.int8, tf.int32, tf.uint8, tf.uint32):
+        x, y = tf.constant([5, 100, 3, 127], dtype), tf.constant([7, 8, 33, 100], dtype)
+        found += [tf.bitwise.left_shift(x, y), tf.bitwise.right_shift(x, y)]
+    x, y = tf.constant([5, -100, 3]), tf.constant([-1, -33, 40])
+    return found, tf.bitwise.left_shift(x, y), tf.bitwise.right_shift(x, y)
+
+
+@parity
+def test_nan_is_neither_the_largest_nor_the_smallest(tf):
+    """Where there is another number; the first index where there is none."""
+    rows = np.array(
+        [[np.nan, 1, 2], [3, np.nan, 1], [-np.inf, np.nan, np.inf], [np.nan] * 3, [np.nan, -np.inf, np.nan]]
+    )
+    found = [
+        f(tf.cast(rows, dtype), axis)
+        for f in (tf.argmax, tf.argmin)
+        for axis in (0, 1)
+        for dtype in (tf.float32, tf.float16)
+    ]
+    return found, tf.function(lambda x: tf.argmax(x, 1))(tf.constant(rows, tf.float32)), tf.argmin([3, 1, 1])
