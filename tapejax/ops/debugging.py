@@ -6,7 +6,7 @@ Assertions look at values, so they say nothing about tensors that JAX is tracing
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import jax
 import numpy as np
@@ -177,15 +177,20 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None) ->
     """Raises ValueError unless the tensors have the shapes given; equal symbols must stand for equal sizes.
 
     Args:
-      shapes: a dict or list of pairs of a tensor and its shape, made of sizes and symbols; None stands for any size.
+      shapes: a dict or list of pairs of a tensor and its shape, made of sizes and symbols; None stands for any size, or for any
+        shape. A scalar counts as a vector of one element.
     """
     sizes: dict[object, int] = {}
     for x, wanted in shapes.items() if isinstance(shapes, dict) else shapes:
-        found = _named_shape(x)
-        symbols = tuple(wanted) if isinstance(wanted, (tuple, list, str)) else (wanted,) if wanted != () else ()
-        if symbols[:1] in ((Ellipsis,), ("*",)) and len(symbols) - 1 <= len(found):
-            symbols, found = symbols[1:], found[len(found) - len(symbols) + 1 :]
+        if wanted is None:
+            continue
         what = f"Tensor of shape {_named_shape(x)}"
+        _require(
+            isinstance(wanted, Iterable), ValueError, message, f"{what}: its shape must be an iterable, not {wanted!r}"
+        )
+        found, symbols = _named_shape(x) or (1,), tuple(wanted) or (1,)
+        if symbols[0] in (Ellipsis, "*") and len(symbols) - 1 <= len(found):
+            symbols, found = symbols[1:], found[len(found) - len(symbols) + 1 :]
         _require(len(symbols) == len(found), ValueError, message, f"{what} must have rank {len(symbols)}")
         for axis, (symbol, size) in enumerate(zip(symbols, found, strict=True)):
             number = isinstance(symbol, int) or str(symbol).isdigit()
@@ -203,7 +208,7 @@ def assert_type(tensor: TensorLike, tf_type: DTypeLike, message: str | None = No
 
 def assert_same_float_dtype(tensors: Sequence[TensorLike] | None = None, dtype: DTypeLike | None = None) -> DType:
     """The dtype that all `tensors` share, float32 if there are none. Raises ValueError if they share none."""
-    given = [raw(tensor).dtype for tensor in tensors or ()]
+    given = [raw(tensor).dtype for tensor in tensors or () if tensor is not None]
     found = {as_dtype(requested(one)) for one in (*given, dtype) if one is not None}
     if len(found) > 1 or any(not one.is_floating for one in found):
         raise ValueError(f"expected one floating point dtype, got {sorted(map(str, found))}")

@@ -948,3 +948,21 @@ def test_assertions_of_64_bit_types(tf):
     ]
     tf.debugging.assert_type(x, tf.int64)
     return tf.debugging.assert_same_float_dtype([y, y], tf.float64).is_floating, [error_of(action) for action in wrong]
+
+
+@parity
+def test_shapes_that_are_asserted_of_scalars(tf):
+    """A scalar counts as a vector of one element; None is no assertion; a number is no shape."""
+    scalar, one, two, matrix = tf.constant(5.0), tf.ones([1]), tf.ones([2]), tf.ones([2, 3])
+    pairs = [
+        *((scalar, s) for s in ((), (1,), ("N",), (None,), "N", (2,), ("*",), ("*", 1), None)),
+        *((one, s) for s in ((), "N", 1, (..., "K"), (2,))),
+        *((two, s) for s in ((), 2, "2")),
+        *((matrix, s) for s in ((), (".", 3), ("*", 3), [2, 3], ("*", 2), None)),
+    ]
+    return (
+        [error_of(lambda pair=pair: tf.debugging.assert_shapes([pair])) for pair in pairs],
+        error_of(lambda: tf.debugging.assert_shapes([(scalar, "N"), (one, "N")])),
+        error_of(lambda: tf.debugging.assert_shapes([(scalar, "N"), (two, "N")])),
+        tf.debugging.assert_same_float_dtype([None, scalar]).name,
+    )
