@@ -19,7 +19,7 @@ import numpy as np
 from ..core._jax import Literal, ShapeDtypeStruct
 from ..core.canonical import open_jaxpr
 from ..core.compiling import Unsupported, with_errors
-from ..core.jaxprs import consts_of
+from ..core.jaxprs import consts_of, scan_counts
 from ..core.types import Equation, Function, JaxProgram
 from .decompositions import DECOMPOSITIONS
 from .primitives import DTYPES, PRIMITIVES, flushed, is_subnormal
@@ -212,16 +212,16 @@ def _branches(eqn: Equation, most_numbers: float) -> Function:
 def _loop(eqn: Equation, most_numbers: float) -> Function:
     p = eqn.params
     body = Interpreter(p["jaxpr"], most_numbers)
-    consts, carries, turns = p["num_consts"], p["num_consts"] + p["num_carry"], range(p["length"])
-    rows = [v.aval for v in eqn.outvars[p["num_carry"] :]]
+    (consts, carried), turns = scan_counts(p), range(p["length"])
+    rows = [v.aval for v in eqn.outvars[carried:]]
 
     def loop(*values: Any) -> Any:
-        carry: Sequence[Any] = values[consts:carries]
+        carry: Sequence[Any] = values[consts : consts + carried]
         found = [np.empty(aval.shape, aval.dtype) for aval in rows]
         for i in reversed(turns) if p["reverse"] else turns:
-            outs = body.within([*values[:consts], *carry, *[np.asarray(x[i]) for x in values[carries:]]])
-            carry = outs[: p["num_carry"]]
-            for all_of_it, one in zip(found, outs[p["num_carry"] :], strict=True):
+            outs = body.within([*values[:consts], *carry, *[np.asarray(x[i]) for x in values[consts + carried :]]])
+            carry = outs[:carried]
+            for all_of_it, one in zip(found, outs[carried:], strict=True):
                 all_of_it[i] = one
         return _as_step(eqn, [*carry, *found])
 

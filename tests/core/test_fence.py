@@ -164,12 +164,12 @@ def test_which_dtypes_carry_gradient():
 
 
 def test_what_a_value_of_a_mutable_type_holds():
-    from jax._src.tree_util import FlatTree
     from jax.experimental import hijax
 
     if not hasattr(hijax, "MutableHiType"):
         assert [fence.held_in(x) for x in (1.0, jnp.ones(2), jax.new_ref(jnp.ones(2)))] == [[]] * 3
         pytest.skip("this JAX has no such types")
+    from jax._src.tree_util import FlatTree
 
     class Box:
         held = jnp.ones(2)
