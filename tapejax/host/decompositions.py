@@ -71,9 +71,8 @@ def _qr(p: Params) -> Function:
 
 
 def _lapack(name: str, dtype: Any) -> Any:
-    lapack = importlib.import_module(
-        "scipy.linalg.lapack"
-    )  # JAX imports it no earlier, when it compiles a decomposition
+    # JAX imports it no earlier, when it compiles a decomposition
+    lapack = importlib.import_module("scipy.linalg.lapack")
     return getattr(lapack, "sdcz"["fdFD".index(dtype.char)] + name)
 
 

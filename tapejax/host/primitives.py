@@ -406,9 +406,8 @@ def _pad(eqn: Equation) -> Function:
     shape, given = eqn.outvars[0].aval.shape, eqn.invars[0].aval.shape
     into, take = [], []
     for (low, _, between), size, most in zip(config, given, shape, strict=True):
-        places = low + (between + 1) * np.arange(
-            size
-        )  # of the elements in the result; negative padding leaves some out
+        # of the elements in the result; negative padding leaves some out
+        places = low + (between + 1) * np.arange(size)
         take.append(np.flatnonzero((places >= 0) & (places < most)))
         into.append(places[take[-1]])
 

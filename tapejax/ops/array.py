@@ -128,9 +128,8 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
     if kind_of(found) == "f":  # counted and computed in the dtype itself, as TensorFlow does
         numbers = begin + np.arange(np.ceil(abs((end - begin) / step))).astype(found) * step
     else:
-        count = len(
-            builtins.range(int(begin), int(end), int(step))
-        )  # the difference of two may overflow, a number does not
+        # Python's integers: the difference of two of NumPy's may overflow
+        count = len(builtins.range(int(begin), int(end), int(step)))
         numbers = begin + np.arange(count).astype(found) * step
     return Tensor(raw(numbers.astype(narrowed(found) if dtype is None else requested(dtype))))
 
