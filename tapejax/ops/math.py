@@ -887,6 +887,26 @@ def _in_top_k(targets, predictions, k):
 renamed("in_top_k", _in_top_k)
 
 
+def _segment_reduced(data, ids, how, num_segments):
+    return getattr(jax.ops, f"segment_{how}")(data, ids, num_segments)
+
+
+# Its derivative selects where JAX's multiplies by 0, which of a gradient that is not finite makes nan.
+_segment_extreme = jax.custom_jvp(_segment_reduced, nondiff_argnums=(2, 3))
+
+
+@_segment_extreme.defjvp
+def _segment_extreme_jvp(how, num_segments, primals, tangents):
+    (data, ids), (slope, _) = primals, tangents
+    out = _segment_extreme(data, ids, how, num_segments)
+    chosen = data == out[ids]
+
+    def total(x):
+        return jax.ops.segment_sum(jnp.where(chosen, x, jnp.zeros((), data.dtype)), ids, num_segments)
+
+    return out, total(slope) / total(jnp.ones_like(data))
+
+
 def _segment(how: str, num_segments_known: bool) -> Callable[..., Array]:
     @zero_gradient  # of no rows: JAX takes it for a constant
     def kernel(data, ids, num_segments):
@@ -895,7 +915,9 @@ def _segment(how: str, num_segments_known: bool) -> Callable[..., Array]:
             return jnp.prod(jnp.where(chosen, data, 1), 1, dtype=data.dtype)
         if how in ("sum", "max", "min"):
             # A segment without elements: 0 where the ids are sorted, else the lowest (highest) number there is.
-            out = getattr(jax.ops, f"segment_{how}")(data, ids, num_segments)
+            selects = how != "sum" and kind_of(data.dtype) == "f" and num_segments > 0
+            reduce = _segment_extreme if selects else _segment_reduced
+            out = reduce(data, ids, how, num_segments)
             if how in ("max", "min"):
                 count = _counts(data, ids, num_segments)
                 empty = 0 if not num_segments_known else _extreme(data.dtype, -1 if how == "max" else 1)

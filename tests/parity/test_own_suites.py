@@ -1,6 +1,7 @@
 """What TensorFlow's own tests found, run under tapejax: numbers that were others, and what was not refused."""
 
 import functools
+import math
 import random
 
 import numpy as np
@@ -966,3 +967,16 @@ def test_shapes_that_are_asserted_of_scalars(tf):
         error_of(lambda: tf.debugging.assert_shapes([(scalar, "N"), (two, "N")])),
         tf.debugging.assert_same_float_dtype([None, scalar]).name,
     )
+
+
+@parity
+def test_a_gradient_that_is_not_finite_goes_to_the_largest_of_a_segment_alone(tf):
+    x = tf.constant([1.0, 2.0, 2.0, 3.0])
+    found = []
+    for largest in (tf.math.segment_max, tf.math.segment_min):
+        for cotangent in (math.nan, math.inf):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = largest(x, [0, 0, 0, 1])
+            found.append(tape.gradient(y, x, output_gradients=tf.constant([cotangent, 1.0])))
+    return found
