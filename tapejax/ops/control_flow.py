@@ -400,7 +400,7 @@ def vectorized_map(fn: Callable, elems: Nest, fallback_to_while_loop: bool = Tru
 
     def flat(row: Array, arrays: Sequence[Array]) -> list[Array]:
         with each_row(row):
-            result = fn(_tensors(elems, arrays))
+            result = reading.run(True, fn, _tensors(elems, arrays))
         structures.append(_outline(result))
         return _arrays(result)
 

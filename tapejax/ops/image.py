@@ -20,7 +20,7 @@ from ..values.types import Array, DTypeLike, FloatLike, IntLike, ShapeLike, Tens
 from . import array as _array
 from . import random as _random
 from .math import _abs, _maximum, _minimum
-from .opaque import adjust_contrast
+from .registry import opaque
 from .table import FLOAT, host, kind_of, renamed, require_kind, shape_of, static
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")  # of images, filters and results, for JAX's convolutions
@@ -380,23 +380,34 @@ def _rgb_to_hsv(rgb):
     r, g, b = jnp.moveaxis(rgb, -1, 0)
     value, low = _maximum(_maximum(r, g), b), _minimum(b, _minimum(g, r))  # of equals one gets the gradient
     spread = value - low
-    sixth = 1 / jnp.where(spread > 0, 6 * spread, 1)
-    hue = jnp.where(g == value, (b - r) * sixth + 1 / 3, (r - g) * sixth + 2 / 3)
-    hue = jnp.where(r == value, (g - b) * sixth, hue)
-    hue = jnp.where(spread > 0, jnp.where(hue < 0, hue + 1, hue), 0)
     saturation = jnp.where(value > 0, spread / jnp.where(value > 0, value, 1), 0)
-    return jnp.stack([hue, saturation, value], -1)
+    return jnp.stack([_hue(r, g, b, value, spread, 1), saturation, value], -1)
+
+
+def _hue(r, g, b, value, spread, circle):
+    """The hue, where all the way round is `circle`."""
+    sixth = circle / jnp.where(spread > 0, 6 * spread, 1)
+    hue = jnp.where(g == value, (b - r) * sixth + circle / 3, (r - g) * sixth + circle * 2 / 3)
+    hue = jnp.where(r == value, (g - b) * sixth, hue)
+    return jnp.where(spread > 0, jnp.where(hue < 0, hue + circle, hue), 0)
 
 
 def _hsv_to_rgb(hsv):
     hue, saturation, value = (part[..., None] for part in jnp.moveaxis(hsv, -1, 0))
-    distance = jnp.abs(6 * hue - jnp.asarray([3, 2, 4], hsv.dtype))
-    pure = jnp.clip(jnp.asarray([-1, 2, 2], hsv.dtype) + jnp.asarray([1, -1, -1], hsv.dtype) * distance, 0, 1)
-    return ((1 - saturation) + saturation * pure) * value
+    return ((1 - saturation) + saturation * _pure(6 * hue)) * value
+
+
+def _pure(sixths):
+    """Red, green and blue of a hue's colour of full saturation and value."""
+    distance = jnp.abs(sixths - jnp.asarray([3, 2, 4], sixths.dtype))
+    return jnp.clip(jnp.asarray([-1, 2, 2], sixths.dtype) + jnp.asarray([1, -1, -1], sixths.dtype) * distance, 0, 1)
 
 
 def _each_pixel(kernel: Callable, images: TensorLike) -> Tensor:
-    array = _channels(images, 3)
+    return _floating(kernel, _channels(images, 3))
+
+
+def _floating(kernel: Callable, array: Array) -> Tensor:
     require_kind(kernel.__name__.strip("_"), array, FLOAT)
     return op(kernel, array)
 
@@ -442,23 +453,53 @@ def _adjust_brightness(x, delta):
     return x + delta
 
 
+@opaque("AdjustContrastv2")
+def _adjust_contrast(images: Array, contrast_factor: Array) -> Array:
+    mean = jnp.mean(images, axis=(-3, -2), keepdims=True)
+    return (images - mean) * contrast_factor + mean
+
+
 def _adjust_gamma(x, gamma, gain):
     return gain * x**gamma
 
 
+# Integers are cut, not rounded, when they are floats no more: what keeps its value has to keep it to the last bit.
 def _adjust_hue(x, delta):
-    hue, saturation, value = jnp.moveaxis(_rgb_to_hsv(x), -1, 0)
-    return _hsv_to_rgb(jnp.stack([(hue + delta) % 1, saturation, value], -1))
+    value, low = jnp.max(x, -1, keepdims=True), jnp.min(x, -1, keepdims=True)
+    hue = _hue(*jnp.split(x, 3, -1), value, value - low, 6)
+    return low + (value - low) * _pure((hue + 6 * delta) % 6)
 
 
 def _adjust_saturation(x, factor):
-    hue, saturation, value = jnp.moveaxis(_rgb_to_hsv(x), -1, 0)
-    return _hsv_to_rgb(jnp.stack([hue, jnp.clip(saturation * factor, 0, 1), value], -1))
+    _, saturation, value = jnp.split(_rgb_to_hsv(x), 3, -1)
+    spread = jnp.clip(saturation * factor, 0, 1) * value
+    hue = _hue(*jnp.split(x, 3, -1), value, value - jnp.min(x, -1, keepdims=True), 6)
+    return value - spread + spread * _pure(hue)
 
 
 def adjust_brightness(image: TensorLike, delta: FloatLike) -> Tensor:
     """`delta`, a part of the range from 0 to 1, added to each pixel."""
     return _adjusted(image, _adjust_brightness, delta)
+
+
+def adjust_contrast(images: TensorLike, contrast_factor: FloatLike) -> Tensor:
+    """Images whose distance from their mean, for each channel, is `contrast_factor` times as large.
+
+    It has no gradient, as in TensorFlow: asking for one raises `LookupError`, until one is registered for
+    ``AdjustContrastv2`` with `RegisterGradient`.
+
+    Args:
+      images: floats, of shape ``(..., height, width, channels)``; integers are scaled, and cut to integers again.
+      contrast_factor: a float scalar.
+
+    >>> import tapejax as tf
+    >>> print(tf.image.adjust_contrast([[[0.0], [1.0]]], 0.5).numpy().ravel())
+    [0.25 0.75]
+    """
+    array = raw(images)
+    if array.ndim < 3:
+        raise ValueError(f"images must have at least 3 dimensions (height, width, channels), got shape {array.shape}")
+    return _adjusted(array, _adjust_contrast, raw(contrast_factor, dtype_hint="float32"))
 
 
 def adjust_gamma(image: TensorLike, gamma: FloatLike = 1, gain: FloatLike = 1) -> Tensor:
@@ -620,7 +661,7 @@ def _image_gradients(x):
 
 def sobel_edges(image: TensorLike) -> Tensor:
     """Sobel's derivatives with respect to y and x, along a new last axis of length 2."""
-    return op(_sobel_edges, _image(image, 4, 4))
+    return _floating(_sobel_edges, _image(image, 4, 4))
 
 
 def _sobel_edges(x):
@@ -640,7 +681,7 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _total_variation(x):
-    return sum(jnp.sum(_abs(jnp.diff(x, axis=axis)), (-3, -2, -1)) for axis in (-3, -2))
+    return sum(jnp.sum(_abs(jnp.diff(x, axis=axis)), (-3, -2, -1), x.dtype) for axis in (-3, -2))
 
 
 def _pair(a: TensorLike, b: TensorLike, max_val: FloatLike) -> tuple[Tensor, Tensor, Array]:

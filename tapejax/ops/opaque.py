@@ -1,4 +1,4 @@
-"""Operations that have no gradient until one is registered, as in TensorFlow."""
+"""Python functions as operations: on NumPy arrays, without a gradient, or on tensors."""
 
 from __future__ import annotations
 
@@ -7,54 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
 from ..core.op import ConstantOp
 from ..values import nest, reading
-from ..values.dtypes import requested
+from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
-from ..values.tensor import Tensor, convert_to_tensor, op, raw
-from ..values.types import Array, DTypeLike, FloatLike, Nest, TensorLike
-from .registry import opaque
-from .table import kind_of
-
-
-@opaque("AdjustContrastv2")
-def _adjust_contrast(images: Array, contrast_factor: Array) -> Array:
-    mean = jnp.mean(images, axis=(-3, -2), keepdims=True)
-    return (images - mean) * contrast_factor + mean
-
-
-def adjust_contrast(images: TensorLike, contrast_factor: FloatLike) -> Tensor:
-    """Images whose distance from their mean, for each channel, is `contrast_factor` times as large.
-
-    It has no gradient, as in TensorFlow: asking for one raises `LookupError`, until one is registered for
-    ``AdjustContrastv2`` with `RegisterGradient`.
-
-    Args:
-      images: floats, of shape ``(..., height, width, channels)``; integers are scaled and rounded back.
-      contrast_factor: a float scalar.
-
-    >>> import tapejax as tf
-    >>> print(tf.image.adjust_contrast([[[0.0], [1.0]]], 0.5).numpy().ravel())
-    [0.25 0.75]
-    """
-    array = raw(images)
-    if array.ndim < 3:
-        raise ValueError(f"images must have at least 3 dimensions (height, width, channels), got shape {array.shape}")
-    factor = raw(contrast_factor, dtype_hint="float32")
-    if jnp.issubdtype(array.dtype, jnp.floating):
-        return op(_adjust_contrast, array, factor)
-    return op(_adjust_integers, array, factor)
-
-
-def _adjust_integers(images: Array, contrast_factor: Array) -> Array:
-    limit = jnp.iinfo(images.dtype).max
-    adjusted = _adjust_contrast(images.astype(jnp.float32) / limit, contrast_factor)
-    return jnp.clip(adjusted * (limit + 0.5), 0, limit).astype(images.dtype)
+from ..values.tensor import Tensor, convert_to_tensor, raw
+from ..values.types import Array, DTypeLike, Nest, TensorLike
 
 
 def _or_decorator(call: Callable) -> Callable:
@@ -95,49 +57,57 @@ def numpy_function(
 
     Args:
       func: takes NumPy arrays and returns arrays.
-      inp: the tensors to pass.
-      Tout: the dtype of the result, or a list of them if `func` returns several.
+      inp: the tensors to pass. Outside of a `function` Python's numbers have the types that NumPy gives them.
+      Tout: the dtype of the result, or a list of them if `func` returns several. As in TensorFlow it counts inside a `function`
+        only: elsewhere the results are what `func` returns.
 
     Raises:
+      InvalidArgumentError: inside a `function`, `func` returns another dtype than `Tout`, or not as many results.
       NotImplementedError: inside `jax.jit`, where the shapes of the results are not known; use `jax.pure_callback`.
     """
     reading.require_python("numpy_function")
-    several = nest.is_nested(Tout)
     arrays = [raw(x) for x in inp]
     if recorder.staging():
         raise NotImplementedError("numpy_function under jit: use jax.pure_callback, which takes the results' shapes")
+    in_graph = reading.inside_function()
+    numbers = () if in_graph else (bool, int, float, complex, list, tuple)
+    given = [np.array(x if isinstance(x, numbers) else array) for x, array in zip(inp, arrays, strict=True)]
     with recorder.outside():
-        found = func(*(np.asarray(x) for x in arrays))
-    found = list(found) if several else [found]
-    results = [convert_to_tensor(_result(x, requested(t))) for x, t in zip(found, nest.flatten(Tout), strict=True)]
+        found = reading.run(False, func, *given)
+    if in_graph:
+        _require_dtypes(nest.flatten(found), nest.flatten(Tout))
+    results = [x if x is None else convert_to_tensor(np.asarray(x)) for x in nest.flatten(found)]
 
     # noted as an operation, so that it shows on the tape and a gradient can be registered for it
     def fn(*_: Array) -> list[Array]:
-        return [jax.lax.stop_gradient(x._array) for x in results]
+        return [jax.lax.stop_gradient(x._array) for x in results if x is not None]
 
-    outputs = recorder.run(ConstantOp("PyFunc", fn), arrays)
-    return [Tensor(x) for x in outputs] if several else Tensor(outputs[0])
-
-
-def _result(value: Any, dtype: np.dtype) -> np.ndarray:
-    found = np.asarray(value)
-    if found.size and _WIDTH.get(kind_of(found.dtype), 0) > _WIDTH[kind_of(dtype)]:
-        raise InvalidArgumentError(f"numpy_function: returns a value of type {found.dtype}, but expects {dtype}")
-    return np.asarray(value, dtype)
+    outputs = iter(recorder.run(ConstantOp("PyFunc", fn), arrays))
+    tensors = [x if x is None else Tensor(next(outputs)) for x in results]
+    several = nest.is_nested(Tout) if in_graph else len(tensors) != 1
+    return tensors if several else tensors[0]
 
 
-_WIDTH = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}  # no kind of numbers fits a narrower one
+def _require_dtypes(found: Sequence[Any], wanted: Sequence[DTypeLike]) -> None:
+    if len(found) != len(wanted):
+        raise InvalidArgumentError(
+            f"numpy_function: returns {len(found)} values, but expects {len(wanted)}: Tout={wanted}"
+        )
+    for value, dtype in zip(found, wanted, strict=True):
+        if narrowed(np.asarray(value).dtype) != requested(dtype):
+            text = f"returns a value of type {np.asarray(value).dtype}, but expects {np.dtype(requested(dtype))}"
+            raise InvalidArgumentError(f"numpy_function: {text}")
 
 
 def _without_result(func: Callable, arrays: Sequence[Array]) -> list:
     def run(*values: Array) -> None:
         with recorder.outside():
-            func(*map(Tensor, values))
+            reading.run(False, func, *map(Tensor, values))
 
     if any(isinstance(x, Tracer) for x in arrays):
         jax.debug.callback(run, *arrays)
     else:
-        func(*map(Tensor, arrays))
+        reading.run(False, func, *map(Tensor, arrays))
     return []
 
 
@@ -158,7 +128,7 @@ def py_function(
     if nest.is_nested(Tout) and not Tout:
         return _without_result(func, [raw(x) for x in inp])
     reading.require_python("py_function")
-    result = func(*(convert_to_tensor(x) for x in inp))
+    result = reading.run(False, func, *(convert_to_tensor(x) for x in inp))
     try:
         if nest.is_nested(Tout):
             return [convert_to_tensor(x, dtype=t) for x, t in zip(result, Tout, strict=True)]

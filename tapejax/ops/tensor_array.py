@@ -13,12 +13,18 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
+from ..values import reading
 from ..values.dtypes import as_dtype, as_shape, requested
 from ..values.errors import InvalidArgumentError, OutOfRangeError, PythonNeeded
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from ..values.types import Array, DTypeLike, Ignored, IntLike, IntsLike, ShapeLike, TensorLike
 from . import array
 from .table import host, static
+
+
+def _in_graph() -> bool:
+    """Where TensorFlow's arrays of tensors are values: writing changes none, reading clears nothing."""
+    return recorder.staging() or reading.inside_function()
 
 
 class _Element:
@@ -53,7 +59,7 @@ class TensorArray:
       size: how many elements there are at first.
       dynamic_size: whether writing beyond the end makes it longer. A `function` in which it does in a traced loop runs as
         Python.
-      clear_after_read: whether an element can be read but once, by default true. Not looked after in traced loops.
+      clear_after_read: whether an element can be read but once, by default true. Without meaning inside a `function`.
       element_shape: the elements' shape, where it is known beforehand.
       infer_shape: whether all elements must have one shape.
       tensor_array_name, handle, flow, colocate_with_first_write_call, name: taken for TensorFlow's sake.
@@ -83,7 +89,7 @@ class TensorArray:
             raise ValueError("size must be given to a TensorArray; 0 will do for one of dynamic_size=True")
         self._element = _Element(dtype, element_shape, infer_shape)
         self._dynamic = bool(dynamic_size)
-        self._clears = clear_after_read is None or bool(clear_after_read)
+        self._clears = not _in_graph() and (clear_after_read is None or bool(clear_after_read))
         self._items: list[Tensor | None] | None = [None] * (0 if size is None else int(static(size, "size")))
         self._read: set[int] = set()
         self._rows: Tensor | None = None  # instead of the items, once an index is traced
@@ -107,8 +113,8 @@ class TensorArray:
     # ---- Writing ----
 
     def _changing(self) -> TensorArray:
-        """What a change is made to: this array, or, since a trace must not leave its values behind, a copy of it."""
-        return self._copied() if recorder.staging() else self
+        """What a change is made to: this array, or in a graph a copy of it: a trace must not leave its values behind."""
+        return self._copied() if _in_graph() else self
 
     def _copied(self) -> TensorArray:
         copy = object.__new__(TensorArray)

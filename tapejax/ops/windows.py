@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from ..core.rules import zero_gradient
-from ..values.dtypes import narrowed, requested
+from ..values.dtypes import as_dtype, narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
 from ..values.types import Array, DTypeLike, IntsLike, PaddingLike, TensorLike
@@ -315,14 +315,14 @@ def stateless_dropout(x: TensorLike, rate, seed: TensorLike, rng_alg=None, noise
 
 
 def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=None, name=None) -> Tensor:
-    """As `dropout`, with ``uniform_sampler(shape, dtype)`` for numbers in [0, 1)."""
+    """As `dropout`, with ``uniform_sampler(shape=shape, dtype=dtype)`` for numbers in [0, 1)."""
     array = raw(x)
     if kind_of(array.dtype) != "f":
         raise ValueError(f"x.dtype must be a floating point tensor as x will be scaled, got {array.dtype}")
     if isinstance(rate, (int, float)) and not 0 <= rate < 1:
         raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
     shape = nn.noise_shape_of(noise_shape, array)
-    numbers = raw(uniform_sampler(shape, array.dtype))
+    numbers = raw(uniform_sampler(shape=shape, dtype=as_dtype(array.dtype)))
     return op(_dropout, array, numbers, rate if isinstance(rate, (int, float)) else raw(rate))
 
 

@@ -944,7 +944,7 @@ def _caller(fn: Callable, argument: str, check: Callable[[Element], Any] = lambd
             with run.settings(), recorder.outside(), drawing_from(stream):
                 given = tensors(element)
                 try:
-                    result = fn(*given) if type(given) is tuple else fn(given)
+                    result = reading.run(True, fn, *(given if type(given) is tuple else (given,)))
                 except StopIteration as error:  # else it would end the dataset
                     raise InvalidArgumentError(f"`{argument}` raised StopIteration") from error
                 return check(returned(_leaf, result))
@@ -1033,7 +1033,7 @@ def _column(value: TensorLike) -> np.ndarray:
     texts = np.asarray(value, object) if isinstance(value, (str, list, tuple, np.ndarray)) else None
     if texts is None or not texts.size or not all(isinstance(x, (str, bytes)) for x in texts.flat):
         return own_array(value)
-    return np.frompyfunc(lambda x: Text(x.decode() if isinstance(x, bytes) else x), 1, 1)(texts)
+    return np.asarray(np.frompyfunc(lambda x: Text(x.decode() if isinstance(x, bytes) else x), 1, 1)(texts), object)
 
 
 class Text(str):

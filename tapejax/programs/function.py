@@ -81,8 +81,8 @@ def functions_run_eagerly() -> bool:
 
 
 def inside_function() -> bool:
-    """Whether a `function` is being traced here."""
-    return reading.capturing.capture is not None
+    """Whether this is the body of a `function`."""
+    return reading.inside_function()
 
 
 @accepting(
@@ -201,7 +201,7 @@ class Function:
         try:
             with graph(True) if self._recorded else contextlib.nullcontext():
                 named = {name: rebuild(x, given) for name, x in kwargs.items()}
-                found = self._unmodified(self._target(), rebuilt, named)
+                found = reading.run(True, self._unmodified, self._target(), rebuilt, named)
         except StopIteration as end:
             raise OutOfRangeError("End of sequence") from end
         return flatten_result(found, outputs)(iter(outputs))

@@ -90,9 +90,27 @@ def plain(trace: TraceLike) -> bool:
 class _Capturing(threading.local):
     # The `staging.Capture` of the `function` that this thread traces: it makes variables inputs of the function's program.
     capture: Any = None
+    # Whether a `function` runs as Python here. What TensorFlow does otherwise in a graph is then done as there.
+    as_python = False
 
 
 capturing = _Capturing()
+
+
+def inside_function() -> bool:
+    """Whether a `function` is being traced here, or runs as Python."""
+    return capturing.capture is not None or capturing.as_python
+
+
+def run(as_python: bool, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` as the body of a `function` that runs as Python, or as none."""
+    before = capturing.as_python
+    try:
+        capturing.as_python = as_python
+        return fn(*args, **kwargs)
+    finally:
+        capturing.as_python = before
+
 
 # Variables hold tracers while a function is traced: no other thread may trace, or read and assign what is adopted, meanwhile.
 tracing = threading.RLock()

@@ -259,11 +259,12 @@ class init_scope(contextlib.ContextDecorator):
             capture = capture.parent
         self._around = set_current_trace(around)
         self._around.__enter__()
-        reading.capturing.capture = None
+        self._as_python = reading.capturing.as_python
+        reading.capturing.capture, reading.capturing.as_python = None, False
 
     def __exit__(self, *exception: Any) -> None:
         try:
-            reading.capturing.capture = self._innermost
+            reading.capturing.capture, reading.capturing.as_python = self._innermost, self._as_python
             for slot, initial in self._created:
                 if slot.array is not initial:  # what a variable is given here is what it has from the start
                     slot.before = slot.array

@@ -172,6 +172,27 @@ table.values(
         tf.image.adjust_hue(SMALL, 0.2),
     ],
 )
+WHOLE = np.arange(1, 19, dtype=np.int32).reshape(3, 2, 3)
+table.values(
+    "adjust-whole-numbers",
+    lambda tf: [
+        [
+            [tf.image.adjust_hue(x, d) for d in (0.0, 0.2, 0.5, -0.3)],
+            [tf.image.adjust_saturation(x, s) for s in (0.3, 3.0)],
+            [tf.image.adjust_contrast(x, s) for s in (0.5, 2.0)],
+            tf.image.total_variation(x),
+        ]
+        for x in (tf.constant(WHOLE), tf.cast(WHOLE, tf.int16))
+    ],
+)
+table.values(
+    "contrast-of-other-floats",
+    lambda tf: [
+        tf.image.adjust_contrast(tf.cast(ONE, tf.bfloat16), 0.5).dtype,
+        tf.cast(tf.image.adjust_contrast(np.float64(ONE), 0.5), tf.float32),
+    ],
+)
+table.values("sobel-of-integers", lambda tf: error_of(tf.image.sobel_edges, tf.constant(WHOLE[None])))
 table.values(
     "adjust-bytes",
     lambda tf: [

@@ -167,6 +167,13 @@ def test_casting(tf):
     )
 
 
+@parity(
+    differs="a float beyond an integer dtype becomes its limit, nan 0, on every device; in TensorFlow what the processor gives"
+)
+def test_casts_out_of_range(tf):
+    return tf.cast([300.7, -2.5, 1e10, np.nan], tf.uint8), tf.cast(tf.constant([1e10, -1e10, np.nan]), tf.int32)
+
+
 @parity
 def test_casting_and_gradients(tf):
     """Casts between float types are differentiated, in the source's dtype; an integer on the way cuts the path."""
