@@ -1047,6 +1047,8 @@ class Text(str):
 class TextSpec:
     """What `Dataset.element_spec` says of a text."""
 
+    shape, dtype = as_shape(()), as_dtype("string")
+
     def __repr__(self) -> str:
         return "TextSpec()"
 

@@ -822,6 +822,24 @@ def test_files_that_are_not_there(tf):
     return error_of(lambda: tf.data.Dataset.list_files("/no/such/folder/*.png"))
 
 
+@parity
+def test_datasets_of_texts_put_together(tf):
+    """One after the other, by a dataset of choices, at random; a text beside a tensor as one element."""
+    one, two = (tf.data.Dataset.from_tensor_slices(texts) for texts in (["a", "b"], ["c", "d"]))
+    choices = tf.data.Dataset.from_tensor_slices(tf.constant([1, 0, 1], tf.int64))
+    return (
+        [x.numpy() for x in one.concatenate(two)],
+        [x.numpy() for x in tf.data.Dataset.choose_from_datasets([one, two], choices)],
+        sorted(x.numpy() for x in tf.data.Dataset.sample_from_datasets([one, two], seed=1)),
+        [(x, text.numpy()) for x, text in tf.data.Dataset.from_tensors(([1, 2], "a"))],
+        [x.numpy() for x in tf.data.Dataset.from_tensors("a").repeat(2)],
+        one.element_spec.dtype == tf.string,
+        one.element_spec.shape,
+        error_of(lambda: one.concatenate(tf.data.Dataset.range(2))),
+        error_of(lambda: one.unbatch()),
+    )
+
+
 def test_texts_are_not_batched():
     with pytest.raises(tapejax.errors.InvalidArgumentError, match="map them to tensors first"):
         tapejax.data.Dataset.from_tensor_slices(["a", "b"]).batch(2)
