@@ -178,8 +178,8 @@ _BELOW_ONE: dict[Any, Any] = {
 # What gives numbers that it was given, in which there is nothing subnormal.
 _CHOSEN = frozenset(
     "abs broadcast_in_dim clamp concatenate conj copy copy_p cond dynamic_slice dynamic_update_slice expand_dims gather imag max "
-    "min neg pad real reduce_max reduce_min reshape rev scan scatter select_n slice sort split squeeze stack stop_gradient tile "
-    "top_k transpose unstack".split()
+    "min neg optimization_barrier pad real reduce_max reduce_min reshape rev scan scatter select_n slice sort split squeeze "
+    "stack stop_gradient tile top_k transpose unstack".split()
 )
 
 _CALLS = {

@@ -419,7 +419,11 @@ def _dividing(orders):
         return x / y
 
     inner = _dividing(orders - 1) if orders > 1 else divide
-    return _with_slopes(divide, lambda x, y, dx: inner(dx, y), lambda x, y, dy: -inner(inner(x, y), y) * dy)
+    def slope(x, y):
+        # XLA would make x / (y * y) of x / y / y when it compiles them together.
+        return -inner(lax.optimization_barrier(inner(x, y)), y)
+
+    return _with_slopes(divide, lambda x, y, dx: inner(dx, y), lambda x, y, dy: slope(x, y) * dy)
 
 
 _quotient = _dividing(2)

@@ -466,3 +466,10 @@ def test_gradient_of_what_rows_without_an_index_take():  # refused by TensorFlow
 
     np.testing.assert_array_equal(pulled(x, rows, by), [7.0])
     assert "scatter" not in str(jax.make_jaxpr(pulled)(x, rows, by))
+
+
+def test_the_slope_of_a_quotient_in_a_compiled_program():
+    """XLA makes x / (y * y) of x / y / y where it can, which y * y may be too large or too small for."""
+    x, y = jnp.array([1e25, 1e-22]), jnp.array([1e20, 1e-20])
+    slope = jax.jit(jax.grad(lambda y: jnp.sum(tf.divide(x, y))))(y)
+    np.testing.assert_allclose(slope, [-1e-15, -1e18], rtol=1e-5)
