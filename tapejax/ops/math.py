@@ -419,6 +419,7 @@ def _dividing(orders):
         return x / y
 
     inner = _dividing(orders - 1) if orders > 1 else divide
+
     def slope(x, y):
         # XLA would make x / (y * y) of x / y / y when it compiles them together.
         return -inner(lax.optimization_barrier(inner(x, y)), y)

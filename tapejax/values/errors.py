@@ -173,6 +173,10 @@ class PythonNeeded(OperatorNotAllowedInGraphError, NotImplementedError):
     `function` then runs as Python."""
 
 
+class NoValueError(NotImplementedError, AttributeError):
+    """``numpy()`` of a tensor that is being traced: TensorFlow's symbolic tensors have no such attribute."""
+
+
 class NarrowingWarning(UserWarning):
     """A 64-bit type became a 32-bit type because ``jax_enable_x64`` is off."""
 

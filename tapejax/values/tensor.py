@@ -24,7 +24,7 @@ from ..core.op import Op, op_of
 from ..core.types import Value
 from . import reading
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
-from .errors import DTypeError, InvalidArgumentError, about_shapes
+from .errors import DTypeError, InvalidArgumentError, NoValueError, about_shapes
 from .names import scoped
 from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, TensorLike
 
@@ -581,13 +581,13 @@ class _Value:
         """A NumPy array of its own, or a NumPy scalar where the shape is ().
 
         Raises:
-          NotImplementedError: under a JAX transformation (jit, grad, vmap ...), where there is no value yet.
+          NoValueError: under a JAX transformation (jit, grad, vmap ...), where there is no value yet.
         """
         array = self._seen()
         if isinstance(array, Tracer):
             advice = "Compute with tf or jnp functions, or print it with jax.debug.print"
             why = f"its value is only known inside the compiled program. {advice}"
-            raise NotImplementedError(f"numpy() of a tensor of shape {array.shape} that JAX is tracing: {why}")
+            raise NoValueError(f"numpy() of a tensor of shape {array.shape} that JAX is tracing: {why}")
         recorder.record_escape("python", array)
         return np.array(array)[()]
 

@@ -142,3 +142,20 @@ def test_dtypes_of_numpy_functions(tf):
         error_of(lambda: list(tf.data.Dataset.range(1).map(lambda x: tf.numpy_function(np.float32, [x], tf.int32))))
         is None,
     )
+
+
+@parity
+def test_the_value_of_a_tensor_that_left_its_function(tf):
+    """A symbolic tensor has no `numpy`, says an AttributeError."""
+    kept = []
+
+    @tf.function
+    def leaking(x):
+        kept.append(x + 1)
+        return x
+
+    leaking(tf.constant(1.0))
+    try:
+        kept[0].numpy()
+    except AttributeError:
+        return error_of(lambda: kept[0] + 1), error_of(lambda: tf.function(lambda y: y * kept[0])(tf.constant(2.0)))

@@ -127,3 +127,8 @@ def test_segments_of_chosen_rows(tf):
         refused = ([0, 1], [1, 0]), ([0, 5], [0, 1]), ([0, 1], [0, -1]), ([0], [0, 1]), ([0, 1], [0, 3], 2)
         found += [error_of(functools.partial(reduce, rows, *arguments)) for arguments in refused]
     return found
+
+
+@parity(x64_only="places are int32 while 64-bit types are off")
+def test_a_sparse_tensor_printed(tf):
+    print(tf.SparseTensor([[0, 2], [1, 0]], [1, 2], [2, 3]))
