@@ -1,0 +1,112 @@
+"""Infinities and nan, among the inputs and in the gradients that come back: how far they spread is TensorFlow's choice."""
+
+import math
+
+import numpy as np
+from harness import parity
+
+NOT_FINITE = math.nan, math.inf, -math.inf
+
+
+def pulled(tf, function, cotangent, *points):
+    """The gradient of a function with respect to each of its arguments, for a given cotangent."""
+    variables = [tf.Variable(point) for point in points]
+    with tf.GradientTape() as tape:
+        y = function(*variables)
+    return [
+        None if g is None else tf.convert_to_tensor(g)
+        for g in tape.gradient(y, variables, output_gradients=tf.constant(cotangent))
+    ]
+
+
+# ---- Images ------------------------------------------------------------------------------------------------
+
+
+def picture(bad, height=5, width=6):
+    pixels = np.arange(height * width, dtype=np.float32).reshape(1, height, width, 1)
+    pixels[0, 1, 2] = bad
+    return pixels
+
+
+@parity(rtol=1e-3)
+def test_a_missing_pixel_of_an_image_that_is_resized(tf):
+    """What a pixel has no part in stays a number."""
+    methods = "bilinear", "area", "nearest", "lanczos3"
+    return [tf.image.resize(picture(math.nan), size, how) for how in methods for size in ([7, 9], [3, 2])]
+
+
+@parity(rtol=1e-3, differs="TensorFlow multiplies zeros beyond a window as well: more of a resized image is nan")
+def test_a_missing_pixel_of_an_image_that_is_resized_by_other_windows(tf):
+    """Windows of TensorFlow's longest length."""
+    wide = [tf.image.resize(picture(math.nan), [7, 9], how) for how in ("gaussian", "mitchellcubic")]
+    return wide, tf.image.resize(picture(math.nan), [3, 4], antialias=True)
+
+
+@parity
+def test_a_missing_pixel_in_patches_and_parts(tf):
+    """Patches and crops hold it where it is."""
+    images = tf.constant(picture(math.nan))
+    return [
+        *[
+            tf.image.extract_patches(images, [1, 2, 3, 1], [1, *strides, 1], [1, *rates, 1], padding)
+            for strides, rates, padding in (
+                ([1, 1], [1, 1], "SAME"),
+                ([2, 3], [1, 1], "VALID"),
+                ([1, 2], [2, 1], "SAME"),
+            )
+        ],
+        tf.image.crop_and_resize(images, [[0.0, 0.0, 1.0, 1.0], [0.1, 0.2, 0.9, 1.2]], [0, 0], [5, 6]),
+        tf.image.resize_with_pad(images, 7, 7),
+        tf.image.sobel_edges(images),
+    ]
+
+
+@parity
+def test_an_infinite_pixel_in_patches(tf):
+    """Patches copy it."""
+    return [tf.image.extract_patches(picture(bad), [1, 2, 2, 1], [1] * 4, [1] * 4, "SAME") for bad in NOT_FINITE]
+
+
+@parity
+def test_image_gradients_of_an_infinite_last_row(tf):
+    """The last row has no next one: its differences are zero, whatever it is."""
+    return [tf.image.image_gradients(tf.constant(picture(bad, 2, 3))) for bad in NOT_FINITE]
+
+
+@parity
+def test_gradients_that_come_back_to_patches_and_parts(tf):
+    """A gradient that is not finite goes to the pixels that it is of."""
+    images, boxes = picture(1.0, 3, 3), [[0.0, 0.0, 1.0, 0.9]]
+
+    def patches(x):
+        return tf.image.extract_patches(x, [1, 2, 2, 1], [1] * 4, [1] * 4, "VALID")
+
+    def part(x):
+        return tf.image.crop_and_resize(x, boxes, [0], [3, 2])
+
+    found = []
+    for bad in NOT_FINITE:
+        cotangent = np.ones((1, 2, 2, 4), np.float32)
+        cotangent[0, 0, 1, 2] = bad
+        found.append(pulled(tf, patches, cotangent, images))
+        cotangent = np.ones((1, 3, 2, 1), np.float32)
+        cotangent[0, 1, 0] = bad
+        found.append(pulled(tf, part, cotangent, images))
+        cotangent = np.ones((1, 3, 3, 1, 2), np.float32)
+        cotangent[0, 0, 0, 0, 0] = bad
+        found.append(pulled(tf, tf.image.sobel_edges, cotangent, images))
+    return found
+
+
+@parity(differs="a nan that comes back to resize is one of the whole image: a product of matrices")
+def test_a_gradient_that_comes_back_to_a_resized_image(tf):
+    """TensorFlow adds up what each new pixel gives to its neighbours."""
+    cotangent = np.ones((1, 7, 9, 1), np.float32)
+    cotangent[0, 1, 2] = math.nan
+    return pulled(tf, lambda x: tf.image.resize(x, [7, 9]), cotangent, picture(1.0))
+
+
+@parity(differs="TensorFlow loses the derivative of the saturation where a channel is 0")
+def test_the_saturation_of_a_pure_colour(tf):
+    """(max - min) / max falls with the smallest channel, also at 0."""
+    return pulled(tf, tf.image.rgb_to_hsv, np.ones(3, np.float32), [1.0, 0.9, 0.0])
