@@ -196,7 +196,12 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> TensorLike
 def _cast(x, dtype):
     if jnp.iscomplexobj(x) and kind_of(dtype) != "c":  # TensorFlow's bool, too, is that of the real part
         x = jnp.real(x)
-    return x.astype(dtype)
+    return mask_as(dtype, x) if x.dtype == bool else x.astype(dtype)
+
+
+def mask_as(dtype, mask):
+    """1 and 0 for true and false: XLA would make a choice of a product with a converted mask, and hide a nan times 0."""
+    return jnp.where(mask, jnp.ones((), dtype), jnp.zeros((), dtype))
 
 
 @operation("value")
@@ -297,7 +302,7 @@ def sequence_mask(
 
 
 def _sequence_mask(lengths, maxlen, dtype):
-    return (jnp.arange(maxlen) < lengths.astype(jnp.int32)[..., None]).astype(dtype)
+    return mask_as(dtype, jnp.arange(maxlen) < lengths.astype(jnp.int32)[..., None])
 
 
 # ---- What is known of a tensor -----------------------------------------------------------------------------
