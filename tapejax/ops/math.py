@@ -118,6 +118,22 @@ def _stops_zero(fn, orders=2, like=None):
     return stopping
 
 
+def _sloped(fn):
+    """`fn`, elementwise, whose tangent is one product with its slope: where JAX's rule adds two, an infinite one is nan."""
+
+    @jax.custom_jvp
+    @functools.wraps(fn)
+    def sloped(x):
+        return fn(x)
+
+    @sloped.defjvp
+    def derivative(primals, tangents):
+        slope = jax.jvp(fn, primals, (jnp.ones_like(*primals),))[1]
+        return sloped(*primals), slope * tangents[0]
+
+    return sloped
+
+
 def _inverse(fn, of, rounding=0):
     """`fn`, the inverse of `of`, with the slope that goes with its value: where `of` has several, JAX may take another.
 
@@ -145,6 +161,7 @@ def _arc(fn, of):
 
 _sqrt = renamed("sqrt", _stops_zero(lambda x: jnp.sqrt(x)))
 _rsqrt = renamed("rsqrt", _stops_zero(lambda x: lax.rsqrt(x), like=lambda x: 1 / jnp.sqrt(x)))
+_tanh = renamed("tanh", _sloped(lambda x: jnp.tanh(x)))
 _reciprocal = renamed("reciprocal", _stops_zero(lambda x: jnp.reciprocal(x)))
 # Of real numbers, too: JAX's slope is a number where the value is NaN.
 _acosh = renamed("arccosh", _inverse(lambda x: jnp.arccosh(x), jnp.cosh))
@@ -162,10 +179,12 @@ def _expm1_jvp(primals, tangents):
     return _expm1(*primals), jax.jvp(jnp.exp, primals, tangents)[1]
 
 
+@_sloped
 def _bessel_i0(x):
     return jnp.exp(_abs(x)) * special.i0e(x)
 
 
+@_sloped
 def _bessel_i1(x):
     return jnp.exp(_abs(x)) * special.i1e(x)
 
@@ -270,7 +289,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "sqrt": (_sqrt, FIELD, "The square root."),
     "square": (jnp.square, NUMBER, "x * x."),
     "tan": (jnp.tan, FIELD, "The tangent."),
-    "tanh": (jnp.tanh, FIELD, "The hyperbolic tangent."),
+    "tanh": (_tanh, FIELD, "The hyperbolic tangent."),
 }
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})
 expint = unary("expint", _expint, FLOAT, "The exponential integral Ei, for x >= 0.")
@@ -1291,8 +1310,8 @@ renamed("multiply", _by_scale)
 
 
 def _global_scale(norm, clip_norm):
-    scale = clip_norm * _minimum(1 / norm, 1 / clip_norm)
-    return jnp.where(jnp.isfinite(norm), scale, jnp.nan)
+    # The difference is nan where the norm is not finite, and so is what comes back to it then.
+    return clip_norm * _minimum(1 / norm, 1 / clip_norm) + (norm - norm)
 
 
 renamed("global_scale", _global_scale)

@@ -110,3 +110,102 @@ def test_a_gradient_that_comes_back_to_a_resized_image(tf):
 def test_the_saturation_of_a_pure_colour(tf):
     """(max - min) / max falls with the smallest channel, also at 0."""
     return pulled(tf, tf.image.rgb_to_hsv, np.ones(3, np.float32), [1.0, 0.9, 0.0])
+
+
+# ---- Gradients that come back ------------------------------------------------------------------------------
+
+
+def each_place(tf, function, *points):
+    """The gradients where what comes back is not finite at one place of the result, for every place."""
+    size = int(tf.size(function(*map(tf.constant, points))))
+    shape = function(*map(tf.constant, points)).shape
+    found = []
+    for place in range(size):
+        for bad in NOT_FINITE:
+            cotangent = 1 + np.arange(size, dtype=np.float32)
+            cotangent[place] = bad
+            found.append(pulled(tf, function, cotangent.reshape(shape), *points))
+    return found
+
+
+@parity
+def test_functions_whose_slope_is_a_sum_of_two(tf):
+    """Infinity times the slope, not the sum of two infinities."""
+    x = [-2.0, -0.5, 0.0, 1.0]
+    functions = (
+        tf.tanh,
+        tf.nn.softsign,
+        tf.nn.silu,
+        tf.math.bessel_i0,
+        lambda x: tf.math.bessel_i1(x + 3),
+    )
+    return [each_place(tf, function, x) for function in functions]
+
+
+@parity(differs="what is not finite and comes back to reduce_max: nan also at those that are not the largest, 0 here")
+def test_what_comes_back_to_the_largest(tf):
+    """TensorFlow multiplies by a mask; XLA makes a choice of that."""
+    return [pulled(tf, tf.reduce_max, bad, [1.0, 3.0, 3.0]) for bad in NOT_FINITE]
+
+
+@parity
+def test_a_cross_entropy_by_label(tf):
+    """The label's own logit is one of the others: a product with its slope."""
+    logits = [[1.0, 2.0, 0.5], [-200.0, 0.0, 1.0]]
+    return each_place(tf, lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits([1, 2], x), logits)
+
+
+@parity
+def test_clipping_by_the_norm_of_all(tf):
+    """What is not finite in one comes to all, by way of the norm."""
+
+    def clipped(limit):
+        return lambda x, y: tf.concat(tf.clip_by_global_norm([x, y], limit)[0], 0)
+
+    return [each_place(tf, clipped(limit), [3.0, 0.0], [4.0]) for limit in (2.0, 20.0)]
+
+
+@parity
+def test_products_with_a_mask(tf):
+    """A mask made of bools does not hide what is not finite, in a function either."""
+    x, mask = tf.constant([1.0, math.nan, math.inf, 4.0]), tf.constant([True, False, False, True])
+
+    @tf.function
+    def masked(x, mask, lengths):
+        return x * tf.cast(mask, tf.float32), x * tf.sequence_mask(lengths, 4, tf.float32), tf.reduce_sum(x) * 0
+
+    return [masked(x, mask, 1) for _ in range(2)]
+
+
+@parity(differs="TensorFlow's gradient of cumulative_logsumexp leaves a nan that comes back out")
+def test_a_nan_that_comes_back_to_a_running_logarithm(tf):
+    """It takes the logarithm of the positive and of the negative cotangents, and nan is neither."""
+    return pulled(tf, tf.math.cumulative_logsumexp, [1.0, math.nan, 1.0], [1.0, 2.0, 3.0])
+
+
+@parity(differs="a nan that comes back to the product of a segment with two zeros: 0 there in TensorFlow, nan here")
+def test_a_nan_that_comes_back_to_a_product_of_zeros(tf):
+    """As in reduce_prod, in both systems."""
+
+    def product(x):
+        return tf.math.unsorted_segment_prod(x, [0, 0, 0], 1)
+
+    return pulled(tf, product, [math.nan], [0.0, 0.0, 2.0])
+
+
+@parity(differs="an infinite cotangent at a tie of tensor_scatter_nd_max: infinite in TensorFlow, nan here")
+def test_an_infinite_cotangent_at_a_tie_of_a_scatter(tf):
+    """The operand's tangent is that of all without that of the others."""
+    return pulled(tf, lambda x: tf.tensor_scatter_nd_max(x, [[0]], [3.0]), [math.inf, 1.0], [3.0, 1.0])
+
+
+@parity(differs="a nan that comes back to the first of linspace: also to stop, whose weight there is 0")
+def test_a_nan_that_comes_back_to_a_range(tf):
+    """TensorFlow puts start in as it is."""
+    return pulled(tf, lambda a, b: tf.linspace(a, b, 3), [math.nan, 1.0, 1.0], 0.0, 1.0)
+
+
+@parity(differs="ctc_loss of labels that do not fit into the logits: some 710 in TensorFlow, 1e30 here")
+def test_ctc_loss_of_labels_that_do_not_fit(tf):
+    """Two equal labels need a blank between them."""
+    return tf.nn.ctc_loss([[1, 1, 2]], tf.zeros([3, 1, 4]), [3], [3], blank_index=0)
