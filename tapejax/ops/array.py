@@ -33,6 +33,7 @@ from .table import (
     integers,
     kind_of,
     known,
+    mask_as,
     operation,
     renamed,
     require_kind,
@@ -197,11 +198,6 @@ def _cast(x, dtype):
     if jnp.iscomplexobj(x) and kind_of(dtype) != "c":  # TensorFlow's bool, too, is that of the real part
         x = jnp.real(x)
     return mask_as(dtype, x) if x.dtype == bool else x.astype(dtype)
-
-
-def mask_as(dtype, mask):
-    """1 and 0 for true and false: XLA would make a choice of a product with a converted mask, and hide a nan times 0."""
-    return jnp.where(mask, jnp.ones((), dtype), jnp.zeros((), dtype))
 
 
 @operation("value")

@@ -37,6 +37,7 @@ from .table import (
     kind_of,
     known,
     later,
+    mask_as,
     named,
     operation,
     reduction,
@@ -668,12 +669,28 @@ def _mean(x, axis, keepdims):
         return lax.div(*jnp.broadcast_arrays(total, count)).astype(x.dtype)
 
 
-def _max(x, axis, keepdims):
-    return jnp.max(x, axis, keepdims=keepdims, initial=_lowest(x.dtype, -1) if x.size == 0 else None)
+def _extremum(reduce, sign):
+    """Equals share the gradient. JAX's rule multiplies by a mask, of which XLA makes a choice: beside nan it would be 0."""
+
+    @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+    def extremum(x, axis, keepdims):
+        return reduce(x, axis, keepdims=keepdims)
+
+    @extremum.defjvp
+    def derivative(axis, keepdims, primals, tangents):
+        chosen = mask_as(tangents[0].dtype, primals[0] == extremum(*primals, axis, True))
+        share = chosen / jnp.sum(chosen, axis, keepdims=True)
+        return extremum(*primals, axis, keepdims), jnp.sum(share * tangents[0], axis, keepdims=keepdims)
+
+    def _kernel(x, axis, keepdims):
+        if x.size == 0:
+            return reduce(x, axis, keepdims=keepdims, initial=_lowest(x.dtype, sign))
+        return (extremum if kind_of(x.dtype) == "f" else reduce)(x, axis, keepdims=keepdims)
+
+    return _kernel
 
 
-def _min(x, axis, keepdims):
-    return jnp.min(x, axis, keepdims=keepdims, initial=_lowest(x.dtype, 1) if x.size == 0 else None)
+_max, _min = _extremum(jnp.max, -1), _extremum(jnp.min, 1)
 
 
 def _lowest(dtype, sign):

@@ -26,6 +26,7 @@ from .table import (
     axis_of,
     kind_of,
     known,
+    mask_as,
     operation,
     renamed,
     require_kind,
@@ -300,7 +301,7 @@ def _sparse_cross_entropy_jvp(primals, tangents):
     # One product for each logit: at the label's, JAX's rule adds two, an infinite one of which is nan.
     labels, logits = primals
     chosen = labels[..., None] == jnp.arange(logits.shape[-1])
-    slope = jax.nn.softmax(logits) - _array.mask_as(logits.dtype, chosen)
+    slope = jax.nn.softmax(logits) - mask_as(logits.dtype, chosen)
     return _sparse_cross_entropy(*primals), jnp.sum(slope * tangents[1], -1)
 
 
@@ -411,7 +412,7 @@ def batch_normalization(
 
 def _batch_normalization(x, mean, variance, *rest, has_offset, has_scale):
     *rest, epsilon = rest
-    factor = lax.rsqrt(variance + epsilon)
+    factor = _math._rsqrt(variance + epsilon)
     if has_scale:
         factor = factor * rest[-1]
     shift = (rest[0] if has_offset else 0) - mean * factor

@@ -158,8 +158,9 @@ def test_transformations_take_operations():
     [
         lambda x, mask: x * tf.cast(mask, tf.float32)._array,
         lambda x, mask: x * tf.sequence_mask(mask[0] * 1, 3, tf.float32)._array,
+        lambda x, mask: jax.grad(lambda z: (tf.reduce_max(z) * x[1])._array)(1.0 * mask),
     ],
-    ids=["cast", "sequence_mask"],
+    ids=["cast", "sequence_mask", "reduce_max"],
 )
 def test_compiled_a_mask_does_not_hide_nan(masked):
     """XLA makes a choice of a product with a converted mask, where TensorFlow, and NumPy, have zero times nan."""

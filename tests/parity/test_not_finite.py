@@ -142,10 +142,27 @@ def test_functions_whose_slope_is_a_sum_of_two(tf):
     return [each_place(tf, function, x) for function in functions]
 
 
-@parity(differs="what is not finite and comes back to reduce_max: nan also at those that are not the largest, 0 here")
-def test_what_comes_back_to_the_largest(tf):
-    """TensorFlow multiplies by a mask; XLA makes a choice of that."""
-    return [pulled(tf, tf.reduce_max, bad, [1.0, 3.0, 3.0]) for bad in NOT_FINITE]
+@parity
+def test_the_largest_and_the_smallest(tf):
+    """Zero times what is not finite is nan, for those that are not chosen as well."""
+    x = [[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]]
+    return [
+        each_place(tf, lambda x, f=f, axis=axis: f(x, axis=axis), x)
+        for f in (tf.reduce_max, tf.reduce_min)
+        for axis in (None, 0, 1)
+    ]
+
+
+@parity
+def test_the_largest_beside_nan(tf):
+    """The gradient is nan, as the value is, not 0."""
+    x = [[1.0, math.nan, 3.0], [2.0, 0.0, 1.0]]
+    functions = (
+        tf.reduce_max,
+        lambda x: tf.reduce_min(x, axis=0, keepdims=True),
+        lambda x: tf.norm(x, math.inf, axis=1),
+    )
+    return [(function(tf.constant(x)), pulled(tf, function, function(tf.ones([2, 3])), x)) for function in functions]
 
 
 @parity
@@ -209,3 +226,14 @@ def test_a_nan_that_comes_back_to_a_range(tf):
 def test_ctc_loss_of_labels_that_do_not_fit(tf):
     """Two equal labels need a blank between them."""
     return tf.nn.ctc_loss([[1, 1, 2]], tf.zeros([3, 1, 4]), [3], [3], blank_index=0)
+
+
+@parity
+def test_the_gradient_of_a_batch_without_variance_whose_scale_is_zero(tf):
+    """Zero passes through the infinite slope of the root as zero."""
+
+    def normalized(x, variance, scale):
+        return tf.nn.batch_normalization(x, tf.zeros([2]), variance, None, scale, 0.0)
+
+    ones = np.ones((1, 2), np.float32)
+    return [pulled(tf, normalized, ones, [[1.0, 2.0]], [bad, 1.0], [0.0, 1.0]) for bad in (0.0, math.nan)]
