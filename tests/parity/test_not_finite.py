@@ -237,3 +237,10 @@ def test_the_gradient_of_a_batch_without_variance_whose_scale_is_zero(tf):
 
     ones = np.ones((1, 2), np.float32)
     return [pulled(tf, normalized, ones, [[1.0, 2.0]], [bad, 1.0], [0.0, 1.0]) for bad in (0.0, math.nan)]
+
+
+@parity
+def test_singular_vectors_of_a_matrix_with_an_infinity(tf):
+    """All is nan: LAPACK would not come to an end."""
+    matrix = tf.constant([[4.0, 1.0, 0.0], [1.0, math.inf, 1.0], [0.0, 1.0, 2.0]])
+    return tf.linalg.svd(matrix), tf.linalg.pinv(matrix)
