@@ -2,6 +2,7 @@
 
 `Interpreter` turns a jaxpr into a Python function of NumPy arrays. It evaluates what `primitives` and `decompositions` have,
 on the usual dtypes, and calls, branches and counted loops of it. Anything else it refuses with `Unsupported`.
+What only XLA decides is refused as it turns up: nan from a product in a program with a mask.
 Subnormal numbers (below 1e-38 in single precision) are 0 where XLA computes. A program that is given one is refused, one that
 computes one is run again with 0 in its place.
 """
@@ -28,7 +29,7 @@ from .primitives import DTYPES, PRIMITIVES, flushed, is_subnormal
 class Interpreter:
     """A jaxpr as a function of a list of NumPy arrays, which gives a list of new ones; a key is two numbers."""
 
-    __slots__ = ("_constants", "_steps", "_inputs", "_outputs", "_size", "_kept", "_left")
+    __slots__ = ("_constants", "_steps", "_inputs", "_outputs", "_size", "_masked", "_kept", "_left")
 
     def __init__(self, closed: JaxProgram, most_numbers: float = math.inf):
         if closed.effects:
@@ -37,6 +38,7 @@ class Interpreter:
         self._steps: list[tuple[Function, Sequence[int], Sequence[int], Sequence[Any], Sequence[Any]]] = []
         self._constants: dict[int, Any] = {}
         self._size = 0
+        self._masked = False
         self._left = most_numbers
         jaxpr = open_jaxpr(closed)
         if not DTYPES.issuperset([getattr(x.aval, "dtype", None) for x in jaxpr.outvars]):
@@ -91,6 +93,9 @@ class Interpreter:
             if make is None or of_keys and name not in _OF_KEYS:
                 raise Unsupported(name)
             step = make(eqn)
+            self._masked |= name == "convert_element_type" and eqn.invars[0].aval.dtype == bool
+            if name == "mul" and self._masked:
+                step = functools.partial(_beside_a_mask, step)
             outs = [self._new(numbers, var) for var in eqn.outvars]
             dtypes = [getattr(var.aval, "dtype", None) for var in eqn.outvars]
             below = [None if name in _CHOSEN else _BELOW_ONE.get(dtype) for dtype in dtypes]
@@ -160,6 +165,14 @@ class Interpreter:
             )
             outputs.append(x if own else np.array(x, order="C"))
         return outputs
+
+
+def _beside_a_mask(product: Function, *factors: Any) -> Any:
+    """XLA makes a choice of a product with a mask that was converted to numbers, some of the time: nan times 0 is 0 then."""
+    found = product(*factors)
+    if np.isnan(found).any():
+        raise Unsupported("nan beside a mask")
+    return found
 
 
 def _is_key(dtype: Any, aval: Any) -> bool:

@@ -33,6 +33,7 @@ from .table import (
     integers,
     kind_of,
     known,
+    mask_as,
     operation,
     renamed,
     require_kind,
@@ -196,7 +197,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> TensorLike
 def _cast(x, dtype):
     if jnp.iscomplexobj(x) and kind_of(dtype) != "c":  # TensorFlow's bool, too, is that of the real part
         x = jnp.real(x)
-    return x.astype(dtype)
+    return mask_as(dtype, x) if x.dtype == bool else x.astype(dtype)
 
 
 @operation("value")
@@ -297,7 +298,7 @@ def sequence_mask(
 
 
 def _sequence_mask(lengths, maxlen, dtype):
-    return (jnp.arange(maxlen) < lengths.astype(jnp.int32)[..., None]).astype(dtype)
+    return mask_as(dtype, jnp.arange(maxlen) < lengths.astype(jnp.int32)[..., None])
 
 
 # ---- What is known of a tensor -----------------------------------------------------------------------------

@@ -3,6 +3,7 @@ floats from 0 to 1."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -101,6 +102,20 @@ class ResizeMethod:
     LANCZOS3, LANCZOS5, GAUSSIAN, MITCHELLCUBIC = "lanczos3", "lanczos5", "gaussian", "mitchellcubic"
 
 
+def _triangle(x):
+    return np.maximum(1 - x, 0)
+
+
+def _keys(x):
+    near = (1.5 * x - 2.5) * x * x + 1
+    far = ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
+def _lanczos(radius):
+    return lambda x: np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0)
+
+
 def _gaussian(x):
     return np.where(x < 1.5, np.exp(-2 * x * x), 0)
 
@@ -111,16 +126,16 @@ def _mitchell(x):
     return np.where(x < 1, near, np.where(x < 2, far, 0))
 
 
-# name: what jax.image calls it, or else a window function: a matrix for each axis does the work
-_METHODS: dict[str, str | Callable] = {
-    "bilinear": "linear", "nearest": "nearest", "bicubic": "cubic", "lanczos3": "lanczos3", "lanczos5": "lanczos5",
-    "area": "area", "gaussian": _gaussian, "mitchellcubic": _mitchell,
+# name: the weight of a pixel at a distance
+_METHODS: dict[str, Callable | None] = {
+    "bilinear": _triangle, "nearest": None, "bicubic": _keys, "lanczos3": _lanczos(3), "lanczos5": _lanczos(5),
+    "area": None, "gaussian": _gaussian, "mitchellcubic": _mitchell,
 }  # fmt: skip
 _NUMBERED = ("bilinear", "nearest", "bicubic", "area")
 
 
 def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False, name=None) -> Tensor:
-    """Images of another size, by ``jax.image.resize``: float32, but for method 'nearest', which keeps the dtype.
+    """Images of another size: float32, but for method 'nearest', which keeps the dtype.
 
     Args:
       images: (batch, height, width, channels) or (height, width, channels).
@@ -160,16 +175,48 @@ def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antiali
 
 @zero_gradient  # of no elements: JAX takes it for a constant
 def _resize(x, size, method, antialias):
-    how = _METHODS[method]
-    if isinstance(how, str) and how != "area":
-        return jax.image.resize(x, (*x.shape[:-3], *size, x.shape[-1]), how, antialias=antialias)
-    sizes = zip(x.shape[-3:-1], size, strict=True)
-    matrices = [_areas(*pair) if how == "area" else _weights(*pair, how, antialias) for pair in sizes]
-    return jnp.einsum("...hwc,hi,wj->...ijc", x, *matrices)
+    if method == "nearest":
+        return jax.image.resize(x, (*x.shape[:-3], *size, x.shape[-1]), "nearest")
+    return _resampled(x, size, method, antialias)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
+def _resampled(x, size, method, antialias):
+    for axis, weights in _matrices(x.shape, size, method, antialias).items():
+        x = _mixed(x, axis, weights)
+    return x
+
+
+@_resampled.defjvp
+def _resampled_jvp(size, method, antialias, primals, tangents):
+    # A product of matrices, whose transpose is fast, where that of reading by indices is slow.
+    by_rows, by_columns = _matrices(primals[0].shape, size, method, antialias).values()
+    slope = jnp.einsum("...hwc,hi,wj->...ijc", *tangents, by_rows, by_columns, precision="highest")
+    return _resampled(*primals, size, method, antialias), slope
+
+
+def _matrices(shape, size, method, antialias):
+    """How much of each old row, and column, goes into each new one, by axis."""
+    pairs = {axis: (shape[axis], new) for axis, new in zip((-3, -2), size, strict=True)}
+    if method == "area":
+        return {axis: _areas(*pair) for axis, pair in pairs.items()}
+    return {axis: _weights(*pair, _METHODS[method], antialias) for axis, pair in pairs.items()}
+
+
+def _mixed(x, axis, weights):
+    """`x` times a matrix along an axis, but for the zeros in it: they would make a pixel that is nan one of all pixels."""
+    order = np.argsort(weights == 0, 0, kind="stable")  # those with a weight first
+    most = int(np.count_nonzero(weights, 0).max())
+    if most > 16:  # so many products take long to compile
+        return jnp.moveaxis(jnp.tensordot(x, weights, (axis, 0), precision="highest"), -1, axis)
+    parts = [
+        jnp.take(x, np.where(weight == 0, order[0], rows), axis, mode="clip") * weight.reshape(-1, *[1] * (-axis - 1))
+        for rows, weight in zip(order[:most], np.take_along_axis(weights, order, 0), strict=False)
+    ]
+    return functools.reduce(jnp.add, parts)
 
 
 def _weights(old, new, window, antialias):
-    """How much of each old row goes into each new one."""
     scale = new / old
     reach = max(1 / scale, 1) if antialias else 1
     centre = (np.arange(new) + 0.5) / scale - 0.5
@@ -275,11 +322,18 @@ def extract_patches(images: TensorLike, sizes, strides, rates, padding: str, nam
     return op(_extract_patches, array, padding=str(padding).upper(), **middle)
 
 
+@zero_gradient  # of no elements, as above
 def _extract_patches(x, sizes, strides, rates, padding):
-    found = lax.conv_general_dilated_patches(x, sizes, strides, padding, rhs_dilation=rates, dimension_numbers=_LAYOUT)
-    # JAX counts the channels before the window's places, TensorFlow after them.
-    found = found.reshape(*found.shape[:3], x.shape[3], *sizes)
-    return jnp.moveaxis(found, 3, -1).reshape(*found.shape[:3], np.prod(found.shape[3:]))
+    # By indices: a convolution with ones and zeros, as JAX's own function, would spread what is not finite.
+    reach = [(size - 1) * rate + 1 for size, rate in zip(sizes, rates, strict=True)]
+    pads = lax.padtype_to_pads(x.shape[1:3], reach, strides, padding)
+    x = jnp.pad(x, [(0, 0), *pads, (0, 0)])
+    rows, columns = (
+        np.arange(0, length - whole + 1, stride)[:, None] + np.arange(size) * rate
+        for length, whole, stride, size, rate in zip(x.shape[1:3], reach, strides, sizes, rates, strict=True)
+    )
+    found = x[:, rows[:, None, :, None], columns[:, None]]  # (batch, *places, *sizes, channels)
+    return found.reshape(*found.shape[:3], np.prod(found.shape[3:]))
 
 
 def crop_and_resize(
@@ -313,18 +367,19 @@ def _crop_and_resize(images, boxes, which, outside, size, nearest):
         within = ((y >= 0) & (y <= height - 1))[:, None] & ((x >= 0) & (x <= width - 1))
         if nearest:
             y, x = jnp.floor(y + 0.5), jnp.floor(x + 0.5)  # half up, not to even
-        rows, columns = _between(y, height), _between(x, width)
-        found = jnp.einsum("hwc,ih,jw->ijc", images[i], rows, columns, precision="highest")
+        corners, parts = zip(_neighbours(y, height), _neighbours(x, width), strict=True)
+        found = images[i, corners[0][:, None, :, None], corners[1][:, None]]  # (2, 2, *size, channels)
+        for part in (parts[0][:, None, None], parts[1][:, None]):
+            found = found[0] * (1 - part) + found[1] * part
         return jnp.where(within[..., None], found, outside)
 
     return jax.vmap(crop)(boxes, which)
 
 
-def _between(places, length):
-    """The part that each of `length` rows has in the value at a place between them."""
-    low, rows = jnp.floor(places), jnp.arange(length)
-    part = (places - low)[:, None]  # on a row the slope is 0
-    return jnp.where(rows == low[:, None], 1 - part, 0) + jnp.where(rows == jnp.ceil(places)[:, None], part, 0)
+def _neighbours(places, length):
+    """The rows before and after each place, and how far it is from the first: on a row both are that row."""
+    low = jnp.floor(places)
+    return jnp.clip(jnp.stack([low, jnp.ceil(places)]), 0, length - 1).astype(jnp.int32), places - low
 
 
 # ---- Turning -----------------------------------------------------------------------------------------------
@@ -656,7 +711,8 @@ def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
 
 
 def _image_gradients(x):
-    return tuple(jnp.diff(x, axis=axis, append=lax.slice_in_dim(x, -1, None, axis=axis)) for axis in (1, 2))
+    ends = [[(0, int(axis == own)) for own in range(4)] for axis in (1, 2)]
+    return tuple(jnp.pad(jnp.diff(x, axis=axis), end) for axis, end in zip((1, 2), ends, strict=True))
 
 
 def sobel_edges(image: TensorLike) -> Tensor:
@@ -669,7 +725,7 @@ def _sobel_edges(x):
 
     def filtered(by_rows, by_columns):
         height, width = x.shape[1:3]
-        places = [(i, j, r * c) for i, r in enumerate(by_rows) for j, c in enumerate(by_columns) if r * c]
+        places = [(i, j, r * c) for i, r in enumerate(by_rows) for j, c in enumerate(by_columns)]
         return sum(weight * padded[:, i : i + height, j : j + width] for i, j, weight in places)
 
     return jnp.stack([filtered((-1, 0, 1), (1, 2, 1)), filtered((1, 2, 1), (-1, 0, 1))], -1)

@@ -37,6 +37,7 @@ from .table import (
     kind_of,
     known,
     later,
+    mask_as,
     named,
     operation,
     reduction,
@@ -118,6 +119,22 @@ def _stops_zero(fn, orders=2, like=None):
     return stopping
 
 
+def _sloped(fn):
+    """`fn`, elementwise, whose tangent is one product with its slope: where JAX's rule adds two, an infinite one is nan."""
+
+    @jax.custom_jvp
+    @functools.wraps(fn)
+    def sloped(x):
+        return fn(x)
+
+    @sloped.defjvp
+    def derivative(primals, tangents):
+        slope = jax.jvp(fn, primals, (jnp.ones_like(*primals),))[1]
+        return sloped(*primals), slope * tangents[0]
+
+    return sloped
+
+
 def _inverse(fn, of, rounding=0):
     """`fn`, the inverse of `of`, with the slope that goes with its value: where `of` has several, JAX may take another.
 
@@ -145,6 +162,7 @@ def _arc(fn, of):
 
 _sqrt = renamed("sqrt", _stops_zero(lambda x: jnp.sqrt(x)))
 _rsqrt = renamed("rsqrt", _stops_zero(lambda x: lax.rsqrt(x), like=lambda x: 1 / jnp.sqrt(x)))
+_tanh = renamed("tanh", _sloped(lambda x: jnp.tanh(x)))
 _reciprocal = renamed("reciprocal", _stops_zero(lambda x: jnp.reciprocal(x)))
 # Of real numbers, too: JAX's slope is a number where the value is NaN.
 _acosh = renamed("arccosh", _inverse(lambda x: jnp.arccosh(x), jnp.cosh))
@@ -162,10 +180,12 @@ def _expm1_jvp(primals, tangents):
     return _expm1(*primals), jax.jvp(jnp.exp, primals, tangents)[1]
 
 
+@_sloped
 def _bessel_i0(x):
     return jnp.exp(_abs(x)) * special.i0e(x)
 
 
+@_sloped
 def _bessel_i1(x):
     return jnp.exp(_abs(x)) * special.i1e(x)
 
@@ -270,7 +290,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "sqrt": (_sqrt, FIELD, "The square root."),
     "square": (jnp.square, NUMBER, "x * x."),
     "tan": (jnp.tan, FIELD, "The tangent."),
-    "tanh": (jnp.tanh, FIELD, "The hyperbolic tangent."),
+    "tanh": (_tanh, FIELD, "The hyperbolic tangent."),
 }
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})
 expint = unary("expint", _expint, FLOAT, "The exponential integral Ei, for x >= 0.")
@@ -654,12 +674,28 @@ def _mean(x, axis, keepdims):
         return lax.div(*jnp.broadcast_arrays(total, count)).astype(x.dtype)
 
 
-def _max(x, axis, keepdims):
-    return jnp.max(x, axis, keepdims=keepdims, initial=_lowest(x.dtype, -1) if x.size == 0 else None)
+def _extremum(reduce, sign):
+    """Equals share the gradient. JAX's rule multiplies by a mask, of which XLA makes a choice: beside nan it would be 0."""
+
+    @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+    def extremum(x, axis, keepdims):
+        return reduce(x, axis, keepdims=keepdims)
+
+    @extremum.defjvp
+    def derivative(axis, keepdims, primals, tangents):
+        chosen = mask_as(tangents[0].dtype, primals[0] == extremum(*primals, axis, True))
+        share = chosen / jnp.sum(chosen, axis, keepdims=True)
+        return extremum(*primals, axis, keepdims), jnp.sum(share * tangents[0], axis, keepdims=keepdims)
+
+    def _kernel(x, axis, keepdims):
+        if x.size == 0:
+            return reduce(x, axis, keepdims=keepdims, initial=_lowest(x.dtype, sign))
+        return (extremum if kind_of(x.dtype) == "f" else reduce)(x, axis, keepdims=keepdims)
+
+    return _kernel
 
 
-def _min(x, axis, keepdims):
-    return jnp.min(x, axis, keepdims=keepdims, initial=_lowest(x.dtype, 1) if x.size == 0 else None)
+_max, _min = _extremum(jnp.max, -1), _extremum(jnp.min, 1)
 
 
 def _lowest(dtype, sign):
@@ -1296,8 +1332,8 @@ renamed("multiply", _by_scale)
 
 
 def _global_scale(norm, clip_norm):
-    scale = clip_norm * _minimum(1 / norm, 1 / clip_norm)
-    return jnp.where(jnp.isfinite(norm), scale, jnp.nan)
+    # The difference is nan where the norm is not finite, and so is what comes back to it then.
+    return clip_norm * _minimum(1 / norm, 1 / clip_norm) + (norm - norm)
 
 
 renamed("global_scale", _global_scale)

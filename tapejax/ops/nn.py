@@ -26,6 +26,7 @@ from .table import (
     axis_of,
     kind_of,
     known,
+    mask_as,
     operation,
     renamed,
     require_kind,
@@ -66,6 +67,7 @@ def _selu(x):
     return scale * jnp.where(x < 0, alpha * jnp.expm1(jnp.where(x < 0, x, 0)), x)
 
 
+@_math._sloped
 def _softsign(x):
     # One fraction whose derivative is 1 / (1 + abs(x))**2 without a difference of large numbers.
     return x / (1 + jnp.abs(x))
@@ -75,11 +77,16 @@ def _gelu(x, approximate):
     return jax.nn.gelu(x, approximate=approximate)
 
 
-def _silu(x, beta):
+@_math._sloped
+def _silu(x):
+    return jax.nn.silu(x)
+
+
+def _swish(x, beta):
     return x * jax.nn.sigmoid(beta * x)
 
 
-shown(_relu, _relu6, _leaky_relu, _elu, _selu, _softsign, _gelu, _silu)
+shown(_relu, _relu6, _leaky_relu, _elu, _selu, _softsign, _gelu, _silu, _swish)
 
 relu = unary("relu", _relu, REAL, "max(x, 0); its gradient at 0 is 0.", "features")
 relu6 = unary("relu6", _relu6, REAL, "min(max(x, 0), 6); its gradient at 0 and at 6 is 0.", "features")
@@ -109,7 +116,7 @@ def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """x * sigmoid(beta * x)."""
     x, beta = operands(features, beta)
     require_kind("silu", x, FIELD)
-    return op(_silu, x, beta)
+    return op(_silu, x) if type(beta) in (int, float) and beta == 1 else op(_swish, x, beta)
 
 
 swish = silu
@@ -283,9 +290,19 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     return op(_sparse_cross_entropy, places, x)
 
 
+@jax.custom_jvp
 def _sparse_cross_entropy(labels, logits):
     log_p = jax.nn.log_softmax(logits)
     return -jnp.take_along_axis(log_p, labels[..., None], -1, mode="fill", fill_value=jnp.nan)[..., 0]
+
+
+@_sparse_cross_entropy.defjvp
+def _sparse_cross_entropy_jvp(primals, tangents):
+    # One product for each logit: at the label's, JAX's rule adds two, an infinite one of which is nan.
+    labels, logits = primals
+    chosen = labels[..., None] == jnp.arange(logits.shape[-1])
+    slope = jax.nn.softmax(logits) - mask_as(logits.dtype, chosen)
+    return _sparse_cross_entropy(*primals), jnp.sum(slope * tangents[1], -1)
 
 
 renamed("sparse_softmax_cross_entropy", _sparse_cross_entropy)
@@ -395,7 +412,7 @@ def batch_normalization(
 
 def _batch_normalization(x, mean, variance, *rest, has_offset, has_scale):
     *rest, epsilon = rest
-    factor = lax.rsqrt(variance + epsilon)
+    factor = _math._rsqrt(variance + epsilon)
     if has_scale:
         factor = factor * rest[-1]
     shift = (rest[0] if has_offset else 0) - mean * factor

@@ -373,6 +373,11 @@ class later:  # noqa: N801
         return function
 
 
+def mask_as(dtype: np.dtype, mask: Value) -> Value:
+    """1 and 0 for true and false: XLA would make a choice of a product with a converted mask, and hide a nan times 0."""
+    return jnp.where(mask, jnp.ones((), dtype), jnp.zeros((), dtype))
+
+
 def straight(fn: Callable) -> Callable:
     """`fn` of one argument, elementwise and made of straight pieces, connected to it at every order, as in TensorFlow.
 

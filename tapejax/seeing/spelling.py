@@ -260,12 +260,17 @@ _NEARLY = {
     "maximum": "jnp.maximum({0}, {1})",
     "minimum": "jnp.minimum({0}, {1})",
     "clip_by_value": "jnp.clip({0}, {1}, {2})",
+    "tanh": "jnp.tanh({0})",
+    "silu": "jax.nn.silu({0})",
+    "softsign": "jax.nn.soft_sign({0})",
     "relu6": "jax.nn.relu6({0})",
     "leaky_relu": "jax.nn.leaky_relu({0}, {1})",
     "elu": "jax.nn.elu({0})",
     "selu": "jax.nn.selu({0})",
     "norm": "jnp.linalg.norm({0}, axis=AXIS)",
     "l2_normalize": "{0} / jnp.linalg.norm({0}, axis=AXIS, keepdims=True)",
+    "reduce_max": "jnp.max({0}, axis=AXIS, keepdims=KEEPDIMS)",
+    "reduce_min": "jnp.min({0}, axis=AXIS, keepdims=KEEPDIMS)",
     "reduce_std": "jnp.std({0}, axis=AXIS)",
     "reduce_variance": "jnp.var({0}, axis=AXIS)",
     "moments": "jnp.mean({0}, axis=AXES), jnp.var({0}, axis=AXES)",
@@ -297,6 +302,7 @@ def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Seq
         static = op.bound[1] if op.bound and re.search("[A-Z]{3}", template) else {}
         for key, value in static.items():
             text = text.replace(key.upper(), literal(_one(value)))
+        text = text.replace(", keepdims=False", "")
         code = compile(fill(text, [f"a{i}" for i in range(len(args))]), "<spelling>", "eval")
         numbers = {i for i, arg in enumerate(args) if not is_name(arg)}
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import tapejax as tf
 from tapejax.core.compiling import Unsupported
 from tapejax.host.interpreter import Interpreter
 
@@ -155,3 +156,22 @@ def test_large_products_are_not_for_numpy():
     Interpreter(program(64))
     with pytest.raises(Unsupported, match="dot_general"):
         Interpreter(program(65))
+
+
+def test_nan_beside_a_mask_is_left_to_xla():
+    """XLA makes a choice of a product with a converted mask, but not of each such product."""
+    x, mask = np.array([np.nan, 2.0], "float32"), np.array([False, True])
+    interpreter = Interpreter(jax.jit(lambda x, mask: x * mask.astype("float32")).trace(x, mask).jaxpr)
+    with pytest.raises(Unsupported, match="mask"):
+        interpreter([x, mask])
+    np.testing.assert_array_equal(interpreter([np.ones_like(x), mask]), [[0.0, 1.0]])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_comes_back_to_a_maximum_is_the_same_before_and_after_the_compiler(bad):
+    x = jnp.asarray([1.0, 3.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jnp.max(x)
+    found = tape.gradient(y, x, output_gradients=jnp.asarray(bad, jnp.float32))
+    np.testing.assert_array_equal(found, jax.jit(jax.grad(lambda x: jnp.max(x) * bad))(x))

@@ -153,6 +153,21 @@ def test_transformations_take_operations():
     assert jax.vmap(f)(X).shape == (3,)
 
 
+@pytest.mark.parametrize(
+    "masked",
+    [
+        lambda x, mask: x * tf.cast(mask, tf.float32)._array,
+        lambda x, mask: x * tf.sequence_mask(mask[0] * 1, 3, tf.float32)._array,
+        lambda x, mask: jax.grad(lambda z: (tf.reduce_max(z) * x[1])._array)(1.0 * mask),
+    ],
+    ids=["cast", "sequence_mask", "reduce_max"],
+)
+def test_compiled_a_mask_does_not_hide_nan(masked):
+    """XLA makes a choice of a product with a converted mask, where TensorFlow, and NumPy, have zero times nan."""
+    x, mask = jnp.asarray([1.0, np.nan, 2.0]), jnp.asarray([True, False, True])
+    assert np.isnan(jax.jit(masked)(x, mask)[1])
+
+
 def test_a_traced_index_is_wrapped():
     pick = jax.jit(lambda x, i: tf.Tensor(x)[i]._array)
     np.testing.assert_array_equal(pick(X, 1), X[1])

@@ -311,3 +311,10 @@ def test_second_derivatives_of_pieces(tf):
 @parity(differs="multiply_no_nan: where y is 0, the slope of x's gradient with respect to y is 0, not the cotangent")
 def test_second_derivatives_of_multiply_no_nan(tf):
     return curvatures(tf, tf.math.multiply_no_nan, [1.0, 2.0], [0.0, 3.0])
+
+
+@parity(differs="equals share the gradient of tf.experimental.numpy's maximum, minimum and clip, as in jnp")
+def test_ties_in_numpys_namespace(tf):
+    """TensorFlow's is that of tf.maximum: whole to the first."""
+    numpy = tf.experimental.numpy
+    return [slopes(tf, function, [1.0, 2.0], [1.0, 3.0]) for function in (numpy.maximum, numpy.minimum)]
