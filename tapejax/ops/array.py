@@ -7,7 +7,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ from .sizes import joined, sized
 from .table import (
     INTEGER,
     REAL,
+    Sparse,
     axes_of,
     axis_of,
     host,
@@ -169,6 +170,8 @@ def identity(input):
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     """The value of `input`, without what it was computed from: no gradient passes."""
+    if isinstance(input, Sparse):
+        return input.with_values(stop_gradient(input.values))  # type: ignore[return-value]
     return op(lax.stop_gradient, raw(input))
 
 
@@ -184,7 +187,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> TensorLike
     >>> print(tf.cast([1.8, -1.8], tf.int32))
     tf.Tensor([ 1 -1], shape=(2,), dtype=int32)
     """
-    if isinstance(x, IndexedSlices):
+    if isinstance(x, (IndexedSlices, Sparse)):
         return x.with_values(cast(x.values, dtype))
     wanted = requested(dtype)
     array = raw(x)
@@ -309,17 +312,23 @@ def _constant(value: Nest, out_type: DTypeLike) -> Tensor:
 
 def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The shape as an int32 tensor."""
-    return sized(raw(input).shape, requested(out_type or "int32"))
+    return sized(_shape(input), requested(out_type or "int32"))
 
 
 def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The number of elements as an int32 tensor."""
-    return sized(raw(input).size, requested(out_type or "int32"))
+    return sized(
+        raw(input).size if not isinstance(input, Sparse) else math.prod(_shape(input)), requested(out_type or "int32")
+    )
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of axes as an int32 tensor."""
-    return _constant(raw(input).ndim, "int32")
+    return _constant(len(_shape(input)), "int32")
+
+
+def _shape(x: TensorLike) -> tuple[Any, ...]:
+    return x._sizes if isinstance(x, Sparse) else raw(x).shape
 
 
 def shape_n(input: Sequence[TensorLike], out_type: DTypeLike = "int32", name: str | None = None) -> list[Tensor]:
@@ -1112,19 +1121,24 @@ def _invert_permutation(x):
     return jnp.zeros_like(x).at[x].set(jnp.arange(x.shape[0], dtype=x.dtype))
 
 
+def _block(name: str, size: int, data_format: str) -> int:
+    _require_nhwc(name, data_format)
+    if size < 2:
+        raise InvalidArgumentError(f"{name}: block_size must be greater than 1, got {size}")
+    return size
+
+
 @operation("input")
 def space_to_depth(input, block_size, data_format="NHWC"):
     """Blocks of block_size x block_size pixels moved into the channels."""
-    _require_nhwc("space_to_depth", data_format)
-    (b, h, w, c), n = input.shape, block_size
+    (b, h, w, c), n = input.shape, _block("space_to_depth", block_size, data_format)
     return input.reshape(b, h // n, n, w // n, n, c).transpose(0, 1, 3, 2, 4, 5).reshape(b, h // n, w // n, n * n * c)
 
 
 @operation("input")
 def depth_to_space(input, block_size, data_format="NHWC"):
     """Channels moved into blocks of block_size x block_size pixels."""
-    _require_nhwc("depth_to_space", data_format)
-    (b, h, w, c), n = input.shape, block_size
+    (b, h, w, c), n = input.shape, _block("depth_to_space", block_size, data_format)
     part = c // (n * n)
     return input.reshape(b, h, w, n, n, part).transpose(0, 1, 3, 2, 4, 5).reshape(b, h * n, w * n, part)
 

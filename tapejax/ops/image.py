@@ -21,7 +21,7 @@ from . import array as _array
 from . import random as _random
 from .math import _abs, _maximum, _minimum
 from .opaque import adjust_contrast
-from .table import FLOAT, host, kind_of, renamed, require_kind, shape_of, static
+from .table import FLOAT, host, kind_of, known, renamed, require_kind, shape_of, static
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")  # of images, filters and results, for JAX's convolutions
 
@@ -388,6 +388,15 @@ def _rgb_to_hsv(rgb):
     return jnp.stack([hue, saturation, value], -1)
 
 
+def _rgb_to_hsv_flat_at_zero(rgb):
+    # TensorFlow's saturation has slope 0 with respect to a channel that is 0, the end of the range
+    held = _rgb_to_hsv(jnp.where(rgb > 0, rgb, lax.stop_gradient(rgb)))
+    return _rgb_to_hsv(rgb).at[..., 1].set(held[..., 1])
+
+
+renamed("rgb_to_hsv", _rgb_to_hsv_flat_at_zero)
+
+
 def _hsv_to_rgb(hsv):
     hue, saturation, value = (part[..., None] for part in jnp.moveaxis(hsv, -1, 0))
     distance = jnp.abs(6 * hue - jnp.asarray([3, 2, 4], hsv.dtype))
@@ -403,7 +412,7 @@ def _each_pixel(kernel: Callable, images: TensorLike) -> Tensor:
 
 def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     """Hue, saturation and value of each pixel, from 0 to 1. Takes floats."""
-    return _each_pixel(_rgb_to_hsv, images)
+    return _each_pixel(_rgb_to_hsv_flat_at_zero, images)
 
 
 def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
@@ -463,14 +472,22 @@ def adjust_brightness(image: TensorLike, delta: FloatLike) -> Tensor:
 
 def adjust_gamma(image: TensorLike, gamma: FloatLike = 1, gain: FloatLike = 1) -> Tensor:
     """gain * image ** gamma. Raises ValueError for a negative `gamma`."""
-    if isinstance(gamma, (int, float)):
-        _require(gamma >= 0, f"Gamma should be a non-negative real number, got {gamma}")
+    values = known(raw(gamma))
+    if values is not None and (values < 0).any():
+        error = ValueError if isinstance(gamma, (int, float)) else InvalidArgumentError
+        raise error(f"Gamma should be a non-negative real number, got {gamma}")
     return _adjusted(image, _adjust_gamma, gamma, gain)
+
+
+def _require_scalar(name: str, value: FloatLike) -> None:
+    if np.ndim(value):
+        raise InvalidArgumentError(f"{name} must be a scalar, got {value}")
 
 
 def adjust_hue(image: TensorLike, delta: FloatLike, name: str | None = None) -> Tensor:
     """The hue of RGB images turned by `delta`, in [-1, 1]; 1 is all the way round."""
     _channels(image, 3)
+    _require_scalar("delta", delta)
     if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
         raise ValueError(f"delta must be in the interval [-1, 1], got {delta}")
     return _adjusted(image, _adjust_hue, delta)
@@ -479,6 +496,7 @@ def adjust_hue(image: TensorLike, delta: FloatLike, name: str | None = None) -> 
 def adjust_saturation(image: TensorLike, saturation_factor: FloatLike, name: str | None = None) -> Tensor:
     """The saturation of RGB images multiplied by a factor."""
     _channels(image, 3)
+    _require_scalar("saturation_factor", saturation_factor)
     return _adjusted(image, _adjust_saturation, saturation_factor)
 
 

@@ -519,7 +519,8 @@ def pinv(a, rcond=None, validate_args=False):
 def matrix_rank(a, tol=None, validate_args=False):
     """The number of singular values above `tol`, int32."""
     s = jnp.linalg.svd(_matrix("matrix_rank", a), compute_uv=False)
-    limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True) if tol is None else tol
+    limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True)
+    limit = limit if tol is None else jnp.asarray(tol, s.dtype)
     return jnp.sum(s > limit, -1, dtype=jnp.int32)
 
 

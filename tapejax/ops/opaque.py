@@ -46,6 +46,8 @@ def adjust_contrast(images: TensorLike, contrast_factor: FloatLike) -> Tensor:
     if array.ndim < 3:
         raise ValueError(f"images must have at least 3 dimensions (height, width, channels), got shape {array.shape}")
     factor = raw(contrast_factor, dtype_hint="float32")
+    if factor.ndim:
+        raise InvalidArgumentError(f"contrast_factor must be a scalar, got shape {factor.shape}")
     if jnp.issubdtype(array.dtype, jnp.floating):
         return op(_adjust_contrast, array, factor)
     return op(_adjust_integers, array, factor)

@@ -17,11 +17,11 @@ from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
 from ..values.types import AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import math as _math
 from .array import broadcast_to, gather, gather_nd
-from .table import host, known, named
+from .table import Sparse, host, known, named
 
 
 @jax.tree_util.register_pytree_node_class
-class SparseTensor:
+class SparseTensor(Sparse):
     """A tensor that is zero but for `values` at `indices`.
 
     Args:
