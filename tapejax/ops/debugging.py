@@ -144,7 +144,7 @@ def Assert(condition: TensorLike, data: object, summarize: Ignored = None, name:
 
 
 def _named_shape(x: TensorLike) -> tuple[int, ...]:
-    return tuple(x.shape) if is_array_like(x) else np.shape(x)
+    return tuple(x.shape) if is_array_like(x) or isinstance(x, Sparse) else np.shape(x)
 
 
 def _rank(rank: IntLike) -> int:

@@ -129,9 +129,9 @@ def to_dense(
     Raises:
       InvalidArgumentError: they are not, or lie outside.
     """
-    places = raw(sp_input.indices)
-    if validate_indices and not isinstance(places, Tracer):
-        _require_order(np.asarray(places), sp_input._sizes)
+    places = _require_inside(sp_input)
+    if validate_indices and places is not None:
+        _require_order(places, sp_input._sizes)
     default = convert_to_tensor(0 if default_value is None else default_value, dtype=sp_input.dtype)
     return op(_scattered, sp_input.values, sp_input.indices, default, sizes=sp_input._sizes)
 
@@ -140,9 +140,16 @@ def _scattered(values, places, default, sizes):
     return jnp.broadcast_to(default, sizes).at[tuple(places.T)].set(values)
 
 
+def _require_inside(x: SparseTensor) -> np.ndarray | None:
+    """The indices, if they are known; they lie inside then."""
+    array = raw(x.indices)
+    places = None if isinstance(array, Tracer) else np.asarray(array)
+    if places is not None and not ((places >= 0) & (places < np.array(x._sizes, np.int64))).all():
+        raise InvalidArgumentError(f"indices {places.tolist()} are out of bounds of the shape {list(x._sizes)}")
+    return places
+
+
 def _require_order(places: np.ndarray, sizes: tuple[int, ...]) -> None:
-    if len(places) and not ((places >= 0) & (places < np.array(sizes))).all():
-        raise InvalidArgumentError(f"indices {places.tolist()} are out of bounds of the shape {list(sizes)}")
     flat = np.ravel_multi_index(tuple(places.T), sizes) if len(places) else places
     if (np.diff(flat) <= 0).any():
         raise InvalidArgumentError("indices are repeated or out of order: tf.sparse.reorder puts them in order")
@@ -170,6 +177,7 @@ def sparse_dense_matmul(
             f"cannot multiply a sparse matrix of shape {sp_a._sizes} and a dense one of shape {tuple(dense.shape)}: "
             f"{'adjoint_a, ' * adjoint_a}k (inner) dimensions differ"
         )
+    _require_inside(sp_a)
     static = {"rows": rows, "columns": columns, "count": sp_a._sizes[rows]}
     return op(_multiplied, sp_a.values, sp_a.indices, dense, **static)
 
@@ -214,8 +222,17 @@ def _permuted(places, axes):
 
 
 def map_values(op: Callable, *args: Any, **kwargs: Any) -> SparseTensor:
-    """``op(*args, **kwargs)`` with the values of each sparse tensor in its place, at its indices."""
-    (first, *_) = [x for x in (*args, *kwargs.values()) if isinstance(x, SparseTensor)]
+    """``op(*args, **kwargs)`` with the values of each sparse tensor in its place, at its indices.
+
+    Raises:
+      InvalidArgumentError: sparse tensors have values in other places than the first (seen on the CPU).
+    """
+    first, *others = [x for x in (*args, *kwargs.values()) if isinstance(x, SparseTensor)]
+    places = known(raw(first.indices))
+    for other in others:
+        found = known(raw(other.indices))
+        if places is not None and found is not None and not np.array_equal(places, found):
+            raise InvalidArgumentError(f"the sparse tensors have values in other places: {places} and {found}")
 
     def values(x: Any) -> Any:
         return x.values if isinstance(x, SparseTensor) else x
@@ -233,6 +250,7 @@ def reduce_sum(
     """Sums over axes, all by default, as a dense tensor."""
     if output_is_sparse:
         raise NotImplementedError("tf.sparse.reduce_sum gives dense tensors: how many sums are not zero is a shape")
+    _require_inside(sp_input)
     whole = op(_added, sp_input.values, sp_input.indices, sizes=sp_input._sizes)
     return _math.reduce_sum(whole, axis, bool(keepdims))  # type: ignore[attr-defined]
 

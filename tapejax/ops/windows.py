@@ -239,7 +239,7 @@ def ctc_loss(
         scores = raw(_array.transpose(scores, [1, 0, 2]))
     blank = int(static(blank_index or 0)) % scores.shape[-1]
     if sparse:
-        labels, label_length = _dense_labels(labels, logit_length, blank, scores.shape[-1])
+        labels, label_length = _dense_labels(labels, logit_length, blank, scores)
     try:
         import optax  # noqa: F401
     except ImportError as error:
@@ -249,12 +249,12 @@ def ctc_loss(
     return op(_without_time, loss, *given) if sparse else loss
 
 
-def _dense_labels(labels: SparseTensor, time: TensorLike, blank: int, classes: int) -> tuple[Tensor, Tensor]:
+def _dense_labels(labels: SparseTensor, time: TensorLike, blank: int, scores: Array) -> tuple[Tensor, Tensor]:
     """Labels in the rows of a matrix, in their order, and how many there are in each."""
-    dense, length = op(_rows_of_labels, labels.indices, labels.values, sizes=tuple(labels.shape))
+    dense, length = op(_rows_of_labels, labels.indices, labels.values, sizes=(scores.shape[0], labels.shape[1]))
     values, lengths, times = (known(raw(x)) for x in (labels.values, length, time))
     if values is not None and lengths is not None and times is not None:
-        if not ((values >= 0) & (values < classes) & (values != blank)).all():
+        if not ((values >= 0) & (values < scores.shape[-1]) & (values != blank)).all():
             raise InvalidArgumentError(f"ctc_loss: labels must be classes other than the blank, got {values}")
         if not ((lengths > 0) & (lengths <= times)).all():
             raise InvalidArgumentError(f"ctc_loss: there are {lengths} labels, there must be 1 to {times}")

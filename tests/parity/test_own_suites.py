@@ -1116,3 +1116,43 @@ def test_sampled_losses_of_labels_that_are_floats():
     given = tf.ones([6, 3]), tf.zeros([6])
     for labels in ([[1], [2]], [[1.0], [2.0]]):
         assert tf.nn.sampled_softmax_loss(*given, tf.constant(labels), tf.ones([2, 3]), 2, 6).shape == (2,)
+
+
+@parity
+def test_diagonals_of_nothing(tf):
+    """The main one of an empty matrix is empty; its others are out of range."""
+    empty = tf.ones([0, 3])
+    return [
+        tf.linalg.diag_part(empty),
+        tf.linalg.diag_part(tf.ones([0, 0]), k=(0, 0)),
+        tf.linalg.tensor_diag_part(tf.ones([0, 0])),
+        tf.linalg.set_diag(empty, tf.ones([0])),
+        error_of(lambda: tf.linalg.diag_part(empty, k=-1)),
+        error_of(lambda: tf.linalg.tensor_diag_part(tf.ones([2, 3]))),
+        error_of(lambda: tf.linalg.tensor_diag_part(tf.ones([2, 3, 3, 2]))),
+    ]
+
+
+@parity
+def test_shapes_that_are_asserted_of_sparse_tensors(tf):
+    sparse = places(tf, [1.0, 2.0, 3.0])
+    return [
+        error_of(lambda: tf.debugging.assert_shapes([(sparse, "NM"), (tf.ones([3]), "M")])),
+        error_of(lambda: tf.debugging.assert_shapes([(sparse, "NM"), (tf.ones([2]), "M")])),
+        error_of(lambda: tf.debugging.assert_rank(sparse, 2)),
+        error_of(lambda: tf.debugging.assert_rank(sparse, 3)),
+    ]
+
+
+@parity
+def test_sparse_places_outside(tf):
+    """They are refused, where a gather and a scatter would clamp or drop them, and so are values in different places."""
+    outside = [tf.SparseTensor([place], [1.0], [3, 2]) for place in ([1, 2], [3, 0], [-1, 0])]
+    one, other = (tf.SparseTensor([place], [1.0], [3, 2]) for place in ([1, 1], [2, 0]))
+    return (
+        [error_of(lambda x=x: tf.sparse.sparse_dense_matmul(x, tf.ones([2, 2]))) for x in outside],
+        [error_of(lambda x=x: tf.sparse.sparse_dense_matmul(x, tf.ones([3, 2]), adjoint_a=True)) for x in outside],
+        [error_of(lambda x=x: tf.sparse.to_dense(x, validate_indices=False)) for x in outside],
+        error_of(lambda: tf.sparse.map_values(tf.add, one, other)),
+        tf.sparse.map_values(tf.add, one, one).values,
+    )
