@@ -3,8 +3,9 @@ gathers and scatters. The number of values is a shape, and so it is known."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +17,9 @@ from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
 from ..values.types import AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import math as _math
-from .array import broadcast_to, gather, gather_nd
-from .table import Sparse, host, known, named
+from .array import broadcast_to, gather, gather_nd, stop_gradient
+from .array import concat as _concat
+from .table import Sparse, axis_of, host, known, named, shape_of
 
 
 @jax.tree_util.register_pytree_node_class
@@ -57,6 +59,14 @@ class SparseTensor(Sparse):
         """The values' dtype."""
         return self.values.dtype
 
+    @classmethod
+    def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
+        """Of what has `indices`, `values` and a `dense_shape`. Raises TypeError for anything else."""
+        if not isinstance(sparse_tensor_value, (SparseTensor, SparseTensorValue)):
+            raise TypeError(f"a SparseTensor or a SparseTensorValue is needed, got {sparse_tensor_value!r}")
+        given = sparse_tensor_value
+        return cls(given.indices, given.values, given.dense_shape)
+
     def get_shape(self) -> TensorShape:
         """The shape."""
         return self.shape
@@ -91,6 +101,14 @@ class SparseTensor(Sparse):
 
     def __repr__(self) -> str:
         return f"SparseTensor(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
+
+
+class SparseTensorValue(NamedTuple):
+    """What a SparseTensor is made of, as version 1 hands it over."""
+
+    indices: TensorLike
+    values: TensorLike
+    dense_shape: ShapeLike
 
 
 def _indices(x: TensorLike) -> Tensor:
@@ -219,6 +237,105 @@ def transpose(sp_input: SparseTensor, perm: IntsLike | None = None, name: str | 
 
 def _permuted(places, axes):
     return places[:, jnp.array(axes)]
+
+
+def reshape(sp_input: SparseTensor, shape: ShapeLike, name: str | None = None) -> SparseTensor:
+    """The same values in another shape, of which one size may be -1. Raises InvalidArgumentError if it has another size."""
+    try:
+        sizes = np.broadcast_to(0, sp_input._sizes).reshape(shape_of(shape)).shape
+    except ValueError as error:
+        raise InvalidArgumentError(f"cannot reshape {sp_input._sizes} to {shape}: {error}") from error
+    _require_inside(sp_input)
+    if math.prod(sizes) > np.iinfo(raw(sp_input.indices).dtype).max:
+        raise InvalidArgumentError(f"the places of shape {sizes} cannot be counted while 64-bit types are off")
+    return SparseTensor(op(_reshaped, sp_input.indices, old=sp_input._sizes, new=sizes), sp_input.values, sizes)
+
+
+def _reshaped(places, old, new):
+    flat = jnp.ravel_multi_index(tuple(places.T), old, mode="clip") if old else jnp.zeros(len(places), places.dtype)
+    rows = jnp.stack(jnp.unravel_index(flat, new), -1) if new else jnp.zeros((len(places), 0))
+    return rows.astype(places.dtype)
+
+
+def expand_dims(sp_input: SparseTensor, axis: IntLike | None = None, name: str | None = None) -> SparseTensor:
+    """A new axis of size 1, by default the last."""
+    sizes = list(sp_input._sizes)
+    place = axis_of(-1 if axis is None else axis, len(sizes) + 1)
+    return reshape(sp_input, [*sizes[:place], 1, *sizes[place:]])
+
+
+def retain(sp_input: SparseTensor, to_retain: TensorLike) -> SparseTensor:
+    """Those values only for which `to_retain`, known bools, is true. Raises ValueError if there are not as many."""
+    kept = host(to_retain, "to_retain")
+    if kept.shape != tuple(sp_input.values.shape):
+        raise ValueError(f"there are {sp_input.values.shape} values, to_retain is for {kept.shape}")
+    return _chosen(sp_input, np.flatnonzero(kept))
+
+
+def _chosen(x: SparseTensor, which: np.ndarray) -> SparseTensor:
+    return SparseTensor(gather(x.indices, which), gather(x.values, which), x._sizes)
+
+
+def slice(sp_input: SparseTensor, start: IntsLike, size: IntsLike, name: str | None = None) -> SparseTensor:  # noqa: A001
+    """The part of `size` from `start` on, as far as there is any. The indices must be known."""
+    first, extent = host(start, "start"), host(size, "size")
+    sizes = np.clip(extent, 0, np.maximum(np.array(sp_input._sizes) - first, 0))
+    places = host(sp_input.indices, "the indices of tf.sparse.slice")
+    part = _chosen(sp_input, np.flatnonzero(((places >= first) & (places < first + sizes)).all(1)))
+    return SparseTensor(op(jnp.subtract, part.indices, _indices(first)), part.values, sizes)
+
+
+def concat(
+    axis: IntLike, sp_inputs: Sequence[SparseTensor], expand_nonconcat_dims: bool = False, name: str | None = None
+) -> SparseTensor:
+    """Sparse tensors one after the other along an axis. It has no gradient, as in TensorFlow.
+
+    Args:
+      expand_nonconcat_dims: whether the other sizes may differ, and become the largest.
+
+    Raises:
+      InvalidArgumentError: the other sizes differ.
+    """
+    along = axis_of(axis, len(sp_inputs[0]._sizes))
+    all_sizes = np.array([x._sizes for x in sp_inputs])
+    sizes, ends = all_sizes.max(0), np.cumsum(all_sizes[:, along])
+    if not expand_nonconcat_dims and (np.delete(all_sizes, along, 1) != np.delete(sizes, along)).any():
+        raise InvalidArgumentError(f"the sizes other than that of axis {along} differ: {all_sizes.tolist()}")
+    shifts = np.zeros_like(all_sizes)
+    shifts[1:, along] = ends[:-1]
+    places = [op(jnp.add, x.indices, _indices(shift)) for x, shift in zip(sp_inputs, shifts, strict=True)]
+    sizes[along] = ends[-1]
+    values = stop_gradient(_concat([x.values for x in sp_inputs], 0))
+    return _moved(_concat(places, 0), values, sizes.tolist())
+
+
+def add(a: SparseTensor | TensorLike, b: SparseTensor | TensorLike, threshold: TensorLike = 0) -> SparseTensor | Tensor:
+    """The sum, dense if one of them is.
+
+    Args:
+      threshold: of two sparse ones, whose indices must be known, the sum of two values is left out if its magnitude is less.
+
+    Raises:
+      InvalidArgumentError: the shapes differ.
+    """
+    if not isinstance(a, SparseTensor) or not isinstance(b, SparseTensor):
+        sparse, dense = (a, b) if isinstance(a, SparseTensor) else (b, a)
+        return op(_added_to, convert_to_tensor(dense), sparse.values, sparse.indices)
+    if a._sizes != b._sizes:
+        raise InvalidArgumentError(f"the shapes {a._sizes} and {b._sizes} differ")
+    given = np.concatenate([host(x.indices, "the indices of tf.sparse.add") for x in (a, b)])
+    places, which = np.unique(given, axis=0, return_inverse=True)
+    total = _math.unsorted_segment_sum(_concat([a.values, b.values], 0), which.reshape(-1), len(places))
+    out = SparseTensor(places, total, a._sizes)
+    least = host(threshold, "threshold")
+    if not least:
+        return out
+    large = np.abs(host(total, "the values of tf.sparse.add")) >= least
+    return retain(out, large | (np.bincount(which.reshape(-1), minlength=len(places)) == 1))
+
+
+def _added_to(dense, values, places):
+    return dense.at[tuple(places.T)].add(values)
 
 
 def map_values(op: Callable, *args: Any, **kwargs: Any) -> SparseTensor:
