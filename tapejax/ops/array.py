@@ -38,6 +38,7 @@ from .table import (
     renamed,
     require_kind,
     shape_of,
+    shown,
     static,
     wide,
 )
@@ -162,10 +163,19 @@ def _linspace(start, stop, num, axis, dtype):
 renamed("linspace", _linspace)
 
 
-@operation("input")
-def identity(input):
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """A new tensor with the value of `input`; the gradient passes."""
+    if isinstance(input, Sparse):
+        return input.with_values(identity(input.values))  # type: ignore[return-value]
+    return _identity(input)
+
+
+@operation("input")
+def _identity(input):
     return jnp.copy(input)
+
+
+shown(_identity)
 
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
@@ -357,6 +367,11 @@ def ensure_shape(x: TensorLike, shape: ShapeLike, name: str | None = None) -> Te
 # ---- Shaping -----------------------------------------------------------------------------------------------
 
 
+def _product(sizes: Sequence[int]) -> int:
+    """That of the sizes but 0 and -1: what TensorFlow computes the missing size of nothing from."""
+    return math.prod(size for size in sizes if size not in (0, -1))
+
+
 def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """The same elements in another shape; one size may be -1 and is then computed.
 
@@ -366,8 +381,9 @@ def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> Te
     array = raw(tensor)
     sizes = shape_of(shape)
     rest = math.prod(size for size in sizes if size != -1)
-    if sizes.count(-1) == 1 and rest != 0:
-        sizes = tuple(array.size // rest if size == -1 else size for size in sizes)
+    if sizes.count(-1) == 1:
+        missing = array.size // rest if rest != 0 else _product(array.shape) // _product(sizes)
+        sizes = tuple(missing if size == -1 else size for size in sizes)
     if sizes.count(-1) or math.prod(sizes) != array.size:
         raise InvalidArgumentError(f"reshape: {array.shape} has {array.size} elements, not {tuple(static(shape))}")
     return op(lax.reshape, array, new_sizes=sizes)

@@ -97,6 +97,8 @@ def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, nam
     if fixed_length is not None:
         length = int(static(fixed_length, "fixed_length"))
         rows = [row[:length].ljust(length, b"\0") for row in rows]
+    if len(set(map(len, rows))) > 1:
+        raise InvalidArgumentError(f"decode_raw: the lengths of input_bytes differ: {[len(row) for row in rows]}")
     if any(len(row) % dtype.itemsize for row in rows):
         raise InvalidArgumentError(f"decode_raw: the length of input_bytes is no multiple of {dtype.itemsize}, {dtype}")
     found = [np.frombuffer(row, order).astype(dtype) for row in rows]

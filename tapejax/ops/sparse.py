@@ -401,7 +401,8 @@ def _segment(how: str) -> Callable[..., Tensor]:
             raise InvalidArgumentError(f"sparse.segment_{how}: segment_ids are not increasing: {ids.tolist()}")
         if ids is not None and num_segments is None:
             num_segments = int(ids[-1]) + 1 if ids.size else 0
-        return reduce(gather(data, indices), segment_ids, num_segments)
+        rows = gather(data, convert_to_tensor(indices, dtype_hint="int32"))
+        return reduce(rows, convert_to_tensor(segment_ids, dtype_hint="int32"), num_segments)
 
     return named(
         public,

@@ -1225,3 +1225,35 @@ def test_numbers_as_a_quantised_network_rounds_them(tf):
         error_of(lambda: quantization.fake_quant_with_min_max_vars([1.0], [0.0], [1.0])),
         error_of(lambda: quantization.fake_quant_with_min_max_vars_per_channel(given[0], [0.0], [1.0])),
     )
+
+
+@parity
+def test_the_missing_size_of_a_shape_with_a_zero(tf):
+    """It is computed from the other sizes: a batch of none is flattened."""
+    pairs = [
+        *(((0, 6), n) for n in ((0, -1, 3), (-1, 3), (0, -1))),
+        *(((2, 0), n) for n in ((-1, 0), (0, -1))),
+        *(((2, 0, 3), n) for n in ((0, -1, 3), (-1, 0, 5))),
+        ((0,), (0, -1)),
+        ((0, 4), (0, -1, 3)),
+    ]
+    x = tf.zeros([0, 4, 4])
+    return (
+        [list(tf.reshape(tf.zeros(old), new).shape) for old, new in pairs],
+        list(tf.function(lambda x: tf.reshape(x, [tf.shape(x)[0], -1]))(x).shape),
+        error_of(lambda: tf.reshape(tf.zeros([2, 3]), [0, -1])),
+        error_of(lambda: tf.reshape(tf.zeros([0, 3]), [-1, -1])),
+    )
+
+
+@parity
+def test_nothing_as_a_list(tf):
+    """An empty list of indices is one of integers."""
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    sparse = tf.SparseTensor([[0, 1]], [1.0], [2, 2])
+    return [
+        tf.sparse.segment_sum(x, [], []),
+        error_of(lambda: tf.io.decode_raw([b"ab", b"abc"], tf.uint8)),
+        parts(tf.identity(sparse)),
+        parts(tf.compat.v1.convert_to_tensor_or_sparse_tensor(tf.compat.v1.SparseTensorValue([[0, 1]], [1.0], [2, 2]))),
+    ]
