@@ -183,8 +183,12 @@ def sparse_dense_matmul(
     """The matrix product of a sparse and a dense matrix, in either order; `adjoint_a`, `adjoint_b` as `tf.matmul` has them.
 
     Raises:
+      TypeError: neither is sparse.
       ValueError, InvalidArgumentError: they are no matrices, or their shapes or dtypes do not fit.
     """
+    sp_a, b = (SparseTensor.from_value(x) if isinstance(x, SparseTensorValue) else x for x in (sp_a, b))
+    if not isinstance(sp_a, SparseTensor) and not isinstance(b, SparseTensor):
+        raise TypeError(f"one of the matrices must be a SparseTensor, got {type(sp_a)} and {type(b)}")
     if not isinstance(sp_a, SparseTensor):  # (a b)^H = b^H a^H
         return op(_adjoint, sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a))
     dense = convert_to_tensor(b, dtype=sp_a.dtype)
