@@ -133,6 +133,7 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.debugging": "assert_integer assert_scalar assert_type",
         "ops.math": "floor_div=floordiv",
         "ops.random": "set_random_seed=set_seed",
+        "ops.sparse": "SparseTensorValue",
         "ops.graph": "get_logger",
     },
     "tf.compat.v1.debugging": {
@@ -272,7 +273,9 @@ _LATER: dict[str, dict[str, str]] = {
             """
     },
     "tf.math": {"ops.rearrange": "approx_max_k approx_min_k is_non_decreasing is_strictly_increasing"},
-    "tf.math.special": {"ops.math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e expint spence"},
+    "tf.math.special": {
+        "ops.math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e dawsn expint fresnel_cos fresnel_sin spence"
+    },
     "tf.nn": {
         "ops.rearrange": "approx_max_k approx_min_k space_to_batch",
         "ops.sampled": "nce_loss sampled_softmax_loss",
@@ -283,6 +286,11 @@ _LATER: dict[str, dict[str, str]] = {
             """,
     },
     "tf.nn.experimental": {"ops.windows": "general_dropout stateless_dropout"},
+    "tf.quantization": {
+        "ops.quantization": """
+            fake_quant_with_min_max_args fake_quant_with_min_max_vars fake_quant_with_min_max_vars_per_channel
+            """
+    },
     "tf.random": {
         "ops.generator": "Algorithm Generator create_rng_state get_global_generator set_global_generator",
         "ops.sampled": "log_uniform_candidate_sampler uniform_candidate_sampler",
@@ -303,8 +311,8 @@ _LATER: dict[str, dict[str, str]] = {
     },
     "tf.sparse": {
         "ops.sparse": """
-            SparseTensor eye from_dense map_values reduce_sum reorder segment_mean segment_sqrt_n segment_sum
-            sparse_dense_matmul to_dense transpose
+            SparseTensor add concat expand_dims eye from_dense map_values reduce_sum reorder reshape retain segment_mean
+            segment_sqrt_n segment_sum slice sparse_dense_matmul to_dense transpose
             """
     },
     "tf.summary": {

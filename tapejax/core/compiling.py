@@ -46,6 +46,8 @@ CHEAP = {
     "xla_cpu_parallel_codegen_split_count": 1,
     "xla_cpu_use_fusion_emitters": False,
 }
+# The bytes of more elements than this may be more than XLA can count, which ends the process.
+MOST_ELEMENTS = 1 << 58
 # What runs as a loop in a compiled program: unoptimised it may take any number of times as long.
 LOOPS = ("while", "scan", "triangular_solve", "lu", "cholesky", "eigh", "svd", "qr", "householder_product", "sort")
 
@@ -185,6 +187,8 @@ def _measure(jaxpr: JaxProgram) -> tuple[int, int, int]:
         inner = [_measure(each) for each in jaxprs.jaxprs_in(eqn.params)]
         read = eqn.outvars if eqn.primitive.name == "slice" else eqn.invars  # a slice reads what it gives
         sizes = [math.prod(getattr(v.aval, "shape", ())) for v in (*read, *eqn.outvars)]
+        if max(sizes, default=0) > MOST_ELEMENTS:
+            raise ValueError(f"{eqn.primitive}: a shape has too many elements: {[v.aval for v in eqn.outvars]}")
         window = eqn.params.get("window_dimensions")
         weight = IN_WINDOW * math.prod(window) if window else 1
         times = eqn.params["length"] if eqn.primitive.name == "scan" else 1

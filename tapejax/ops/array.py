@@ -7,7 +7,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ from .sizes import joined, sized
 from .table import (
     INTEGER,
     REAL,
+    Sparse,
     axes_of,
     axis_of,
     host,
@@ -38,6 +39,7 @@ from .table import (
     renamed,
     require_kind,
     shape_of,
+    shown,
     static,
     wide,
 )
@@ -162,14 +164,25 @@ def _linspace(start, stop, num, axis, dtype):
 renamed("linspace", _linspace)
 
 
-@operation("input")
-def identity(input):
+def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """A new tensor with the value of `input`; the gradient passes."""
+    if isinstance(input, Sparse):
+        return input.with_values(identity(input.values))  # type: ignore[return-value]
+    return _identity(input)
+
+
+@operation("input")
+def _identity(input):
     return jnp.copy(input)
+
+
+shown(_identity)
 
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
     """The value of `input`, without what it was computed from: no gradient passes."""
+    if isinstance(input, Sparse):
+        return input.with_values(stop_gradient(input.values))  # type: ignore[return-value]
     return op(lax.stop_gradient, raw(input))
 
 
@@ -185,7 +198,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> TensorLike
     >>> print(tf.cast([1.8, -1.8], tf.int32))
     tf.Tensor([ 1 -1], shape=(2,), dtype=int32)
     """
-    if isinstance(x, IndexedSlices):
+    if isinstance(x, (IndexedSlices, Sparse)):
         return x.with_values(cast(x.values, dtype))
     wanted = requested(dtype)
     array = raw(x)
@@ -310,17 +323,23 @@ def _constant(value: Nest, out_type: DTypeLike) -> Tensor:
 
 def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The shape as an int32 tensor."""
-    return sized(raw(input).shape, requested(out_type or "int32"))
+    return sized(_shape(input), requested(out_type or "int32"))
 
 
 def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The number of elements as an int32 tensor."""
-    return sized(raw(input).size, requested(out_type or "int32"))
+    return sized(
+        raw(input).size if not isinstance(input, Sparse) else math.prod(_shape(input)), requested(out_type or "int32")
+    )
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of axes as an int32 tensor."""
-    return _constant(raw(input).ndim, "int32")
+    return _constant(len(_shape(input)), "int32")
+
+
+def _shape(x: TensorLike) -> tuple[Any, ...]:
+    return x._sizes if isinstance(x, Sparse) else raw(x).shape
 
 
 def shape_n(input: Sequence[TensorLike], out_type: DTypeLike = "int32", name: str | None = None) -> list[Tensor]:
@@ -349,6 +368,11 @@ def ensure_shape(x: TensorLike, shape: ShapeLike, name: str | None = None) -> Te
 # ---- Shaping -----------------------------------------------------------------------------------------------
 
 
+def _product(sizes: Sequence[int]) -> int:
+    """That of the sizes but 0 and -1: what TensorFlow computes the missing size of nothing from."""
+    return math.prod(size for size in sizes if size not in (0, -1))
+
+
 def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """The same elements in another shape; one size may be -1 and is then computed.
 
@@ -358,8 +382,9 @@ def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> Te
     array = raw(tensor)
     sizes = shape_of(shape)
     rest = math.prod(size for size in sizes if size != -1)
-    if sizes.count(-1) == 1 and rest != 0:
-        sizes = tuple(array.size // rest if size == -1 else size for size in sizes)
+    if sizes.count(-1) == 1:
+        missing = array.size // rest if rest != 0 else _product(array.shape) // _product(sizes)
+        sizes = tuple(missing if size == -1 else size for size in sizes)
     if sizes.count(-1) or math.prod(sizes) != array.size:
         raise InvalidArgumentError(f"reshape: {array.shape} has {array.size} elements, not {tuple(static(shape))}")
     return op(lax.reshape, array, new_sizes=sizes)
@@ -1113,19 +1138,24 @@ def _invert_permutation(x):
     return jnp.zeros_like(x).at[x].set(jnp.arange(x.shape[0], dtype=x.dtype))
 
 
+def _block(name: str, size: int, data_format: str) -> int:
+    _require_nhwc(name, data_format)
+    if size < 2:
+        raise InvalidArgumentError(f"{name}: block_size must be greater than 1, got {size}")
+    return size
+
+
 @operation("input")
 def space_to_depth(input, block_size, data_format="NHWC"):
     """Blocks of block_size x block_size pixels moved into the channels."""
-    _require_nhwc("space_to_depth", data_format)
-    (b, h, w, c), n = input.shape, block_size
+    (b, h, w, c), n = input.shape, _block("space_to_depth", block_size, data_format)
     return input.reshape(b, h // n, n, w // n, n, c).transpose(0, 1, 3, 2, 4, 5).reshape(b, h // n, w // n, n * n * c)
 
 
 @operation("input")
 def depth_to_space(input, block_size, data_format="NHWC"):
     """Channels moved into blocks of block_size x block_size pixels."""
-    _require_nhwc("depth_to_space", data_format)
-    (b, h, w, c), n = input.shape, block_size
+    (b, h, w, c), n = input.shape, _block("depth_to_space", block_size, data_format)
     part = c // (n * n)
     return input.reshape(b, h, w, n, n, part).transpose(0, 1, 3, 2, 4, 5).reshape(b, h * n, w * n, part)
 

@@ -19,7 +19,7 @@ from ..values.tensor import Tensor, Variable, convert_to_tensor, raw
 from ..values.types import DTypeLike, Ignored, TensorLike
 from . import array, debugging
 from .graph import get_logger
-from .sparse import SparseTensor
+from .sparse import SparseTensor, SparseTensorValue
 from .table import renamed
 
 DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL
@@ -96,6 +96,8 @@ def convert_to_tensor_or_sparse_tensor(
     value: TensorLike | SparseTensor, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor | SparseTensor:
     """A `SparseTensor` as it is, and anything else as a `Tensor`. Raises RuntimeError if it is sparse, of another dtype."""
+    if isinstance(value, SparseTensorValue):
+        value = SparseTensor.from_value(value)
     if not isinstance(value, SparseTensor):
         return convert_to_tensor(value, dtype)
     if dtype is not None and value.dtype != as_dtype(dtype):

@@ -6,6 +6,7 @@ Assertions look at values, so they say nothing about tensors that JAX is tracing
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import jax
@@ -18,7 +19,7 @@ from ..values.dtypes import DType, as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, is_array_like, op, operands, raw
 from ..values.types import DTypeLike, Ignored, IntLike, TensorLike
-from .table import kind_of, renamed
+from .table import Sparse, kind_of, renamed, static
 
 
 def enable_shadow_mode() -> None:
@@ -143,19 +144,26 @@ def Assert(condition: TensorLike, data: object, summarize: Ignored = None, name:
 
 
 def _named_shape(x: TensorLike) -> tuple[int, ...]:
-    return tuple(x.shape) if is_array_like(x) else np.shape(x)
+    return tuple(x.shape) if is_array_like(x) or isinstance(x, Sparse) else np.shape(x)
+
+
+def _rank(rank: IntLike) -> int:
+    number = static(rank, "rank")
+    if isinstance(number, tuple):
+        raise ValueError(f"a rank must be a scalar, got {rank}")
+    return operator.index(number)  # TypeError for a float
 
 
 def assert_rank(x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has that many axes."""
     found = _named_shape(x)
-    _require(len(found) == int(rank), ValueError, message, f"x must have rank {rank}, got shape {found}")
+    _require(len(found) == _rank(rank), ValueError, message, f"x must have rank {rank}, got shape {found}")
 
 
 def assert_rank_at_least(x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless `x` has at least that many axes."""
     found = _named_shape(x)
-    _require(len(found) >= int(rank), ValueError, message, f"x must have rank {rank} or more, got shape {found}")
+    _require(len(found) >= _rank(rank), ValueError, message, f"x must have rank {rank} or more, got shape {found}")
 
 
 def assert_rank_in(
@@ -163,7 +171,9 @@ def assert_rank_in(
 ) -> None:
     """Raises ValueError unless the number of x's axes is one of `ranks`."""
     found = _named_shape(x)
-    _require(len(found) in map(int, ranks), ValueError, message, f"x must have one of the ranks {ranks}, got {found}")
+    _require(
+        len(found) in [*map(_rank, ranks)], ValueError, message, f"x must have one of the ranks {ranks}, got {found}"
+    )
 
 
 def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> TensorLike:
@@ -201,7 +211,7 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None) ->
 
 def assert_type(tensor: TensorLike, tf_type: DTypeLike, message: str | None = None, name: str | None = None) -> None:
     """Raises TypeError unless `tensor` has the dtype `tf_type`."""
-    found = as_dtype(raw(tensor).dtype)
+    found = as_dtype(raw(tensor.values if isinstance(tensor, Sparse) else tensor).dtype)
     wanted = as_dtype(requested(tf_type))
     _require(found == wanted, TypeError, message, f"tensor must be of type {wanted!r}, got {found!r}")
 

@@ -22,7 +22,7 @@ from . import array as _array
 from . import random as _random
 from .math import _abs, _maximum, _minimum
 from .registry import opaque
-from .table import FLOAT, host, kind_of, renamed, require_kind, shape_of, static
+from .table import FLOAT, host, kind_of, known, renamed, require_kind, shape_of, static
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")  # of images, filters and results, for JAX's convolutions
 
@@ -447,6 +447,15 @@ def _hue(r, g, b, value, spread, circle):
     return jnp.where(spread > 0, jnp.where(hue < 0, hue + circle, hue), 0)
 
 
+def _rgb_to_hsv_flat_at_zero(rgb):
+    # TensorFlow's saturation has slope 0 with respect to a channel that is 0, the end of the range
+    held = _rgb_to_hsv(jnp.where(rgb > 0, rgb, lax.stop_gradient(rgb)))
+    return _rgb_to_hsv(rgb).at[..., 1].set(held[..., 1])
+
+
+renamed("rgb_to_hsv", _rgb_to_hsv_flat_at_zero)
+
+
 def _hsv_to_rgb(hsv):
     hue, saturation, value = (part[..., None] for part in jnp.moveaxis(hsv, -1, 0))
     return ((1 - saturation) + saturation * _pure(6 * hue)) * value
@@ -469,7 +478,7 @@ def _floating(kernel: Callable, array: Array) -> Tensor:
 
 def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     """Hue, saturation and value of each pixel, from 0 to 1. Takes floats."""
-    return _each_pixel(_rgb_to_hsv, images)
+    return _each_pixel(_rgb_to_hsv_flat_at_zero, images)
 
 
 def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
@@ -547,6 +556,9 @@ def adjust_contrast(images: TensorLike, contrast_factor: FloatLike) -> Tensor:
       images: floats, of shape ``(..., height, width, channels)``; integers are scaled, and cut to integers again.
       contrast_factor: a float scalar.
 
+    Raises:
+      InvalidArgumentError: `contrast_factor` is no scalar.
+
     >>> import tapejax as tf
     >>> print(tf.image.adjust_contrast([[[0.0], [1.0]]], 0.5).numpy().ravel())
     [0.25 0.75]
@@ -554,19 +566,28 @@ def adjust_contrast(images: TensorLike, contrast_factor: FloatLike) -> Tensor:
     array = raw(images)
     if array.ndim < 3:
         raise ValueError(f"images must have at least 3 dimensions (height, width, channels), got shape {array.shape}")
+    _require_scalar("contrast_factor", contrast_factor)
     return _adjusted(array, _adjust_contrast, raw(contrast_factor, dtype_hint="float32"))
 
 
 def adjust_gamma(image: TensorLike, gamma: FloatLike = 1, gain: FloatLike = 1) -> Tensor:
     """gain * image ** gamma. Raises ValueError for a negative `gamma`."""
-    if isinstance(gamma, (int, float)):
-        _require(gamma >= 0, f"Gamma should be a non-negative real number, got {gamma}")
+    values = known(raw(gamma))
+    if values is not None and (values < 0).any():
+        error = ValueError if isinstance(gamma, (int, float)) else InvalidArgumentError
+        raise error(f"Gamma should be a non-negative real number, got {gamma}")
     return _adjusted(image, _adjust_gamma, gamma, gain)
+
+
+def _require_scalar(name: str, value: FloatLike) -> None:
+    if np.ndim(value):
+        raise InvalidArgumentError(f"{name} must be a scalar, got {value}")
 
 
 def adjust_hue(image: TensorLike, delta: FloatLike, name: str | None = None) -> Tensor:
     """The hue of RGB images turned by `delta`, in [-1, 1]; 1 is all the way round."""
     _channels(image, 3)
+    _require_scalar("delta", delta)
     if isinstance(delta, (int, float)) and not -1 <= delta <= 1:
         raise ValueError(f"delta must be in the interval [-1, 1], got {delta}")
     return _adjusted(image, _adjust_hue, delta)
@@ -575,6 +596,7 @@ def adjust_hue(image: TensorLike, delta: FloatLike, name: str | None = None) -> 
 def adjust_saturation(image: TensorLike, saturation_factor: FloatLike, name: str | None = None) -> Tensor:
     """The saturation of RGB images multiplied by a factor."""
     _channels(image, 3)
+    _require_scalar("saturation_factor", saturation_factor)
     return _adjusted(image, _adjust_saturation, saturation_factor)
 
 

@@ -92,14 +92,17 @@ def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, nam
     """
     dtype = as_dtype(out_type).dtype
     order = dtype.newbyteorder("<" if little_endian else ">") if dtype.kind != "V" else dtype
-    rows = [input_bytes] if isinstance(input_bytes, (bytes, bytearray)) else list(input_bytes)
+    one = isinstance(input_bytes, (bytes, bytearray, str))
+    rows = [x.encode() if isinstance(x, str) else x for x in ([input_bytes] if one else input_bytes)]
     if fixed_length is not None:
         length = int(static(fixed_length, "fixed_length"))
         rows = [row[:length].ljust(length, b"\0") for row in rows]
+    if len(set(map(len, rows))) > 1:
+        raise InvalidArgumentError(f"decode_raw: the lengths of input_bytes differ: {[len(row) for row in rows]}")
     if any(len(row) % dtype.itemsize for row in rows):
         raise InvalidArgumentError(f"decode_raw: the length of input_bytes is no multiple of {dtype.itemsize}, {dtype}")
     found = [np.frombuffer(row, order).astype(dtype) for row in rows]
-    return convert_to_tensor(found[0] if isinstance(input_bytes, (bytes, bytearray)) else np.stack(found))
+    return convert_to_tensor(found[0] if one else np.stack(found) if found else np.zeros((0, 0), dtype))
 
 
 def encode_base64(input: bytes, pad: bool = False, name: str | None = None) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -254,7 +255,7 @@ def diag_part(input: TensorLike, name="diag_part", k=0, padding_value=0, align="
     """The k-th diagonal of the last two axes; several for a pair k, padded to one length. See `diag`."""
     array = _matrix("diag_part", raw(input))
     lower, upper, sides = _bands(k, align)
-    if not -array.shape[-2] < lower <= upper < array.shape[-1]:
+    if any(i and not -array.shape[-2] < i < array.shape[-1] for i in (lower, upper)):  # the main one may be empty
         raise InvalidArgumentError(f"diag_part: k={k} is out of range for shape {array.shape}")
     return op(_diag_part, array, bands=(lower, upper, sides), padding=padding_value)
 
@@ -310,7 +311,10 @@ def tensor_diag(diagonal):
 def tensor_diag_part(input):
     """The diagonal of a tensor of even rank whose shape is a shape twice."""
     half = input.shape[: input.ndim // 2]
-    return jnp.diagonal(input.reshape(int(np.prod(half)), -1)).reshape(half)
+    if input.shape != half * 2:
+        raise InvalidArgumentError(f"tensor_diag_part: the shape must be a shape twice, got {input.shape}")
+    n = math.prod(half)
+    return jnp.diagonal(input.reshape(n, n)).reshape(half)
 
 
 # ---- Solving and decompositions ----------------------------------------------------------------------------
@@ -525,7 +529,8 @@ def pinv(a, rcond=None, validate_args=False):
 def matrix_rank(a, tol=None, validate_args=False):
     """The number of singular values above `tol`, int32."""
     s = jnp.linalg.svd(_matrix("matrix_rank", a), compute_uv=False)
-    limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True) if tol is None else tol
+    limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True)
+    limit = limit if tol is None else jnp.asarray(tol, s.dtype)
     return jnp.sum(s > limit, -1, dtype=jnp.int32)
 
 

@@ -244,6 +244,16 @@ def _expint(x):
 _expint.defjvps(lambda dx, _, x: dx * jnp.exp(x) / x)
 
 
+def _fresnel(part: int, slope: Callable) -> Callable:
+    @jax.custom_jvp
+    def integral(x):
+        return special.fresnel(x)[part]
+
+    # the derivative of JAX's own is 0 where x * x is an odd integer
+    integral.defjvps(lambda dx, _, x: dx * slope(np.pi / 2 * x * x))
+    return integral
+
+
 _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
 UNARY: dict[str, tuple[Any, ...]] = {
@@ -295,6 +305,9 @@ UNARY: dict[str, tuple[Any, ...]] = {
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})
 expint = unary("expint", _expint, FLOAT, "The exponential integral Ei, for x >= 0.")
 spence = unary("spence", _spence, FLOAT, "Spence's function, the dilogarithm of 1 - x.")
+dawsn = unary("dawsn", special.dawsn, "F", "Dawson's integral.")
+fresnel_sin = unary("fresnel_sin", _fresnel(0, jnp.sin), "F", "Fresnel's sine integral.")
+fresnel_cos = unary("fresnel_cos", _fresnel(1, jnp.cos), "F", "Fresnel's cosine integral.")
 softplus = unary("softplus", _softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
 real = unary("real", jnp.real, NUMBER, "The real part.", "input", REAL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from .table import renamed
 
 # jnp names them otherwise
 _JAX_NAMES = {"asanyarray": "asarray", "ascontiguousarray": "asarray", "fix": "trunc", "flatten": "ravel"}
+_JAX_ARGUMENTS = {"a_min": "min", "a_max": "max", "newshape": "shape"}
 
 
 def _arrays(value: Nest) -> Nest:
@@ -38,13 +40,40 @@ def _tensors(value: Nest) -> Nest:
     return value
 
 
+# jnp takes no list for an array, NumPy and TensorFlow do: these of jnp's parameters are lists of arrays, and these no arrays
+_SEVERAL = frozenset("arrays choicelist condlist tup".split())
+_STATIC = frozenset(
+    "axes axis destination dtype indices_or_sections object optimize pad_width reps shape shift source".split()
+)
+
+
+def _listed(signature: inspect.Signature, args: Nest, kwargs: dict[str, Any]) -> tuple[Nest, dict[str, Any]]:
+    """The arguments of one of jnp's functions, with arrays in the place of lists that stand for one."""
+    bound = signature.bind(*args, **kwargs)
+    for name, value in bound.arguments.items():
+        kind = signature.parameters[name].kind
+        if name in _STATIC or kind == inspect.Parameter.VAR_KEYWORD:
+            continue
+        several = kind == inspect.Parameter.VAR_POSITIONAL or (name in _SEVERAL and isinstance(value, (list, tuple)))
+        bound.arguments[name] = type(value)(map(_of_list, value)) if several else _of_list(value)
+    return bound.args, bound.kwargs
+
+
+def _of_list(value: Nest) -> Nest:
+    return jnp.asarray(value) if isinstance(value, (list, tuple)) else value
+
+
 def _wrapped(name: str) -> Callable[..., Nest]:
     fn = getattr(jnp, _JAX_NAMES.get(name, name))
+    signature = inspect.signature(fn)
 
     def public(*args: Any, **kwargs: Any) -> Nest:
-        return _tensors(fn(*_arrays(args), **{key: _arrays(value) for key, value in kwargs.items()}))
+        args, kwargs = _arrays(args), {_JAX_ARGUMENTS.get(key, key): _arrays(value) for key, value in kwargs.items()}
+        if {list, tuple} & set(map(type, (*args, *kwargs.values()))):  # Python's any is not to be had in this module
+            args, kwargs = _listed(signature, args, kwargs)
+        return _tensors(fn(*args, **kwargs))
 
-    public.__doc__ = f"``jnp.{fn.__name__}``, of tensors and arrays; gives tensors."
+    public.__doc__ = f"``jnp.{fn.__name__}``, of tensors, arrays and lists; gives tensors."
     return renamed(name, public)
 
 

@@ -266,15 +266,21 @@ renamed("random_uniform_int", _all_integers)
 
 
 def _random_gamma(seed, count, alpha, beta, shape, dtype):
-    return jax.random.gamma(key_of(seed, count), alpha, shape, dtype) / beta
+    drawn = jax.random.gamma(key_of(seed, count), alpha, shape, dtype) / beta
+    return jnp.maximum(drawn, jnp.finfo(dtype).tiny)  # as TensorFlow: never 0, so that there is a logarithm
 
 
 def _random_poisson(seed, count, lam, shape, dtype):
-    return jax.random.poisson(key_of(seed, count), lam, shape).astype(dtype)
+    ordinary = jnp.isfinite(lam) & (lam > 0)
+    drawn = jax.random.poisson(key_of(seed, count), jnp.where(ordinary, lam, 0), shape).astype(dtype)
+    if kind_of(drawn.dtype) != "f":
+        return drawn
+    return jnp.where(ordinary | (lam <= 0), drawn, lam.astype(dtype))  # infinite and nan are what they are
 
 
 def _random_binomial(seed, count, counts, probs, shape, dtype):
-    return jax.random.binomial(key_of(seed, count), counts, probs, shape).astype(dtype)
+    drawn = jax.random.binomial(key_of(seed, count), counts, probs, shape).astype(dtype)
+    return jnp.where(counts == 0, jnp.zeros_like(drawn), drawn)  # whatever the probability is
 
 
 def _categorical(seed, count, logits, num, dtype):
@@ -291,7 +297,7 @@ def _shuffle(seed, count, value):
 
 def draw_floats(fn: Callable, numbers: Numbers, shape: ShapeLike, dtype: DTypeLike, *parameters: TensorLike) -> Tensor:
     """A draw of floats of that shape; the parameters broadcast."""
-    wanted, sizes = requested(dtype), shape_of(shape)
+    wanted, sizes = requested(dtype), _sizes(shape)
     if kind_of(wanted) != "f":
         raise TypeError(f"dtype must be a floating point type, got {wanted}")
     given = [value if type(value) in (int, float) else raw(value, wanted) for value in parameters]
@@ -302,7 +308,7 @@ def draw_uniform(
     numbers: Numbers, shape: ShapeLike, minval: TensorLike, maxval: TensorLike, dtype: DTypeLike
 ) -> Tensor:
     """A draw of floats, or of integers, for which `maxval` must be given."""
-    wanted, sizes = requested(dtype), shape_of(shape)
+    wanted, sizes = requested(dtype), _sizes(shape)
     if kind_of(wanted) not in "iu":
         return draw_floats(_random_uniform, numbers, sizes, wanted, minval, 1 if maxval is None else maxval)
     if maxval is None:
@@ -316,7 +322,7 @@ def draw_uniform(
 
 def draw_all_integers(numbers: Numbers, shape: ShapeLike, dtype: np.dtype) -> Tensor:
     """A draw of integers of the whole range of `dtype`."""
-    sizes = shape_of(shape)
+    sizes = _sizes(shape)
     return draw(_all_integers, *numbers(sizes), shape=sizes, dtype=dtype)
 
 
@@ -333,10 +339,17 @@ def _draw_poisson(numbers: Numbers, shape: ShapeLike, lam: TensorLike, dtype: DT
     return draw(_random_poisson, *numbers(sizes), rates, shape=sizes, dtype=requested(dtype))
 
 
+def _sizes(shape: ShapeLike) -> tuple[int, ...]:
+    sizes = shape_of(shape)
+    if any(isinstance(size, int) and size < 0 for size in sizes):
+        raise InvalidArgumentError(f"the sizes of a shape must not be negative, got {sizes}")
+    return sizes
+
+
 def _whole(shape: ShapeLike, whole: bool, *parameters: Array) -> tuple[int, ...]:
     """The shape of a draw: `shape` itself, or, of the functions that are not stateless, so many for each of the parameters."""
     drawn = np.broadcast_shapes(*(array.shape for array in parameters))
-    sizes = shape_of(shape)
+    sizes = _sizes(shape)
     return (*sizes[: len(sizes) - len(drawn)], *drawn) if whole else (*sizes, *drawn)
 
 
@@ -344,7 +357,7 @@ def draw_binomial(
     numbers: Numbers, shape: ShapeLike, counts: TensorLike, probs: TensorLike, dtype: DTypeLike
 ) -> Tensor:
     """How many of `counts` trials succeed, each with probability `probs`."""
-    given, sizes = (raw(counts, dtype_hint="float32"), raw(probs)), shape_of(shape)
+    given, sizes = (raw(counts, dtype_hint="float32"), raw(probs)), _sizes(shape)
     return draw(_random_binomial, *numbers(sizes), *given, shape=sizes, dtype=requested(dtype))
 
 

@@ -189,6 +189,8 @@ def _histogram_fixed_width(values, value_range, nbins, dtype):
 def _blocks(argument: str, block_shape: IntsLike, pairs: IntsLike, array: Array) -> tuple[tuple[int, ...], tuple]:
     sizes = (block_shape,) * 2 if isinstance(block_shape, int) else shape_of(block_shape, "block_shape")
     widths = static(pairs, argument)
+    if min(sizes, default=1) < 1:
+        raise InvalidArgumentError(f"block_shape must be at least 1, got {sizes}")
     if np.shape(widths) != ((len(sizes), 2) if sizes else (0,)) or array.ndim <= len(sizes):
         raise InvalidArgumentError(f"{argument} must have shape ({len(sizes)}, 2), input more axes: {np.shape(widths)}")
     return sizes, widths

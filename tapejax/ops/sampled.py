@@ -93,7 +93,7 @@ def _logits(
     num_true: int, sampled: Candidates | None, without_hits: bool, seed: IntLike | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Logits of the true and of the sampled classes, less the logarithm of how often they were expected; and labels."""
-    labels = convert_to_tensor(labels)
+    labels = array.cast(labels, wide("int64"))
     if labels.shape.rank == 1:
         labels = array.expand_dims(labels, 1)
     if sampled is None:

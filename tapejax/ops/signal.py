@@ -35,8 +35,8 @@ def _transform(name: str, count: int, how: str) -> Callable[..., Tensor]:
     """A transform of the last `count` axes; those of real signals may be cut or padded to `fft_length`."""
     complex_doc = f"The {'inverse ' if how.startswith('i') else ''}discrete Fourier transform of the last {count} axes"
 
-    def checked(input: TensorLike) -> Array:
-        array = raw(input)
+    def checked(input: TensorLike, hint: str | None = None) -> Array:
+        array = raw(input, dtype_hint=hint)
         require_kind(name, array, "f" if how == "rfftn" else "c")
         if array.ndim < count:
             raise InvalidArgumentError(f"{name}: input must have at least {count} axes, got shape {array.shape}")
@@ -52,7 +52,7 @@ def _transform(name: str, count: int, how: str) -> Callable[..., Tensor]:
         return renamed(name, public)
 
     def of_real(input_tensor: TensorLike, fft_length: IntsLike | None = None, name: str | None = None) -> Tensor:
-        array = checked(input_tensor)
+        array = checked(input_tensor, "float32" if how == "rfftn" else "complex64")
         lengths = None if fft_length is None else shape_of(fft_length, "fft_length")
         if lengths is not None and len(lengths) != count:
             raise ValueError(f"fft_length must have {count} elements, got {lengths}")
@@ -276,7 +276,7 @@ def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=han
     """The signal of a short-time Fourier transform; for an exact one, `window_fn` is what `inverse_stft_window_fn` makes."""
     length = int(static(frame_length))
     size = _fft_size(length, fft_length)
-    frames = _array.getitem(irfft(stfts, [size]), (..., slice(0, length)))
+    frames = _array.getitem(irfft(convert_to_tensor(stfts), [size]), (..., slice(0, length)))
     if size < length:
         frames = _array.pad(frames, [(0, 0)] * (frames.ndim - 1) + [(0, length - size)])
     if window_fn is not None:

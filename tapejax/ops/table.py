@@ -242,6 +242,23 @@ def _as_array(x: TensorLike, kinds: str) -> Array:
     return raw(x, "bool") if kinds == BOOL and not is_array_like(x) else raw(x)
 
 
+class Sparse:
+    """What holds values and their places: the functions of `_OF_VALUES` give the same with other values."""
+
+    values: Tensor
+    _sizes: tuple[int, ...]
+
+    def with_values(self, new_values: TensorLike) -> Sparse:
+        """Other values in the same places."""
+        raise NotImplementedError
+
+
+# The elementwise functions that TensorFlow has for sparse tensors, too
+_OF_VALUES = frozenset(
+    "abs asin asinh atan atanh bessel_i0e bessel_i1e erf negative sign sin sqrt square tan tanh".split()
+)
+
+
 def unary(
     name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: str = "x", unchanged: str = ""
 ) -> Callable[..., Tensor]:
@@ -252,13 +269,15 @@ def unary(
     _show(name, fn)
 
     def public(x: TensorLike, name: str | None = None) -> Tensor:
+        if isinstance(x, Sparse) and sparse:
+            return x.with_values(public(x.values))  # type: ignore[return-value]
         array = x._array if type(x) is Tensor else _as_array(x, kinds)
         if unchanged and kind_of(array.dtype) in unchanged:
             require_kind(public.__name__, array, kinds)
             return Tensor(array)
         return run_on(array)
 
-    run_on = _of_one(fn, name, kinds, {})
+    run_on, sparse = _of_one(fn, name, kinds, {}), name in _OF_VALUES
     return named(public, name, doc + _takes(kinds), {"x": argument})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -18,7 +19,8 @@ from . import array as _array
 from . import math as _math
 from . import nn
 from . import random as _random
-from .table import FIELD, NUMBER, REAL, axes_of, host, kind_of, operation, require_kind, static
+from .sparse import SparseTensor
+from .table import FIELD, NUMBER, REAL, axes_of, host, kind_of, known, operation, require_kind, static
 
 # ---- Windows -----------------------------------------------------------------------------------------------
 
@@ -218,26 +220,60 @@ def ctc_loss(
     """The loss of connectionist temporal classification, one for each sequence, by Optax.
 
     Args:
-      labels: integers, (batch, longest label).
+      labels: integers, (batch, longest label), or a sparse tensor of that shape, with which `label_length` is not looked at.
       logits: (time, batch, classes), or (batch, time, classes) unless `logits_time_major`.
       label_length, logit_length: how much of each row counts.
       unique: taken for TensorFlow's sake.
-      blank_index: the class of the blank, by default 0; negative ones count from the end.
+      blank_index: the class of the blank, by default 0; negative ones count from the end. Must be given with sparse labels.
 
     Raises:
       ImportError: Optax is not installed.
+      InvalidArgumentError: a row of sparse labels is empty or longer than there is time for, or a label is no class or the
+        blank (seen on the CPU).
     """
-    scores, targets = raw(logits), raw(labels)
+    if (sparse := isinstance(labels, SparseTensor)) and blank_index is None:
+        raise ValueError("blank_index must be given where the labels are a SparseTensor")
+    scores = raw(logits)
     require_kind("ctc_loss", scores, "S")
     if logits_time_major:
         scores = raw(_array.transpose(scores, [1, 0, 2]))
-    blank = int(static(blank_index or 0))
+    blank = int(static(blank_index or 0)) % scores.shape[-1]
+    if sparse:
+        labels, label_length = _dense_labels(labels, logit_length, blank, scores)
     try:
         import optax  # noqa: F401
     except ImportError as error:
         raise ImportError("ctc_loss is Optax's: pip install optax") from error
-    lengths = raw(label_length), raw(logit_length)
-    return op(_ctc_loss, scores, targets, *lengths, blank=blank % scores.shape[-1])
+    given = scores, raw(labels), raw(label_length), raw(logit_length)
+    loss = op(_ctc_loss, *given, blank=blank)
+    return op(_without_time, loss, *given) if sparse else loss
+
+
+def _dense_labels(labels: SparseTensor, time: TensorLike, blank: int, scores: Array) -> tuple[Tensor, Tensor]:
+    """Labels in the rows of a matrix, in their order, and how many there are in each."""
+    dense, length = op(_rows_of_labels, labels.indices, labels.values, sizes=(scores.shape[0], labels.shape[1]))
+    values, lengths, times = (known(raw(x)) for x in (labels.values, length, time))
+    if values is not None and lengths is not None and times is not None:
+        if not ((values >= 0) & (values < scores.shape[-1]) & (values != blank)).all():
+            raise InvalidArgumentError(f"ctc_loss: labels must be classes other than the blank, got {values}")
+        if not ((lengths > 0) & (lengths <= times)).all():
+            raise InvalidArgumentError(f"ctc_loss: there are {lengths} labels, there must be 1 to {times}")
+    return dense, length
+
+
+def _rows_of_labels(places, values, sizes):
+    rows = places[:, 0]
+    length = jax.ops.segment_sum(jnp.ones_like(rows), rows, sizes[0])
+    first = jnp.cumsum(length) - length
+    return jnp.zeros(sizes, values.dtype).at[rows, jnp.arange(len(rows)) - first[rows]].set(values), length
+
+
+def _without_time(loss, logits, labels, label_length, logit_length):
+    """The loss, where between equal labels there is no time for a blank: infinite, and as if nothing had been likely."""
+    place = jnp.arange(1, labels.shape[1])
+    repeated = jnp.sum((place < label_length[:, None]) & (labels[:, 1:] == labels[:, :-1]), 1)
+    total = jnp.where(jnp.arange(logits.shape[1]) < logit_length[:, None], jax.nn.logsumexp(logits, -1), 0).sum(1)
+    return jnp.where(label_length + repeated > logit_length, jnp.inf + total, loss)
 
 
 def _ctc_loss(logits, labels, label_length, logit_length, blank):

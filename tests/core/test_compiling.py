@@ -6,6 +6,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tapejax.core import compiling
 from tapejax.core.compiling import Trial
@@ -41,6 +42,13 @@ def test_what_a_window_costs_is_counted():
 
     one, windows = (compiling._measure(jax.make_jaxpr(f)(x))[2] for f in (jnp.sin, jax.grad(pooled)))
     assert windows > 30 * one
+
+
+def test_more_elements_than_xla_can_count_are_refused():
+    "XLA would end the process."
+    for sizes in ((2**40, 2**40), (2**62,)):
+        with pytest.raises(ValueError, match="too many elements"):
+            Trial(lambda x, sizes=sizes: jnp.broadcast_to(x, sizes) + 1)(jnp.ones(()))
 
 
 def test_results_are_of_the_types_that_jit_gives():

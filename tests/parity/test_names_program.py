@@ -451,6 +451,56 @@ for name, values in NUMPY.items():
     )
 
 
+LISTS = {
+    "one": lambda np_: [
+        np_.sum([1, 2]),
+        np_.mean([[1.0, 2.0], [3.0, 4.0]], axis=(0, 1)),
+        np_.sort((3, 1, 2)),
+        np_.size([1, 2]),
+    ],
+    "several": lambda np_: [
+        np_.concatenate(([1, 2], [3])),
+        np_.stack([[1], [2]], axis=1),
+        *np_.meshgrid([1, 2], [3], indexing="ij"),
+        *np_.ix_([0, 1], [2]),
+        np_.select([[True, False], [False, True]], [[1, 2], [3, 4]], 9),
+        np_.einsum("ij,j->i", [[1, 2], [3, 4]], [1, 1]),
+        np_.maximum([1, 2], [3, 1]),
+        np_.where([True, False], [1, 2], [3, 4]),
+    ],
+    "beside-what-is-no-array": lambda np_: [
+        np_.transpose([[1, 2]], (1, 0)),
+        np_.tensordot([[1, 2]], [[1], [2]], axes=([1], [0])),
+        np_.tile([1, 2], (2, 2)),
+        np_.pad([1, 2], [(1, 0)], "constant"),
+        *np_.split([1, 2, 3], [1, 2]),
+        np_.roll([[1, 2], [3, 4]], (1, 1), (0, 1)),
+        np_.full_like([1, 2], [3, 4]),
+        np_.average([[1, 2], [3, 4]], axis=0, weights=[1, 3]),
+        np_.clip([1, 2, 3], a_min=2, a_max=2),
+        np_.reshape([1, 2], newshape=[2, 1]),
+        np_.zeros([2, 1]),
+        np_.array([[1, 2.5]]),
+    ],
+}
+for name, values in LISTS.items():
+    table.values(
+        f"numpy-of-lists-{name}",
+        lambda tf, values=values: [np.asarray(x, float) for x in values(tf.experimental.numpy)],
+    )
+
+
+@parity
+def test_gradients_through_numpys_functions_of_lists(tf):
+    """A list with tensors in it is connected to them."""
+    tnp = tf.experimental.numpy
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tnp.sum([x, 2 * x]) + tnp.sum(tnp.concatenate([[x[0]], x]) ** 2)
+    return tape.gradient(y, x)
+
+
 @parity
 def test_gradients_through_numpys_functions(tf):
     """The tape sees them."""

@@ -5,7 +5,7 @@ import math
 import random
 
 import numpy as np
-from harness import error_of, parity
+from harness import error_of, import_tapejax, parity
 from tables import Table
 
 table = Table()
@@ -980,3 +980,280 @@ def test_a_gradient_that_is_not_finite_goes_to_the_largest_of_a_segment_alone(tf
                 y = largest(x, [0, 0, 0, 1])
             found.append(tape.gradient(y, x, output_gradients=tf.constant([cotangent, 1.0])))
     return found
+
+
+PIXELS = np.array([[0, 5, 13], [54, 135, 226], [0, 0, 200], [90, 255, 0], [7, 7, 7], [0, 0, 0]], "float32")
+
+table.gradients("saturation-of-a-channel-at-zero", lambda tf, x: tf.image.rgb_to_hsv(x), PIXELS / 255)
+
+
+def places(tf, values):
+    """Three values of a matrix that is sparse."""
+    return tf.SparseTensor([[0, 0], [0, 1], [1, 0]], values, [2, 3])
+
+
+@parity
+def test_elementwise_functions_of_sparse_tensors(tf):
+    """Those that are 0 at 0 are there for the values alone; the sizes are those of the whole."""
+    x = tf.constant([0.25, -0.5, 1.0])
+    found = []
+    for name in "abs asin atan negative sign sin sqrt square tan tanh erf".split():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = getattr(tf.math, name)(places(tf, x))
+        found.append((parts(y), tape.gradient(y.values, x)))
+    sparse = places(tf, x)
+    tf.debugging.assert_type(sparse, tf.float32)
+    return (
+        found,
+        parts(tf.cast(sparse, tf.int32)),
+        parts(tf.stop_gradient(sparse)),
+        [tf.shape(sparse), tf.size(sparse), tf.rank(sparse)],
+        error_of(lambda: tf.debugging.assert_type(sparse, tf.int32)),
+        error_of(lambda: tf.exp(sparse)),
+    )
+
+
+LOGITS = np.random.RandomState(0).randn(5, 2, 4).astype("float32")
+
+
+@parity(rtol=1e-4)
+def test_ctc_loss_of_sparse_labels(tf):
+    """What stands in the rows counts, and the blank must be named."""
+    x = tf.constant(LOGITS)
+    found = []
+    for blank, labels in ((0, [1, 2, 1]), (-1, [1, 2, 0]), (1, [0, 3, 2])):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.nn.ctc_loss(places(tf, labels), x, None, [5, 4], blank_index=blank)
+        found.append((y, tape.gradient(y, x)))
+    apart = tf.SparseTensor([[0, 0], [0, 2], [1, 1]], [1, 2, 1], [2, 3])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.nn.ctc_loss(places(tf, [1, 1, 1]), x, None, [2, 4], blank_index=0)
+    refused = [
+        (places(tf, [1, 2, 1]), [5, 4], None),
+        (places(tf, [1, 2, 1]), [1, 4], 0),
+        (places(tf, [1, 0, 1]), [5, 4], 0),
+        (tf.SparseTensor([[1, 0]], [1], [2, 3]), [5, 4], 0),
+    ]
+    return (
+        found,
+        tf.nn.ctc_loss(apart, x, None, [5, 4], blank_index=0),
+        [y, tape.gradient(y, x)],
+        [error_of(lambda a=a, b=b, c=c: tf.nn.ctc_loss(a, x, None, b, blank_index=c)) for a, b, c in refused],
+    )
+
+
+@parity
+def test_images_are_adjusted_by_scalars(tf):
+    """A vector would be taken for one number to a channel, a negative exponent makes the black infinite."""
+    image = tf.constant(PIXELS[None] / 255)
+    return [
+        error_of(lambda: tf.image.adjust_contrast(image, [2.0])),
+        error_of(lambda: tf.image.adjust_saturation(image, [2.0])),
+        error_of(lambda: tf.image.adjust_gamma(image, tf.constant(-1.0))),
+        error_of(lambda: tf.image.adjust_gamma(image, -1.0)),
+        tf.image.adjust_brightness(image, [0.5]),
+        tf.image.adjust_gamma(image, tf.constant(2.0)),
+    ]
+
+
+@parity
+def test_blocks_that_are_none(tf):
+    image = tf.ones([1, 4, 4, 4])
+    return [
+        error_of(lambda: tf.nn.space_to_depth(image, 1)),
+        error_of(lambda: tf.nn.space_to_depth(image, 0)),
+        error_of(lambda: tf.nn.depth_to_space(image, 1)),
+        error_of(lambda: tf.space_to_batch(image, [0, 1], [[0, 0], [0, 0]])),
+        error_of(lambda: tf.batch_to_space(image, [-1, -1], [[0, 0], [0, 0]])),
+        tf.space_to_batch(image, [1, 1], [[0, 0], [0, 0]]),
+    ]
+
+
+@parity
+def test_ranks_that_are_no_integers(tf):
+    x = tf.constant([1.0, 2.0])
+    return [
+        error_of(lambda: tf.debugging.assert_rank(x, 1.5)),
+        error_of(lambda: tf.debugging.assert_rank(x, [1, 2])),
+        error_of(lambda: tf.debugging.assert_rank_in(x, [1, 0.5])),
+        tf.debugging.assert_rank_in(x, [0, tf.constant(1)]),
+    ]
+
+
+@parity
+def test_tolerances_of_a_rank(tf):
+    """A list of them makes a rank for each."""
+    x = tf.linalg.diag([3.0, 2.0, 1.0])
+    return tf.linalg.matrix_rank(x, tol=[[0.5], [1.5], [2.5], [3.5]]), tf.linalg.matrix_rank(x, tol=1.5)
+
+
+@parity
+def test_text_as_raw_bytes(tf):
+    return [tf.io.decode_raw("AaBC", tf.uint8), tf.io.decode_raw(["AaBC"], tf.uint16), tf.io.decode_raw([], tf.float32)]
+
+
+@parity
+def test_spectra_of_numpys_numbers(tf):
+    """They are of single precision, whatever NumPy's are: a tensor decides for itself."""
+    x = np.array([1.0, 2.0, 4.0])
+    return [
+        tf.signal.rfft(x),
+        tf.signal.rfft(x.astype("float16")),
+        tf.signal.rfft([1, 2, 4]),
+        tf.signal.irfft(x + 1j),
+        tf.signal.rfft2d(np.eye(2)),
+        tf.signal.rfft(tf.constant(x)),
+        tf.signal.inverse_stft(np.ones([3, 3], complex), 4, 2),
+    ]
+
+
+def test_sampled_losses_of_labels_that_are_floats():
+    """They are rounded towards zero, as TensorFlow rounds them; which classes are sampled is another draw there."""
+    tf = import_tapejax()
+    given = tf.ones([6, 3]), tf.zeros([6])
+    for labels in ([[1], [2]], [[1.0], [2.0]]):
+        assert tf.nn.sampled_softmax_loss(*given, tf.constant(labels), tf.ones([2, 3]), 2, 6).shape == (2,)
+
+
+@parity
+def test_diagonals_of_nothing(tf):
+    """The main one of an empty matrix is empty; its others are out of range."""
+    empty = tf.ones([0, 3])
+    return [
+        tf.linalg.diag_part(empty),
+        tf.linalg.diag_part(tf.ones([0, 0]), k=(0, 0)),
+        tf.linalg.tensor_diag_part(tf.ones([0, 0])),
+        tf.linalg.set_diag(empty, tf.ones([0])),
+        error_of(lambda: tf.linalg.diag_part(empty, k=-1)),
+        error_of(lambda: tf.linalg.tensor_diag_part(tf.ones([2, 3]))),
+        error_of(lambda: tf.linalg.tensor_diag_part(tf.ones([2, 3, 3, 2]))),
+    ]
+
+
+@parity
+def test_shapes_that_are_asserted_of_sparse_tensors(tf):
+    sparse = places(tf, [1.0, 2.0, 3.0])
+    return [
+        error_of(lambda: tf.debugging.assert_shapes([(sparse, "NM"), (tf.ones([3]), "M")])),
+        error_of(lambda: tf.debugging.assert_shapes([(sparse, "NM"), (tf.ones([2]), "M")])),
+        error_of(lambda: tf.debugging.assert_rank(sparse, 2)),
+        error_of(lambda: tf.debugging.assert_rank(sparse, 3)),
+    ]
+
+
+@parity
+def test_sparse_places_outside(tf):
+    """They are refused, where a gather and a scatter would clamp or drop them, and so are values in different places."""
+    outside = [tf.SparseTensor([place], [1.0], [3, 2]) for place in ([1, 2], [3, 0], [-1, 0])]
+    one, other = (tf.SparseTensor([place], [1.0], [3, 2]) for place in ([1, 1], [2, 0]))
+    return (
+        [error_of(lambda x=x: tf.sparse.sparse_dense_matmul(x, tf.ones([2, 2]))) for x in outside],
+        [error_of(lambda x=x: tf.sparse.sparse_dense_matmul(x, tf.ones([3, 2]), adjoint_a=True)) for x in outside],
+        [error_of(lambda x=x: tf.sparse.to_dense(x, validate_indices=False)) for x in outside],
+        error_of(lambda: tf.sparse.map_values(tf.add, one, other)),
+        tf.sparse.map_values(tf.add, one, one).values,
+    )
+
+
+@parity
+def test_draws_at_the_ends_of_their_parameters(tf):
+    """No rate, an infinite one, no trials; a gamma draw is never 0, since 0 has no logarithm."""
+    never = [0.0, -1.0, -math.inf, math.inf]
+    with tf.GradientTape() as tape:
+        alpha = tf.constant([1e-4])
+        tape.watch(alpha)
+        y = tf.random.gamma([1000], alpha)
+    return (
+        [tf.random.poisson([2], never, dtype=dtype) for dtype in ("float32", "float16")],
+        tf.random.poisson([2], never[:3], dtype=tf.int32),
+        tf.random.stateless_poisson([4], [1, 2], never, "float32"),
+        tf.random.stateless_binomial([3], [1, 2], tf.zeros([3]), tf.constant([-10.0, 10.0, math.nan]), "float32"),
+        tf.random.stateless_binomial([2], [1, 2], tf.constant([5.0]), tf.constant([0.0, 1.0])),
+        tf.reduce_min(y),
+        bool(tf.math.is_finite(tape.gradient(y, alpha))),
+        error_of(lambda: tf.random.uniform([-1])),
+        error_of(lambda: tf.random.poisson([-1], 2.0)),
+    )
+
+
+@parity(rtol=1e-4)
+def test_dawson_and_fresnel(tf):
+    """Two derivatives, also where the argument of the cosine is an odd multiple of half of pi."""
+    x = tf.constant([-12.0, -3.0, -0.5, 0.0, 1e-8, 0.5, 1.0, 3.0, 12.0, math.inf, math.nan])
+    found = []
+    for name in ("dawsn", "fresnel_sin", "fresnel_cos"):
+        function = getattr(tf.math.special, name)
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = function(x)
+            slope = inner.gradient(y, x)
+        found.append([y, slope, outer.gradient(slope, x)])
+        found.append(error_of(lambda function=function: function(tf.constant([1]))))
+    return found
+
+
+NUMBERS = np.array([-7.0, -6.1, -6.0, -3.3, -0.01, 0.0, 0.3, 2.5, 5.99, 6.3, np.inf, np.nan], "float32")
+
+
+@parity
+def test_numbers_as_a_quantised_network_rounds_them(tf):
+    """Of the range, which is moved so that it has a 0, and the gradient, which is that of a clip at the range given."""
+    quantization = tf.quantization
+    found = []
+    for low, high in ((-6.0, 6.0), (0.0, 6.0), (0.5, 3.0), (-3.0, -1.0), (0.0, 0.0)):
+        for options in ({}, {"num_bits": 4}, {"narrow_range": True}):
+            given = [tf.constant(x) for x in (NUMBERS, low, high)]
+            with tf.GradientTape() as tape:
+                tape.watch(given)
+                y = quantization.fake_quant_with_min_max_vars(*given, **options)
+            found.append([y, tape.gradient(y, given)])
+    given = [tf.constant(x) for x in ([[-7.0, 1.0], [0.3, 5.0]], [-1.0, 0.0], [1.0, 3.0])]
+    with tf.GradientTape() as tape:
+        tape.watch(given)
+        y = quantization.fake_quant_with_min_max_vars_per_channel(*given)
+    return (
+        found,
+        [y, tape.gradient(y, given)],
+        quantization.fake_quant_with_min_max_args([1.0, 1.3], -1.0, 2.0, num_bits=3),
+        error_of(lambda: quantization.fake_quant_with_min_max_args([1.0], num_bits=1)),
+        error_of(lambda: quantization.fake_quant_with_min_max_args([1.0], 2.0, 1.0)),
+        error_of(lambda: quantization.fake_quant_with_min_max_vars([1.0], [0.0], [1.0])),
+        error_of(lambda: quantization.fake_quant_with_min_max_vars_per_channel(given[0], [0.0], [1.0])),
+    )
+
+
+@parity
+def test_the_missing_size_of_a_shape_with_a_zero(tf):
+    """It is computed from the other sizes: a batch of none is flattened."""
+    pairs = [
+        *(((0, 6), n) for n in ((0, -1, 3), (-1, 3), (0, -1))),
+        *(((2, 0), n) for n in ((-1, 0), (0, -1))),
+        *(((2, 0, 3), n) for n in ((0, -1, 3), (-1, 0, 5))),
+        ((0,), (0, -1)),
+        ((0, 4), (0, -1, 3)),
+    ]
+    x = tf.zeros([0, 4, 4])
+    return (
+        [list(tf.reshape(tf.zeros(old), new).shape) for old, new in pairs],
+        list(tf.function(lambda x: tf.reshape(x, [tf.shape(x)[0], -1]))(x).shape),
+        error_of(lambda: tf.reshape(tf.zeros([2, 3]), [0, -1])),
+        error_of(lambda: tf.reshape(tf.zeros([0, 3]), [-1, -1])),
+    )
+
+
+@parity
+def test_nothing_as_a_list(tf):
+    """An empty list of indices is one of integers."""
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    sparse = tf.SparseTensor([[0, 1]], [1.0], [2, 2])
+    return [
+        tf.sparse.segment_sum(x, [], []),
+        error_of(lambda: tf.io.decode_raw([b"ab", b"abc"], tf.uint8)),
+        parts(tf.identity(sparse)),
+        parts(tf.compat.v1.convert_to_tensor_or_sparse_tensor(tf.compat.v1.SparseTensorValue([[0, 1]], [1.0], [2, 2]))),
+    ]

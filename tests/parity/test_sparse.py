@@ -132,3 +132,52 @@ def test_segments_of_chosen_rows(tf):
 @parity(x64_only="places are int32 while 64-bit types are off")
 def test_a_sparse_tensor_printed(tf):
     print(tf.SparseTensor([[0, 2], [1, 0]], [1, 2], [2, 3]))
+
+
+def whole(x):
+    return [x.indices, x.values, x.dense_shape]
+
+
+@parity
+def test_sparse_tensors_in_other_shapes(tf):
+    """With the values go their gradients; concat has none."""
+    x = tf.constant([1.0, -2.0, 3.0])
+    other = tf.SparseTensor([[0, 0]], [5.0], [2, 3])
+    actions = [
+        *(lambda s, n=n: tf.sparse.reshape(s, n) for n in ([3, 2], [-1], [1, 2, 3], [-1, 2])),
+        *(lambda s, n=n: tf.sparse.expand_dims(s, n) for n in (0, 1, -1, None)),
+        *(
+            lambda s, a=a, b=b: tf.sparse.slice(s, a, b)
+            for a, b in (([1, 0], [1, 2]), ([0, 1], [5, 5]), ([0, 3], [1, 1]))
+        ),
+        lambda s: tf.sparse.retain(s, [True, False, True]),
+        lambda s: tf.sparse.retain(s, tf.constant([False] * 3)),
+        lambda s: tf.sparse.concat(0, [s, other, s]),
+        lambda s: tf.sparse.concat(-1, [s, other]),
+        lambda s: tf.sparse.concat(0, [s, tf.SparseTensor([[0, 0]], [5.0], [1, 4])], expand_nonconcat_dims=True),
+        lambda s: tf.sparse.add(s, other),
+        lambda s: tf.sparse.add(s, s),
+        lambda s: tf.sparse.add(s, tf.SparseTensor([[0, 1]], [-1.0], [2, 3]), threshold=0.5),
+        lambda s: tf.sparse.add(s, other, threshold=2.5),
+    ]
+    found = []
+    for action in actions:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = action(tf.SparseTensor([[0, 1], [1, 0], [1, 2]], x, [2, 3]))
+        slope = tape.gradient(y.values, x)
+        found.append([whole(y), None if slope is None else tf.convert_to_tensor(slope)])
+    sparse = tf.SparseTensor([[0, 1], [1, 0], [1, 2]], x, [2, 3])
+    return (
+        found,
+        [tf.sparse.add(sparse, tf.ones([2, 3])), tf.sparse.add(tf.ones([2, 3]), sparse)],
+        whole(tf.SparseTensor.from_value(tf.compat.v1.SparseTensorValue([[0, 1]], [1.0], [2, 3]))),
+        error_of(lambda: tf.SparseTensor.from_value(3)),
+        tf.sparse.sparse_dense_matmul(tf.compat.v1.SparseTensorValue([[0, 1]], [1.0], [2, 2]), tf.ones([2, 1])),
+        error_of(lambda: tf.sparse.sparse_dense_matmul(tf.ones([2, 2]), tf.ones([2, 1]))),
+        error_of(lambda: tf.sparse.reshape(sparse, [4])),
+        error_of(lambda: tf.sparse.expand_dims(sparse, 3)),
+        error_of(lambda: tf.sparse.retain(sparse, [True])),
+        error_of(lambda: tf.sparse.concat(0, [sparse, tf.SparseTensor([[0, 0]], [5.0], [1, 4])])),
+        error_of(lambda: tf.sparse.add(sparse, tf.SparseTensor([[0, 0]], [5.0], [1, 4]))),
+    )
