@@ -24,6 +24,7 @@ import numpy as np
 from ..core import recorder
 from ..core._jax import trace_context
 from ..core.where import serves
+from ..ops.indexed_slices import IndexedSlices
 from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
@@ -381,7 +382,11 @@ class Program:
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
         self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive for nothing
         # The key of this program has their identity.
-        self.given = [x for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable) if is_variable(x)]
+        self.given = [
+            x
+            for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable)
+            if is_variable(x) and not isinstance(x, IndexedSlices)
+        ]
         specs = iter([_spec(x) for x in inputs])
         self.args = tuple(_unwrapped(rebuild(x, specs)) for x in args)
         self.kwargs = {name: _unwrapped(rebuild(x, specs)) for name, x in kwargs.items()}
@@ -440,6 +445,8 @@ def _unwrapped(structure: Nest) -> Nest:
     def leaf(x: Nest) -> Nest:
         if isinstance(x, Tensor):
             return x._array
+        if isinstance(x, IndexedSlices):
+            return tuple(leaf(part) for part in (x._values, x._indices))
         key = None if isinstance(x, TensorSpec) else describe(x, [])
         return key if isinstance(key, weakref.ref) else x
 

@@ -84,3 +84,69 @@ def test_numpy_integers_in_a_list_that_is_stacked(tf):
         error_of(lambda: tf.sequence_mask([1], -1)),
         tf.sequence_mask([1], 0),
     )
+
+
+# ---- what consists of tensors ---------------------------------------------------------------------------------------
+
+
+def slices(tf):
+    return tf.IndexedSlices(tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.constant([0, 2]), tf.constant([4, 2]))
+
+
+def unsized(tf):
+    return tf.IndexedSlices(tf.constant([1.0, 2.0]), tf.constant([0, 2]))
+
+
+def parts(rows):
+    return [rows.values, rows.indices, *([] if rows.dense_shape is None else [rows.dense_shape])]
+
+
+@parity
+def test_indexed_slices_through_a_function(tf):
+    traces = []
+
+    @tf.function
+    def same(x):
+        traces.append(1)
+        return x
+
+    @tf.function
+    def scaled(x, factor):
+        return {"rows": tf.IndexedSlices(x.values * factor, x.indices, x.dense_shape), "sum": tf.reduce_sum(x.values)}
+
+    variable = tf.Variable(tf.ones([4, 2]))
+
+    @tf.function
+    def update(x):
+        variable.scatter_sub(x)
+        return tf.convert_to_tensor(x)
+
+    found = [parts(same(slices(tf))), parts(same(slices(tf))), parts(same(unsized(tf))), len(traces)]
+    result = scaled(slices(tf), 3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        tape.watch(x)
+        inside = tf.IndexedSlices(x * x, tf.constant([0, 2]), tf.constant([4, 2]))
+        dense = tf.convert_to_tensor(same(inside)) * 3.0
+        total = scaled(inside, x)["sum"]
+    return found, parts(result["rows"]), result["sum"], update(slices(tf)), variable, tape.gradient([dense, total], x)
+
+
+@parity
+def test_composites_are_expanded_where_asked(tf):
+    sparse = tf.SparseTensor([[0, 1], [1, 0]], [2.0, 3.0], [2, 2])
+    structure = {"b": sparse, "a": [slices(tf), 1]}
+    flat = tf.nest.flatten(structure, expand_composites=True)
+    packed = tf.nest.pack_sequence_as(structure, flat, expand_composites=True)
+    doubled = tf.nest.map_structure(lambda x: x * 2, unsized(tf), expand_composites=True)
+    return (
+        flat[:3] + flat[4:],
+        len(tf.nest.flatten(structure)),
+        parts(packed["a"][0]),
+        tf.sparse.to_dense(packed["b"]),
+        parts(doubled),
+        tf.nest.assert_same_structure(sparse, sparse, expand_composites=True),
+        error_of(lambda: tf.nest.assert_same_structure(sparse, tf.constant(1.0), expand_composites=True)),
+        error_of(lambda: tf.nest.assert_same_structure(slices(tf), unsized(tf), expand_composites=True)),
+        error_of(lambda: tf.nest.pack_sequence_as(sparse, [1.0], expand_composites=True)),
+    )
