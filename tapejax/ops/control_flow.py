@@ -224,9 +224,10 @@ def while_loop(
         result = body(*current)
         if single and not (isinstance(result, (list, tuple)) and len(result) == 1):
             result = [result]
-        if type(current) in (list, tuple) and isinstance(result, (list, tuple)):
-            result = type(current)(result)
-        nest.assert_same_structure(current, result)
+        pair = current, result
+        if all(isinstance(x, (list, tuple)) for x in pair):
+            pair = list(current), list(result)  # the one may be a list, the other a tuple
+        nest.assert_same_structure(*pair)
         return result
 
     if not recorder.staging():

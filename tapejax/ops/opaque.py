@@ -108,8 +108,9 @@ def numpy_function(
         raise NotImplementedError("numpy_function under jit: use jax.pure_callback, which takes the results' shapes")
     with recorder.outside():
         found = func(*(np.asarray(x) for x in arrays))
-    found = list(found) if several else [found]
-    results = [convert_to_tensor(_result(x, requested(t))) for x, t in zip(found, nest.flatten(Tout), strict=True)]
+    dtypes = nest.flatten(Tout)
+    values = _counted("numpy_function", _values(found), dtypes)
+    results = [convert_to_tensor(_result(x, requested(t))) for x, t in zip(values, dtypes, strict=True)]
 
     # noted as an operation, so that it shows on the tape and a gradient can be registered for it
     def fn(*_: Array) -> list[Array]:
@@ -117,6 +118,19 @@ def numpy_function(
 
     outputs = recorder.run(ConstantOp("PyFunc", fn), arrays)
     return [Tensor(x) for x in outputs] if several else Tensor(outputs[0])
+
+
+def _values(found: Any) -> list:
+    """What a function returned, one value for each dtype: an array is one value, whatever its shape."""
+    if isinstance(found, (list, tuple)):
+        return list(found)
+    return [] if found is None else [found]
+
+
+def _counted(name: str, values: list, dtypes: Sequence[DTypeLike]) -> list:
+    if len(values) != len(dtypes):
+        raise InvalidArgumentError(f"{name}: returns {len(values)} values, but expects to see {len(dtypes)} values")
+    return values
 
 
 def _result(value: Any, dtype: np.dtype) -> np.ndarray:
@@ -158,10 +172,11 @@ def py_function(
     if nest.is_nested(Tout) and not Tout:
         return _without_result(func, [raw(x) for x in inp])
     reading.require_python("py_function")
-    result = func(*(convert_to_tensor(x) for x in inp))
+    dtypes = nest.flatten(Tout)
+    # TensorFlow leaves out, without a word, what is more than there are dtypes.
+    values = _counted("py_function", _values(func(*map(convert_to_tensor, inp)))[: len(dtypes)], dtypes)
     try:
-        if nest.is_nested(Tout):
-            return [convert_to_tensor(x, dtype=t) for x, t in zip(result, Tout, strict=True)]
-        return convert_to_tensor(result, dtype=Tout)
+        results = [convert_to_tensor(x, dtype=t) for x, t in zip(values, dtypes, strict=True)]
+        return results if nest.is_nested(Tout) else results[0]
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(f"py_function: {error}") from error

@@ -150,3 +150,61 @@ def test_composites_are_expanded_where_asked(tf):
         error_of(lambda: tf.nest.assert_same_structure(slices(tf), unsized(tf), expand_composites=True)),
         error_of(lambda: tf.nest.pack_sequence_as(sparse, [1.0], expand_composites=True)),
     )
+
+
+# ---- Python functions as operations, loops --------------------------------------------------------------------------
+
+
+@parity
+def test_what_a_python_function_returns_is_one_value_unless_it_is_a_list(tf):
+    """An array is one result, whatever its shape; of a list, what is more than there are dtypes is left out."""
+    x = tf.constant([1.0])
+
+    def run(found, dtypes):
+        return tf.py_function(lambda: found, [], dtypes)
+
+    @tf.function
+    def inside(x):
+        return tf.py_function(lambda x: x * 2.0, [x], [tf.float32]), tf.numpy_function(
+            lambda x: x * 3.0, [x], [tf.float32]
+        )
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        (y,) = tf.py_function(lambda x: x * x, [x], [tf.float32])
+    return (
+        run(np.array([5.0]), [tf.float32]),
+        run(np.array([[5.0, 6.0]]), (tf.float32,)),
+        run(5, [tf.int32]),
+        run(np.float32(5.0), [tf.float32]),
+        run([5.0, 6.0], tf.float32),
+        run((5.0, 6), [tf.float32, tf.int32]),
+        run(None, []),
+        error_of(lambda: run(np.array([5.0, 6.0], "float32"), [tf.float32, tf.float32])),
+        error_of(lambda: run([5.0], [tf.float32, tf.float32])),
+        error_of(lambda: run(None, tf.float32)),
+        error_of(lambda: tf.function(lambda: tf.numpy_function(lambda: np.ones(2, "float32"), [], [tf.float32] * 2))()),
+        error_of(lambda: tf.function(lambda: tf.numpy_function(lambda: [np.float32(1)] * 2, [], tf.float32))()),
+        inside(x),
+        y,
+        tape.gradient(y, x),
+    )
+
+
+@parity
+def test_a_loop_gives_what_its_body_returned(tf):
+    """Outside a function a list or a tuple, as the body has it; the variables it began with, if it never ran."""
+
+    def run(start, body, count=3):
+        return tf.while_loop(lambda i, x: i < count, body, start)
+
+    as_tuple, as_list = lambda i, x: (i + 1, x * 2.0), lambda i, x: [i + 1, x * 2.0]
+    return (
+        run([0, 1.0], as_tuple),
+        run((0, 1.0), as_list),
+        run([0, 1.0], as_tuple, 0),
+        tf.function(lambda: run([0, 1.0], as_tuple))(),
+        tf.function(lambda: run((0, 1.0), as_list))(),
+        tf.while_loop(lambda i: i < 3, lambda i: (i + 1,), [0]),
+        error_of(lambda: run([0, 1.0], lambda i, x: [i + 1])),
+    )
