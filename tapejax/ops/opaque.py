@@ -148,7 +148,7 @@ def _without_result(func: Callable, arrays: Sequence[Array]) -> list:
         with recorder.outside():
             func(*map(Tensor, values))
 
-    if any(isinstance(x, Tracer) for x in arrays):
+    if recorder.staging() or any(isinstance(x, Tracer) for x in arrays):
         jax.debug.callback(run, *arrays)
     else:
         func(*map(Tensor, arrays))

@@ -1,5 +1,8 @@
 """What TensorFlow's own tests of functions, control flow, variables and training found, run under tapejax."""
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 from harness import error_of, parity
 
@@ -208,3 +211,50 @@ def test_a_loop_gives_what_its_body_returned(tf):
         tf.while_loop(lambda i: i < 3, lambda i: (i + 1,), [0]),
         error_of(lambda: run([0, 1.0], lambda i, x: [i + 1])),
     )
+
+
+@parity
+def test_text_alone_is_printed_each_time_that_a_function_runs(tf):
+    """Also in its loops, in their conditions, and in the branch that is taken alone."""
+
+    path = Path(tempfile.mkdtemp()) / "printed"  # what TensorFlow writes to sys.stdout does not pass through Python
+
+    def say(*what):
+        tf.print(*what, output_stream=f"file://{path}")
+
+    def loop(bound):
+        def condition(i, x):
+            say("condition")
+            return i < bound
+
+        def body(i, x):
+            say("body", 1)
+            return i + 1, x * 2.0
+
+        return tf.while_loop(condition, body, [tf.constant(0), tf.constant(1.0)])
+
+    @tf.function
+    def program(x, bound):
+        say("begin")
+        say("constant", tf.constant([1, 2]))
+        y = tf.cond(x > 0.0, lambda: (say("positive"), x * x)[1], lambda: (say("negative"), -x)[1])
+        for _ in tf.range(2):
+            say("converted")
+        say(tf.map_fn(lambda a: (say("row"), a)[1], tf.stack([x, y])))
+        return loop(bound)[1] * y + loop(1)[1]
+
+    seen = []
+
+    @tf.function
+    def called():
+        tf.py_function(lambda: seen.append(1), [], [])
+
+    found = []
+    for x in (3.0, -3.0):
+        x = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = program(x, tf.constant(2))
+        called()
+        found.append([y, tape.gradient(y, x), len(seen)])
+    return found, sorted(path.read_text().splitlines())  # the order is XLA's: see docs/differences.md
