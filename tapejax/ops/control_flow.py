@@ -400,8 +400,8 @@ def vectorized_map(fn: Callable, elems: Nest, fallback_to_while_loop: bool = Tru
     structures: list[Nest] = []
 
     def flat(row: Array, arrays: Sequence[Array]) -> list[Array]:
-        with each_row(row):
-            result = fn(_tensors(elems, arrays))
+        with each_row(row):  # a tape around may be asked for a gradient here, of what JAX's tracers stand for
+            result = recorder.continuing(recorder.active_recordings(), fn, _tensors(elems, arrays))
         structures.append(_outline(result))
         return _arrays(result)
 

@@ -135,7 +135,7 @@ def read(variable: VariableLike) -> Array:
             if known is None or id(array) not in known[1]:
                 _watch_if_read(recording, variable, array, variable.trainable)
         trace = trace.outer
-    elif type(trace) is not EvalTrace:
+    if type(trace) is not EvalTrace:  # as under jax.vmap, with tapes within and around
         for recording in recorder.active_recordings():
             _watch_if_read(recording, variable, array, variable.trainable)
     if (

@@ -258,3 +258,51 @@ def test_text_alone_is_printed_each_time_that_a_function_runs(tf):
         called()
         found.append([y, tape.gradient(y, x), len(seen)])
     return found, sorted(path.read_text().splitlines())  # the order is XLA's: see docs/differences.md
+
+
+# ---- tapes within and around vectorized_map -------------------------------------------------------------------------
+
+
+@parity
+def test_a_tape_around_vectorized_map_sees_the_variables_that_are_read_under_a_tape_within(tf):
+    """As with per-example gradients that are differentiated again."""
+    v, w, xs = tf.Variable([1.0, 2.0]), tf.Variable(3.0), tf.constant([1.0, 2.0, 3.0])
+
+    def slope(x):
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            z = tf.reduce_sum(v * v) * w * x * x
+        return inner.gradient(z, x)
+
+    def slope_by_variable(x):
+        with tf.GradientTape() as inner:
+            z = tf.reduce_sum(v * v * v) * w * x
+        return inner.gradient(z, v)
+
+    found = []
+    for fn in (slope, slope_by_variable):
+        with tf.GradientTape() as outer:
+            y = tf.vectorized_map(fn, xs)
+        found += [len(outer.watched_variables()), y, outer.gradient(y, [v, w])]
+    return found
+
+
+@parity(warns=True)
+def test_a_gradient_that_is_asked_for_in_vectorized_map(tf):
+    x, v = tf.constant([1.0, 2.0]), tf.Variable([1.0, 2.0])
+
+    def rows(x):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = x * x * x
+            jacobian = tf.vectorized_map(lambda i: tape.gradient(tf.gather(y * v, i), x), tf.range(2))
+            by_variable = tf.vectorized_map(lambda i: tape.gradient(tf.gather(y * v * v, i), v), tf.range(2))
+        return jacobian, by_variable, tape.gradient(jacobian, x), tape.gradient(by_variable, v)
+
+    @tf.function
+    def in_graph(x, y):
+        out = tf.while_loop(lambda i, _: i < 3, lambda i, out: (i + 1, tf.matmul(out, y)), [0, x])[1]
+        return tf.vectorized_map(lambda i: tf.gradients(tf.gather(out, i, axis=1), x)[0], tf.range(2))
+
+    square = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    return rows(x), tf.function(rows)(x), in_graph(square, square)
