@@ -6,8 +6,9 @@ array that the variable held when it was read, and two variables may have been g
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -90,6 +91,8 @@ def plain(trace: TraceLike) -> bool:
 class _Capturing(threading.local):
     # The `staging.Capture` of the `function` that this thread traces: it makes variables inputs of the function's program.
     capture: Any = None
+    # The variables read in a program that is traced to be run once, here and now: what they hold may be a constant of it.
+    constants: list[VariableLike] | None = None
 
 
 capturing = _Capturing()
@@ -108,6 +111,22 @@ def held(variable: VariableLike) -> Array:
         with tracing:  # another thread traces a function, and gives its variables their arrays back when it is done
             array = variable._array
     return array
+
+
+@contextlib.contextmanager
+def as_constants() -> Iterator[None]:
+    """A block that traces a program to be run once, right after it: what variables hold may be a constant of it."""
+    if recorder.staging():  # it is a part of another program, which may be run again
+        yield
+        return
+    found: list[VariableLike] = []
+    try:
+        capturing.constants = found
+        yield
+    finally:
+        capturing.constants = None
+    for variable in found:
+        read(variable)  # for the tapes, which do not see into the program
 
 
 def _watch_if_read(recording: Recording, variable: VariableLike, array: Array, trainable: bool) -> None:
@@ -145,6 +164,9 @@ def read(variable: VariableLike) -> Array:
         and isinstance(array, jax.Array)
         and recorder.stages(trace)
     ):
+        if capturing.constants is not None:
+            capturing.constants.append(variable)
+            return array
         raise RuntimeError(
             f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
             "would be baked into the compiled program and later assign()s would go unnoticed. Decorate the function with "

@@ -306,3 +306,29 @@ def test_a_gradient_that_is_asked_for_in_vectorized_map(tf):
 
     square = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     return rows(x), tf.function(rows)(x), in_graph(square, square)
+
+
+@parity
+def test_a_custom_gradient_that_reads_a_variable_in_vectorized_map(tf):
+    v, xs = tf.Variable(2.0), tf.constant([1.0, 2.0, 3.0])
+
+    @tf.custom_gradient
+    def of_variable(x):
+        return x * v * v, lambda dy, variables=None: (dy * v * v * 3.0, [dy * 2.0 * v * x])
+
+    @tf.custom_gradient
+    def square(x):
+        return x * x, lambda dy: dy * v * x  # read in the backward function alone
+
+    def slopes(fn):
+        def slope(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = fn(x) * x
+            return tape.gradient(y, x)
+
+        with tf.GradientTape() as around:
+            found = tf.vectorized_map(slope, xs)
+        return found, around.gradient(found, v)
+
+    return tf.vectorized_map(of_variable, xs), [slopes(fn) for fn in (of_variable, square)]
