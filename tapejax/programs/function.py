@@ -306,7 +306,8 @@ class Function:
         if not args and not kwargs and self.input_signature is not None:
             args = self.input_signature
         args, kwargs = self._binding.bind(args, kwargs)
-        key, _ = self._key(args, kwargs)
+        key, specs = self._key(args, kwargs)
+        key = key, tuple(x.name for x in specs if isinstance(x, TensorSpec) and x.name)  # by which it can be called
         if key not in self._concrete:
             self._concrete[key] = ConcreteFunction(self, args, kwargs)
         return self._concrete[key]
@@ -643,7 +644,10 @@ class ConcreteFunction:
                     names.append(next(x for x in itertools.chain([name], numbered) if x not in names))
         if len(args) > len(names) or set(kwargs) != set(names[len(args) :]):
             raise TypeError(f"one value for each of {names} was expected")
-        values = iter([*args, *(kwargs[name] for name in names[len(args) :])])
+        given = [*args, *(kwargs[name] for name in names[len(args) :])]
+        if not all(map(is_array_like, given)):
+            raise TypeError("tensors alone were expected")
+        values = iter(given)
         return {
             argument: nest.map_structure(lambda x: next(values) if isinstance(x, TensorSpec) else x, structure)
             for argument, structure in every.items()

@@ -27,6 +27,7 @@ def test_a_concrete_function_takes_each_tensor_by_the_name_of_its_spec(tf):
     def of_mapping(x, n):
         return x["a"]["b"] - x["c"] * n
 
+    product.get_concrete_function(spec)
     single = product.get_concrete_function(named)
     parts = of_parts.get_concrete_function((spec, spec, spec), d=spec)
     mapping = of_mapping.get_concrete_function({"a": {"b": named}, "c": tf.TensorSpec([], tf.float32, "c")}, 3)
@@ -39,6 +40,8 @@ def test_a_concrete_function_takes_each_tensor_by_the_name_of_its_spec(tf):
         parts(one, two, three, d=four),
         parts((one, two, three), d=four),
         error_of(lambda: parts(one, two, three)),
+        error_of(lambda: mapping(1.0, 2.0)),
+        error_of(lambda: mapping(one)),
         mapping(rate=one, c=two),
         mapping(one, two),
         error_of(lambda: mapping(rate=one, c=tf.constant(1))),
