@@ -1,5 +1,6 @@
 """What TensorFlow's own tests of functions, control flow, variables and training found, run under tapejax."""
 
+import dataclasses
 import tempfile
 from pathlib import Path
 
@@ -335,3 +336,29 @@ def test_a_custom_gradient_that_reads_a_variable_in_vectorized_map(tf):
         return found, around.gradient(found, v)
 
     return tf.vectorized_map(of_variable, xs), [slopes(fn) for fn in (of_variable, square)]
+
+
+@parity
+def test_a_dataclass_with_a_list_beside_its_tensors(tf):
+    @dataclasses.dataclass
+    class Masked:
+        masks: list
+        value: object
+
+        def __tf_flatten__(self):
+            return (self.masks,), (self.value,)
+
+        @classmethod
+        def __tf_unflatten__(cls, metadata, components):
+            return cls(metadata[0], components[0])
+
+    traces = []
+
+    @tf.function
+    def joined(a, b):
+        traces.append(1)
+        return Masked(a.masks + b.masks, a.value * b.value)
+
+    first, second = Masked([True, False], tf.constant([1.0, 2.0])), Masked([False], tf.constant([3.0, 4.0]))
+    found = [joined(first, second), joined(first, second), joined(second, first), joined(first, first)]
+    return [[x.masks, x.value] for x in found], len(traces)
