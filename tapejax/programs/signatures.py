@@ -206,7 +206,8 @@ def _sequence(value: Sequence, arrays: list[Array | TensorSpec]) -> Hashable:
 
 def _own_kind(value: Any, arrays: list[Array | TensorSpec]) -> Hashable:
     metadata, components = nest.own_parts(value)
-    return type(value), describe(metadata, []), *[describe(x, arrays) for x in components]
+    kind: Any = type(value)  # to mypy a class is not hashable
+    return kind, describe(metadata, []), *[describe(x, arrays) for x in components]
 
 
 def _rows(value: IndexedSlices) -> tuple[ShapeLike | None, list[TensorLike]]:
