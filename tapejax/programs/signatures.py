@@ -348,8 +348,8 @@ def cast(value: Argument, spec: Spec) -> Argument:
             raise TypeError(f"the value {spec!r} was expected, got {value!r}")
         return value
     try:
-        if not is_array_like(value) and not isinstance(value, TensorSpec):
-            value = Tensor(raw(value, spec.dtype))
+        if not isinstance(value, (Tensor, jax.Array, TensorSpec)):  # a variable is read
+            value = Tensor(raw(value) if is_array_like(value) else raw(value, spec.dtype))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{value!r} cannot become a tensor of {spec}: {error}") from error
     if spec.shape.is_compatible_with(value.shape) and value.dtype == requested(spec.dtype):

@@ -396,3 +396,29 @@ def test_a_function_that_is_converted_by_itself(tf):
         tape.watch(x)
         y = as_it_is(x, n)
     return converted(x, n), y, tape.gradient(y, x), [method(Model(), a) for a in (3.0, tf.constant(-3.0))]
+
+
+@parity
+def test_a_variable_where_a_spec_asks_for_a_tensor(tf):
+    """It is read: by a loaded function, a concrete one, and one with a signature."""
+    module, variable = tf.Module(), tf.Variable(2.0)
+    module.v = tf.Variable(3.0)
+    scalar, anything = tf.TensorSpec([], tf.float32), tf.TensorSpec(None, tf.float32)
+    module.f = tf.function(lambda x, n: (x * x * module.v, n), input_signature=[scalar, tf.TensorSpec([], tf.int32)])
+    module.g = tf.function(lambda x: x * 2.0, input_signature=[anything])
+    module.h = tf.function(lambda parts: parts["a"] * parts["b"][0])
+    module.h({"a": tf.constant(1.0), "b": [tf.constant(2.0)]})
+    path = tempfile.mkdtemp()
+    tf.saved_model.save(module, path)
+    loaded = tf.saved_model.load(path)
+    concrete = tf.function(lambda x: x * 5.0).get_concrete_function(scalar)
+    with tf.GradientTape() as tape:
+        y = loaded.f(variable, tf.constant(1))[0] * module.f(variable, 1)[0] * concrete(variable)
+    found = tape.gradient(y, [variable, loaded.v, module.v])
+    return (
+        y,
+        found,
+        [loaded.g(variable), loaded.g(tf.Variable([1.0, 2.0])), loaded.h({"a": variable, "b": [variable]})],
+        error_of(lambda: loaded.g(tf.Variable(1))),
+        error_of(lambda: module.g(tf.Variable(1))),
+    )
