@@ -119,7 +119,7 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.sparse": "SparseTensor",
     },
     "tf.autodiff": {"accumulator": "ForwardAccumulator", "tape": "GradientTape"},
-    "tf.autograph": {"ops.graph": "set_verbosity trace"},
+    "tf.autograph": {"ops.graph": "set_verbosity trace", "programs.autograph": "to_graph"},
     "tf.autograph.experimental": {"ops.graph": "do_not_convert set_loop_options"},
     "tf.compat": {"ops.compat": "as_bytes as_str=as_text as_str_any as_text dimension_value path_to_str"},
     "tf.compat.v1": {

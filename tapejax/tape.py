@@ -6,7 +6,7 @@ import enum
 import importlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -681,11 +681,12 @@ class _NotRecording:
         continuation = recorder.continuation_of(recording)
         if continuation is recording:
             self._tape._stop("stop")
-        elif continuation in (
-            active := cast("list[Recording]", recorder.active_recordings())
-        ):  # in a program that is being traced
-            self._paused = active, continuation
-            active.remove(continuation)
+            return
+        for active in recorder.active_lists():
+            if continuation in active:  # in a program that is being traced
+                self._paused = active, continuation
+                active.remove(continuation)
+                return
 
     def __exit__(self, *exception: Any) -> None:
         if self._paused is None:

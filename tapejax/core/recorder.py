@@ -408,7 +408,7 @@ _continuations = _Continuations()
 
 
 def continuing(recordings: Sequence[Recording], fn: Function, /, *args: Any) -> Any:
-    """``fn(*args)``, which is traced into a program, with continuations of the recordings around the trace.
+    """``fn(*args)``, which is traced into a program or by `jax.vmap`, with continuations of the recordings around the trace.
 
     In a `function` a tape can be asked for the gradient of what is computed there. What is noted there are tracers: the
     tape's own recording must not hold them.
@@ -449,10 +449,15 @@ def record_escape(kind: str, *arrays: Any, into: Any = None) -> None:
 
 def active_recordings() -> Sequence[Recording]:
     """The recordings that an operation run here reaches: also from inside `jax.vmap` and `jax.grad`, through their traces."""
+    first, *others = [*active_lists()] or ((),)
+    return [recording for recordings in (first, *others) for recording in recordings] if others else first
+
+
+def active_lists() -> Iterator[list[Recording]]:
+    """The `active_recordings` of each trace that records, from the innermost: lists that can be changed."""
     for trace in trace_stack(current_trace()):
         if type(trace) is RecorderTrace:
-            return trace.recordings
-    return ()
+            yield trace.recordings
 
 
 def trace_stack(trace: TraceLike) -> Iterator[Any]:

@@ -216,52 +216,6 @@ def _take_symbols(keras: types.ModuleType) -> None:
                 setattr(module, name, taking_symbols(fn, f"tf{module.__name__.removeprefix('tapejax')}.{name}"))
 
 
-# ---- data -----------------------------------------------------------------------------------------------------------
-
-
-def _take_datasets() -> None:
-    """Lets `fit`, `evaluate` and `predict` take a `tapejax.data.Dataset`."""
-    adapters: Any = importlib.import_module("keras.src.trainers.data_adapters")
-    base = importlib.import_module("keras.src.trainers.data_adapters.data_adapter").DataAdapter
-    choose = adapters.get_data_adapter
-
-    class DatasetAdapter(base):  # type: ignore[valid-type, misc]
-        """A Dataset gives batches, and is iterated over anew for each epoch."""
-
-        batch_size = has_partial_batch = partial_batch_size = None
-
-        def __init__(self, dataset: Any, class_weight: dict | None):
-            self._dataset, self._class_weight = dataset, class_weight
-
-        @property
-        def num_batches(self) -> int | None:
-            count = int(self._dataset.cardinality())
-            return count if count >= 0 else None  # unknown, or without end
-
-        def get_jax_iterator(self) -> Any:
-            return (arrays_in(self._weighted(batch)) for batch in self._dataset)
-
-        def get_numpy_iterator(self) -> Any:
-            return map(self._weighted, self._dataset.as_numpy_iterator())
-
-        def _weighted(self, batch: Any) -> Any:
-            if self._class_weight is None:
-                return batch
-            x, y = batch
-            return x, y, adapters.data_adapter_utils.class_weight_to_sample_weights(y, self._class_weight)
-
-    @functools.wraps(choose)
-    def get_data_adapter(x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
-        data = sys.modules.get("tapejax.programs.data")
-        if data is None or not isinstance(x, data.Dataset):
-            return choose(x, y, sample_weight, **options)
-        if not (y is None and sample_weight is None):
-            raise ValueError("y and sample_weight go into the Dataset, beside x, where x is a tf.data.Dataset")
-        return DatasetAdapter(x, options.get("class_weight"))
-
-    adapters.get_data_adapter = get_data_adapter
-
-
 # ---- the modules ----------------------------------------------------------------------------------------------------
 
 
@@ -453,7 +407,6 @@ def _fill(names: dict[str, Any]) -> _Mirror:
         _instead_of_tensorflow()
         _open_name_scopes()
         _share_activations()
-        _take_datasets()
         keras_trainer.install()
         keras_adapter.returns_tensors = True
     mirror = _Mirror(NAME, real)

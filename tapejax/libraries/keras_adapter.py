@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import itertools
 import sys
 import types
@@ -57,6 +58,7 @@ def install(keras: types.ModuleType) -> None:
     _take_tensors(keras.Layer, keras.Operation, backend)
     _take_gradients(BaseOptimizer, backend)
     _branch_in_python(keras.optimizers.LossScaleOptimizer)
+    _take_datasets()
 
     def refuse(tensor: object) -> NoReturn:
         raise SymbolicValue(
@@ -428,3 +430,53 @@ def _levels_to_user() -> int:
     while frame.f_back is not None and serves(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
     return level
+
+
+# ---- data -----------------------------------------------------------------------------------------------------------
+
+
+def _take_datasets() -> None:
+    """Lets `fit`, `evaluate` and `predict` take a `tapejax.data.Dataset`.
+
+    Keras would take it for the Grain dataset that it is, too, of which it knows no number of batches: the end of an epoch of
+    `steps_per_epoch` would be that of the next.
+    """
+    adapters: Any = importlib.import_module("keras.src.trainers.data_adapters")
+    base = importlib.import_module("keras.src.trainers.data_adapters.data_adapter").DataAdapter
+    choose = adapters.get_data_adapter
+
+    class DatasetAdapter(base):  # type: ignore[valid-type, misc]
+        """A Dataset gives batches, and is iterated over anew for each epoch."""
+
+        batch_size = has_partial_batch = partial_batch_size = None
+
+        def __init__(self, dataset: Any, class_weight: dict | None):
+            self._dataset, self._class_weight = dataset, class_weight
+
+        @property
+        def num_batches(self) -> int | None:
+            count = int(self._dataset.cardinality())
+            return count if count >= 0 else None  # unknown, or without end
+
+        def get_jax_iterator(self) -> Any:
+            return (arrays_in(self._weighted(batch)) for batch in self._dataset)
+
+        def get_numpy_iterator(self) -> Any:
+            return map(self._weighted, self._dataset.as_numpy_iterator())
+
+        def _weighted(self, batch: Any) -> Any:
+            if self._class_weight is None:
+                return batch
+            x, y = batch
+            return x, y, adapters.data_adapter_utils.class_weight_to_sample_weights(y, self._class_weight)
+
+    @functools.wraps(choose)
+    def get_data_adapter(x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        data = sys.modules.get("tapejax.programs.data")
+        if data is None or not isinstance(x, data.Dataset):
+            return choose(x, y, sample_weight, **options)
+        if not (y is None and sample_weight is None):
+            raise ValueError("y and sample_weight go into the Dataset, beside x, where x is a tf.data.Dataset")
+        return DatasetAdapter(x, options.get("class_weight"))
+
+    adapters.get_data_adapter = get_data_adapter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import math
 import operator
@@ -307,7 +308,10 @@ def sequence_mask(
     if maxlen is None:
         values = host(lengths, "lengths")
         maxlen = max(int(values.max()), 0) if values.size else 0
-    return op(_sequence_mask, array, maxlen=int(static(maxlen, "maxlen")), dtype=requested(dtype))
+    length = int(static(maxlen, "maxlen"))
+    if length < 0:
+        raise InvalidArgumentError(f"sequence_mask: maxlen={length} is negative")
+    return op(_sequence_mask, array, maxlen=length, dtype=requested(dtype))
 
 
 def _sequence_mask(lengths, maxlen, dtype):
@@ -571,8 +575,12 @@ def _concat(*arrays, axis):
 
 def stack(values: Sequence[TensorLike], axis: IntLike = 0, name: str = "stack") -> Tensor:
     """Tensors of one shape joined along a new axis."""
-    if isinstance(values, (list, tuple)) and (sizes := joined(values, axis, np.stack)) is not None:
-        return sizes
+    if isinstance(values, (list, tuple)):
+        if (sizes := joined(values, axis, np.stack)) is not None:
+            return sizes
+        if len(values) and type(axis) is int and axis == 0 and not any(map(is_array_like, values)):
+            with contextlib.suppress(TypeError, ValueError):
+                return Tensor(raw(values))  # one literal in TensorFlow, too: NumPy's integers are int32 if they fit
     arrays = _list_of("stack", values)
     if len({array.shape for array in arrays}) > 1:
         raise InvalidArgumentError(f"stack: Shapes of all inputs must match, got {[array.shape for array in arrays]}")

@@ -224,9 +224,10 @@ def while_loop(
         result = body(*current)
         if single and not (isinstance(result, (list, tuple)) and len(result) == 1):
             result = [result]
-        if type(current) in (list, tuple) and isinstance(result, (list, tuple)):
-            result = type(current)(result)
-        nest.assert_same_structure(current, result)
+        pair = current, result
+        if all(isinstance(x, (list, tuple)) for x in pair):
+            pair = list(current), list(result)  # the one may be a list, the other a tuple
+        nest.assert_same_structure(*pair)
         return result
 
     if not recorder.staging():
@@ -399,8 +400,9 @@ def vectorized_map(fn: Callable, elems: Nest, fallback_to_while_loop: bool = Tru
     structures: list[Nest] = []
 
     def flat(row: Array, arrays: Sequence[Array]) -> list[Array]:
-        with each_row(row):
-            result = reading.run(True, fn, _tensors(elems, arrays))
+        with each_row(row):  # a tape around may be asked for a gradient here, of what JAX's tracers stand for
+            around = recorder.active_recordings()
+            result = recorder.continuing(around, reading.run, True, fn, _tensors(elems, arrays))
         structures.append(_outline(result))
         return _arrays(result)
 

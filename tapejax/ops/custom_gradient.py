@@ -278,7 +278,7 @@ def _traced(pull: Callable, outputs: Sequence[Array]) -> tuple[_Traced, list[Arr
         connected[:] = [x is not None for x in gradients]
         return [x for x in gradients if x is not None]
 
-    with recorder.outside():
+    with reading.as_constants(), recorder.outside():
         closed = jax.make_jaxpr(backward)(*outputs)
     return _Traced(closed.jaxpr, connected), closed.consts
 

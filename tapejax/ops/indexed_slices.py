@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 
+from ..values import nest
 from ..values.dtypes import TensorShape
-from ..values.tensor import convert_to_tensor, op
+from ..values.tensor import Tensor, convert_to_tensor, op
 from ..values.types import Array, ShapeLike, TensorLike
 
 
+@nest.composite
 class IndexedSlices:
     """Rows of a tensor and where they are: what ``Variable.scatter_add`` and its like take.
 
@@ -31,7 +35,12 @@ class IndexedSlices:
 
     values = property(lambda self: self._values, doc="The rows, as they were given.")
     indices = property(lambda self: convert_to_tensor(self._indices, dtype_hint="int32"), doc="The number of each row.")
-    dense_shape = property(lambda self: self._shape, doc="The shape of the whole, or None.")
+
+    @property
+    def dense_shape(self) -> Tensor | None:
+        """The shape of the whole, or None."""
+        return None if self._shape is None else convert_to_tensor(self._shape)
+
     dtype = property(lambda self: convert_to_tensor(self._values).dtype, doc="The rows' dtype.")
 
     @property
@@ -45,6 +54,14 @@ class IndexedSlices:
         if self._shape is None:
             raise ValueError(f"an IndexedSlices without dense_shape cannot become a tensor: {self}")
         return op(_indexed_slices, self.values, self.indices, length=int(self._shape[0]))._array
+
+    def __tf_flatten__(self) -> tuple[None, list[Tensor]]:
+        parts = convert_to_tensor(self._values), self.indices, self.dense_shape
+        return None, [part for part in parts if part is not None]
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: None, components: Sequence[TensorLike]) -> IndexedSlices:
+        return cls(*components)
 
     def with_values(self, values: TensorLike) -> IndexedSlices:
         """Other rows at the same places."""

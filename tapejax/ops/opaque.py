@@ -75,8 +75,11 @@ def numpy_function(
     with recorder.outside():
         found = reading.run(False, func, *given)
     if in_graph:
-        _require_dtypes(nest.flatten(found), nest.flatten(Tout))
-    results = [x if x is None else convert_to_tensor(np.asarray(x)) for x in nest.flatten(found)]
+        values = _counted("numpy_function", _values(found), nest.flatten(Tout))
+        _require_dtypes(values, nest.flatten(Tout))
+    else:
+        values = nest.flatten(found)
+    results = [x if x is None else convert_to_tensor(np.asarray(x)) for x in values]
 
     # noted as an operation, so that it shows on the tape and a gradient can be registered for it
     def fn(*_: Array) -> list[Array]:
@@ -88,11 +91,20 @@ def numpy_function(
     return tensors if several else tensors[0]
 
 
+def _values(found: Any) -> list:
+    """What a function returned, one value for each dtype: an array is one value, whatever its shape."""
+    if isinstance(found, (list, tuple)):
+        return list(found)
+    return [] if found is None else [found]
+
+
+def _counted(name: str, values: list, dtypes: Sequence[DTypeLike]) -> list:
+    if len(values) != len(dtypes):
+        raise InvalidArgumentError(f"{name}: returns {len(values)} values, but expects to see {len(dtypes)} values")
+    return values
+
+
 def _require_dtypes(found: Sequence[Any], wanted: Sequence[DTypeLike]) -> None:
-    if len(found) != len(wanted):
-        raise InvalidArgumentError(
-            f"numpy_function: returns {len(found)} values, but expects {len(wanted)}: Tout={wanted}"
-        )
     for value, dtype in zip(found, wanted, strict=True):
         if narrowed(np.asarray(value).dtype) != requested(dtype):
             text = f"returns a value of type {np.asarray(value).dtype}, but expects {np.dtype(requested(dtype))}"
@@ -104,7 +116,7 @@ def _without_result(func: Callable, arrays: Sequence[Array]) -> list:
         with recorder.outside():
             reading.run(False, func, *map(Tensor, values))
 
-    if any(isinstance(x, Tracer) for x in arrays):
+    if recorder.staging() or any(isinstance(x, Tracer) for x in arrays):
         jax.debug.callback(run, *arrays)
     else:
         reading.run(False, func, *map(Tensor, arrays))
@@ -128,10 +140,12 @@ def py_function(
     if nest.is_nested(Tout) and not Tout:
         return _without_result(func, [raw(x) for x in inp])
     reading.require_python("py_function")
-    result = reading.run(False, func, *(convert_to_tensor(x) for x in inp))
+    dtypes = nest.flatten(Tout)
+    found = reading.run(False, func, *map(convert_to_tensor, inp))
+    # TensorFlow leaves out, without a word, what is more than there are dtypes.
+    values = _counted("py_function", _values(found)[: len(dtypes)], dtypes)
     try:
-        if nest.is_nested(Tout):
-            return [convert_to_tensor(x, dtype=t) for x, t in zip(result, Tout, strict=True)]
-        return convert_to_tensor(result, dtype=Tout)
+        results = [convert_to_tensor(x, dtype=t) for x, t in zip(values, dtypes, strict=True)]
+        return results if nest.is_nested(Tout) else results[0]
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(f"py_function: {error}") from error

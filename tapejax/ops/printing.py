@@ -53,7 +53,7 @@ def print(*inputs: object, **kwargs: Any) -> None:  # noqa: A001
         shown = [_Shown(_text(np.asarray(value), limit)) for value in values]
         write(sep.join(part if isinstance(part, str) else _filled(part, shown) for part in parts) + end)
 
-    if any(isinstance(array, Tracer) for array in arrays):
+    if recorder.staging() or any(isinstance(array, Tracer) for array in arrays):
         jax.debug.callback(show, *arrays, ordered=False)
     else:
         with recorder.outside():

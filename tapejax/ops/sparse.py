@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core._jax import Tracer
+from ..values import nest
 from ..values.dtypes import DType, TensorShape, as_dtype, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
@@ -22,6 +23,7 @@ from .array import concat as _concat
 from .table import Sparse, axis_of, host, known, named, shape_of
 
 
+@nest.composite
 @jax.tree_util.register_pytree_node_class
 class SparseTensor(Sparse):
     """A tensor that is zero but for `values` at `indices`.
@@ -86,6 +88,13 @@ class SparseTensor(Sparse):
     def _places_of(self, dense: TensorLike) -> TensorLike:
         tensor = convert_to_tensor(dense, dtype_hint=self.dtype)
         return gather_nd(broadcast_to(tensor, self._sizes), self.indices) if tensor.shape.rank else tensor
+
+    def __tf_flatten__(self) -> tuple[tuple[()], tuple[Tensor, Tensor, Tensor]]:
+        return (), (self.indices, self.values, self.dense_shape)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: tuple[()], components: Sequence[TensorLike]) -> SparseTensor:
+        return cls(*components)
 
     def tree_flatten(self) -> tuple[tuple[Tensor, Tensor], tuple[int, ...]]:
         """For JAX, which takes it apart."""

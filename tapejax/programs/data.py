@@ -125,6 +125,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         python: bool = False,
         rows: Rows | None = None,
     ):
+        reading.install_adapters()  # Keras's, which is to know it
         super().__init__()
         self.has_child = True  # so Grain does not wrap the iterator
         self._stage, self._spec, self._count, self._kind = stage, spec, count, kind

@@ -24,6 +24,7 @@ import numpy as np
 from ..core import recorder
 from ..core._jax import trace_context
 from ..core.where import serves
+from ..ops.indexed_slices import IndexedSlices
 from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
@@ -223,9 +224,11 @@ class Function:
           ValueError: it has changed one.
         """
         given = dict(zip(self._binding.names(len(args)), args, strict=True)) | kwargs
-        before = {name: nest.flatten(x) for name, x in given.items()}
+        leaves = nest.flatten(given)  # kept, so that no other object gets the identity of one
+        before = {name: _held(x) for name, x in given.items()}
         found = run(*args, **kwargs)
-        if changed := [name for name, x in given.items() if [*map(id, nest.flatten(x))] != [*map(id, before[name])]]:
+        del leaves
+        if changed := [name for name, x in given.items() if _held(x) != before[name]]:
             raise ValueError(
                 f"{self.name}() should not modify its Python input arguments: {', '.join(changed)}. It has copies of its lists "
                 "and dicts, so what it does to them is lost; modify a copy, and return it"
@@ -303,7 +306,8 @@ class Function:
         if not args and not kwargs and self.input_signature is not None:
             args = self.input_signature
         args, kwargs = self._binding.bind(args, kwargs)
-        key, _ = self._key(args, kwargs)
+        key, specs = self._key(args, kwargs)
+        key = key, tuple(x.name for x in specs if isinstance(x, TensorSpec) and x.name)  # by which it can be called
         if key not in self._concrete:
             self._concrete[key] = ConcreteFunction(self, args, kwargs)
         return self._concrete[key]
@@ -379,7 +383,11 @@ class Program:
         again = functools.partial(Staged, body, inputs, function.name, differentiable=True)
         self._again = again if self.staged.incomplete else None  # else it would keep the arguments alive for nothing
         # The key of this program has their identity.
-        self.given = [x for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable) if is_variable(x)]
+        self.given = [
+            x
+            for x in jax.tree.leaves((args, kwargs), is_leaf=is_variable)
+            if is_variable(x) and not isinstance(x, IndexedSlices)
+        ]
         specs = iter([_spec(x) for x in inputs])
         self.args = tuple(_unwrapped(rebuild(x, specs)) for x in args)
         self.kwargs = {name: _unwrapped(rebuild(x, specs)) for name, x in kwargs.items()}
@@ -438,6 +446,8 @@ def _unwrapped(structure: Nest) -> Nest:
     def leaf(x: Nest) -> Nest:
         if isinstance(x, Tensor):
             return x._array
+        if isinstance(x, IndexedSlices):
+            return tuple(leaf(part) for part in (x._values, x._indices))
         key = None if isinstance(x, TensorSpec) else describe(x, [])
         return key if isinstance(key, weakref.ref) else x
 
@@ -544,6 +554,13 @@ def _signature(fn: Callable) -> inspect.Signature | None:
         return None
 
 
+def _held(structure: Nest) -> Any:
+    """What a structure of lists and dicts holds, and where, by identity."""
+    if not nest.is_nested(structure):
+        return id(structure)
+    return list(structure) if isinstance(structure, dict) else None, [_held(x) for x in nest._children(structure)]
+
+
 def _unfit(error: TypeError, args: object, kwargs: object, signature: object) -> TypeError:
     return (DTypeError if isinstance(error, DTypeError) else TypeError)(
         f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: {kwargs} for signature: "
@@ -583,7 +600,8 @@ class ConcreteFunction:
         """Runs the program.
 
         Args:
-          *args, **kwargs: tensors as in the signature; what it holds by value may be left out.
+          *args, **kwargs: tensors as in the signature; what it holds by value may be left out. Or the tensors alone, each for
+            one spec of the structures that the signature holds, by position or by the name of its spec.
 
         Raises:
           TypeError: they do not fit the signature; DTypeError, which is InvalidArgumentError too, for a tensor of another dtype.
@@ -602,11 +620,38 @@ class ConcreteFunction:
 
     def _complete(self, args: tuple, kwargs: Keywords) -> tuple[tuple, Keywords]:
         try:
-            given = self._signature.bind(*args, **kwargs).arguments
-            named = {name: _given(name, spec, given) for name, spec in self._kwargs.items()}
-            return tuple(_given(n, spec, given) for n, spec in zip(self._names, self._args, strict=True)), named
-        except TypeError as error:
-            raise _unfit(error, args, kwargs, self.structured_input_signature) from error
+            return self._bound(self._signature.bind(*args, **kwargs).arguments)
+        except TypeError as structured:
+            try:
+                return self._bound(self._from_tensors(args, kwargs))
+            except TypeError as flat:
+                error = flat if isinstance(flat, DTypeError) else structured
+                raise _unfit(error, args, kwargs, self.structured_input_signature) from error
+
+    def _bound(self, given: Keywords) -> tuple[tuple, Keywords]:
+        named = {name: _given(name, spec, given) for name, spec in self._kwargs.items()}
+        return tuple(_given(n, spec, given) for n, spec in zip(self._names, self._args, strict=True)), named
+
+    def _from_tensors(self, args: tuple, kwargs: Keywords) -> Keywords:
+        """The arguments, from one value for each spec: by position, or by the spec's name, which is by default its argument's."""
+        every = dict(zip(self._names, self._args, strict=True)) | dict(sorted(self._kwargs.items()))
+        names: list[str] = []
+        for argument, structure in every.items():
+            for spec in nest.flatten(structure):
+                if isinstance(spec, TensorSpec):
+                    name = spec.name or argument
+                    numbered = (f"{name}_{i}" for i in itertools.count(1))
+                    names.append(next(x for x in itertools.chain([name], numbered) if x not in names))
+        if len(args) > len(names) or set(kwargs) != set(names[len(args) :]):
+            raise TypeError(f"one value for each of {names} was expected")
+        given = [*args, *(kwargs[name] for name in names[len(args) :])]
+        if not all(map(is_array_like, given)):
+            raise TypeError("tensors alone were expected")
+        values = iter(given)
+        return {
+            argument: nest.map_structure(lambda x: next(values) if isinstance(x, TensorSpec) else x, structure)
+            for argument, structure in every.items()
+        }
 
     @property
     def name(self) -> str:

@@ -20,6 +20,8 @@ import numpy as np
 from ..core.canonical import exact
 from ..core.canonical import key as exact_key
 from ..core.types import Pytree
+from ..ops.indexed_slices import IndexedSlices
+from ..ops.table import known
 from ..values import nest
 from ..values.dtypes import DType, TensorShape, as_dtype, as_shape, requested
 from ..values.errors import DTypeError
@@ -204,7 +206,33 @@ def _sequence(value: Sequence, arrays: list[Array | TensorSpec]) -> Hashable:
 
 def _own_kind(value: Any, arrays: list[Array | TensorSpec]) -> Hashable:
     metadata, components = nest.own_parts(value)
-    return type(value), metadata, *[describe(x, arrays) for x in components]
+    kind: Any = type(value)  # to mypy a class is not hashable
+    return kind, describe(metadata, []), *[describe(x, arrays) for x in components]
+
+
+def _rows(value: IndexedSlices) -> tuple[ShapeLike | None, list[TensorLike]]:
+    """The size of the whole, which a program is made for where it is known, and the parts."""
+    parts, shape = [value._values, value._indices], value._shape
+    if isinstance(shape, Tensor):
+        sizes = known(shape._array) if isinstance(shape._array, jax.Array) else None  # a spec stands for what is not
+        if sizes is None:
+            return None, [*parts, shape]
+        shape = sizes
+    return None if shape is None else tuple(int(size) for size in shape), parts
+
+
+def _indexed_slices(value: IndexedSlices, arrays: list[Array | TensorSpec]) -> Hashable:
+    sizes, parts = _rows(value)
+    return IndexedSlices, sizes, *[describe(x, arrays) for x in parts]
+
+
+def _rebuild_indexed_slices(value: IndexedSlices, tensors: Iterator[Array | TensorSpec]) -> IndexedSlices:
+    sizes, parts = _rows(value)
+    return _of_rows(sizes, [rebuild(x, tensors) for x in parts])
+
+
+def _of_rows(sizes: ShapeLike | None, parts: Sequence[Any]) -> IndexedSlices:
+    return IndexedSlices(*(parts if sizes is None else [*parts, sizes]))
 
 
 def _mapping(value: Mapping, arrays: list[Array | TensorSpec]) -> Hashable:
@@ -248,6 +276,7 @@ _ALIKE: dict[tuple[Callable, Callable], tuple[type, ...]] = {
     (_variable, _same): (Variable,),
     (_sequence, _rebuild_sequence): (list, tuple),
     (_mapping, _rebuild_mapping): (dict,),
+    (_indexed_slices, _rebuild_indexed_slices): (IndexedSlices,),
 }
 _DESCRIBE: dict[Any, Callable] = {kind: pair[0] for pair, kinds in _ALIKE.items() for kind in kinds}
 _REBUILD: dict[Any, Callable] = {kind: pair[1] for pair, kinds in _ALIKE.items() for kind in kinds}
@@ -319,8 +348,8 @@ def cast(value: Argument, spec: Spec) -> Argument:
             raise TypeError(f"the value {spec!r} was expected, got {value!r}")
         return value
     try:
-        if not is_array_like(value) and not isinstance(value, TensorSpec):
-            value = Tensor(raw(value, spec.dtype))
+        if not isinstance(value, (Tensor, jax.Array, TensorSpec)):  # a variable is read
+            value = Tensor(raw(value) if is_array_like(value) else raw(value, spec.dtype))
     except (TypeError, ValueError) as error:
         raise TypeError(f"{value!r} cannot become a tensor of {spec}: {error}") from error
     if spec.shape.is_compatible_with(value.shape) and value.dtype == requested(spec.dtype):
@@ -402,6 +431,10 @@ def flatten_result(result: Nest, arrays: list[Array]) -> Packer:
     if isinstance(result, jax.Array):
         arrays.append(result)
         return next
+    if isinstance(result, IndexedSlices):
+        sizes, _ = _rows(result)
+        packers = [flatten_result(part, arrays) for part in nest._children(result)[: 3 if sizes is None else 2]]
+        return lambda outputs: _of_rows(sizes, [pack(outputs) for pack in packers])
     if (
         isinstance(result, Tensor)
         or is_variable(result)

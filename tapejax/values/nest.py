@@ -2,7 +2,8 @@
 
 Sequences (lists, tuples, namedtuples, ranges, deques ...) and mappings are structures, the latter in the order of their
 sorted keys. So are objects of attrs's classes, and dataclasses that say how to take them apart, by ``__tf_flatten__`` and
-``__tf_unflatten__``. Everything else, tensors, variables, arrays, strings, sets and shapes included, is a leaf.
+``__tf_unflatten__``. Everything else, tensors, variables, arrays, strings, sets and shapes included, is a leaf; but where
+`expand_composites` is true, what consists of tensors (`composite`) is a structure of these.
 """
 
 from __future__ import annotations
@@ -44,6 +45,24 @@ def is_own_kind(kind: Any) -> bool:
     return itself or hasattr(kind, "__attrs_attrs__")
 
 
+_COMPOSITES: set[Any] = set()
+
+
+def composite(kind: Any) -> Any:
+    """Decorator: a class whose objects, by ``__tf_flatten__`` and ``__tf_unflatten__``, consist of tensors."""
+    _COMPOSITES.add(kind)
+    return kind
+
+
+def _expanded(value: object) -> bool:
+    kind: Any = type(value)
+    return is_nested(value) or kind in _COMPOSITES
+
+
+def _nested(expand_composites: bool) -> Callable[[object], bool]:
+    return _expanded if expand_composites else is_nested
+
+
 def is_sequence(value: object) -> bool:
     """Whether a structure is neither a mapping nor of such a class."""
     kind: Any = type(value)
@@ -65,7 +84,7 @@ def flatten(structure: Nest, expand_composites: bool = False) -> list:
     >>> flatten({"b": 1, "a": [2, (3,)]})
     [2, 3, 1]
     """
-    return taken_apart(structure, is_nested)
+    return taken_apart(structure, _nested(expand_composites))
 
 
 def taken_apart(structure: Nest, nested: Callable[[object], bool]) -> list:
@@ -85,13 +104,17 @@ def _leaves(structure: Nest, nested: Callable[[object], bool] = is_nested) -> It
         yield from _leaves(child, nested)
 
 
+def _takes_itself_apart(kind: Any) -> bool:
+    return is_own_kind(kind) or kind in _COMPOSITES
+
+
 def _children(structure: Nest) -> list:
     if type(structure) is list or type(structure) is tuple:
         return structure  # type: ignore[return-value]
     if isinstance(structure, Mapping):
         return [structure[key] for key in sorted(structure)]
     kind: Any = type(structure)
-    return list(own_parts(structure)[1] if is_own_kind(kind) else structure)
+    return list(own_parts(structure)[1] if _takes_itself_apart(kind) else structure)
 
 
 def part_names(structure: Nest) -> list[str]:
@@ -108,7 +131,7 @@ def maker(structure: Nest) -> Callable[[Sequence], Nest]:
     """What makes a sequence or object like `structure` of other children; it does not keep these ones alive."""
     kind: Any = type(structure)
     by_fields = hasattr(kind, "__attrs_attrs__")
-    if is_own_kind(kind) and not by_fields:
+    if _takes_itself_apart(kind) and not by_fields:
         metadata = own_parts(structure)[0]
         return lambda children: kind.__tf_unflatten__(metadata, tuple(children))
     if by_fields or hasattr(structure, "_fields"):
@@ -135,8 +158,9 @@ def map_structure(func: Callable, *structure: Nest, check_types: bool = True, **
         raise ValueError(f"map_structure takes check_types and expand_composites, not {', '.join(sorted(unknown))}")
     first, *others = structure
     for other in others:
-        assert_same_structure(first, other, check_types=check_types)
-    return packed(first, map(func, *map(_leaves, structure)))
+        assert_same_structure(first, other, check_types=check_types, **kwargs)
+    nested = _nested(kwargs.get("expand_composites", False))
+    return packed(first, map(func, *[_leaves(one, nested) for one in structure]), nested)
 
 
 def pack_sequence_as(structure: Nest, flat_sequence: Sequence, expand_composites: bool = False) -> Nest:
@@ -151,10 +175,10 @@ def pack_sequence_as(structure: Nest, flat_sequence: Sequence, expand_composites
     """
     if not is_nested(flat_sequence):
         raise TypeError(f"flat_sequence must be a sequence, got {type(flat_sequence).__name__}")
-    count, flat = len(flatten(structure)), list(flat_sequence)
+    count, flat = len(flatten(structure, expand_composites)), list(flat_sequence)
     if count != len(flat):
         raise ValueError(f"structure has {count} leaves, but flat_sequence has {len(flat)} items")
-    return packed(structure, iter(flat))
+    return packed(structure, iter(flat), _nested(expand_composites))
 
 
 def packed(structure: Nest, leaves: Iterator, nested: Callable[[object], bool] = is_nested) -> Nest:
@@ -186,17 +210,19 @@ def assert_same_structure(nest1: Nest, nest2: Nest, check_types: bool = True, ex
     Traceback (most recent call last):
     ValueError: the structures differ at [1]: int against list. First: [1, 2]; second: [3, [4]]
     """
-    difference = _difference(nest1, nest2, check_types, "")
+    difference = _difference(nest1, nest2, check_types, "", _nested(expand_composites))
     if difference is not None:
         kind, text = difference
         raise kind(f"the structures differ{text}. First: {nest1!r}; second: {nest2!r}")
 
 
-def _difference(a: Nest, b: Nest, check_types: bool, where: str) -> tuple[type[Exception], str] | None:
+def _difference(
+    a: Nest, b: Nest, check_types: bool, where: str, nested: Callable[[object], bool]
+) -> tuple[type[Exception], str] | None:
     at = f" at {where}" if where else ""
-    if is_nested(a) != is_nested(b):
+    if nested(a) != nested(b):
         return ValueError, f"{at}: {type(a).__name__} against {type(b).__name__}"
-    if not is_nested(a):
+    if not nested(a):
         return None
     if check_types and not _same_type(a, b):
         return TypeError, f" in type{at}: {type(a).__name__} against {type(b).__name__}"
@@ -210,7 +236,7 @@ def _difference(a: Nest, b: Nest, check_types: bool, where: str) -> tuple[type[E
     else:
         keys = range(counts[0])
     for key, x, y in zip(keys, _children(a), _children(b), strict=True):
-        found = _difference(x, y, check_types, f"{where}[{key!r}]")
+        found = _difference(x, y, check_types, f"{where}[{key!r}]", nested)
         if found is not None:
             return found
     return None

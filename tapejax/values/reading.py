@@ -6,8 +6,9 @@ array that the variable held when it was read, and two variables may have been g
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -92,6 +93,8 @@ class _Capturing(threading.local):
     capture: Any = None
     # Whether a `function` runs as Python here. What TensorFlow does otherwise in a graph is then done as there.
     as_python = False
+    # The variables read in a program that is traced to be run once, here and now: what they hold may be a constant of it.
+    constants: list[VariableLike] | None = None
 
 
 capturing = _Capturing()
@@ -128,6 +131,22 @@ def held(variable: VariableLike) -> Array:
     return array
 
 
+@contextlib.contextmanager
+def as_constants() -> Iterator[None]:
+    """A block that traces a program to be run once, right after it: what variables hold may be a constant of it."""
+    if recorder.staging():  # it is a part of another program, which may be run again
+        yield
+        return
+    found: list[VariableLike] = []
+    try:
+        capturing.constants = found
+        yield
+    finally:
+        capturing.constants = None
+    for variable in found:
+        read(variable)  # for the tapes, which do not see into the program
+
+
 def _watch_if_read(recording: Recording, variable: VariableLike, array: Array, trainable: bool) -> None:
     if (recording.watch_accessed and trainable) or id(variable) in recording.variables:
         recording.watch_variable(variable, array)
@@ -153,7 +172,7 @@ def read(variable: VariableLike) -> Array:
             if known is None or id(array) not in known[1]:
                 _watch_if_read(recording, variable, array, variable.trainable)
         trace = trace.outer
-    elif type(trace) is not EvalTrace:
+    if type(trace) is not EvalTrace:  # as under jax.vmap, with tapes within and around
         for recording in recorder.active_recordings():
             _watch_if_read(recording, variable, array, variable.trainable)
     if (
@@ -163,6 +182,9 @@ def read(variable: VariableLike) -> Array:
         and isinstance(array, jax.Array)
         and recorder.stages(trace)
     ):
+        if capturing.constants is not None:
+            capturing.constants.append(variable)
+            return array
         raise RuntimeError(
             f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
             "would be baked into the compiled program and later assign()s would go unnoticed. Decorate the function with "

@@ -48,7 +48,6 @@ class Noise(keras.layers.Layer):
         return x + tf.random.normal([1])._array
 
 
-@pytest.mark.filterwarnings("ignore:Your input ran out of data:UserWarning")  # Keras reads a dataset until it ends
 def test_keras_fits_to_a_dataset():
     pytest.importorskip("grain")
     x = np.random.default_rng(0).normal(size=(64, 3)).astype("float32")
@@ -59,6 +58,13 @@ def test_keras_fits_to_a_dataset():
     losses = model.fit(dataset, epochs=20, verbose=0, shuffle=False).history["loss"]
     assert len(losses) == 20 and losses[-1] < 1e-3 and model.evaluate(dataset, verbose=0) < 1e-3
     assert model.predict(dataset.map(lambda a, b: a), verbose=0).shape == (64, 1)
+
+    def losses_of(**options):
+        model.set_weights([np.zeros((3, 1)), np.zeros(1)])
+        batches = tf.data.Dataset.from_tensor_slices((x, y)).batch(16)
+        return model.fit(batches, epochs=3, verbose=0, validation_data=batches, **options).history
+
+    assert losses_of(steps_per_epoch=4, validation_steps=4) == losses_of() != losses_of(class_weight={0: 2.0})
 
     noisy = keras.Sequential([keras.Input([3]), Noise(), keras.layers.Dense(1)])
     noisy.compile("sgd", "mse")
