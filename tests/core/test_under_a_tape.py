@@ -457,6 +457,14 @@ def shard_map_over_constants(x):
 
 
 @program
+def shard_map_of_a_jitted_closure(x):
+    mesh, total = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,)), jnp.sum(x**2)
+    inner = jax.jit(lambda row: jnp.sin(row * total))
+    f = jax.shard_map(lambda x: inner(x) * lax.psum(inner(x), "i"), mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+    return f(x).sum() + jax.jit(f)(x * 2).sum()
+
+
+@program
 def shardings_of_a_closure(x):
     mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     rows, w = jax.NamedSharding(mesh, P("i")), x * 2
