@@ -207,7 +207,7 @@ def _make_bind_op(primitive: Primitive, params: Params, key: Any) -> Op:
     # keep what the user's jit says of donation and shardings.
     plain = jaxprs.is_plain_jit(params) if primitive.name in jaxprs.JIT else runs_compiled(primitive)
     call: Function | None = None if plain else itself
-    if plain and any(jaxprs.prints(jaxpr.effects) for jaxpr in jaxprs.jaxprs_in(params)):
+    if plain and any(map(jaxprs.prints, jaxprs.jaxprs_in(params))):
         call = Trial(itself)
     kind = Op if jaxprs.primitive_compiles(primitive, params) else PythonOp
     return kind(params.get("name") or primitive.name, fn, call, key, (primitive, params))
