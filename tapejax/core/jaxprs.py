@@ -171,7 +171,7 @@ def constants(jaxpr: JaxProgram) -> dict[int, Value]:
 
 
 def _is_array(value: Value) -> bool:
-    return isinstance(value, jax.Array) or isinstance(value, np.ndarray) and value.ndim > 0
+    return isinstance(value, (jax.Array, Ref)) or isinstance(value, np.ndarray) and value.ndim > 0
 
 
 def constants_of(params: Params) -> dict[int, Value]:

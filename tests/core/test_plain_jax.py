@@ -1033,7 +1033,8 @@ def test_a_rule_that_is_told_of_zeros_knows_zeros_of_another_rule(transform):
         np.testing.assert_array_equal(tape.gradient(y, x), jax.grad(lambda x: transform(f)(x).sum())(x))
 
 
-def test_a_reference_that_the_rule_alone_touches():
+@pytest.mark.parametrize("closed_over", [False, True])
+def test_a_reference_that_the_rule_alone_touches(closed_over):
     """Gradients that a rule puts aside: the Ref goes through the call, and is not touched in the forward pass."""
 
     @jax.custom_vjp
@@ -1046,9 +1047,11 @@ def test_a_reference_that_the_rule_alone_touches():
 
     aside.defvjp(lambda ref, x: (x, ref), backward)
     ref, x = jax.new_ref(jnp.zeros(3)), jnp.asarray(X)
-    call = jax.jit(lambda ref, x: aside(ref, jnp.sin(x)) ** 2)
-    assert_same(taped(lambda x: call(ref, x), x), 2 * jnp.sin(x) * jnp.cos(x))
-    assert_same(ref[...], 2 * jnp.sin(x))
+    call = jax.jit(lambda x, *refs: aside(*(refs or (ref,)), jnp.sin(x)) ** 2)
+    for _ in range(2):
+        assert_same(taped(lambda x: call(x, *([] if closed_over else [ref])), x), 2 * jnp.sin(x) * jnp.cos(x))
+        assert_same(ref[...], 2 * jnp.sin(x))
+        x = x * 2
 
 
 @pytest.mark.parametrize("transform", [jax.jit, jax.checkpoint])
