@@ -164,7 +164,7 @@ def _shard_map(p: Params, args: Values, body: Evaluate) -> list[Value]:
         in_specs=p["in_specs"],
         out_specs=list(p["out_specs"]),
         check_vma=p["check_vma"],
-        axis_names=p["newly_manual_axes"],
+        axis_names=p["newly_manual_axes" if "newly_manual_axes" in p else "manual_axes"],  # by JAX's version
     )(*args)
 
 
