@@ -60,6 +60,22 @@ def test_what_is_right_passes(shadowed):
         np.testing.assert_allclose(gradient, [9.0, 7.0, 9.0])
 
 
+def test_a_result_that_is_a_literal(shadowed):
+    """What JAX computes of Python numbers alone may have a dtype and no shape."""
+
+    def f(x):
+        return x**2
+
+    @jax.custom_vjp
+    def square(x):
+        return f(x)
+
+    square.defvjp(lambda x: jax.vjp(f, x), lambda pull, ct: pull(ct))
+    for _ in range(3):
+        with tf.GradientTape():
+            assert jax.vjp(square, 1.0)[1](1.0) == (2.0,)
+
+
 def test_shadow_mode_ends(no_shadow):
     assert not cache.shadowing
     with tf.debugging.shadow_mode():

@@ -32,7 +32,7 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
         return [None] * len(program.sources)
     if mode is None:
         passes = sum(values[slot].size for slot in dict.fromkeys(connected))
-        # forward mode gives a complex derivative in one direction of two
+        # of a complex source forward mode takes two passes for each element
         forward = _less(passes, target.size) and not any([jnp.iscomplexobj(x) for x in values])
         mode = "forward" if forward else "reverse"
     rows = {"reverse": _reverse_rows, "forward": _forward_columns}
@@ -99,6 +99,7 @@ def _source_bytes(program: Program, values: Values) -> int:
 
 
 def _forward_columns(program: Program, *values: Any) -> list[Any]:
+    """What `_reverse_rows` gives, in the dtype of the source: slopes of the target's real part alone, where it is complex."""
     target = _target(program, values)
     found: list[Any] = []
     for position, slot in enumerate(program.sources):
@@ -108,10 +109,14 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
         source = values[slot]
 
         def column(index: Any, position: int = position, source: Value = source) -> Any:
+            one = _one_hot(index, source)
             tangents: list[Any] = [None] * len(program.sources)
-            tangents[position] = _one_hot(index, source)
-            (out,) = push(program, values, tangents)
-            return jnp.zeros_like(target) if out is None else out
+            parts = []
+            for tangents[position] in (one, one * -1j) if jnp.iscomplexobj(source) else (one,):
+                (out,) = push(program, values, tangents)
+                part = jnp.real(jnp.zeros_like(target) if out is None else out)
+                parts.append(part.astype(jnp.real(source).dtype))
+            return jax.lax.complex(*parts) if len(parts) > 1 else parts[0]
 
         columns = _map_chunks(column, source.size, program, values, source.size * target.nbytes, axis=-1)
         found.append(columns.reshape(target.shape + source.shape))

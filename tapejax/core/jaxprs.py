@@ -21,7 +21,7 @@ from ._jax import (
 )
 from .canonical import JAXPR_TYPES
 from .canonical import open_jaxpr as open_jaxpr  # used with the rest of this module
-from .types import Function, JaxProgram, Params, Primitive, Value
+from .types import Equation, Function, JaxProgram, Params, Primitive, Value
 
 JIT = ("jit", "pjit")
 # The primitives of functions with rules of their own, and the parameter that traces the rule.
@@ -57,9 +57,20 @@ def mapped(fn: Function, value: Any) -> Any:
 # ---- effects --------------------------------------------------------------------------------------------------------
 
 
-def asks_host(jaxpr: JaxProgram) -> bool:
-    """Whether running `jaxpr` calls Python with ``io_callback``, which may give something else each time."""
-    return any(isinstance(effect, HOST_EFFECTS) for effect in jaxpr.effects)
+def asks_host(program: JaxProgram | Equation) -> bool:
+    """Whether running a jaxpr, or an equation, calls Python with ``io_callback`` for an answer, which may differ each time."""
+    return _has(program, HOST_EFFECTS) and _takes_answer(program)
+
+
+def _has(program: JaxProgram | Equation, kind: Any) -> bool:
+    return any(isinstance(effect, kind) for effect in program.effects)
+
+
+def _takes_answer(program: JaxProgram | Equation) -> bool:
+    if hasattr(program, "params"):
+        own = program.primitive.name == "io_callback" and bool(program.outvars)
+        return own or any(map(_takes_answer, jaxprs_in(program.params)))
+    return any(map(_takes_answer, open_jaxpr(program).eqns))
 
 
 def touches_refs(jaxpr: JaxProgram) -> bool:
@@ -76,9 +87,9 @@ def refs_in(params: Params) -> Iterator[Any]:
             yield from refs_in(eqn.params)
 
 
-def prints(effects: Any) -> bool:
-    """Whether these are effects of what calls Python and takes no answer: ``jax.debug.print``, ``tf.print``, summaries."""
-    return any(isinstance(effect, PRINTING_EFFECTS) for effect in effects)
+def prints(program: JaxProgram | Equation) -> bool:
+    """Whether a jaxpr, or an equation, calls Python and takes no answer: ``jax.debug.print``, ``tf.print``, summaries, logs."""
+    return _has(program, PRINTING_EFFECTS) or _has(program, HOST_EFFECTS) and not _takes_answer(program)
 
 
 # ---- what runs it ---------------------------------------------------------------------------------------------------
@@ -160,7 +171,7 @@ def constants(jaxpr: JaxProgram) -> dict[int, Value]:
 
 
 def _is_array(value: Value) -> bool:
-    return isinstance(value, jax.Array) or isinstance(value, np.ndarray) and value.ndim > 0
+    return isinstance(value, (jax.Array, Ref)) or isinstance(value, np.ndarray) and value.ndim > 0
 
 
 def constants_of(params: Params) -> dict[int, Value]:

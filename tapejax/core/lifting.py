@@ -157,6 +157,17 @@ def _checkpoint(p: Params, args: Values, body: Evaluate) -> list[Value]:
     return list(again(*args))
 
 
+def _shard_map(p: Params, args: Values, body: Evaluate) -> list[Value]:
+    return jax.shard_map(
+        partial(body, p["jaxpr"]),
+        mesh=p["mesh"],
+        in_specs=p["in_specs"],
+        out_specs=list(p["out_specs"]),
+        check_vma=p["check_vma"],
+        axis_names=p["newly_manual_axes" if "newly_manual_axes" in p else "manual_axes"],  # by JAX's version
+    )(*args)
+
+
 def _linear_solve(p: Params, args: Values, body: Evaluate) -> list[Value]:
     ends = [*itertools.accumulate(p["const_lengths"])]
     *consts, b = [list(args[i:j]) for i, j in itertools.pairwise((0, *ends, len(args)))]
@@ -191,4 +202,5 @@ _REBUILD: dict[str, Function] = {
     "checkpoint": _checkpoint,
     "remat2": _checkpoint,
     "custom_linear_solve": _linear_solve,
+    "shard_map": _shard_map,
 }

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._jax import PRINTING_EFFECTS, wrap_init
+from ._jax import HOST_EFFECTS, PRINTING_EFFECTS, wrap_init
 from .canonical import JAXPR_TYPES, open_jaxpr
 from .custom_rules import composition_of, remade, traced_rule_of
-from .jaxprs import among, mapped, prints
-from .types import Equation, Value
+from .jaxprs import among, asks_host, mapped, prints
+from .types import Equation, JaxProgram, Value
 
 
 def without_prints(value: Value) -> Any:
@@ -19,15 +19,15 @@ def without_prints(value: Value) -> Any:
     if not isinstance(value, JAXPR_TYPES):
         return mapped(without_prints, value)
     inner = open_jaxpr(value)
-    if not prints(inner.effects):
+    if not prints(inner):
         return value
-    equations = [_without_prints(eqn) for eqn in inner.eqns if not prints(eqn.effects) or among(eqn.params)]
-    inner = inner.replace(eqns=equations, effects=_others(inner.effects))
+    equations = [_without_prints(eqn) for eqn in inner.eqns if not prints(eqn) or among(eqn.params)]
+    inner = inner.replace(eqns=equations, effects=_others(inner))
     return value.replace(jaxpr=inner) if hasattr(value, "jaxpr") else inner
 
 
 def _without_prints(eqn: Equation) -> Equation:
-    if not prints(eqn.effects):
+    if not prints(eqn):
         return eqn
     params = {name: without_prints(value) for name, value in eqn.params.items()}
     if (known := composition_of(params)) is not None:
@@ -39,8 +39,16 @@ def _without_prints(eqn: Equation) -> Equation:
             return without_prints(jaxpr), consts
 
         params["fwd_jaxpr_thunk"] = wrap_init(forward, debug_info=thunk.debug_info)
-    return eqn.replace(params=params, effects=_others(eqn.effects))
+    elif (rule := params.get("jvp_jaxpr_fun")) is not None:
+
+        def push(*zeros: bool) -> Any:
+            jaxpr, *others = traced_rule_of(rule, *zeros)
+            return without_prints(jaxpr), *others
+
+        params["jvp_jaxpr_fun"] = wrap_init(push, debug_info=rule.debug_info)
+    return eqn.replace(params=params, effects=_others(eqn))
 
 
-def _others(effects: Any) -> Any:
-    return type(effects)(effect for effect in effects if not isinstance(effect, PRINTING_EFFECTS))
+def _others(program: JaxProgram | Equation) -> Any:
+    kinds = PRINTING_EFFECTS if asks_host(program) else (*PRINTING_EFFECTS, *HOST_EFFECTS)
+    return type(program.effects)(effect for effect in program.effects if not isinstance(effect, kinds))

@@ -18,7 +18,7 @@ from . import jaxprs, recorder
 from ._jax import ConcreteArray, Literal, RefType, has_tangent, trace_context, user_type
 from .cache import Cache
 from .canonical import open_jaxpr
-from .op import ConstantOp, Op, is_ref
+from .op import ConstantOp, Op, ZerosOp, is_ref
 from .recording import Entry
 from .rules import depends_on_rules, differentiable, has_rule, joint, zero_gradients
 from .types import Atom, Equation, JaxProgram, Params, Positions, Value
@@ -123,7 +123,7 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
         else:
             kinds = tuple([numbered.kinds[x] for x in ins])
             linked = {}
-            for j, by in enumerate(links(op, kinds, entries[position], context)):
+            for j, by in enumerate(links(op, kinds, entries[position], context, active_ins)):
                 if not by.isdisjoint(active_ins):
                     linked[j] = by
                     active.add(outs[j])
@@ -277,12 +277,16 @@ def is_inexact(x: Value) -> bool:
 _LINKS_KEPT = 8192
 
 
-def links(op: Op, kinds: tuple[Any, ...], entry: Entry, context: Any) -> tuple[frozenset[int], ...]:
+def links(
+    op: Op, kinds: tuple[Any, ...], entry: Entry, context: Any, active_ins: Positions
+) -> tuple[frozenset[int], ...]:
     """For each output of `entry`, an `op` on inputs of these `kinds`, the inputs on which its derivative depends.
 
     JAX decides: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
-    ``stop_gradient``..., is a symbolic zero.
+    ``stop_gradient``..., is a symbolic zero. Of these inputs some are active.
     """
+    if isinstance(op, ZerosOp):
+        return _find_links(op, entry, active_ins)
     if op.eager:
         return _eager_links(op, entry)
     return _links.get((op, kinds, context), _find_links, op, entry)
@@ -305,8 +309,10 @@ def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
     return tuple(inputs if inexact(x) else frozenset() for x in entry.outputs)
 
 
-def _find_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
+def _find_links(op: Op, entry: Entry, active_ins: Positions | None = None) -> tuple[frozenset[int], ...]:
     inexact = [i for i, x in enumerate(entry.inputs) if hasattr(x, "dtype") and _inexact_dtype(x.dtype)]  # NumPy's too
+    if active_ins is not None:
+        inexact = [i for i in inexact if i in active_ins]
     outputs = [hasattr(x, "dtype") and _inexact_dtype(x.dtype) for x in entry.outputs]
     everything = tuple(frozenset(inexact) if out else frozenset() for out in outputs)
     fn = differentiable(op)

@@ -8,6 +8,7 @@ recorded. Direct dispatch: `apply` runs a function on JAX's compiled fast path a
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import sys
 import threading
@@ -81,6 +82,21 @@ _staged: Cache[StagedCall] = Cache(CACHED_OPS)
 class _EagerRecordings(threading.local):
     def __init__(self) -> None:
         self.active: list[Recording] = []
+
+
+class _Reads(threading.local):
+    """Reads of variables while a call is staged: whether one was refused, and the recordings that may note them."""
+
+    def __init__(self) -> None:
+        self.refused = False
+        self.recordings: Sequence[Recording] | None = None
+
+
+reads = _Reads()
+
+# What JAX keeps of a jitted function that was traced meanwhile has the value that a variable had then: it is not for others.
+_staging_of = jax.make_user_context()  # type: ignore[no-untyped-call]  # JAX has no types for it
+_stagings = itertools.count(1)
 
 
 class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
@@ -228,11 +244,16 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         stores = getattr(subfuns[0], "stores", ())
         with set_current_trace(self.outer):
             try:
+                reads.refused = False
                 staged, repack = calls.stage(primitive, subfuns, tracers, params)
             except Exception:
-                # Most likely Python in there reads values: it runs on the values, now and again in the backward pass.
-                # What fails for another reason fails then, too.
-                return Once(StagedCall(PythonOp(name, again, functools.partial(_arrays_of, again)), (), stores, repack))
+                found = self._stage_with_reads(again, tracers) if reads.refused and not stages(self.outer) else None
+                if found is None:
+                    # Most likely Python in there reads values: it runs on the values, now and again in the backward pass.
+                    # What fails for another reason fails then, too.
+                    op = PythonOp(name, again, functools.partial(_arrays_of, again))
+                    return Once(StagedCall(op, (), stores, repack))
+                staged = found
             if jaxprs.touches_refs(staged):
                 return Once(StagedCall(PullbackOp(name, again, refuse_ref), (), stores, repack))
             custom = primitive.name in jaxprs.RULES
@@ -247,6 +268,18 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             known = Staged(lifted, name, closed_over, len(arrays), again if custom and not within else None)
             found = StagedCall(StagedOp(known, call), arrays.values(), stores, repack)
         return found if recurs and not arrays else Once(found)
+
+    def _stage_with_reads(self, fn: Function, tracers: Values) -> Any:
+        """`fn` as a jaxpr in which the values of variables are constants, to become inputs; None where it cannot be traced."""
+        before = reads.recordings
+        try:
+            reads.recordings = self.recordings
+            with _staging_of(next(_stagings)):
+                return jax.make_jaxpr(fn)(*tracers)
+        except Exception:
+            return None
+        finally:
+            reads.recordings = before
 
     def stage_value(self, val: Value) -> Value:
         return under(self.outer, self.outer.stage_value, val)

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core._jax import Literal, ShapeDtypeStruct
+from ..core._jax import Literal, RefType, ShapeDtypeStruct
 from ..core.canonical import open_jaxpr
 from ..core.compiling import Unsupported, with_errors
 from ..core.jaxprs import consts_of, scan_counts
@@ -52,8 +52,8 @@ class Interpreter:
 
     def _new(self, numbers: dict[Any, int], var: Any) -> int:
         dtype = getattr(var.aval, "dtype", None)
-        if dtype not in DTYPES and not _is_key(dtype, var.aval):
-            raise Unsupported(str(dtype))
+        if dtype not in DTYPES and not _is_key(dtype, var.aval) or isinstance(var.aval, RefType):
+            raise Unsupported(str(var.aval))
         self._left -= math.prod(var.aval.shape)
         if self._left < 0:
             raise Unsupported("too many numbers")
@@ -74,7 +74,8 @@ class Interpreter:
     def _add(self, closed: JaxProgram, numbers: dict[Any, int]) -> None:
         jaxpr = open_jaxpr(closed)
         for var, value in zip(jaxpr.constvars, consts_of(closed), strict=True):
-            self._constants[self._new(numbers, var)] = np.asarray(value)
+            number = self._new(numbers, var)
+            self._constants[number] = np.asarray(value)
         for eqn in jaxpr.eqns:
             ins = [self._read(numbers, x) for x in eqn.invars]
             name = eqn.primitive.name

@@ -19,7 +19,7 @@ from ..core.types import Pytree
 from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError, PythonNeeded
-from ..values.staging import Threaded
+from ..values.staging import Threaded, row_of
 from ..values.tensor import Tensor, convert_to_tensor, is_tensor, raw
 from ..values.types import Array, DTypeLike, IntLike, Nest, TensorLike
 from . import loops
@@ -383,7 +383,7 @@ def map_fn(
         return _arrays(result)
 
     rows = [x._array for x in tensors]
-    threaded = Threaded((flat, [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in rows]))
+    threaded = Threaded((flat, [row_of(x) for x in rows]))
     state, arrays = jax.lax.scan(lambda state, row: threaded(0, state, *row)[::-1], threaded.state, rows)
     threaded.finish(state)
     return _tensors(structures[0], arrays)
@@ -450,7 +450,7 @@ def _scanned(fn, elems, tensors, value, seen, order, reverse, every):
         return (arrays, state), arrays
 
     rows = [x._array[min(order) : max(order) + 1] for x in tensors]
-    threaded = Threaded((body, [*start, *[jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in rows]]))
+    threaded = Threaded((body, [*start, *[row_of(x) for x in rows]]))
     (last, state), all_of_them = jax.lax.scan(step, (start, threaded.state), rows, reverse=reverse)
     threaded.finish(state)
     if not every:

@@ -138,24 +138,26 @@ def rebuild(value: Argument, tensors: Iterator[Array | TensorSpec]) -> Argument:
 def _tensor(value: Tensor, arrays: list[Array | TensorSpec]) -> Hashable:
     array = value._array
     arrays.append(array)
-    return Tensor, array.shape, array.dtype, array.weak_type
+    return Tensor, array.aval
 
 
 def _array(value: Array, arrays: list[Array | TensorSpec]) -> Hashable:
     arrays.append(value)
-    return jax.Array, value.shape, value.dtype, value.weak_type
+    return jax.Array, value.aval
 
 
 def _numpy(value: np.ndarray | np.generic, arrays: list[Array | TensorSpec]) -> Hashable:
     array = raw(value)
     arrays.append(array)
-    return Tensor, array.shape, array.dtype, array.weak_type
+    return Tensor, array.aval
 
 
 def _spec(value: TensorSpec, arrays: list[Array | TensorSpec]) -> Hashable:
     arrays.append(value)
     shape = value.shape
-    return Tensor, shape if shape.rank is None else tuple(shape), requested(value.dtype), False
+    if shape.rank is not None and None not in tuple(shape):
+        return Tensor, jax.typeof(jax.ShapeDtypeStruct(tuple(shape), requested(value.dtype)))
+    return Tensor, shape if shape.rank is None else tuple(shape), requested(value.dtype)
 
 
 def _take_tensor(value: Argument, tensors: Iterator[Array | TensorSpec]) -> Tensor:

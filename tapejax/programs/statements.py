@@ -24,7 +24,7 @@ from ..ops.tensor_array import TensorArray
 from ..values import nest
 from ..values.dtypes import requested
 from ..values.errors import PythonNeeded
-from ..values.staging import Threaded
+from ..values.staging import Threaded, row_of
 from ..values.tensor import Tensor, is_array_like, raw
 from ..values.types import Array, IntLike
 
@@ -489,7 +489,7 @@ class _Loop:
         the name that a `for` assigns to, which is zero after one that never ran, as in TensorFlow."""
         if first is False or limit == 0 or rows is not None and rows[0].shape[0] == 0:
             return
-        state, row = self.before, [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in rows or ()]
+        state, row = self.before, [row_of(x) for x in rows or ()]
         if rows is not None and any(x is None for x in state) and (self.test is None or self.test() is True):
             self.body([x[0] for x in rows])  # `if x is None: x = ...` in the first iteration
             rows = [x[1:] for x in rows]

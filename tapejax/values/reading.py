@@ -185,6 +185,11 @@ def read(variable: VariableLike) -> Array:
         if capturing.constants is not None:
             capturing.constants.append(variable)
             return array
+        for recording in recorder.reads.recordings or ():
+            _watch_if_read(recording, variable, array, variable.trainable)
+        if recorder.reads.recordings:
+            return array
+        recorder.reads.refused = True
         raise RuntimeError(
             f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
             "would be baked into the compiled program and later assign()s would go unnoticed. Decorate the function with "

@@ -492,9 +492,19 @@ class Threaded:
             _keep(self._slots[place], array)
 
 
-def abstract(x: Array) -> jax.ShapeDtypeStruct:
-    """What a program is traced with in place of the array `x`."""
-    return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
+def abstract(x: Array | jax.ShapeDtypeStruct) -> Any:
+    """What a program is traced with in place of the array `x`.
+
+    It is JAX's own type, which says, too, over which axes of a mesh `x` varies, and how it is sharded.
+    """
+    return jax.typeof(x)
+
+
+def row_of(x: Array) -> jax.ShapeDtypeStruct:
+    """The shape, dtype and axes of a row of `x`, of which there need not be one."""
+    rows: list[jax.ShapeDtypeStruct] = []
+    jax.eval_shape(jax.vmap(lambda row: rows.append(jax.eval_shape(lambda: row))), x)
+    return rows[0]
 
 
 def _keep(slot: Slot, array: Array) -> None:

@@ -102,6 +102,15 @@ def in_jit_with_a_rule_that_sums(x, w):
     return over_devices(lambda a, b: raised(a, b.sum()) ** 2)(x, w)
 
 
+@tf.function
+def compiled(x, w):
+    return jnp.sin(x @ w) * lax.psum(jnp.sum(x), "data")
+
+
+def of_a_function(x, w):
+    return over_devices(lambda a, b: compiled(a, b) * compiled(a * 2, b))(x, w)
+
+
 def in_checkpoint(x, w):
     return jax.checkpoint(of_one_function)(x, w)
 

@@ -248,6 +248,23 @@ def test_what_goes_one_way_only(modes):
     assert_close(tape.jacobian(y, s), 3.0 * jnp.arange(5.0))
 
 
+@pytest.mark.parametrize("step", [jnp.square, jnp.conj, jnp.abs, lambda z: 1j * z, lambda z: jnp.real(z) * z])
+def test_forward_mode_gives_what_reverse_mode_gives(step):
+    """Of complex numbers, of which an operation that goes forward only has a Jacobian, too; and in the dtype of the source."""
+    z = draw(3) + 1j * draw(3, seed=1)
+
+    @jax.jit
+    def once(z):
+        return jax.lax.while_loop(lambda s: s[0] < 1, lambda s: (s[0] + 1, step(s[1]) + 0j), (0, z))[1]
+
+    for narrow in (lambda z: z, jnp.real):
+        (tape, y), (loop, same) = (recorded(lambda z, f=f, narrow=narrow: narrow(f(z)), z) for f in (step, once))
+        assert_close(loop.jacobian(same, z), tape.jacobian(y, z))
+    half = draw().astype(jnp.bfloat16)
+    tape, y = recorded(lambda x: jnp.arange(3.0) * x.astype(jnp.float32), half)
+    assert tape.jacobian(y, half).dtype == tape.gradient(y, half).dtype == jnp.bfloat16
+
+
 def test_the_first_error_is_raised():
     """Where neither mode works, the error names the operation."""
     x = draw(3)

@@ -242,10 +242,13 @@ def test_what_asks_the_host_has_an_effect(ordered):
     assert not jaxprs.asks_host(jax.make_jaxpr(lambda x: jax.pure_callback(np.sin, shape, x))(np.float32(1.0)))
 
 
+@pytest.mark.parametrize(
+    "call", [jax.debug.callback, lambda *args, **ordered: io_callback(print, None, *args[1:], **ordered)]
+)
 @pytest.mark.parametrize("ordered", [False, True])
-def test_what_prints_has_an_effect(ordered):
-    closed = jax.make_jaxpr(lambda x: [jax.debug.callback(print, x, ordered=ordered), x * 2])(1.0)
-    assert jaxprs.prints(closed.effects) and not jaxprs.asks_host(closed)
+def test_what_prints_has_an_effect(call, ordered):
+    closed = jax.make_jaxpr(lambda x: [call(print, x, ordered=ordered), x * 2])(1.0)
+    assert jaxprs.prints(closed) and not jaxprs.asks_host(closed)
     again = prints.without_prints(closed)
     assert not again.effects and [eqn.primitive.name for eqn in again.eqns] == ["mul"]
 

@@ -1009,7 +1009,32 @@ def test_values_that_go_through_a_reference_alone(write, read):
             ask(y, x)
 
 
-def test_a_reference_that_the_rule_alone_touches():
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit, jax.vmap], ids=["eager", "jit", "vmap"])
+def test_a_rule_that_is_told_of_zeros_knows_zeros_of_another_rule(transform):
+    """What a rule with ``symbolic_zeros`` says is zero is so for the next one, as in ``jax.grad`` of the same sources."""
+
+    @jax.custom_jvp
+    def second(x, y):
+        return jnp.sin(y)
+
+    @functools.partial(second.defjvp, symbolic_zeros=True)
+    def _(primals, tangents):
+        assert type(tangents[1]) is jax.custom_derivatives.SymbolicZero
+        return second(*primals), tangents[1]
+
+    def f(x):
+        return second(x, second(x, 1.0)) + x
+
+    x = jnp.arange(3.0)
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = transform(f)(x)
+        np.testing.assert_array_equal(tape.gradient(y, x), jax.grad(lambda x: transform(f)(x).sum())(x))
+
+
+@pytest.mark.parametrize("closed_over", [False, True])
+def test_a_reference_that_the_rule_alone_touches(closed_over):
     """Gradients that a rule puts aside: the Ref goes through the call, and is not touched in the forward pass."""
 
     @jax.custom_vjp
@@ -1022,9 +1047,11 @@ def test_a_reference_that_the_rule_alone_touches():
 
     aside.defvjp(lambda ref, x: (x, ref), backward)
     ref, x = jax.new_ref(jnp.zeros(3)), jnp.asarray(X)
-    call = jax.jit(lambda ref, x: aside(ref, jnp.sin(x)) ** 2)
-    assert_same(taped(lambda x: call(ref, x), x), 2 * jnp.sin(x) * jnp.cos(x))
-    assert_same(ref[...], 2 * jnp.sin(x))
+    call = jax.jit(lambda x, *refs: aside(*(refs or (ref,)), jnp.sin(x)) ** 2)
+    for _ in range(2):
+        assert_same(taped(lambda x: call(x, *([] if closed_over else [ref])), x), 2 * jnp.sin(x) * jnp.cos(x))
+        assert_same(ref[...], 2 * jnp.sin(x))
+        x = x * 2
 
 
 @pytest.mark.parametrize("transform", [jax.jit, jax.checkpoint])

@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.experimental import io_callback
 
+import tapejax as tf
 from tapejax import GradientTape
 
 seen = []
@@ -13,6 +15,11 @@ seen = []
 
 def see(x, ordered=False):
     jax.debug.callback(lambda value: seen.append(float(value)), x, ordered=ordered)
+    return x
+
+
+def log(x, ordered=False):
+    io_callback(lambda value: seen.append(float(value)), None, lax.stop_gradient(x), ordered=ordered)
     return x
 
 
@@ -26,6 +33,14 @@ def with_vjp(x):
 
 
 with_vjp.defvjp(lambda x: (see(x) ** 2, x), lambda x, g: (see(2 * x * g),))
+
+
+@jax.custom_jvp
+def with_jvp(x):
+    return see(x) ** 2
+
+
+with_jvp.defjvp(lambda primals, tangents: (with_jvp(*primals), 2 * primals[0] * tangents[0]))
 
 
 def with_ref(x):
@@ -45,6 +60,11 @@ PROGRAMS = {
     "checkpoint": jax.checkpoint(lambda x: jnp.sin(see(x * x))),
     "custom_vjp": with_vjp,
     "custom_vjp in jit": jax.jit(lambda x: with_vjp(x * x)),
+    "custom_jvp in jit": jax.jit(lambda x: with_jvp(x * x)),
+    "log": jax.jit(lambda x: log(x * x) * x),
+    "ordered log": jax.jit(lambda x: log(x * x, ordered=True) * x),
+    "log in cond": lambda x: lax.cond(x > 1.0, lambda x: log(x * x), lambda x: x, x),
+    "log in function": tf.function(lambda x: log(x * x) * x),
     "a ref": jax.jit(with_ref),
     "plain": lambda x: see(x * x) * x,
 }

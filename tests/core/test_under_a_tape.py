@@ -457,6 +457,14 @@ def shard_map_over_constants(x):
 
 
 @program
+def shard_map_of_a_jitted_closure(x):
+    mesh, total = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,)), jnp.sum(x**2)
+    inner = jax.jit(lambda row: jnp.sin(row * total))
+    f = jax.shard_map(lambda x: inner(x) * lax.psum(inner(x), "i"), mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+    return f(x).sum() + jax.jit(f)(x * 2).sum()
+
+
+@program
 def shardings_of_a_closure(x):
     mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     rows, w = jax.NamedSharding(mesh, P("i")), x * 2
@@ -723,6 +731,49 @@ def test_rules_are_for_arguments(make, jit):
     assert_same(tape.gradient(y, X), ARRAY)
     with pytest.raises(LookupError, match="closes over"):
         tape.gradient(y, ARRAY)
+
+
+@pytest.mark.parametrize("make", [closing_over_jvp, closing_over_vjp])
+def test_a_rule_whose_function_reads_a_variable(make):
+    """As with an array that it closes over: no gradient, and no `None`, which would say that there is no connection."""
+    scale = tf.Variable(3.0)
+    f = make(scale)
+
+    for value in (3.0, 5.0):
+        scale.assign(value)
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(X)
+            y = f(X)
+        assert_same(y, X * value)
+        assert_same(tape.gradient(y, X), jnp.full(3, value))
+        with pytest.raises(LookupError, match="closes over"):
+            tape.gradient(y, scale)
+
+    @jax.jit
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, x)
+
+    with pytest.raises(RuntimeError, match="baked"):
+        step(X)
+
+
+def test_a_variable_that_is_read_in_shard_map():
+    scale, doubled = tf.Variable(3.0), tf.function(lambda x: x * scale * 2.0)
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def body(x):
+        return jnp.sin(x * scale.value()._array) + doubled(x)
+
+    spread = jax.shard_map(body, mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+    for value in (3.0, 5.0):
+        scale.assign(value)
+        with tf.GradientTape() as tape:
+            y = spread(X)
+        found = tape.gradient(y, scale)
+        assert_same(found._array, jnp.sum(X * jnp.cos(X * value) + 2 * X))
 
 
 def by_custom_vmap(x):

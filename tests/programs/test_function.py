@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
 
 import tapejax as tf
 from tapejax.core import recorder
@@ -116,6 +118,43 @@ def test_jax_transformations_in_a_function():
     np.testing.assert_allclose(slope, [1, 4])
     np.testing.assert_allclose(total, 9)
     np.testing.assert_allclose(plus, [2, 3])
+
+
+def _with_loops(x):
+    total = x[0] * 0.0
+    for row in x:
+        total = tf.cond(row > 0.5, lambda total=total, row=row: total * row + 1.0, lambda total=total: total + 0.5)
+    return tf.map_fn(lambda row: tf.sin(row) * row, x) + tf.scan(lambda c, row: c * row, x, initializer=x[0]) + total
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x: jnp.sin(x) * lax.psum(x, "i"),
+        lambda x: tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * jnp.sin(x)), (0, x))[1],
+        lambda x: jax.nn.silu(x) * x,
+        _with_loops,
+    ],
+    ids=["collective", "loop", "rule", "rows"],
+)
+def test_in_shard_map(body):
+    """There a value's type says over which axes of a mesh it varies: a function called outside has another trace."""
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    function, x = tf.function(body), jnp.array([0.3, 0.7, 1.1])
+    spread = jax.shard_map(
+        lambda x: tf.convert_to_tensor(function(x))._array, mesh=mesh, in_specs=P("i"), out_specs=P("i")
+    )
+    for transform in (lambda f: f, lambda f: f, jax.jit):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = transform(spread)(x)
+            loss = jnp.sum(y**2)
+        expected = jax.grad(lambda x: jnp.sum(spread(x) ** 2))(x)
+        np.testing.assert_allclose(tape.gradient(loss, x), expected, rtol=1e-5)
+    if body is not _with_loops:
+        return
+    np.testing.assert_allclose(function(x), spread(x), rtol=1e-6)
+    assert function.experimental_get_tracing_count() == 2
 
 
 def test_state_under_grad_stays_concrete():
