@@ -34,7 +34,7 @@ def while_loop(holds: Callable, advance: Callable, start: Pytree) -> Pytree:
     test, step = (lifting.lift_jaxpr(x, constants) for x in (test, step))
     consts = list(constants.values())
     # A scan has no condition that could print.
-    count = None if jaxprs.prints(jaxprs.open_jaxpr(test).effects) else _count(test, step, consts, flat)
+    count = None if jaxprs.prints(test) else _count(test, step, consts, flat)
     if count is None:
         return pack(_reversible(test, step)(consts, flat)[1])
     run = jaxpr_as_fun(step)

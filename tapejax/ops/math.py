@@ -70,30 +70,39 @@ def _abs(x):
     return jnp.abs(x)
 
 
+def _far(dtype):
+    """A power of two: a number that is not tiny, times it twice and the largest of the dtype, is infinite."""
+    return 2.0 ** (-jnp.finfo(dtype).minexp * 7 // 16)
+
+
 @jax.custom_jvp
+def _largest(slope):
+    """The largest number, with the sign of `slope`."""
+    return jnp.sign(jnp.where(jnp.isnan(slope), 1, slope)) * jnp.finfo(slope.dtype).max
+
+
+@_largest.defjvp
+def _largest_jvp(primals, tangents):
+    # `_scaled` multiplies it twice by this number, and has the slope of a product with `slope`.
+    return _largest(*primals), tangents[0] / _far(tangents[0].dtype) / _far(tangents[0].dtype)
+
+
 def _scaled(slope, t):
     """``slope * t``, linear in `t`, where zero times an infinite or undefined slope is zero.
 
     So do the kernels of TensorFlow's gradients of sqrt, rsqrt and reciprocal, and ``where(x > 0, sqrt(x), 0)`` has a gradient
     without NaN. Infinity is a product of finite factors that overflow one after the other, which leave 0 alone; NaN is the
-    difference of two such products.
+    difference of two such products. With a rule of its own it would lose its derivative with respect to `slope`: what JAX
+    transposes has none.
     """
-    finite = jnp.isfinite(slope)
-    huge = jnp.where(finite, 0, jnp.finfo(slope.dtype).max)
+    finite, far, largest = jnp.isfinite(slope), _far(slope.dtype), _largest(slope)
 
-    def overflowing():
-        return huge * (huge * (huge * t))
+    def overflowing(factor):
+        return far * (jnp.where(finite, 0, factor) * (far * t))
 
-    unknown = jnp.isnan(slope)
-    sign = jnp.sign(jnp.where(unknown, 0, slope))
-    undefined = jnp.where(unknown, overflowing() - overflowing(), sign * overflowing())
+    infinite = overflowing(largest)
+    undefined = jnp.where(jnp.isnan(slope), infinite - overflowing(lax.stop_gradient(largest)), infinite)
     return jnp.where(finite, jnp.where(finite, slope, 0) * t, undefined)
-
-
-@_scaled.defjvp
-def _scaled_jvp(primals, tangents):
-    (slope, t), (slope_dot, t_dot) = primals, tangents
-    return _scaled(slope, t), _scaled(slope, t_dot) + t * slope_dot
 
 
 def _stops_zero(fn, orders=2, like=None):

@@ -51,6 +51,26 @@ def test_a_small_cotangent_at_a_pole(tf):
 
 
 @parity
+def test_second_derivatives_where_the_slope_is_not_finite(tf):
+    """They are infinite or undefined as well, and no more hidden: only a zero that comes back is zero."""
+    x = np.float32([-4.0, -1e-22, 0.0, 1e-22, 1e-30, 4.0, INF, NAN])
+
+    def second(function, weights):
+        points = tf.constant(x)
+        with tf.GradientTape() as outer:
+            outer.watch(points)
+            with tf.GradientTape() as inner:
+                inner.watch(points)
+                y = function(points)
+            slope = inner.gradient(y, points, weights)
+        return outer.gradient(slope, points, weights)
+
+    ones, some = np.ones(8, np.float32), np.float32([2.0, 3.0, 1.0, 0.0, 0.0, 0.5, 2.0, 1.0])
+    functions = tf.sqrt, tf.math.rsqrt, tf.math.reciprocal
+    return [second(f, w) for f in functions for w in (ones, some)], tf.function(lambda: second(tf.sqrt, ones))()
+
+
+@parity
 def test_slopes_where_there_is_no_value(tf):
     """acosh below 1; ndtri and erfcinv at and beyond the ends of their intervals."""
     x = np.float32([-2.0, -1.0, 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, NAN])
