@@ -27,7 +27,7 @@ JIT = ("jit", "pjit")
 # The primitives of functions with rules of their own, and the parameter that traces the rule.
 RULES = {"custom_jvp_call": "jvp_jaxpr_fun", "custom_vjp_call": "fwd_jaxpr_thunk"}
 # Where `lifting` makes an array that an inner jaxpr closes over an input.
-LIFTABLE = frozenset((*JIT, "scan", "while", "cond", "checkpoint", "remat2", "custom_linear_solve"))
+LIFTABLE = frozenset((*JIT, "scan", "while", "cond", "checkpoint", "remat2", "custom_linear_solve", "shard_map"))
 _EVALUATED = frozenset(("checkpoint", "remat2", *RULES))
 
 

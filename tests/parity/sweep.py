@@ -323,8 +323,8 @@ def in_nn(names: str, *roles: str, **options: Any) -> None:
 in_math(
     """abs acos acosh angle asin asinh atan atanh bessel_i0 bessel_i0e bessel_i1 bessel_i1e ceil conj cos cosh digamma erf
     erfc exp expm1 floor imag is_finite is_inf is_nan lgamma log log1p log_sigmoid logical_not negative real
-    reciprocal reciprocal_no_nan rint round rsqrt sigmoid sign sin sinh softplus special.expint special.spence
-    sqrt square tan tanh""",
+    reciprocal reciprocal_no_nan rint round rsqrt sigmoid sign sin sinh softplus special.dawsn
+    special.expint special.fresnel_cos special.fresnel_sin special.spence sqrt square tan tanh""",
     "x",
 )
 in_math("erfinv erfcinv ndtri", "unit")
