@@ -5,7 +5,7 @@ few times. So an operation is on `Trial` first: NumPy evaluates it where `interp
 compiles it with its cheap passes. Each run adds an estimate of what it cost more than a compiled one would have. When that sum
 has reached about what a compile costs, the operation is compiled as `jax.jit` compiles it, for good. The estimate depends on
 shapes and on the number of calls alone, never on a clock: a program that is run twice gives the same numbers. Their last digits
-may change at that call.
+may change at that call, and more where a number on the way overflows, which XLA's algebra may avoid or cause.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..core import canonical, jaxprs, recorder
 from ..core._jax import ClosedJaxpr, Literal, RefType, Tracer, jaxpr_as_fun
+from ..core.custom_rules import RULES_IN_RULES
 from ..core.op import Op
 from ..core.recording import type_of
 from ..core.types import Atom, Equation, JaxProgram, Value
@@ -262,6 +263,7 @@ class Code:
         self.constants: list[str] = []
         self.large: dict[str, Array] = {}
         self._helper_of: dict[Hashable, str] = {}
+        self._rules_around = 0
         # a loop that was unrolled does the same again and again
         self._operations: dict[Hashable, tuple[JaxProgram, str | None]] = {}
         self._known: dict[int, tuple[Array, str]] = {}
@@ -341,9 +343,15 @@ class Code:
         """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
         key = canonical.key(closed), *map(canonical.key, rule)
         if key not in self._helper_of:
+            if self._rules_around == RULES_IN_RULES:  # each rule may have a rule of its own, without end
+                raise Unspellable(wish)
             # before its rule is written, which may call the function
             self._helper_of[key] = name = self.scope.new(wish)
-            self.helpers.append(write(name, self._function(closed, name)))
+            self._rules_around += 1
+            try:
+                self.helpers.append(write(name, self._function(closed, name)))
+            finally:
+                self._rules_around -= 1
         return self._helper_of[key]
 
     def _function(self, closed: JaxProgram, name: str) -> str:

@@ -281,6 +281,7 @@ _NEARLY = {
     "cumsum": "jnp.flip(jnp.cumsum(jnp.flip({0}, AXIS), AXIS), AXIS)",
     "xlogy": "jax.scipy.special.xlogy({0}, {1})",
     "divide_no_nan": "{0} / {1}",
+    "multiply_no_nan": "{0} * {1}",
     "unstack": "jnp.unstack({0}, axis=AXIS)",
     "gather": "jnp.take({0}, {1}, axis=AXIS)",
     "gather_nd": "{0}[tuple(jnp.moveaxis({1}, -1, 0))]",

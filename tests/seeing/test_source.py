@@ -286,6 +286,17 @@ def test_custom_derivatives_are_printed():
     np.testing.assert_allclose(gradient, np.asarray(tape.gradient(y, x)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("x, text", [(2.0, "y = x * 3.0"), (np.inf, "@jax.custom_jvp")])
+def test_a_rule_that_has_a_rule_without_end(x, text):
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.math.multiply_no_nan(x, 0.0 if np.isinf(x) else 3.0)
+    function = tape.as_function(y, x)
+    assert text in function.code
+    np.testing.assert_array_equal(pasted(function)(x), y)
+
+
 def test_references():
     """What uses a `jax.Ref` is no expression: the call is a constant of the code."""
 
