@@ -16,7 +16,10 @@ from .table import static
 def _levels(low: Array, high: Array, bits: int, narrow: bool) -> tuple[Array, Array, Array]:
     """The least and the largest number that is left, and the step between two, so that 0 is one of them."""
     least, most = int(narrow), 2**bits - 1
-    step = (high - low) / (most - least)
+    # Held apart from what is around: XLA would multiply by 1 / 255, and divide by the step otherwise. The last digit decides
+    # where a number goes that lies between two, as the ends of a symmetric range do.
+    count = jax.lax.optimization_barrier(jnp.asarray(most - least, low.dtype))
+    step = jax.lax.optimization_barrier((high - low) / count)
     zero = jnp.clip(jnp.floor(least - low / step + 0.5), least, most)
     return (least - zero) * step, (most - zero) * step, step
 
