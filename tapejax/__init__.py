@@ -39,9 +39,9 @@ NotDifferentiable = no_gradient
 
 def executing_eagerly() -> bool:
     """Whether operations run at once: outside ``jax.jit`` and `function`."""
-    from .core import recorder
+    from .values import reading
 
-    return not (recorder.staging() or inside_function())
+    return not reading.in_graph()
 
 
 _NAMESPACES = _names.namespaces()

@@ -75,8 +75,9 @@ def numpy_function(
     with recorder.outside():
         found = reading.run(False, func, *given)
     if in_graph:
-        values = _counted("numpy_function", _values(found), nest.flatten(Tout))
-        _require_dtypes(values, nest.flatten(Tout))
+        dtypes = nest.flatten(Tout)
+        values = _counted("numpy_function", _values(found), dtypes)
+        _require_dtypes(values, dtypes)
     else:
         values = nest.flatten(found)
     results = [x if x is None else convert_to_tensor(np.asarray(x)) for x in values]

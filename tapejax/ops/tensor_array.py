@@ -22,11 +22,6 @@ from . import array
 from .table import host, static
 
 
-def _in_graph() -> bool:
-    """Where TensorFlow's arrays of tensors are values: writing changes none, reading clears nothing."""
-    return recorder.staging() or reading.inside_function()
-
-
 class _Element:
     """What is known of the elements. Arrays that stand for one another, in a loop's body and around it, share it."""
 
@@ -89,7 +84,7 @@ class TensorArray:
             raise ValueError("size must be given to a TensorArray; 0 will do for one of dynamic_size=True")
         self._element = _Element(dtype, element_shape, infer_shape)
         self._dynamic = bool(dynamic_size)
-        self._clears = not _in_graph() and (clear_after_read is None or bool(clear_after_read))
+        self._clears = not reading.in_graph() and (clear_after_read is None or bool(clear_after_read))
         self._items: list[Tensor | None] | None = [None] * (0 if size is None else int(static(size, "size")))
         self._read: set[int] = set()
         self._rows: Tensor | None = None  # instead of the items, once an index is traced
@@ -113,8 +108,8 @@ class TensorArray:
     # ---- Writing ----
 
     def _changing(self) -> TensorArray:
-        """What a change is made to: this array, or in a graph a copy of it: a trace must not leave its values behind."""
-        return self._copied() if _in_graph() else self
+        """What a change is made to: this array, or in a graph, where arrays are values, a copy of it."""
+        return self._copied() if reading.in_graph() else self
 
     def _copied(self) -> TensorArray:
         copy = object.__new__(TensorArray)

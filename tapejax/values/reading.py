@@ -105,6 +105,11 @@ def inside_function() -> bool:
     return capturing.capture is not None or capturing.as_python
 
 
+def in_graph() -> bool:
+    """Whether operations that run here are a program's, to TensorFlow: under ``jax.jit``, or inside a `function`."""
+    return recorder.staging() or inside_function()
+
+
 def run(as_python: bool, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)`` as the body of a `function` that runs as Python, or as none."""
     before = capturing.as_python
