@@ -70,7 +70,7 @@ class ForwardAccumulator:
     def __enter__(self) -> ForwardAccumulator:
         if self._active is not None:
             raise ValueError("Accumulator is already recording: it was entered already and not left.")
-        self._around = weakref.ref(recorder.outer_trace()), list(recorder.active_recordings())
+        self._around = weakref.ref(recorder.outer_trace()), recorder.active_recordings()
         self._active = recorder.start(self._recording)
         return self
 

@@ -480,10 +480,9 @@ def record_escape(kind: str, *arrays: Any, into: Any = None) -> None:
             recording.mark(kind, tuple([None if x is None else weakref.ref(x) for x in (into, *arrays)]))
 
 
-def active_recordings() -> Sequence[Recording]:
+def active_recordings() -> list[Recording]:
     """The recordings that an operation run here reaches: also from inside `jax.vmap` and `jax.grad`, through their traces."""
-    first, *others = [*active_lists()] or ((),)
-    return [recording for recordings in (first, *others) for recording in recordings] if others else first
+    return list(itertools.chain.from_iterable(active_lists()))
 
 
 def active_lists() -> Iterator[list[Recording]]:

@@ -25,7 +25,7 @@ def _levels(low: Array, high: Array, bits: int, narrow: bool) -> tuple[Array, Ar
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4))
-def _rounded(x, low, high, bits, narrow):
+def _fake_quant(x, low, high, bits, narrow):
     bottom, top, step = _levels(low, high, bits, narrow)
     inverse = 1 / step
     zero = jnp.floor(0.5 - bottom * inverse)
@@ -33,19 +33,15 @@ def _rounded(x, low, high, bits, narrow):
     return jnp.where((low == 0) & (high == 0), 0, rounded)
 
 
-@_rounded.defjvp
-def _rounded_jvp(bits, narrow, primals, tangents):
+@_fake_quant.defjvp
+def _fake_quant_jvp(bits, narrow, primals, tangents):
     def clipped(x, low, high):
         # The slope is that of a clip at the range given: rounding has none.
         bottom, top, _ = jax.lax.stop_gradient(_levels(low, high, bits, narrow))
         inside = (x >= bottom) & (x <= top) | (low == 0) & (high == 0)
         return jnp.where(inside, x, jnp.where(x < bottom, low, jnp.where(x > top, high, 0)))
 
-    return _rounded(*primals, bits, narrow), jax.jvp(clipped, primals, tangents)[1]
-
-
-def _fake_quant(x, low, high, bits, narrow):
-    return _rounded(x, low, high, bits, narrow)
+    return _fake_quant(*primals, bits, narrow), jax.jvp(clipped, primals, tangents)[1]
 
 
 def _quantised(inputs: TensorLike, low: TensorLike, high: TensorLike, bits: IntLike, narrow: bool, rank: int) -> Tensor:

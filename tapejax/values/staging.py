@@ -346,7 +346,7 @@ class Staged(Compiled):
         differentiable: bool = False,
     ):
         capture = Capture(differentiable or derivative_possible())
-        around = list(recorder.active_recordings())
+        around = recorder.active_recordings()
         failure: list[BaseException] = []
 
         def program(*tracers: Array) -> tuple[Sequence[Array], list[Array], list[Array]]:
