@@ -17,6 +17,7 @@ from ..values.dtypes import requested
 from ..values.errors import FailedPreconditionError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, operands, raw
 from ..values.types import Array, AxisLike, DTypeLike, IntsLike, Nest, TensorLike
+from .math import nan_for_infinity
 from .table import FIELD, NUMBER, REAL, binary, known, later, operation, renamed, require_kind, static, with_arguments
 
 scipy_linalg: Any = later("jax.scipy.linalg")
@@ -473,17 +474,12 @@ def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -
     return triangular_solve(chol, triangular_solve(chol, rhs), adjoint=True)
 
 
-def _nan_for_infinity(x):
-    # LAPACK's singular value decomposition does not come to an end beside an infinity. Beside nan it does, and all is nan.
-    return jnp.where(jnp.isfinite(x), x, jnp.nan)
-
-
 @operation("matrix rhs", FIELD)
 def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True):
     """The least-squares solution x of ``matrix @ x = rhs``; with fewer rows than columns, the one of least norm."""
     a, b = _matrix("lstsq", matrix), _matrix("lstsq", rhs)
     if not fast:
-        return jnp.matmul(jnp.linalg.pinv(_nan_for_infinity(a)), b)
+        return jnp.matmul(jnp.linalg.pinv(nan_for_infinity(a)), b)
     rows, columns = a.shape[-2:]
     ah = _turned(a, "adjoint")
     ridge = l2_regularizer * jnp.eye(min(rows, columns), dtype=a.dtype)
@@ -506,16 +502,17 @@ def svd(tensor, full_matrices=False, compute_uv=True):
     Returns:
       ``(s, u, v)``, or s alone where `compute_uv` is false. (NumPy returns ``u, s, adjoint(v)``.)
     """
+    matrix = nan_for_infinity(_matrix("svd", tensor))  # the gradient of s alone has the vectors, too
     if not compute_uv:
-        return jnp.linalg.svd(_matrix("svd", tensor), compute_uv=False)
-    u, s, vh = jnp.linalg.svd(_nan_for_infinity(_matrix("svd", tensor)), full_matrices=bool(full_matrices))
+        return jnp.linalg.svd(matrix, compute_uv=False)
+    u, s, vh = jnp.linalg.svd(matrix, full_matrices=bool(full_matrices))
     return s, u, _turned(vh, "adjoint")
 
 
 @operation("a", FIELD)
 def pinv(a, rcond=None, validate_args=False):
     """The Moore-Penrose pseudo-inverse, without the singular values of at most `rcond` times the largest."""
-    matrix = _nan_for_infinity(_matrix("pinv", a))
+    matrix = nan_for_infinity(_matrix("pinv", a))
     if rcond is None:
         return jnp.linalg.pinv(matrix)
     # JAX's derivative takes what is left out for zero.

@@ -87,30 +87,32 @@ def _largest_jvp(primals, tangents):
     return _largest(*primals), tangents[0] / _far(tangents[0].dtype) / _far(tangents[0].dtype)
 
 
-def _scaled(slope, t):
-    """``slope * t``, linear in `t`, where zero times an infinite or undefined slope is zero.
+def _scaled(slope, t, pole=None, elsewhere=lambda slope, t: slope * t):
+    """``slope * t``, linear in `t`; at a pole, by default where `slope` is infinite or undefined, zero times it is zero.
 
     So do the kernels of TensorFlow's gradients of sqrt, rsqrt and reciprocal, and ``where(x > 0, sqrt(x), 0)`` has a gradient
     without NaN. Infinity is a product of finite factors that overflow one after the other, which leave 0 alone; NaN is the
     difference of two such products. With a rule of its own it would lose its derivative with respect to `slope`: what JAX
     transposes has none.
     """
-    finite, far, largest = jnp.isfinite(slope), _far(slope.dtype), _largest(slope)
+    pole = ~jnp.isfinite(slope) if pole is None else pole
+    far, largest = _far(slope.dtype), _largest(slope)
 
     def overflowing(factor):
-        return far * (jnp.where(finite, 0, factor) * (far * t))
+        return far * (jnp.where(pole, factor, 0) * (far * t))
 
     infinite = overflowing(largest)
     undefined = jnp.where(jnp.isnan(slope), infinite - overflowing(lax.stop_gradient(largest)), infinite)
-    return jnp.where(finite, jnp.where(finite, slope, 0) * t, undefined)
+    return jnp.where(pole, undefined, elsewhere(jnp.where(pole, 0, slope), t))
 
 
-def _stops_zero(fn, orders=2, like=None):
+def _stops_zero(fn, along=None, orders=2):
     """`fn`, elementwise, through whose infinite or undefined slopes a zero cotangent passes as zero, up to an order.
 
-    The slope is that of `like`, where that is given: a function of the same values, with TensorFlow's slope where JAX's differs.
+    Its tangent is ``along(x, t)`` where JAX's rule is not to be taken: it may leave the dtype before it meets `t`.
     Not at every order: a rule that has a new rule in it without end can be neither recognised nor printed.
     """
+    along = along or (lambda x, t: jax.jvp(fn, (x,), (t,))[1])
 
     @jax.custom_jvp
     @functools.wraps(fn)
@@ -120,10 +122,14 @@ def _stops_zero(fn, orders=2, like=None):
     @stopping.defjvp
     def derivative(primals, tangents):
         def slope(x):
-            return jax.jvp(like or fn, (x,), (jnp.ones_like(x),))[1]
+            return along(x, jnp.ones_like(x))
 
-        slope_of = _stops_zero(slope, orders - 1) if orders > 1 else slope
-        return stopping(*primals), _scaled(slope_of(*primals), *tangents)
+        (x,), (t,) = primals, tangents
+        slope = (_stops_zero(slope, orders=orders - 1) if orders > 1 else slope)(x)
+        pole = ~jnp.isfinite(slope) & ((x == 0) | jnp.isnan(slope))
+        # Not a product with the slope: it may leave the dtype where its products with tangents do not.
+        inside = jnp.where(pole, 1, x)
+        return stopping(x), _scaled(slope, t, pole, lambda slope, t: along(inside, t))
 
     return stopping
 
@@ -169,11 +175,22 @@ def _arc(fn, of):
     return renamed(fn.__name__, lambda x: (inverse if jnp.iscomplexobj(x) else fn)(x))
 
 
+def _rsqrt_along(x, t):
+    y = _rsqrt(x)
+    return t / -2 * y * y * y
+
+
+def _reciprocal_along(x, t):
+    y = _reciprocal(x)
+    return -t * y * y
+
+
 _sqrt = renamed("sqrt", _stops_zero(lambda x: jnp.sqrt(x)))
-_rsqrt = renamed("rsqrt", _stops_zero(lambda x: lax.rsqrt(x), like=lambda x: 1 / jnp.sqrt(x)))
+_rsqrt = renamed("rsqrt", _stops_zero(lambda x: lax.rsqrt(x), _rsqrt_along))
+_reciprocal = renamed("reciprocal", _stops_zero(lambda x: jnp.reciprocal(x), _reciprocal_along))
 _tanh = renamed("tanh", _sloped(lambda x: jnp.tanh(x)))
-_reciprocal = renamed("reciprocal", _stops_zero(lambda x: jnp.reciprocal(x)))
-# Of real numbers, too: JAX's slope is a number where the value is NaN.
+# Of real numbers, too: JAX's slope is a number where the value is NaN, or 0 where a square overflows.
+_asinh = renamed("arcsinh", _inverse(lambda x: jnp.arcsinh(x), jnp.sinh))
 _acosh = renamed("arccosh", _inverse(lambda x: jnp.arccosh(x), jnp.cosh))
 _ndtri = renamed("ndtri", _inverse(lambda x: special.ndtri(x), lambda x: special.ndtr(x)))
 
@@ -190,13 +207,16 @@ def _expm1_jvp(primals, tangents):
 
 
 @_sloped
+def _bessel_i1(x):
+    return jnp.exp(_abs(x)) * special.i1e(x)
+
+
+@jax.custom_jvp
 def _bessel_i0(x):
     return jnp.exp(_abs(x)) * special.i0e(x)
 
 
-@_sloped
-def _bessel_i1(x):
-    return jnp.exp(_abs(x)) * special.i1e(x)
+_bessel_i0.defjvps(lambda dx, _, x: dx * _bessel_i1(x))  # by definition: JAX's is a difference, which cancels near 0
 
 
 @zero_gradient
@@ -212,8 +232,19 @@ def _reciprocal_no_nan(x):
     return _divide_no_nan(jnp.ones_like(x), x)
 
 
+@jax.custom_jvp
+def _angle_complex(x):
+    return jnp.angle(x)
+
+
+@_angle_complex.defjvp
+def _angle_jvp(primals, tangents):
+    # Of the logarithm: JAX's arctan2 squares the parts, which leaves the dtype.
+    return _angle_complex(*primals), jnp.imag(jax.jvp(jnp.log, primals, tangents)[1])
+
+
 def _angle(x):
-    return jnp.angle(x) if jnp.iscomplexobj(x) else jnp.where(x < 0, jnp.asarray(jnp.pi, x.dtype), 0)
+    return _angle_complex(x) if jnp.iscomplexobj(x) else jnp.where(x < 0, jnp.asarray(jnp.pi, x.dtype), 0)
 
 
 def _imag(x):
@@ -247,7 +278,9 @@ def _spence_jvp(primals, tangents):
 
 @jax.custom_jvp
 def _expint(x):
-    return jnp.where(x == 0, -jnp.inf, jnp.where((x < 0) | (x == jnp.inf), jnp.nan, special.expi(x)))
+    inside = (x > 0) & (x < jnp.inf)  # JAX's loop for negative arguments does not end at tiny ones
+    value = jnp.where(inside, special.expi(jnp.where(inside, x, 1)), jnp.nan)
+    return jnp.where(x == 0, -jnp.inf, value)
 
 
 _expint.defjvps(lambda dx, _, x: dx * jnp.exp(x) / x)
@@ -270,7 +303,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "acos": (_arc(jnp.arccos, jnp.cos), FIELD, "The arc cosine."),
     "acosh": (_acosh, FIELD, "The inverse hyperbolic cosine."),
     "asin": (_arc(jnp.arcsin, jnp.sin), FIELD, "The arc sine."),
-    "asinh": (_arc(jnp.arcsinh, jnp.sinh), FIELD, "The inverse hyperbolic sine."),
+    "asinh": (_asinh, FIELD, "The inverse hyperbolic sine."),
     "atan": (jnp.arctan, FIELD, "The arc tangent."),
     "atanh": (jnp.arctanh, FIELD, "The inverse hyperbolic tangent."),
     "bessel_i0": (_bessel_i0, FLOAT, "The modified Bessel function of order 0."),
@@ -1177,7 +1210,7 @@ def l2_normalize(
 
 def _l2_normalize(x, axis, epsilon):
     squares = jnp.sum(jnp.real(x * jnp.conj(x)), axis, keepdims=True)
-    return x * lax.rsqrt(_maximum(squares, jnp.asarray(epsilon, squares.dtype)))
+    return x * _rsqrt(_maximum(squares, jnp.asarray(epsilon, squares.dtype)))
 
 
 renamed("l2_normalize", _l2_normalize)
@@ -1212,11 +1245,16 @@ def norm(
     return op(_norm, array, ord=ord, axis=axes, matrix=matrix, keepdims=bool(keepdims))
 
 
+def nan_for_infinity(x):
+    # LAPACK's singular value decomposition does not come to an end beside an infinity. Beside nan it does, and all is nan.
+    return x + jnp.where(jnp.isfinite(x), 0, jnp.nan)
+
+
 def _norm(x, ord, axis, matrix, keepdims):
     if ord in ("euclidean", "fro") or (ord == 2 and not matrix):
         return _sqrt(jnp.sum(jnp.real(x * jnp.conj(x)), axis, keepdims=keepdims)).astype(x.dtype)
     if matrix and ord == 2:
-        out = jnp.linalg.norm(jnp.moveaxis(x, axis, (-2, -1)), ord, axis=(-2, -1))
+        out = jnp.linalg.norm(nan_for_infinity(jnp.moveaxis(x, axis, (-2, -1))), ord, axis=(-2, -1))
         return jnp.expand_dims(out, axis) if keepdims else out
     size = _abs(x)  # not jnp.linalg.norm, which has a slope at 0
     if matrix:

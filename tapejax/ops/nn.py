@@ -67,10 +67,14 @@ def _selu(x):
     return scale * jnp.where(x < 0, alpha * jnp.expm1(jnp.where(x < 0, x, 0)), x)
 
 
-@_math._sloped
+@jax.custom_jvp
 def _softsign(x):
-    # One fraction whose derivative is 1 / (1 + abs(x))**2 without a difference of large numbers.
     return x / (1 + jnp.abs(x))
+
+
+_softsign.defjvps(
+    lambda dx, _, x: dx / jnp.square(1 + jnp.abs(x))
+)  # that of the quotient is a difference, which cancels
 
 
 def _gelu(x, approximate):

@@ -1,0 +1,77 @@
+"""Gradients that are numbers of the dtype, though what is multiplied on the way to them may not be."""
+
+import numpy as np
+from harness import parity
+
+SCALES = 1e-17, 1e-8, 1.0, 1e8, 1e17
+
+
+def slope(tf, function, *points, dy=None):
+    sources = [tf.constant(point) for point in points]
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        y = function(*sources)
+    return tape.gradient(y, sources, output_gradients=dy)
+
+
+def curvature(tf, function, point):
+    x = tf.constant(point)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = function(x)
+        g = inner.gradient(y, x)
+    return outer.gradient(g, x, output_gradients=tf.ones_like(g))
+
+
+@parity
+def test_second_derivatives_of_norms(tf):
+    """The second slope of the root leaves the dtype; its product with what comes before and after does not."""
+    x = np.float32([[1.25, 2.0, -1.5], [-0.75, 0.0, 0.75]])
+    norms = [tf.norm, tf.math.reduce_euclidean_norm, tf.math.reduce_std, lambda x: tf.linalg.global_norm([x, x])]
+    return [curvature(tf, norm, scale * x) * scale for norm in norms for scale in np.float32(SCALES)]
+
+
+@parity
+def test_slopes_of_far_numbers(tf):
+    """JAX's rule of asinh squares the number, that of x / (1 + abs(x)) is the difference of two large ones."""
+    far = np.float32([-2.6e19, -1.4e7, -3e4, 3e4, 1.4e7, 1.4e21])
+    return slope(tf, tf.math.asinh, far), slope(tf, tf.nn.softsign, far[1:-1])
+
+
+@parity
+def test_the_slope_of_a_bessel_function_near_0(tf):
+    """It is the other one, and exact; the difference that JAX has is rounded to a multiple of 6e-8."""
+    return slope(tf, tf.math.bessel_i0, np.float32([-1e-3, -1e-7, 1e-12, 1e-5, 0.25, 3.0, 60.0]))
+
+
+@parity
+def test_the_slope_of_an_angle(tf):
+    """Of numbers whose squares are infinite or 0."""
+    return [
+        slope(tf, lambda x, y: tf.math.angle(tf.complex(x, y)) * r, np.float32(r * 3.0), np.float32(r * -4.0))
+        for r in np.float32([1e-30, 1e-20, 1.0, 1e20, 1e30])
+    ]
+
+
+@parity
+def test_the_slope_of_the_reciprocal_root_of_tiny_numbers(tf):
+    """The slope itself may be infinite, its product with the cotangent is not."""
+    tiny = np.float32([1.4e-16, -2.6e-16, 1e-20])
+    return (
+        slope(tf, lambda x: tf.math.l2_normalize(x, epsilon=0.0), tiny, dy=np.float32([1.0, 0.5, 2.0])),
+        slope(tf, tf.math.rsqrt, np.float32([1e-28, 1e-32]), dy=np.float32([1e-6, 1e-12])),
+        slope(
+            tf,
+            lambda x, v: tf.nn.batch_normalization(x, np.zeros(2, np.float32), v, None, None, 0.0),
+            np.float32([[3e-16, -2e-16]]),
+            np.float32([1e-31, 1e-31]),
+        ),
+    )
+
+
+@parity(differs="dawsn is odd: TensorFlow's has no sign beyond 1e9")
+def test_dawsns_integral_of_a_far_negative_number(tf):
+    """Half the reciprocal."""
+    return tf.math.special.dawsn(tf.constant([-2e9, -2e8])) * 1e9
