@@ -49,10 +49,8 @@ def test_the_slope_of_a_bessel_function_near_0(tf):
 @parity
 def test_the_slope_of_an_angle(tf):
     """Of numbers whose squares are infinite or 0."""
-    return [
-        slope(tf, lambda x, y: tf.math.angle(tf.complex(x, y)) * r, np.float32(r * 3.0), np.float32(r * -4.0))
-        for r in np.float32([1e-30, 1e-20, 1.0, 1e20, 1e30])
-    ]
+    radii = np.float32([1e-30, 1e-20, 1.0, 1e20, 1e30])
+    return slope(tf, lambda x, y: tf.math.angle(tf.complex(x, y)) * radii, radii * 3, radii * -4)
 
 
 @parity
