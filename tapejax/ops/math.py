@@ -439,6 +439,14 @@ def _floordiv(x, y):
     return jnp.floor_divide(x, y) if kind_of(jnp.result_type(x, y)) in INTEGER else jnp.floor(x / y)
 
 
+# Not JAX's rule of the remainder: where a quotient below 0 is rounded to an integer, its slope goes with the next one.
+_float_mod = _with_slopes(lambda x, y: jnp.mod(x, y), lambda x, y, dx: dx, lambda x, y, dy: -dy * _floordiv(x, y))
+
+
+def _floormod(x, y):
+    return (jnp.mod if kind_of(jnp.result_type(x, y)) in INTEGER else _float_mod)(x, y)
+
+
 def _truncatediv(x, y):
     quotient = lax.div(*_alike(x, y))
     return jnp.trunc(quotient) if kind_of(quotient.dtype) == "f" else quotient
@@ -596,9 +604,7 @@ def _integer_division(name: str, fn: Callable, kinds: str, doc: str) -> Callable
 
 
 floordiv = _integer_division("floordiv", _floordiv, REAL, "The largest integer not above x / y.")
-floormod = _integer_division(
-    "floormod", lambda x, y: jnp.mod(x, y), REAL, "x - floor(x / y) * y: it has the sign of y."
-)
+floormod = _integer_division("floormod", _floormod, REAL, "x - floor(x / y) * y: it has the sign of y.")
 truncatediv = _integer_division("truncatediv", _truncatediv, NUMBER, "x / y, rounded towards 0.")
 truncatemod = _integer_division("truncatemod", _truncatemod, REAL, "The remainder of x / y; it has the sign of x.")
 mod = floormod

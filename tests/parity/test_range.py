@@ -73,3 +73,10 @@ def test_the_slope_of_the_reciprocal_root_of_tiny_numbers(tf):
 def test_dawsns_integral_of_a_far_negative_number(tf):
     """Half the reciprocal."""
     return tf.math.special.dawsn(tf.constant([-2e9, -2e8])) * 1e9
+
+
+@parity
+def test_the_slope_of_a_remainder_whose_quotient_is_rounded(tf):
+    """-5.9999998 is rounded to -6 before it goes to the integer below."""
+    x, y = np.float32([2.38298459116237e-17, 0.7, -0.7, 5.5]), np.float32([-3.971641123134052e-18, 0.1, 0.1, -2.0])
+    return slope(tf, tf.math.floormod, x, y), slope(tf, lambda x, y: x % y, x, y)
