@@ -196,6 +196,14 @@ _ndtri = renamed("ndtri", _inverse(lambda x: special.ndtri(x), lambda x: special
 
 
 @jax.custom_jvp
+def _tan(x):
+    return jnp.tan(x)
+
+
+_tan.defjvps(lambda dx, _, x: dx / jnp.square(jnp.cos(x)))  # 1 + tan(x)**2 cancels far from the real axis
+
+
+@jax.custom_jvp
 def _expm1(x):
     return jnp.expm1(x)
 
@@ -341,7 +349,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "sinh": (jnp.sinh, FIELD, "The hyperbolic sine."),
     "sqrt": (_sqrt, FIELD, "The square root."),
     "square": (jnp.square, NUMBER, "x * x."),
-    "tan": (jnp.tan, FIELD, "The tangent."),
+    "tan": (_tan, FIELD, "The tangent."),
     "tanh": (_tanh, FIELD, "The hyperbolic tangent."),
 }
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})

@@ -80,3 +80,11 @@ def test_the_slope_of_a_remainder_whose_quotient_is_rounded(tf):
     """-5.9999998 is rounded to -6 before it goes to the integer below."""
     x, y = np.float32([2.38298459116237e-17, 0.7, -0.7, 5.5]), np.float32([-3.971641123134052e-18, 0.1, 0.1, -2.0])
     return slope(tf, tf.math.floormod, x, y), slope(tf, lambda x, y: x % y, x, y)
+
+
+@parity
+def test_the_slope_of_a_tangent_far_from_the_real_axis(tf):
+    """One divided by a square of about a million: 1 + tan(z)**2 is a difference of numbers near 1."""
+    x, y = np.float32([0.73, -1.2, 0.5]), np.float32([8.6, -7.0, 12.0])
+    found = slope(tf, lambda x, y: tf.math.real(tf.math.tan(tf.complex(x, y))), x, y)
+    return [g * np.exp(2 * np.abs(y)) for g in found]
