@@ -17,7 +17,7 @@ from ..values.dtypes import requested
 from ..values.errors import FailedPreconditionError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, operands, raw
 from ..values.types import Array, AxisLike, DTypeLike, IntsLike, Nest, TensorLike
-from .math import nan_for_infinity
+from .math import nan_for_infinity, of_unit_size, singular_values
 from .table import FIELD, NUMBER, REAL, binary, known, later, operation, renamed, require_kind, static, with_arguments
 
 scipy_linalg: Any = later("jax.scipy.linalg")
@@ -394,8 +394,9 @@ def _lower(x):
 
 
 def _eigh(x):
-    values, vectors = jnp.linalg.eigh(_lower(x), symmetrize_input=False)
-    return values.astype(x.dtype), vectors
+    matrix, power = of_unit_size(_lower(x))
+    values, vectors = jnp.linalg.eigh(matrix, symmetrize_input=False)
+    return (values * power).astype(x.dtype), vectors
 
 
 def _eigvalsh(x):
@@ -502,11 +503,11 @@ def svd(tensor, full_matrices=False, compute_uv=True):
     Returns:
       ``(s, u, v)``, or s alone where `compute_uv` is false. (NumPy returns ``u, s, adjoint(v)``.)
     """
-    matrix = nan_for_infinity(_matrix("svd", tensor))  # the gradient of s alone has the vectors, too
     if not compute_uv:
-        return jnp.linalg.svd(matrix, compute_uv=False)
+        return singular_values(_matrix("svd", tensor))
+    matrix, power = of_unit_size(nan_for_infinity(_matrix("svd", tensor)))
     u, s, vh = jnp.linalg.svd(matrix, full_matrices=bool(full_matrices))
-    return s, u, _turned(vh, "adjoint")
+    return s * power, u, _turned(vh, "adjoint")
 
 
 @operation("a", FIELD)
@@ -516,16 +517,17 @@ def pinv(a, rcond=None, validate_args=False):
     if rcond is None:
         return jnp.linalg.pinv(matrix)
     # JAX's derivative takes what is left out for zero.
+    matrix, power = of_unit_size(matrix)
     u, s, v = jnp.linalg.svd(matrix, full_matrices=False)
     kept = s > jnp.asarray(rcond, s.dtype)[..., None] * jnp.max(s, -1, keepdims=True)
-    inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0)
+    inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0) / power
     return jnp.matmul(_turned(v, "adjoint") * inverse[..., None, :].astype(v.dtype), _turned(u, "adjoint"))
 
 
 @operation("a", FIELD)
 def matrix_rank(a, tol=None, validate_args=False):
     """The number of singular values above `tol`, int32."""
-    s = jnp.linalg.svd(_matrix("matrix_rank", a), compute_uv=False)
+    s = singular_values(_matrix("matrix_rank", a))
     limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True)
     limit = limit if tol is None else jnp.asarray(tol, s.dtype)
     return jnp.sum(s > limit, -1, dtype=jnp.int32)

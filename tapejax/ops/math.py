@@ -1264,11 +1264,28 @@ def nan_for_infinity(x):
     return x + jnp.where(jnp.isfinite(x), 0, jnp.nan)
 
 
+def of_unit_size(x):
+    """Matrices divided by a power of two, so that their largest element is near 1, and that power, as a column.
+
+    JAX's rules of eigenvectors and singular vectors add 1 to differences of eigenvalues, and square singular values: with large
+    or tiny numbers they are wrong.
+    """
+    largest = lax.stop_gradient(jnp.max(jnp.abs(x), (-2, -1), keepdims=True, initial=0))
+    known = jnp.isfinite(largest) & (largest > 0)
+    power = lax.pow(jnp.full_like(largest, 2), jnp.floor(jnp.log2(jnp.where(known, largest, 1))))
+    return x / power.astype(x.dtype), power[..., 0]
+
+
+def singular_values(x):
+    matrix, power = of_unit_size(nan_for_infinity(x))
+    return jnp.linalg.svd(matrix, compute_uv=False) * power
+
+
 def _norm(x, ord, axis, matrix, keepdims):
     if ord in ("euclidean", "fro") or (ord == 2 and not matrix):
         return _sqrt(jnp.sum(jnp.real(x * jnp.conj(x)), axis, keepdims=keepdims)).astype(x.dtype)
     if matrix and ord == 2:
-        out = jnp.linalg.norm(nan_for_infinity(jnp.moveaxis(x, axis, (-2, -1))), ord, axis=(-2, -1))
+        out = jnp.max(singular_values(jnp.moveaxis(x, axis, (-2, -1))), -1)
         return jnp.expand_dims(out, axis) if keepdims else out
     size = _abs(x)  # not jnp.linalg.norm, which has a slope at 0
     if matrix:

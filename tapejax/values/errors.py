@@ -42,8 +42,11 @@ class UnknownError(OpError):
     error_code = 2
 
 
-class InvalidArgumentError(OpError):
-    """An argument does not suit the operation: shapes that do not fit, dtypes that do not mix."""
+class InvalidArgumentError(OpError, ValueError):
+    """An argument does not suit the operation: shapes that do not fit, dtypes that do not mix.
+
+    In a graph TensorFlow raises ValueError for it: this one is both.
+    """
 
     error_code = 3
 
@@ -67,7 +70,7 @@ class NonFiniteError(InvalidArgumentError):
         return None if self.entry is None else self.entry.line
 
 
-class DTypeError(InvalidArgumentError, TypeError, ValueError):
+class DTypeError(InvalidArgumentError, TypeError):
     """Dtypes that do not mix, or that an operation does not take.
 
     TensorFlow raises one of the bases, now this one, now that: each catches it.

@@ -1267,3 +1267,28 @@ def test_scopes_of_names(tf):
 
     with tf.name_scope("outer"):
         return f(2.0), made[0].name
+
+
+@parity
+def test_shapes_that_do_not_fit_are_a_value_error_in_a_function(tf):
+    """TensorFlow infers shapes while it traces; eagerly it is the operation that complains."""
+    a, b = tf.ones([2, 3]), tf.ones([4, 5])
+    calls = [
+        lambda: a + b,
+        lambda: a @ b,
+        lambda: tf.concat([a, b], 0),
+        lambda: tf.reshape(a, [5]),
+        lambda: tf.squeeze(a, 0),
+        lambda: a[7],
+        lambda: tf.reduce_sum(a, 5),
+        lambda: tf.einsum("ij,jk->ik", a, b),
+        lambda: tf.linalg.inv(a),
+    ]
+
+    def caught(call, kind):
+        try:
+            call()
+        except kind:
+            return True
+
+    return [(caught(tf.function(f), ValueError), caught(f, tf.errors.InvalidArgumentError)) for f in calls]

@@ -88,3 +88,30 @@ def test_the_slope_of_a_tangent_far_from_the_real_axis(tf):
     x, y = np.float32([0.73, -1.2, 0.5]), np.float32([8.6, -7.0, 12.0])
     found = slope(tf, lambda x, y: tf.math.real(tf.math.tan(tf.complex(x, y))), x, y)
     return [g * np.exp(2 * np.abs(y)) for g in found]
+
+
+SYMMETRIC = np.float32([[4.125, 1.0, -1.25], [1.0, 3.25, 0.25], [-1.25, 0.25, 2.75]])
+WEIGHTS = np.float32([[0.25, -1.0, 2.0], [0.5, 0.125, -0.75], [1.125, 1.0, -0.25]])
+
+
+def of_decomposition(tf, of, scale):
+    """First and second derivative, divided by what the scale makes of them."""
+    x = tf.constant(SYMMETRIC * scale)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.reduce_sum(of(x) * WEIGHTS)
+        g = inner.gradient(y, x) * scale
+    return g, outer.gradient(g, x, output_gradients=tf.constant(WEIGHTS.T)) * scale
+
+
+@parity
+def test_decompositions_of_large_matrices(tf):
+    """Where TensorFlow has them, too: beyond, it adds 1e-20 to the squares of what it divides by."""
+    vectors, axes = lambda x: tf.abs(tf.linalg.eigh(x)[1]), lambda x: tf.abs(tf.linalg.svd(x)[1])
+    return (
+        [of_decomposition(tf, vectors, scale) for scale in np.float32([1.0, 2.0**17])],
+        [of_decomposition(tf, vectors, scale)[0] for scale in np.float32([2.0**24, 2.0**40])],
+        [of_decomposition(tf, axes, scale)[0] for scale in np.float32([2.0**-6, 1.0, 2.0**17])],
+    )
