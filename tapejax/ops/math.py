@@ -126,7 +126,7 @@ def _stops_zero(fn, along=None, orders=2):
 
         (x,), (t,) = primals, tangents
         slope = (_stops_zero(slope, orders=orders - 1) if orders > 1 else slope)(x)
-        pole = ~jnp.isfinite(slope) & ((x == 0) | jnp.isnan(slope))
+        pole = (x == 0) | jnp.isnan(slope)
         # Not a product with the slope: it may leave the dtype where its products with tangents do not.
         inside = jnp.where(pole, 1, x)
         return stopping(x), _scaled(slope, t, pole, lambda slope, t: along(inside, t))
@@ -703,8 +703,13 @@ def add_n(inputs: Iterable[TensorLike], name: str | None = None) -> Tensor:
     return op(_add_n, *arrays)
 
 
+def widened(x):
+    """Numbers of 16 bits in float32, to be added up; others as they are."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32)) if kind_of(x.dtype) == "f" else x
+
+
 def _add_n(*arrays):
-    return functools.reduce(jnp.add, arrays)
+    return functools.reduce(jnp.add, map(widened, arrays)).astype(arrays[0].dtype)
 
 
 renamed("add_n", _add_n)
@@ -723,13 +728,18 @@ def accumulate_n(
 # ---- Reductions --------------------------------------------------------------------------------------------
 
 
+def _own(dtype):
+    # Integers stay as narrow as they are. To say so of floats would make of a sum in float32 one in 16 bits.
+    return dtype if kind_of(dtype) in INTEGER else None
+
+
 def _sum(x, axis, keepdims):
-    return jnp.sum(x, axis, dtype=x.dtype, keepdims=keepdims)
+    return jnp.sum(x, axis, dtype=_own(x.dtype), keepdims=keepdims)
 
 
 @zero_gradient  # of no elements: JAX takes it for a constant
 def _prod(x, axis, keepdims):
-    return jnp.prod(x, axis, dtype=x.dtype, keepdims=keepdims)
+    return jnp.prod(x, axis, dtype=_own(x.dtype), keepdims=keepdims)
 
 
 def _mean(x, axis, keepdims):
@@ -1022,7 +1032,7 @@ def _segment(how: str, num_segments_known: bool) -> Callable[..., Array]:
     def kernel(data, ids, num_segments):
         if how == "prod":  # by a mask for each segment: JAX cannot differentiate its scattered product
             chosen = (ids == jnp.arange(num_segments)[:, None]).reshape(-1, ids.size, *[1] * (data.ndim - 1))
-            return jnp.prod(jnp.where(chosen, data, 1), 1, dtype=data.dtype)
+            return jnp.prod(jnp.where(chosen, data, 1), 1, dtype=_own(data.dtype))
         if how in ("sum", "max", "min"):
             # A segment without elements: 0 where the ids are sorted, else the lowest (highest) number there is.
             selects = how != "sum" and kind_of(data.dtype) == "f" and num_segments > 0

@@ -726,6 +726,12 @@ def _reduce_window(x, start, combine, size, strides, padding, dilations, first):
     )
 
 
+def _pads(x, axes, reach, strides, padding):
+    if not isinstance(padding, str):
+        return padding
+    return lax.padtype_to_pads([x.shape[axis] for axis in axes], reach, strides, padding)
+
+
 def _max_pool(x, size, strides, padding, dilations, first):
     lowest = np.asarray(-np.inf if kind_of(x.dtype) == "f" else jnp.iinfo(x.dtype).min, x.dtype)
     if set(dilations) == {1} and max(size) > MOST_PLACES:
@@ -733,9 +739,7 @@ def _max_pool(x, size, strides, padding, dilations, first):
     # Axis by axis. JAX has no derivative for the largest of a dilated window, and a slow one for others.
     reach = [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)]
     axes = range(2, x.ndim) if first else range(1, x.ndim - 1)
-    lengths = [x.shape[axis] for axis in axes]
-    pads = lax.padtype_to_pads(lengths, reach, strides, padding) if isinstance(padding, str) else padding
-    sides = dict(zip(axes, pads, strict=True))
+    sides = dict(zip(axes, _pads(x, axes, reach, strides, padding), strict=True))
     x = lax.pad(x, lowest, [(*sides.get(axis, (0, 0)), 0) for axis in range(x.ndim)])
     # the last axis first: then the first of equals in the window is the one that stays, and gets the gradient
     for axis, n, rate, length, stride in reversed(list(zip(axes, size, dilations, reach, strides, strict=True))):
@@ -750,12 +754,18 @@ def _larger(x, y):
     return jnp.where((y > x) | (y != y), y, x)  # a nan stays: nothing is larger
 
 
-def _avg_pool(x, **window):
-    # What was padded does not count.
-    return _reduce_window(x, 0, lax.add, **window) / _reduce_window(jnp.ones_like(x), 0, lax.add, **window)
+def _avg_pool(x, size, strides, padding, dilations, first):
+    total = _reduce_window(_math.widened(x), 0, lax.add, size, strides, padding, dilations, first)
+    axes = range(2, x.ndim) if first else range(1, x.ndim - 1)
+    pads = _pads(x, axes, [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)], strides, padding)
+    count = jnp.ones((), total.dtype)  # what was padded does not count
+    for axis, n, stride, (before, _), rate in zip(axes, size, strides, pads, dilations, strict=True):
+        start = jnp.arange(total.shape[axis]) * stride - before
+        inside = jnp.minimum((x.shape[axis] - 1 - start) // rate, n - 1) - jnp.maximum(-start + rate - 1, 0) // rate + 1
+        count = count * lax.expand_dims(jnp.maximum(inside, 0), [k for k in range(x.ndim) if k != axis])
+    return (total / count).astype(x.dtype)
 
 
-renamed("max_pool", _max_pool)
 renamed("avg_pool", _avg_pool)
 
 
