@@ -20,7 +20,7 @@ from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, raw
 from ..values.types import Array, DTypeLike, FloatLike, IntLike, ShapeLike, TensorLike
 from . import array as _array
 from . import random as _random
-from .math import _abs, _maximum, _minimum
+from .math import _abs, _maximum, _minimum, _sum
 from .registry import opaque
 from .table import FLOAT, host, kind_of, known, renamed, require_kind, shape_of, static
 
@@ -602,10 +602,7 @@ def adjust_saturation(image: TensorLike, saturation_factor: FloatLike, name: str
 
 def per_image_standardization(image: TensorLike) -> Tensor:
     """Each image with its mean subtracted, divided by its standard deviation (at least 1 / sqrt(number of values))."""
-    array = _image(image)
-    if array.dtype != np.float16:
-        array = _array.cast(array, "float32")._array
-    return op(_per_image_standardization, array)
+    return op(_per_image_standardization, _array.cast(_image(image), "float32")._array)
 
 
 def _per_image_standardization(x):
@@ -759,7 +756,7 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _total_variation(x):
-    return sum(jnp.sum(_abs(jnp.diff(x, axis=axis)), (-3, -2, -1), x.dtype) for axis in (-3, -2))
+    return sum(_sum(_abs(jnp.diff(x, axis=axis)), (-3, -2, -1), False) for axis in (-3, -2))
 
 
 def _pair(a: TensorLike, b: TensorLike, max_val: FloatLike) -> tuple[Tensor, Tensor, Array]:

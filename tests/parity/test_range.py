@@ -140,3 +140,13 @@ def test_sums_of_numbers_of_16_bits(tf):
         ]
 
     return [[float(part) < unit for part in off(dtype)] for dtype, unit in ((tf.bfloat16, 0.02), (tf.float16, 0.0025))]
+
+
+@parity
+def test_standardized_images_are_float32(tf):
+    """Of every dtype."""
+    image = tf.reshape(tf.range(48), [4, 4, 3])
+    return [
+        tf.image.per_image_standardization(tf.cast(image, dtype))
+        for dtype in ("float16", "bfloat16", "float64", "uint8")
+    ]
