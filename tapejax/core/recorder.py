@@ -59,6 +59,7 @@ from .op import (
 )
 from .recording import Entry, Recording
 from .residuals import Kept, is_large, keeping
+from .rules import connected, zero_gradients
 from .types import Function, Params, Primitive, Subfun, TraceLike, Value, Values
 from .where import caller
 
@@ -583,7 +584,8 @@ def _call(op: Op, inputs: Values) -> Any:
                 return op.call(*inputs)
     # A NumPy array is part of the program; a jax.Array would be an input of it.
     constant = [is_known and getattr(x, "weak_type", True) is False for x, is_known in zip(inputs, known, strict=True)]
-    return op.call(*[np.asarray(x) if here else x for x, here in zip(inputs, constant, strict=True)])
+    outputs = op.call(*[np.asarray(x) if here else x for x, here in zip(inputs, constant, strict=True)])
+    return connected(outputs, inputs) if getattr(op.fn, "func", op.fn) in zero_gradients else outputs
 
 
 def is_size(x: Value) -> bool:

@@ -968,7 +968,7 @@ def _scattered(scatter, array, indices, updates):
 
 
 def _require_updates(name: str, updates: Array, indices: Array, shape: tuple[int, ...]) -> None:
-    if indices.shape[-1] == 0:
+    if indices.shape[-1] == 0 and math.prod(shape):  # of nothing, there is nothing to put in
         raise InvalidArgumentError(f"{name}: indices has rows of length 0, which are no indices")
     wanted = (*indices.shape[:-1], *shape[indices.shape[-1] :])
     if updates.shape != wanted:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..core.rules import zero_gradient
+from ..core.rules import connected, zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, op_on_arrays, operands, raw
@@ -618,9 +618,8 @@ truncatemod = _integer_division("truncatemod", _truncatemod, REAL, "The remainde
 mod = floormod
 
 
-@zero_gradient  # of x**0, which JAX takes for a constant
 def _static_power(x, *, y):
-    return lax.integer_pow(x, y)
+    return lax.integer_pow(x, y) if y else connected(jnp.ones_like(x), [x])  # JAX takes x**0 for a constant
 
 
 renamed("pow", _static_power)

@@ -363,13 +363,15 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     ) -> Dataset:
         """Elements of `datasets` in random order, with probabilities `weights`; of those left when one has ended.
 
+        Each pass is the same unless `rerandomize_each_iteration`.
+
         Raises:
           ValueError: there are not as many `weights` as datasets.
         """
         chances = np.ones(len(datasets)) if weights is None else np.asarray(host(weights), "float64")
         if chances.shape != (len(datasets),):
             raise ValueError(f"weights must have one number for each of the {len(datasets)} datasets, got {weights}")
-        start = Seed(seed, anew=rerandomize_each_iteration is not False)
+        start = Seed(seed, anew=bool(rerandomize_each_iteration))
         return _mixture(datasets, stop_on_empty_dataset, lambda run: _drawn(chances, run.generator(start)))
 
     # ---- order and number ----

@@ -79,7 +79,7 @@ def gradients(
     targets, sources = _tensors(ys), _tensors(xs)
     tape = _tape(sources, _tensors(stop_gradients))
     given = [None] * len(targets) if grad_ys is None else _listed(grad_ys)
-    starts = [ones_like(y) if g is None else g for y, g in zip(targets, given, strict=True)]
+    starts = [ones_like(y) if g is None else _tensors([g])[0] for y, g in zip(targets, given, strict=True)]
     return tape.gradient(targets, sources, starts, unconnected_gradients)
 
 
@@ -113,9 +113,11 @@ def _tape(sources: list[TensorLike], constants: list[TensorLike]) -> GradientTap
         raise RuntimeError(
             "tf.gradients is for the graph of a tf.function, and none is being traced: use tf.GradientTape"
         )
-    if (traced := _traced.tapes[-1]) is None:
+    if None in _traced.tapes:
         raise TapeNeeded
-    recording = traced._usable().continuation()
+    # The outermost one's has what a function inside it closes over, too. A variable is what the innermost one reads of it.
+    recording, inside = (_traced.tapes[i]._usable().continuation() for i in (0, -1))  # type: ignore[union-attr]
+    recording.variables = inside.variables
     ends = {id(leaf.array) for leaf in sources_of(constants).leaves}
     recording.entries = [entry for entry in recording.entries if ends.isdisjoint(map(id, entry.outputs))]
     for leaf in sources_of(sources).leaves:

@@ -442,3 +442,16 @@ def test_branches_that_return_none(tf):
         error_of(lambda: both(lambda: (None, tf.constant(1.0)), lambda: (tf.constant(1.0), None))),
     ]
     return found, v
+
+
+@parity(differs="a branch that sizes rule out is not run, so what it alone uses has no gradient: None, not zeros")
+def test_a_branch_that_is_known_not_to_be_taken(tf):
+    used, unused = tf.Variable(2.0), tf.Variable(3.0)
+
+    @tf.function
+    def slopes(x):
+        with tf.GradientTape() as tape:
+            y = tf.cond(tf.shape(x)[0] > 1, lambda: used * x, lambda: unused * x)
+        return tape.gradient(y, [used, unused])
+
+    return slopes(tf.ones([3]))

@@ -966,6 +966,17 @@ def test_a_choice_that_is_none(tf):
 
 
 @parity
+def test_passes_over_a_mixture_at_random(tf):
+    """They are equal unless another is asked for, also where `repeat` makes them."""
+    parts, found = [tf.data.Dataset.range(30), tf.data.Dataset.range(30, 60)], []
+    for chosen in (None, False, True):
+        mixed = tf.data.Dataset.sample_from_datasets(parts, [0.5, 0.5], 3, rerandomize_each_iteration=chosen)
+        first, second, twice = ([int(x) for x in each] for each in (mixed, mixed, mixed.repeat(2)))
+        found.append((first == second, twice[:60] == twice[60:]))
+    return found
+
+
+@parity
 def test_cardinality_of_mixtures(tf):
     Dataset = tf.data.Dataset
     endless, short, unknown = Dataset.range(2).repeat(), Dataset.range(2), Dataset.range(2).filter(lambda x: x >= 0)

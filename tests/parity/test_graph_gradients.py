@@ -44,6 +44,7 @@ def test_cotangents_and_constants(tf):
         return (
             tf.gradients(y, x, grad_ys=ones),
             tf.gradients([y, x], x, grad_ys=[ones, None]),
+            tf.gradients([y, x], x, grad_ys=[[1.0, 2.0], [3.0, 4.0]]),
             tf.gradients(y * x, x, stop_gradients=[y]),
             tf.gradients(y * x + y, [x, y], stop_gradients=y),
             tf.gradients(y * x, [x, y]),
@@ -54,6 +55,41 @@ def test_cotangents_and_constants(tf):
         return tf.gradients([x, x], x, grad_ys=[x])
 
     return f(x), error_of(wrong, x)
+
+
+@parity
+def test_in_a_function_inside_a_function(tf):
+    """What a function closes over leads back to what it was computed from, its arguments to themselves."""
+    v = tf.Variable(3.0)
+
+    @tf.function
+    def of_arguments(a, b):
+        c = a * b
+        return c, tf.gradients(c, [a, b]), tf.gradients(b, a)
+
+    @tf.function
+    def outer(x):
+        y = x * x
+        at_v = v * x
+
+        @tf.function
+        def closing_over():
+            z = y * x
+
+            @tf.function
+            def again():
+                return tf.gradients(z * y, [x, y, z]), tf.hessians(z * y, x), tf.gradients(z * y, x, stop_gradients=z)
+
+            return again(), tf.gradients(y, x), tf.gradients(at_v * v, [v, x]), tf.gradients(at_v, v)
+
+        product, slopes, none = of_arguments(x, y)
+        return closing_over(), slopes, none, tf.gradients(product, x), tf.gradients(at_v * v, v)
+
+    with tf.GradientTape() as tape:
+        x = tf.constant(2.0)
+        tape.watch(x)
+        results = outer(x)
+    return results, tape.gradient(results[0][1], x), outer(tf.constant(5.0))
 
 
 @parity

@@ -159,3 +159,36 @@ def test_the_value_of_a_tensor_that_left_its_function(tf):
         kept[0].numpy()
     except AttributeError:
         return error_of(lambda: kept[0] + 1), error_of(lambda: tf.function(lambda y: y * kept[0])(tf.constant(2.0)))
+
+
+@parity
+def test_zero_gradients_through_a_function(tf):
+    """What TensorFlow connects by a gradient of zero is connected where a function computes it for a tape outside, too."""
+    x = tf.constant([1.0, -2.0, 3.0])
+    each = [
+        tf.sign,
+        tf.floor,
+        lambda x: x**0,
+        lambda x: tf.boolean_mask(x, [False] * 3),
+        lambda x: tf.linspace(1.0, x[0], 1),
+        lambda x: tf.math.unsorted_segment_sum(x[:0], tf.zeros([0], tf.int32), 0),
+        lambda x: tf.sign(tf.complex(x, x)),
+        lambda x: tf.cond(x[0] > 0, lambda: tf.sign(x), lambda: x),
+        lambda x: tf.map_fn(tf.sign, x),
+        lambda x: tf.sign(x) * x,
+    ]
+    found = []
+    for f in each:
+        compiled = tf.function(f)
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch(x)
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = compiled(x)
+            slope = tape.gradient(y, x)
+        found.append((y, slope, tf.function(compiled)(x)))
+    missing = tf.constant([float("nan"), float("inf"), 0.0])
+    with tf.GradientTape() as tape:
+        tape.watch(missing)
+        y = tf.function(tf.sign)(missing)
+    return found, y, tape.gradient(y, missing)

@@ -722,6 +722,18 @@ def test_rows_of_indices_without_an_index(tf):
 
 
 @parity
+def test_rows_of_indices_without_an_index_into_nothing(tf):
+    """There is nothing to put in, so none of it is lost."""
+    x, rows, none = tf.zeros([0]), tf.zeros([2, 0], tf.int32), tf.zeros([2, 0])
+    return (
+        tf.tensor_scatter_nd_add(x, rows, none),
+        tf.scatter_nd(tf.zeros([0], tf.int32), tf.zeros([0, 0]), [0, 0]),
+        tf.tensor_scatter_nd_update(x, rows, none),
+        error_of(lambda: tf.scatter_nd(rows, tf.zeros([3, 0]), [0])),
+    )
+
+
+@parity
 def test_shifts_by_more_or_less_than_there_are_bits(tf):
     """By all bits but one, or by none."""
     found = []
