@@ -136,6 +136,12 @@ def contains(jaxpr: JaxProgram, name: str) -> bool:
     )
 
 
+def calls_rules(jaxpr: JaxProgram) -> bool:
+    """Whether a program that `jaxpr` calls calls a function with a rule of its own."""
+    called = [inner for eqn in open_jaxpr(jaxpr).eqns for inner in jaxprs_in(eqn.params)]
+    return any(contains(inner, name) for inner in called for name in RULES)
+
+
 def scan_counts(params: Params) -> tuple[int, int]:
     """How many operands of a ``scan`` are constants, and how many are carried."""
     if "ft_in" in params:  # from JAX 0.11 on the operands are described by a tree
