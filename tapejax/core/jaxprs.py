@@ -75,7 +75,8 @@ def _takes_answer(program: JaxProgram | Equation) -> bool:
 
 def touches_refs(jaxpr: JaxProgram) -> bool:
     """Whether running `jaxpr` reads or writes a ``jax.Ref``, or another value that changes in place, made outside of it."""
-    mutable = [v for v in open_jaxpr(jaxpr).invars if getattr(v.aval, "has_qdd", False)]
+    inner = open_jaxpr(jaxpr)
+    mutable = [v for v in (*inner.invars, *inner.constvars) if getattr(v.aval, "has_qdd", False)]
     return bool(mutable) or any(isinstance(effect, REF_EFFECTS) for effect in jaxpr.effects)
 
 
