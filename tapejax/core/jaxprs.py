@@ -75,7 +75,8 @@ def _takes_answer(program: JaxProgram | Equation) -> bool:
 
 def touches_refs(jaxpr: JaxProgram) -> bool:
     """Whether running `jaxpr` reads or writes a ``jax.Ref``, or another value that changes in place, made outside of it."""
-    mutable = [v for v in open_jaxpr(jaxpr).invars if getattr(v.aval, "has_qdd", False)]
+    inner = open_jaxpr(jaxpr)
+    mutable = [v for v in (*inner.invars, *inner.constvars) if getattr(v.aval, "has_qdd", False)]
     return bool(mutable) or any(isinstance(effect, REF_EFFECTS) for effect in jaxpr.effects)
 
 
@@ -134,6 +135,12 @@ def contains(jaxpr: JaxProgram, name: str) -> bool:
         eqn.primitive.name == name or any(contains(inner, name) for inner in jaxprs_in(eqn.params))
         for eqn in open_jaxpr(jaxpr).eqns
     )
+
+
+def calls_rules(jaxpr: JaxProgram) -> bool:
+    """Whether a program that `jaxpr` calls calls a function with a rule of its own."""
+    called = [inner for eqn in open_jaxpr(jaxpr).eqns for inner in jaxprs_in(eqn.params)]
+    return any(contains(inner, name) for inner in called for name in RULES)
 
 
 def scan_counts(params: Params) -> tuple[int, int]:

@@ -44,6 +44,7 @@ class Op:
     pull: Pullback | None = None
     results = 0
     outputs = 0  # where residuals follow them: how many there are
+    reads = False  # whether what its derivative traces may have the values of variables as constants
     staged: Staged | None = None
 
     def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
@@ -79,11 +80,12 @@ def _use_compiled(found: Any, compiled: Function) -> None:
 class PythonOp(Op):
     """An operation that runs Python which may look at values: its derivative is taken on recorded arrays, never compiled."""
 
-    __slots__ = ()
+    __slots__ = ("reads",)
     eager = True
 
     def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
         super().__init__(name, fn, call or fn, key, bound)
+        self.reads = False
 
 
 class ConstantOp(PythonOp):
@@ -273,7 +275,8 @@ class Staged(NamedTuple):
     """A call that was traced into a jaxpr, of which `op` makes the Op under which it is recognised.
 
     The first `constants` of its inputs are arrays that it closes over; a custom rule has no derivative with respect to
-    those at the positions `closed_over`. `again` is the call on its arguments alone, made by Python.
+    those at the positions `closed_over`. `again` is the call on its arguments alone, made by Python. Its rules may read variables
+    (`reads`) where they are traced for it alone.
     """
 
     jaxpr: JaxProgram
@@ -281,6 +284,7 @@ class Staged(NamedTuple):
     closed_over: tuple[int, ...] = ()
     constants: int = 0
     again: Function | None = None
+    reads: bool = False
 
     def op(self) -> Op:
         same = interning.intern(self.jaxpr)
@@ -295,9 +299,9 @@ class Staged(NamedTuple):
             fn = functools.partial(_call_on_arrays, jaxpr_as_fun(prints.without_prints(closed)))
         equations = jaxprs.open_jaxpr(closed).eqns
         told = any(e.primitive.name == "custom_jvp_call" and e.params["symbolic_zeros"] for e in equations)
-        return (ZerosOp if told else PythonOp)(
-            self.name, lifting.without_closure(fn, self.name, self.closed_over), call
-        )
+        op = (ZerosOp if told else PythonOp)(self.name, lifting.without_closure(fn, self.name, self.closed_over), call)
+        op.reads = self.reads
+        return op
 
 
 _jaxpr_ops: Cache[Op] = Cache(CACHED_OPS)

@@ -7,6 +7,7 @@ recorded. Direct dispatch: `apply` runs a function on JAX's compiled fast path a
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -98,6 +99,18 @@ reads = _Reads()
 # What JAX keeps of a jitted function that was traced meanwhile has the value that a variable had then: it is not for others.
 _staging_of = jax.make_user_context()  # type: ignore[no-untyped-call]  # JAX has no types for it
 _stagings = itertools.count(1)
+
+
+@contextlib.contextmanager
+def reading(recordings: Sequence[Recording]) -> Iterator[None]:
+    """A block that traces what is run once, here and now: the values of variables may be constants of it."""
+    before = reads.recordings
+    try:
+        reads.recordings = recordings
+        with _staging_of(next(_stagings)):
+            yield
+    finally:
+        reads.recordings = before
 
 
 class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
@@ -266,21 +279,39 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             evaluate = functools.partial(eval_jaxpr, lifted.jaxpr, jaxprs.consts_of(lifted))
             call = None if recurs else functools.partial(_arrays_of, evaluate)
             closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
-            known = Staged(lifted, name, closed_over, len(arrays), again if custom and not within else None)
+            # What is traced of a rule within a jitted function is kept by JAX with that function, for other calls.
+            own = custom and not (within and jaxprs.calls_rules(staged))
+            known = Staged(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
             found = StagedCall(StagedOp(known, call), arrays.values(), stores, repack)
         return found if recurs and not arrays else Once(found)
 
+    def with_closure(self, op: Op, inputs: Values, reads_again: bool = False) -> tuple[Op, Values]:
+        """`op`, which runs Python of the user's, and its inputs, with what that Python closes over as further ones.
+
+        As they were where that is nothing, or where the Python cannot be traced; if that is for a variable that it reads, and
+        the caller tries once more, what JAX raises.
+        """
+        with set_current_trace(self.outer):
+            try:
+                staged = jax.make_jaxpr(op.fn)(*inputs)
+            except Exception:
+                if reads_again and reads.refused:
+                    raise
+                return op, inputs
+            if jaxprs.touches_refs(staged) or jaxprs.asks_host(staged) or not (arrays := jaxprs.constants(staged)):
+                return op, inputs
+            lifted = lifting.lift_jaxpr(staged, arrays)
+        call = functools.partial(_arrays_of, functools.partial(eval_jaxpr, lifted.jaxpr, jaxprs.consts_of(lifted)))
+        known = Staged(lifted, op.name, reads=reads.recordings is not None)
+        return StagedOp(known, call), (*arrays.values(), *inputs)
+
     def _stage_with_reads(self, fn: Function, tracers: Values) -> Any:
         """`fn` as a jaxpr in which the values of variables are constants, to become inputs; None where it cannot be traced."""
-        before = reads.recordings
         try:
-            reads.recordings = self.recordings
-            with _staging_of(next(_stagings)):
+            with reading(self.recordings):
                 return jax.make_jaxpr(fn)(*tracers)
         except Exception:
             return None
-        finally:
-            reads.recordings = before
 
     def stage_value(self, val: Value) -> Value:
         return under(self.outer, self.outer.stage_value, val)
@@ -571,6 +602,23 @@ def run(op: Op, inputs: Values) -> Any:
             set_trace_reference(trace)
         finally:
             set_trace_key(trace._weakref)
+
+
+def run_derivative(of: Op, op: Op, inputs: Values) -> Any:
+    """Runs `op`, a pullback or pushforward of `of`, such that outer tapes see what a rule of the user's closes over, too."""
+    if not op.eager:
+        return run(op, inputs)
+    trace = current_trace()
+    records = type(trace) is RecorderTrace and bool(trace.recordings)
+    may_read = of.reads and not stages(trace)
+    reads.refused = False
+    try:
+        return run(*(trace.with_closure(op, inputs, may_read) if records else (op, inputs)))
+    except Exception:
+        if not (reads.refused and may_read):
+            raise
+    with reading(active_recordings()):
+        return run(*(trace.with_closure(op, inputs) if records else (op, inputs)))
 
 
 def _call(op: Op, inputs: Values) -> Any:

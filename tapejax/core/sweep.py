@@ -66,7 +66,7 @@ def sweep_steps(
                 pull = pullback_of_kept(step.op, step.active_ins, active_outs)
             else:
                 pull = pullback(step.op, step.active_ins, active_outs)
-            back = recorder.run(pull, (*inputs, *[ct[step.outs[j]] for j in active_outs]))
+            back = recorder.run_derivative(step.op, pull, (*inputs, *[ct[step.outs[j]] for j in active_outs]))
         for i, x in zip(step.active_ins, back, strict=True):
             if x is not None:
                 add(step.ins[i], x)
@@ -176,7 +176,9 @@ def push(program: Program, values: Values, tangents: Values) -> list[Any]:
             out = _push_own(step, values, dict(zip(active_ins, pushed, strict=True)))
         else:
             inputs = [values[slot] for slot in step.ins]
-            out = recorder.run(pushforward(step.op, active_ins, step.active_outs), (*inputs, *pushed))
+            out = recorder.run_derivative(
+                step.op, pushforward(step.op, active_ins, step.active_outs), (*inputs, *pushed)
+            )
         for j, x in zip(step.active_outs, out, strict=True):
             if x is not None:
                 add(step.outs[j], x)

@@ -626,7 +626,7 @@ PRIMITIVES: dict[str, Callable[[Equation], Function]] = {
         for name, fn in {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}.items()
     },
     **{name: _plain(_same) for name in ("copy", "copy_p", "stop_gradient", "random_wrap", "random_unwrap")},
-    "optimization_barrier": _plain(lambda *xs: xs if len(xs) > 1 else xs[0]),
+    "optimization_barrier": _plain(lambda *xs: xs[0] if len(xs) == 1 else xs),
     **{name: _along(fn) for name, fn in {"cumsum": np.add, "cumprod": np.multiply}.items()},
     **{name: _along(fn) for name, fn in {"cummax": np.maximum, "cummin": np.minimum}.items()},
     **{

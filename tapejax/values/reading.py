@@ -192,7 +192,7 @@ def read(variable: VariableLike) -> Array:
             return array
         for recording in recorder.reads.recordings or ():
             _watch_if_read(recording, variable, array, variable.trainable)
-        if recorder.reads.recordings:
+        if recorder.reads.recordings is not None:
             return array
         recorder.reads.refused = True
         raise RuntimeError(

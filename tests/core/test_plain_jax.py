@@ -1054,6 +1054,29 @@ def test_a_reference_that_the_rule_alone_touches(closed_over):
         x = x * 2
 
 
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit])
+def test_a_mutable_value_of_another_type_that_a_rule_alone_touches(transform):
+    Box = getattr(pytest.importorskip("jax._src.hijax"), "Box", None)
+    if Box is None:
+        pytest.skip("this JAX has no such type")
+    box = Box(0.0)
+
+    @jax.custom_vjp
+    def aside(x):
+        return x
+
+    def backward(_, g):
+        box.set(g)
+        return (g,)
+
+    aside.defvjp(lambda x: (aside(x), None), backward)
+    f = transform(lambda x: 2 * aside(3 * x))
+    with tf.GradientTape():  # the gradient is JAX's: a tape does not follow what changes in place
+        for x in (1.0, 2.0):
+            assert jax.grad(f)(x) == 6.0
+            assert box.get() == 2.0
+
+
 @pytest.mark.parametrize("transform", [jax.jit, jax.checkpoint])
 def test_inputs_that_are_returned(transform):
     """An input that a call returns beside other results is a value of its own there, computed from the input."""

@@ -760,6 +760,75 @@ def test_a_rule_whose_function_reads_a_variable(make):
         step(X)
 
 
+def sine_by_jvp(scale):
+    return with_jvp(jnp.sin, lambda p, t: (jnp.sin(*p), t[0] * jnp.cos(*p) * scale))
+
+
+def sine_by_forward(scale):
+    return with_vjp(jnp.sin, lambda x: (jnp.sin(x), jnp.cos(x) * scale), lambda r, g: (g * r,))
+
+
+def sine_by_backward(scale):
+    return with_vjp(jnp.sin, lambda x: (jnp.sin(x), x), lambda r, g: (g * jnp.cos(r) * scale,))
+
+
+def in_a_tape(transform, f, scale):
+    with tf.GradientTape() as tape:
+        tape.watch(X)
+        y = transform(f)(X)
+    return tape.gradient(y, X)
+
+
+def in_an_accumulator(transform, f, scale):
+    with tf.autodiff.ForwardAccumulator(X, jnp.ones(3)) as accumulator:
+        y = transform(f)(X)
+    return accumulator.jvp(y)
+
+
+@pytest.mark.parametrize(
+    "transform", [lambda f: f, jax.vmap, jax.jit, jax.checkpoint], ids=["", "vmap", "jit", "checkpoint"]
+)
+@pytest.mark.parametrize("derivative", [in_a_tape, in_an_accumulator])
+@pytest.mark.parametrize("make", [sine_by_jvp, sine_by_forward, sine_by_backward])
+def test_what_a_rule_alone_closes_over(make, derivative, transform):
+    """A derivative depends on it, so that a second one reaches it: it was None."""
+    for scale in map(jnp.array, (3.0, 5.0, 3.0)):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch([X, scale])
+            slope = derivative(transform, make(scale), scale)
+        assert_same(slope, jnp.cos(X) * scale)
+        assert_same(tape.gradient(slope, [X, scale]), [-jnp.sin(X) * scale, jnp.sum(jnp.cos(X))])
+        assert_same(tape.jacobian(slope, scale), jnp.cos(X))
+        with tf.autodiff.ForwardAccumulator(scale, jnp.array(2.0)) as accumulator:
+            slope = derivative(transform, make(scale), scale)
+        assert_same(accumulator.jvp(slope), 2 * jnp.cos(X))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.vmap], ids=["", "vmap"])
+@pytest.mark.parametrize("derivative", [in_a_tape, in_an_accumulator])
+@pytest.mark.parametrize("make", [sine_by_jvp, sine_by_forward, sine_by_backward])
+def test_a_variable_that_a_rule_alone_reads(make, derivative, transform):
+    """Derivatives are taken here and now, also where that traces the rule; of a variable in a jitted function they are not."""
+    scale = tf.Variable(3.0)
+    f = make(scale)
+    for value in (3.0, 5.0, 3.0):
+        scale.assign(value)
+        with tf.GradientTape() as tape:
+            slope = derivative(transform, f, scale)
+        assert_same(slope, jnp.cos(X) * value)
+        assert_same(tape.gradient(slope, scale)._array, jnp.sum(jnp.cos(X)))
+    inner = jax.jit(
+        with_jvp(jnp.sin, lambda p, t: (jnp.sin(*p), t[0] * jnp.cos(*p) * scale))
+    )  # JAX keeps what it traces of it
+    for value in (3.0, 5.0):
+        scale.assign(value)
+        assert_same(
+            derivative(lambda f: f, with_jvp(inner, lambda p, t: jax.jvp(inner, p, t)), scale), jnp.cos(X) * value
+        )
+        with pytest.raises(RuntimeError, match="baked"):
+            derivative(transform, inner, scale)
+
+
 def test_a_variable_that_is_read_in_shard_map():
     scale, doubled = tf.Variable(3.0), tf.function(lambda x: x * scale * 2.0)
     mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))

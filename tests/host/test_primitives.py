@@ -131,6 +131,7 @@ PROGRAMS = {
     "padded": (lambda x: [lax.pad(x, np.float32(1), c) for c in (((1, 2, 0), (0, 0, 1)), ((-1, 3, 2), (-2, -1, 0)))], X),
     "tiled": (lambda x: (jnp.tile(x, 2), jnp.tile(x, (2, 1, 3))), X),
     "kept apart": (lambda x: (lax.optimization_barrier(x), lax.optimization_barrier((x, 2 * x))), X),
+    "nothing kept apart": (lambda x: (lax.optimization_barrier(()), 2 * x), X),  # as `jax.checkpoint` of no residuals
     "total order": (lambda x: (lax.lt_to_p.bind(x, x[:, ::-1]), lax.le_to_p.bind(x, x[::-1])), TIES),
     "inverse functions": (lambda x: (jnp.arcsin(x), jnp.arccos(x), jnp.arctan(x), jnp.arcsinh(x), jnp.arccosh(1 + x * x),
                                      jnp.arctanh(x), jnp.cbrt(x), lax.erfc(x)), np.clip(X, -0.9, 0.9)),
