@@ -766,6 +766,7 @@ def _avg_pool(x, size, strides, padding, dilations, first):
     return (total / count).astype(x.dtype)
 
 
+renamed("max_pool", _max_pool)
 renamed("avg_pool", _avg_pool)
 
 

@@ -42,6 +42,7 @@ from ..ops import random
 from ..ops.generator import Generator
 from ..values import nest
 from ..values.dtypes import TensorShape
+from ..values.errors import InvalidArgumentError
 from ..values.staging import Compiled, Slot
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable
@@ -374,6 +375,8 @@ def _signatures(obj: Trackable, signatures: Any) -> dict[str, ConcreteFunction]:
                 return {}
             _named_results(concrete.structured_outputs)
             return {"serving_default": concrete}
+        except InvalidArgumentError:
+            raise
         except ValueError:  # what it returns has no names: there is no default signature
             return {}
     if not isinstance(signatures, Mapping):
