@@ -142,8 +142,7 @@ renamed("crelu", _crelu)
 
 def _softmax_like(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
     def kernel(x, axis):
-        wide = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
-        return fn(wide, axis).astype(x.dtype)
+        return fn(_math.widened(x), axis).astype(x.dtype)
 
     renamed(name, kernel)
 
@@ -726,10 +725,13 @@ def _reduce_window(x, start, combine, size, strides, padding, dilations, first):
     )
 
 
-def _pads(x, axes, reach, strides, padding):
-    if not isinstance(padding, str):
-        return padding
-    return lax.padtype_to_pads([x.shape[axis] for axis in axes], reach, strides, padding)
+def _windows(x, size, strides, padding, dilations, first):
+    """The axes that a window moves along, how far it reaches on each, and what is padded there."""
+    axes = range(2, x.ndim) if first else range(1, x.ndim - 1)
+    reach = [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)]
+    if isinstance(padding, str):
+        padding = lax.padtype_to_pads([x.shape[axis] for axis in axes], reach, strides, padding)
+    return axes, reach, padding
 
 
 def _max_pool(x, size, strides, padding, dilations, first):
@@ -737,9 +739,8 @@ def _max_pool(x, size, strides, padding, dilations, first):
     if set(dilations) == {1} and max(size) > MOST_PLACES:
         return _reduce_window(x, lowest, lax.max, size, strides, padding, dilations, first)
     # Axis by axis. JAX has no derivative for the largest of a dilated window, and a slow one for others.
-    reach = [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)]
-    axes = range(2, x.ndim) if first else range(1, x.ndim - 1)
-    sides = dict(zip(axes, _pads(x, axes, reach, strides, padding), strict=True))
+    axes, reach, pads = _windows(x, size, strides, padding, dilations, first)
+    sides = dict(zip(axes, pads, strict=True))
     x = lax.pad(x, lowest, [(*sides.get(axis, (0, 0)), 0) for axis in range(x.ndim)])
     # the last axis first: then the first of equals in the window is the one that stays, and gets the gradient
     for axis, n, rate, length, stride in reversed(list(zip(axes, size, dilations, reach, strides, strict=True))):
@@ -756,8 +757,7 @@ def _larger(x, y):
 
 def _avg_pool(x, size, strides, padding, dilations, first):
     total = _reduce_window(_math.widened(x), 0, lax.add, size, strides, padding, dilations, first)
-    axes = range(2, x.ndim) if first else range(1, x.ndim - 1)
-    pads = _pads(x, axes, [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)], strides, padding)
+    axes, _, pads = _windows(x, size, strides, padding, dilations, first)
     count = jnp.ones((), total.dtype)  # what was padded does not count
     for axis, n, stride, (before, _), rate in zip(axes, size, strides, pads, dilations, strict=True):
         start = jnp.arange(total.shape[axis]) * stride - before
