@@ -9,7 +9,9 @@ from __future__ import annotations
 import atexit
 import glob
 import itertools
+import logging
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Iterator as Iteration
@@ -65,6 +67,8 @@ AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
+_LOGGER = logging.getLogger("tapejax")
+
 # How many elements `prefetch` keeps ready, and how many datasets `interleave` reads, where that is left to us.
 _AHEAD = _CYCLE = 4
 
@@ -80,7 +84,6 @@ _METHODS = {
     "bucket_by_sequence_length": "a sort by length in NumPy, then padded_batch",
     "fingerprint": "hashlib",
     "group_by_window": "a sort in NumPy, then batch",
-    "ignore_errors": "a try statement in your map function",
     "load": "numpy.load and from_tensor_slices",
     "ragged_batch": "padded_batch: JAX has no ragged tensors",
     "rejection_resample": "sample_from_datasets",
@@ -224,9 +227,14 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         given = [_integer(x, "range") for x in args]
         if given[2:] == [0]:
             raise InvalidArgumentError("step cannot be zero.")
-        numbers = range(*given)
         dtype = wide("int64") if output_type is None else requested(output_type)
-        return _in_memory("Range", np.arange(numbers.start, numbers.stop, numbers.step).astype(dtype))
+        try:
+            numbers = pipeline.Progression(range(*given), dtype)
+        except OverflowError as error:
+            raise ValueError(
+                f"Dataset.range{tuple(given)}: the numbers, and how many they are, must fit int64"
+            ) from error
+        return _in_memory("Range", numbers)
 
     @staticmethod
     @accepting("name")
@@ -412,7 +420,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if self._rows is None and number:  # Grain takes at least one
             limit = grain.experimental.LimitIterDataset
             return self._then("Take", lambda run: limit(self._stage(run), number), total)
-        return self._reordered("Take", lambda begin, run: itertools.islice(begin(), number), total)
+        return self._reordered("Take", lambda begin, run: pipeline.sliced(begin(), 0, number), total)
 
     def skip(self, count: IntLike, name: str | None = None) -> Dataset:
         """What follows the first `count` elements; nothing where it is negative."""
@@ -420,8 +428,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if number < 0:
             return self.take(0)
         total = max(self._count - number, 0) if self._count >= 0 else self._count
-        kept = lambda: itertools.chain(itertools.repeat(0, number), itertools.repeat(1))  # noqa: E731
-        return self._reordered("Skip", lambda begin, run: itertools.compress(begin(), kept()), total)
+        return self._reordered("Skip", lambda begin, run: pipeline.sliced(begin(), number), total)
 
     def shard(self, num_shards: IntLike, index: IntLike, name: str | None = None) -> Dataset:
         """Every `num_shards`-th element, from number `index` on.
@@ -433,8 +440,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if not 0 <= first < every:
             raise InvalidArgumentError(f"index must be between 0 and {every - 1}, got {first}")
         total = len(range(first, self._count, every)) if self._count >= 0 else self._count
-        kept = lambda: itertools.cycle(i == first for i in range(every))  # noqa: E731
-        return self._reordered("Shard", lambda begin, run: itertools.compress(begin(), kept()), total)
+        return self._reordered("Shard", lambda begin, run: pipeline.sliced(begin(), first, step=every), total)
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """These elements, then those of `dataset`.
@@ -772,6 +778,28 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         steps = lambda coming, run: zip(map(kind.type, itertools.count(first)), coming)  # noqa: B905, E731
         return self._stepping("Enumerate", steps, spec=lambda: (TensorSpec([], kind), self.element_spec))
 
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
+        """The elements that can be made: one whose function raises an error is left out.
+
+        Args:
+          log_warning: whether the errors are logged.
+
+        >>> import tapejax as tf
+        >>> dataset = tf.data.Dataset.from_tensor_slices([1.0, 0.0, 4.0])
+        >>> inverse = dataset.map(lambda x: tf.debugging.check_numerics(1.0 / x, "1 / x"))
+        >>> [x.numpy().item() for x in inverse.ignore_errors()]
+        [1.0, 0.25]
+        """
+
+        def made(found: Element | Exception) -> bool:
+            failed = isinstance(found, Exception)
+            if failed and log_warning:
+                _LOGGER.warning("Dataset.ignore_errors left out an element: %s", found)
+            return not failed
+
+        steps = lambda coming, run: filter(made, outcomes(coming))  # noqa: E731
+        return self._stepping("IgnoreErrors", steps, count=UNKNOWN_CARDINALITY)
+
     def unique(self, name: str | None = None) -> Dataset:
         """Each element once. They must be single tensors."""
         return self._stepping("Unique", lambda coming, run: pipeline.unique(coming), count=UNKNOWN_CARDINALITY)
@@ -852,7 +880,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
 def _in_memory(kind: str, columns: Element) -> Dataset:
     count = len(nest.flatten(columns)[0])
-    rows = Rows(columns, lambda run: iter(range(count)))
+    rows = Rows(columns, lambda run: range(count))
     spec = nest.map_structure(lambda x: TextSpec() if x.dtype == object else TensorSpec(x.shape[1:], x.dtype), columns)
     return Dataset(kind, lambda run: Steps(lambda: rows.elements(run)), spec, count, rows=rows)
 
@@ -999,6 +1027,8 @@ def _require_values() -> None:
 
 def _integer(value: IntLike, argument: str) -> int:
     """An integer argument, which may be a tensor."""
+    if type(value) is int:
+        return value
     found = np.asarray(value if isinstance(value, int) else host(value, argument))
     if found.ndim or found.dtype.kind not in "iu":
         raise TypeError(f"{argument} must be an integer, got {value!r}")
@@ -1152,23 +1182,34 @@ class Iterator(grain.DatasetIterator):
     def __init__(self, dataset: Dataset):
         _require_values()
         self._dataset = dataset
+        self._turn = threading.RLock()  # of the threads that share this iterator
         self._begin(Pass())
         super().__init__()
         _open.add(self)
 
     def _begin(self, run: Pass) -> None:
         quiet = grain.experimental.DatasetOptions(filter_warn_threshold_ratio=None)  # a filter may drop what it likes
-        self._run = run
+        self._run, self._ended = run, False
         self._inner = going(grain.experimental.WithOptionsIterDataset(self._dataset._stage(run), quiet))
 
     def _next(self) -> Element:
         _require_values()
-        if self._run.threaded and tracing_here():  # the thread waits for the end of the trace
+        # Who traces holds a lock for which a thread of `prefetch`, or who has the turn, may wait.
+        tracing = tracing_here()
+        if (self._run.threaded and tracing) or not self._turn.acquire(blocking=not tracing):
             raise RuntimeError(
                 "an iterator over a tf.data.Dataset that was made outside a tf.function cannot go on inside it"
             )
-        with recorder.outside():
-            return next(self._inner)
+        try:
+            if self._ended:  # Grain's thread has gone: its queue would be waited for without end
+                raise StopIteration
+            with recorder.outside():
+                return next(self._inner)
+        except StopIteration:
+            self._ended = True
+            raise
+        finally:
+            self._turn.release()
 
     def __next__(self) -> Nest:
         element = self._next()
@@ -1194,11 +1235,13 @@ class Iterator(grain.DatasetIterator):
         return self._dataset.element_spec
 
     def get_state(self) -> Json:
-        return {"stages": self._inner.get_state(), "random": [list(numbers) for numbers in self._run.known]}
+        with self._turn:
+            return {"stages": self._inner.get_state(), "random": [list(numbers) for numbers in self._run.known]}
 
     def set_state(self, state: Json) -> None:
-        self._begin(Pass(state["random"]))
-        self._inner.set_state(state["stages"])
+        with self._turn:
+            self._begin(Pass(state["random"]))
+            self._inner.set_state(state["stages"])
 
     def close(self) -> None:
         if not getattr(self, "_closed", True):  # its construction may have failed
@@ -1294,6 +1337,7 @@ class _Experimental:
     Counter = staticmethod(Dataset.counter)
     RandomDataset = staticmethod(Dataset.random)
     choose_from_datasets = staticmethod(Dataset.choose_from_datasets)
+    ignore_errors = staticmethod(lambda log_warning=False: lambda dataset: dataset.ignore_errors(log_warning))
     sample_from_datasets = staticmethod(Dataset.sample_from_datasets)
 
     def __getattr__(self, name: str) -> Any:

@@ -279,17 +279,46 @@ def got(found: Element | Exception) -> Element:
 # ---- rows of arrays in memory ---------------------------------------------------------------------------------------
 
 
-Order = Callable[[Callable[[], Iterator[Any]], "Pass"], Iterator[Any]]
+class Progression:
+    """The numbers of a `range` as an array that is not in memory: a row is computed when it is read.
+
+    >>> numbers = Progression(range(0, 10**12, 5), np.dtype("float32"))
+    >>> numbers.shape, numbers[2], numbers[np.array([0, 1])]
+    ((200000000000,), np.float32(10.0), array([0., 5.], dtype=float32))
+    """
+
+    ndim = 1
+
+    def __init__(self, numbers: range, dtype: np.dtype):
+        self._start, self._step = np.int64(numbers.start), np.int64(numbers.step)
+        self.shape, self.dtype = (len(numbers),), dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, row: int | np.ndarray) -> Any:
+        return (self._start + self._step * row).astype(self.dtype)
+
+
+def sliced(items: Iterable[Any], start: int, stop: int | None = None, step: int = 1) -> Iterable[Any]:
+    """``items[start:stop:step]`` of what may have no end, or raise errors, which end nothing."""
+    if isinstance(items, range):
+        return items[start:stop:step]
+    kept = (i >= start and (i - start) % step == 0 for i in itertools.count())
+    return itertools.compress(items if stop is None else itertools.islice(items, stop), kept)
+
+
+Order = Callable[[Callable[[], Iterable[Any]], "Pass"], Iterable[Any]]
 
 
 class Rows:
-    """Arrays whose rows are the elements, and their order: a function that makes an iterator over row numbers, for each pass.
+    """Arrays whose rows are the elements, and their order: a function that gives the row numbers, for each pass.
 
     `plain`: it is all rows, one after the other. `fixed`: it is the same in each pass.
     """
 
     def __init__(
-        self, columns: Element, order: Callable[[Pass], Iterator[int]], plain: bool = True, fixed: bool = True
+        self, columns: Element, order: Callable[[Pass], Iterable[int]], plain: bool = True, fixed: bool = True
     ):
         self.columns, self.order, self.plain, self.fixed = columns, order, plain, fixed
 
@@ -299,7 +328,7 @@ class Rows:
 
     def elements(self, run: Pass, size: int | None = None, drop: bool = False) -> Iterator[Element]:
         """The rows, or with `size` batches of so many; the last one may be smaller, or with `drop` is left out."""
-        flat, order = nest.flatten(self.columns), self.order(run)
+        flat, order = nest.flatten(self.columns), iter(self.order(run))
         chosen: Iterable[int | np.ndarray] = batches(order, size, drop) if size else order
         if _is_flat(self.columns, flat):
             return (tuple([x[i] for x in flat]) for i in chosen)
@@ -316,9 +345,9 @@ def batches(order: Iterator[int], size: int, drop: bool = False) -> Iterator[np.
         yield found
 
 
-def shuffled(coming: Iterator[Element], size: int, generator: np.random.Generator) -> Iterator[Element]:
+def shuffled(coming: Iterable[Element], size: int, generator: np.random.Generator) -> Iterator[Element]:
     """The items through a buffer of that `size`: each new item replaces a random one, which is yielded."""
-    coming = outcomes(coming)
+    coming = outcomes(iter(coming))
     buffer = list(itertools.islice(coming, size))
     picks: list[int] = []
     for item in coming:
