@@ -206,7 +206,7 @@ def _keep_compiled_programs() -> None:
     if folder == "off" or config.jax_compilation_cache_dir is not None:
         return
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    kept = folder or str(Path(base, "tapejax", platform.node() or "here"))
+    kept = os.path.expanduser(folder) or str(Path(base, "tapejax", platform.node() or "here"))
     for name, value in zip(_KEEPING, (kept, WORTH_KEEPING, -1), strict=True):
         jax.config.update(name, value)
 

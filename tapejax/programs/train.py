@@ -11,6 +11,7 @@ where a program was stopped between them, the former one is found under the name
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -43,6 +44,11 @@ from ..values.types import Array, Ignored, IntLike, VariableLike
 from .description import BYTES, Format, Json, in_short
 from .function import ConcreteFunction, Function, init_scope, inside_function
 from .module import OWN, Holder, LoadedObject, Module, Trackable
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
     "Checkpoint",
@@ -221,13 +227,7 @@ def _checksum(array: Array) -> int | None:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-def _require_outside() -> None:
-    if inside_function():
-        raise RuntimeError("A checkpoint cannot be saved inside a tf.function, which is traced once: save it outside.")
-
-
 def _write(root: Trackable, prefix: str) -> None:
-    _require_outside()
     ocp = _orbax()
     nodes, arrays = _graph(root)
     items = {"objects": ocp.args.JsonSave(FORMAT.seal({"nodes": nodes}))}
@@ -247,6 +247,28 @@ def _write(root: Trackable, prefix: str) -> None:
         from jax.experimental import multihost_utils
 
         multihost_utils.sync_global_devices(f"tapejax checkpoint {path}")
+
+
+@contextlib.contextmanager
+def _alone(folder: str | os.PathLike) -> Iterator[None]:
+    """A context that one process, and one thread of it, is in at a time: what is saved in `folder` is written and deleted there.
+
+    Where the system, or the file system, has no such locks, nothing is waited for.
+    """
+    if inside_function():
+        raise RuntimeError("A checkpoint cannot be saved inside a tf.function, which is traced once: save it outside.")
+    folder = folder or "."
+    os.makedirs(folder, exist_ok=True)
+    if fcntl is None or jax.process_index():  # one process of a cluster renames and deletes
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _former(path: Path) -> Path:
@@ -639,17 +661,18 @@ class Checkpoint(Holder):
           ValueError: a dict with keys that are no strings holds variables.
         """
         prefix = os.fspath(file_prefix)
-        path = self._save_numbered(prefix, None)
-        _write_state(os.path.dirname(prefix), path, [path])
+        with _alone(os.path.dirname(prefix)):
+            path = self._save_numbered(prefix, None)
+            _write_state(os.path.dirname(prefix), path, [path])
         return path
 
     def _save_numbered(self, prefix: str, number: IntLike | None) -> str:
-        _require_outside()
         counter = self.save_counter
         counter.assign_add(1)
         path = f"{prefix}-{int(counter if number is None else number)}"
         try:
-            return self.write(path)
+            self._write(path)
+            return path
         except BaseException:
             counter.assign_sub(1)
             raise
@@ -657,10 +680,14 @@ class Checkpoint(Holder):
     def write(self, file_prefix: str | os.PathLike, options: Ignored = None) -> str:
         """Writes a checkpoint to exactly `file_prefix` and returns it: `save` without counting and noting it as the latest."""
         prefix = os.fspath(file_prefix)
+        with _alone(os.path.dirname(prefix)):
+            self._write(prefix)
+        return prefix
+
+    def _write(self, prefix: str) -> None:
         for restoration in vars(self).get("_waiting", ()):
             restoration.retry()
         _write(self, prefix)
-        return prefix
 
     def restore(self, save_path: str | os.PathLike | None, options: Ignored = None) -> CheckpointLoadStatus:
         """Gives the objects the values that they had when `save_path` was written.
@@ -861,16 +888,18 @@ class CheckpointManager:
             if check_interval and last is not None and step < last + self.checkpoint_interval:
                 return None
             self.last_checkpoint_step = step
-        path = self.checkpoint._save_numbered(os.path.join(self.directory, self.checkpoint_name), checkpoint_number)
-        self._kept.pop(path, None)
-        self._kept[path] = time.time()
-        self._latest = path
-        too_many = list(self._too_many())
-        # The file first: should the program be stopped in between, it names no checkpoint that is gone.
-        _write_state(os.fspath(self.directory), path, list(self._kept), list(self._kept.values()), self._preserved)
-        for old in too_many:
-            if _is_checkpoint(old) and not jax.process_index():
-                shutil.rmtree(old)
+        folder = os.fspath(self.directory)
+        with _alone(folder):  # of several processes that save there
+            path = self.checkpoint._save_numbered(os.path.join(folder, self.checkpoint_name), checkpoint_number)
+            self._kept.pop(path, None)
+            self._kept[path] = time.time()
+            self._latest = path
+            too_many = list(self._too_many())
+            # The file first: should the program be stopped in between, it names no checkpoint that is gone.
+            _write_state(folder, path, list(self._kept), list(self._kept.values()), self._preserved)
+            for old in too_many:
+                if _is_checkpoint(old) and not jax.process_index():
+                    shutil.rmtree(old)
         return path
 
     def _too_many(self) -> Iterator[str]:

@@ -593,3 +593,16 @@ print(tf.__version__)
     assert run(source) == 0
     assert capsys.readouterr().out == f"2.21.0+tapejax{own}\n"
     assert tapejax.__version__ == own and tapejax.version.VERSION == own
+
+
+def test_the_folder_for_compiled_programs_may_begin_with_a_tilde(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(runner.CACHE, "~/compiled")
+    before = {name: getattr(jax.config, name) for name in runner._KEEPING}
+    try:
+        jax.config.update("jax_compilation_cache_dir", None)
+        runner._keep_compiled_programs()
+        assert jax.config.jax_compilation_cache_dir == str(tmp_path / "compiled")
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)

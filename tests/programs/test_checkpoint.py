@@ -10,6 +10,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -62,6 +63,7 @@ def saved(tmp_path):
 
 PROGRAM = """
 import sys
+from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import tapejax as tf
 
@@ -445,3 +447,41 @@ def test_what_is_missing_is_named():
         tf.train.ExponentialMovingAverage  # noqa: B018
     with pytest.raises(AttributeError, match="tf.train.nonsense"):
         tf.train.nonsense  # noqa: B018
+
+
+SAVES_BESIDE_ANOTHER = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import tapejax as tf
+
+v = tf.Variable([float(sys.argv[2])] * 100)
+manager = tf.train.CheckpointManager(tf.train.Checkpoint(v=v), sys.argv[1], max_to_keep=2)
+for _ in range(10):
+    v.assign_add([1.0] * 100)
+    manager.save()
+manager.checkpoint.restore(tf.train.latest_checkpoint(sys.argv[1])).assert_consumed()
+print(sorted({x % 100 for x in v.numpy().tolist()}))
+"""
+
+
+def test_two_processes_that_save_in_one_folder(tmp_path):
+    command = [sys.executable, "-c", SAVES_BESIDE_ANOTHER, str(tmp_path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen([*command, start], env=ENVIRONMENT, **pipes) for start in ("0", "100")]
+    for process in both:
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+        assert len(eval(out)) == 1  # all of one checkpoint
+    assert sorted(os.listdir(tmp_path)) == ["checkpoint", "ckpt-10", "ckpt-9"]
+
+
+def test_threads_that_save_in_one_folder(tmp_path):
+    def save(start):
+        checkpoint = tf.train.Checkpoint(v=tf.Variable(start))
+        manager = tf.train.CheckpointManager(checkpoint, tmp_path, max_to_keep=1)
+        return [manager.save() for _ in range(4)]
+
+    with ThreadPoolExecutor(2) as pool:
+        paths = [[os.path.basename(path) for path in found] for found in pool.map(save, (0.0, 1.0))]
+    assert paths == 2 * [["ckpt-1", "ckpt-2", "ckpt-3", "ckpt-4"]]
+    assert sorted(os.listdir(tmp_path)) == ["checkpoint", "ckpt-4"]
