@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 
@@ -92,6 +92,12 @@ class Recording:
         self.forwarded: dict[int, Value] = {}
         # id of an array of another library's variable -> what the variable held before jitted calls returned it unchanged
         self.origins: dict[int, Value] = {}
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            "a tape can be neither pickled nor copied deeply: it identifies values by their arrays, and would not recognise "
+            "copies of them. Take what is to be kept from it: gradients, or the function tape.as_function(target, sources)"
+        )
 
     def mark(self, kind: str, about: Any = None) -> None:
         """Notes something that happens to the tape, for `explain`."""

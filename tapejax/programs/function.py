@@ -320,8 +320,13 @@ class Function:
         """What the programs take and return, in words."""
         return "\n\n".join(self._binding.in_words(program) for program in self._programs.values())
 
-    def __deepcopy__(self, memo: dict) -> Function:
-        return Function(self.python_function, self.input_signature, self.autograph)
+    def __reduce__(self) -> tuple:
+        """A copy, also in another process, has programs of its own: they are traced when it is called."""
+        how = self.input_signature, self.autograph
+        if isinstance(self.python_function, _Method):
+            method: Any = self.python_function.bound()
+            return Function.__get__, (Function(self.python_function.__wrapped__, *how), method.__self__)
+        return Function, (self.python_function, *how)
 
     def __repr__(self) -> str:
         return f"<tapejax.function {self.name}{self._binding.signature or ''}>"

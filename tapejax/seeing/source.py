@@ -60,21 +60,16 @@ class TapeFunction:
     the user's own; ``constants`` holds them: ``exec(f.code, {**globals(), **f.constants})`` always runs.
     """
 
-    def __init__(self, function: Callable, *parts: Any):
-        """`parts` are what `_FunctionPrinter` takes."""
-        self._function, self._parts = function, parts
-        self._printed: tuple[str, dict[str, Array]] | None = None
+    def __init__(self, function: Callable, printed: Callable[[], tuple[str, dict[str, Array]]], signature: Any):
+        """`printed` gives the code and the constants."""
+        self._function, self._print, self.__signature__ = function, functools.cache(printed), signature
         self.__name__ = self.__qualname__ = "f"
-        self.__signature__ = parts[0].signature
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         return self._function(*args, **kwargs)
 
-    def _print(self) -> tuple[str, dict[str, Array]]:
-        if self._printed is None:
-            with recorder.outside():
-                self._printed = _FunctionPrinter(*self._parts).print()
-        return self._printed
+    def __reduce__(self) -> tuple:
+        return _from_code, (*self._print(), self.__signature__)
 
     @property
     def code(self) -> str:
@@ -91,6 +86,21 @@ class TapeFunction:
 
     def _repr_html_(self) -> str:
         return page(f"<pre>{html.escape(self.code)}</pre>")
+
+
+def _from_code(code: str, constants: dict[str, Array], signature: Any) -> TapeFunction:
+    """What was pickled of a `TapeFunction`: operations cannot be, so it runs as code."""
+    scope: dict[str, Any] = {"jax": jax, "jnp": jnp, "np": np, **constants}
+    exec(compile(code, "<tape.as_function>", "exec"), scope)
+
+    def bare(x: Any) -> Any:
+        return x if (leaf := leaf_of(x)) is None else leaf.array
+
+    def function(*args: Any, **kwargs: Any) -> Nest:
+        args, kwargs = jax.tree.map(bare, (args, kwargs), is_leaf=lambda x: leaf_of(x) is not None)
+        return scope["f"](*args, **kwargs)
+
+    return TapeFunction(function, lambda: (code, constants), signature)
 
 
 class _Scope:
@@ -115,6 +125,12 @@ class _Scope:
             for letters in itertools.product(alphabet, repeat=length):
                 if (name := "".join(letters)) not in self._taken:
                     yield name
+
+
+def printed(*parts: Any) -> tuple[str, dict[str, Array]]:
+    """The code of what a tape recorded, and the arrays that it names; `parts` are what `_FunctionPrinter` takes."""
+    with recorder.outside():
+        return _FunctionPrinter(*parts).print()
 
 
 class _FunctionPrinter:

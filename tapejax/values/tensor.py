@@ -583,13 +583,17 @@ class _Value:
         Raises:
           NoValueError: under a JAX transformation (jit, grad, vmap ...), where there is no value yet.
         """
+        return np.array(self._for_python("numpy()"))[()]
+
+    def _for_python(self, method: str) -> Array:
+        """The array, for `method`, which needs its numbers."""
         array = self._seen()
         if isinstance(array, Tracer):
             advice = "Compute with tf or jnp functions, or print it with jax.debug.print"
             why = f"its value is only known inside the compiled program. {advice}"
-            raise NoValueError(f"numpy() of a tensor of shape {array.shape} that JAX is tracing: {why}")
+            raise NoValueError(f"{method} of a tensor of shape {array.shape} that JAX is tracing: {why}")
         recorder.record_escape("python", array)
-        return np.array(array)[()]
+        return array
 
     def __jax_array__(self) -> Array:
         return self._read()
@@ -714,6 +718,16 @@ class Tensor(_Value):
         if not self._array.ndim:
             raise TypeError("a scalar tensor has no len()")
         return self._array.shape[0]
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """What other libraries' ``from_dlpack`` take, ``torch.from_dlpack``, say: they share the memory of the tensor."""
+        return self._for_python("__dlpack__()").__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        return self._for_python("__dlpack_device__()").__dlpack_device__()
+
+    def __buffer__(self, flags: int) -> memoryview:  # Python 3.12 and newer call it
+        return np.asarray(self._for_python("memoryview()")).data
 
     def __index__(self) -> int:
         recorder.record_escape("static", self._array)

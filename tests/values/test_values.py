@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 import pickle
+import sys
 import warnings
 
 import jax
@@ -829,3 +830,24 @@ def test_arrays_under_disable_jit():
     np.testing.assert_allclose(by_v, [12.0, 18.0])
     assert float(by_x) == 13.0
     assert isinstance(v.value()._array, jax.Array) and isinstance(x._array, jax.Array)
+
+
+# ---- other libraries ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="classes have a buffer from Python 3.12 on")
+def test_a_tensor_has_a_buffer():
+    x = constant([[1.0, 2.0]])
+    view = memoryview(x)
+    assert view.readonly and view.shape == (1, 2) and view.format == "f" and bytes(x) == np.float32([1, 2]).tobytes()
+    with pytest.raises(ValueError):
+        memoryview(constant([1.0], tf.bfloat16))
+    np.testing.assert_array_equal(np.asarray(constant([1.0], tf.bfloat16)), [1.0])
+
+
+def test_memory_is_shared_where_there_is_a_value():
+    x = constant([1.0, 2.0])
+    np.testing.assert_array_equal(np.from_dlpack(x), [1.0, 2.0])
+    assert np.shares_memory(np.from_dlpack(x), np.asarray(x))
+    with pytest.raises(errors.NoValueError, match="__dlpack__"):
+        jax.jit(lambda x: np.from_dlpack(constant(x)))(1.0)
