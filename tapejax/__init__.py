@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib as _importlib
 import sys as _sys
+from importlib.util import find_spec as _find_spec
 
 from . import host as _host
 from . import namespaces as _names
@@ -59,8 +60,9 @@ vars(_NAMESPACES["compat.v1"]).update({name: globals()[name] for name in _names.
 _adapters.namespaces = (_sys.modules[__name__], *_NAMESPACES.values())
 
 _when_asked = _names.when_asked("tf", globals())
-_WHEN_ASKED = ("data", "keras", "saved_model", "train")  # modules that few programs need
-_OF_KERAS = ("initializers", "losses", "metrics", "optimizers")  # TensorFlow has these parts of Keras at the top, too
+# Modules that few programs need, and the package that one stands on; parts of Keras that TensorFlow has at the top, too.
+_WHEN_ASKED = {"data": "grain", "keras": "keras", "saved_model": "jax", "train": "jax"}
+_OF_KERAS = dict.fromkeys(("initializers", "losses", "metrics", "optimizers"), "keras")
 
 
 def __getattr__(name: str) -> object:
@@ -77,4 +79,5 @@ _NOT_THEIRS -= {*_NAMESPACES, "errors", "nest"}
 __all__ = sorted(
     {name for name in globals() if not name.startswith("_") and name not in ("annotations",)} - _NOT_THEIRS
     | set(_names.names_of("tf"))
+    | {name for name, package in (_WHEN_ASKED | _OF_KERAS).items() if _find_spec(package)}
 )

@@ -322,7 +322,7 @@ def _rows(elems: Nest, argument: str = "elems", broadcast: bool = False) -> tupl
 
 
 def _row(elems: Nest, tensors: Sequence[Tensor], i: int) -> Nest:
-    return nest.pack_sequence_as(elems, [x[i] for x in tensors])  # type: ignore[index]
+    return nest.pack_sequence_as(elems, [x[i] for x in tensors])
 
 
 def _stacked(results: Sequence[Nest]) -> Nest:

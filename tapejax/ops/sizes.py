@@ -32,7 +32,7 @@ class Sizes(Tensor):
         try:
             return sized(self.sizes[index], self._array.dtype)
         except (IndexError, TypeError):
-            return Tensor(self._array)[index]  # type: ignore[index]
+            return Tensor(self._array)[index]
 
 
 def sized(sizes: Value | Sequence[Value], dtype: DTypeLike) -> Tensor:

@@ -1,0 +1,869 @@
+"""Made by .ci/stubs of the live namespace."""
+
+from typing import Any, TypeVar, overload
+import jax
+import numpy as np
+import tapejax as tf
+from tapejax.values.types import Nest, Array, VariableLike
+
+_K = TypeVar("_K")
+_T = TypeVar("_T")
+_V = TypeVar("_V", tf.Tensor, tf.Variable)
+class ForwardAccumulator:
+    """Computes Jacobian-vector products of what JAX computes inside a ``with`` block.
+
+    Forward mode takes one pass per direction and keeps nothing for a way back: it pays where there are few inputs and many
+    outputs, while a `GradientTape` pays where there are many inputs and few outputs.
+
+    Args:
+      primals: a tensor, array or variable, or a structure of them: where the derivative is taken.
+      tangents: the direction, structured as `primals`, each of its primal's shape and dtype.
+
+    Raises:
+      ValueError: `tangents` has another structure than `primals`; a tangent has another shape or dtype than its primal; a
+        primal comes twice.
+      TypeError: `primals` holds something that is no tensor, array or variable; the containers of `tangents` are of other types.
+
+    >>> import tapejax as tf
+    >>> x = tf.constant([2.0, 3.0])
+    >>> with tf.autodiff.ForwardAccumulator(x, tf.constant([1.0, 0.0])) as acc:
+    ...     y = x * x
+    >>> print(acc.jvp(y).numpy())
+    [4. 0.]
+
+    After ``tf.autodiff.ForwardAccumulator``; the derivative is `jax.jvp`'s.
+    """
+    def __init__(self, primals: Nest, tangents: Nest) -> None:
+        """Initialize self.  See help(type(self)) for accurate signature."""
+    def __enter__(self) -> tf.ForwardAccumulator: ...
+    def __exit__(self, kind: type[BaseException] | None = None, *exception: Any) -> None: ...
+    @overload
+    def jvp(self, primals: tf.Tensor | tf.Variable, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> tf.Tensor:
+        """The derivative of `primals`, computed in the block, in the direction of the tangents.
+
+        Args:
+          primals: a tensor or array, or a structure of them.
+          unconnected_gradients: what stands for one that does not depend on the accumulator's primals: None or zeros.
+
+        Returns:
+          The structure of `primals`, with a tangent of each one's shape and dtype, or None. For a ``jax.Array`` a ``jax.Array``,
+          for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          TypeError: `primals` holds something that is no tensor, array or variable.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x, c = tf.constant(3.0), tf.constant(2.0)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = x * x * c
+        >>> acc.jvp([y, c])
+        [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
+        """
+    @overload
+    def jvp(self, primals: list[_V], unconnected_gradients: tf.UnconnectedGradients | str = ...) -> list[tf.Tensor]:
+        """The derivative of `primals`, computed in the block, in the direction of the tangents.
+
+        Args:
+          primals: a tensor or array, or a structure of them.
+          unconnected_gradients: what stands for one that does not depend on the accumulator's primals: None or zeros.
+
+        Returns:
+          The structure of `primals`, with a tangent of each one's shape and dtype, or None. For a ``jax.Array`` a ``jax.Array``,
+          for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          TypeError: `primals` holds something that is no tensor, array or variable.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x, c = tf.constant(3.0), tf.constant(2.0)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = x * x * c
+        >>> acc.jvp([y, c])
+        [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
+        """
+    @overload
+    def jvp(self, primals: tuple[_V, ...], unconnected_gradients: tf.UnconnectedGradients | str = ...) -> tuple[tf.Tensor, ...]:
+        """The derivative of `primals`, computed in the block, in the direction of the tangents.
+
+        Args:
+          primals: a tensor or array, or a structure of them.
+          unconnected_gradients: what stands for one that does not depend on the accumulator's primals: None or zeros.
+
+        Returns:
+          The structure of `primals`, with a tangent of each one's shape and dtype, or None. For a ``jax.Array`` a ``jax.Array``,
+          for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          TypeError: `primals` holds something that is no tensor, array or variable.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x, c = tf.constant(3.0), tf.constant(2.0)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = x * x * c
+        >>> acc.jvp([y, c])
+        [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
+        """
+    @overload
+    def jvp(self, primals: dict[_K, _V], unconnected_gradients: tf.UnconnectedGradients | str = ...) -> dict[_K, tf.Tensor]:
+        """The derivative of `primals`, computed in the block, in the direction of the tangents.
+
+        Args:
+          primals: a tensor or array, or a structure of them.
+          unconnected_gradients: what stands for one that does not depend on the accumulator's primals: None or zeros.
+
+        Returns:
+          The structure of `primals`, with a tangent of each one's shape and dtype, or None. For a ``jax.Array`` a ``jax.Array``,
+          for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          TypeError: `primals` holds something that is no tensor, array or variable.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x, c = tf.constant(3.0), tf.constant(2.0)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = x * x * c
+        >>> acc.jvp([y, c])
+        [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
+        """
+    @overload
+    def jvp(self, primals: _T, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> _T:
+        """The derivative of `primals`, computed in the block, in the direction of the tangents.
+
+        Args:
+          primals: a tensor or array, or a structure of them.
+          unconnected_gradients: what stands for one that does not depend on the accumulator's primals: None or zeros.
+
+        Returns:
+          The structure of `primals`, with a tangent of each one's shape and dtype, or None. For a ``jax.Array`` a ``jax.Array``,
+          for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          TypeError: `primals` holds something that is no tensor, array or variable.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x, c = tf.constant(3.0), tf.constant(2.0)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = x * x * c
+        >>> acc.jvp([y, c])
+        [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
+        """
+class GradientTape:
+    """Records what JAX computes inside a ``with`` block, so that it can be differentiated afterwards.
+
+    Whatever JAX executes in the block is recorded, by whoever it was written. Values that are *watched* carry gradient,
+    and so does all that is computed from them: trainable variables from when they are read, other values from when they
+    are passed to `watch`.
+
+    Args:
+      persistent: whether `gradient` may be called more than once.
+      watch_accessed_variables: whether trainable variables are watched of their own accord when they are read.
+
+    >>> import jax.numpy as jnp
+    >>> import tapejax as tf
+    >>> x = jnp.array(3.0)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = jnp.sin(x) * x
+    >>> print(tape.gradient(y, x))
+    -2.8288574
+
+    After ``tf.GradientTape`` of TensorFlow, whose rules it keeps; the derivatives are `jax.vjp`'s.
+    """
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        """Initialize self.  See help(type(self)) for accurate signature."""
+    def __enter__(self) -> tf.GradientTape: ...
+    def __exit__(self, kind: type[BaseException] | None = None, *exception: Any) -> None: ...
+    def watch(self, tensor: Nest) -> None:
+        """Makes `tensor` carry gradient from here on.
+
+        What was computed of it before counts only where the tape kept the operation for another input that was watched by then.
+
+        Args:
+          tensor: a tensor, array or variable, or any structure of these (lists, dicts, pytrees), of a float or complex
+            dtype; of another dtype it is reported (logged) and left alone.
+
+        Raises:
+          ValueError: `tensor` holds something else, for instance a NumPy array.
+          AttributeError: the tape was never entered, or is used up.
+        """
+    def watched_variables(self) -> tuple[VariableLike, ...]:
+        """The variables that the tape watches, in the order in which they were created.
+
+        >>> import tapejax as tf
+        >>> x, y = tf.Variable(1.0, name="x"), tf.Variable(2.0, name="y")
+        >>> with tf.GradientTape() as tape:
+        ...     z = y * 3.0
+        >>> [v.name for v in tape.watched_variables()]
+        ['y:0']
+        """
+    def stop_recording(self) -> Any:
+        """Suspends recording inside a ``with`` block: what is computed there is a constant to the tape.
+
+        Raises:
+          RuntimeError: the tape was never entered.
+          ValueError: the tape is not recording.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(2.0)
+        >>> with tf.GradientTape() as tape:
+        ...     with tape.stop_recording():
+        ...         factor = x * x
+        ...     y = factor * x
+        >>> print(tape.gradient(y, x).numpy())
+        4.0
+        """
+    def reset(self) -> None:
+        """Forgets all that was recorded and watched so far, inside the tape's block.
+
+        Raises:
+          ValueError: the tape is not recording.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(2.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        ...     tape.reset()
+        ...     z = x * 3.0
+        >>> len(tape)
+        1
+        """
+    @overload
+    def gradient(self, target: Nest, sources: tf.Tensor | tf.Variable, output_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> tf.Tensor:
+        """The gradient of the sum of all elements of `target` with respect to each of `sources`.
+
+        Args:
+          target: a tensor or array, or a structure of them: all are summed. Integers are left out.
+          sources: a structure of tensors, arrays and variables.
+          output_gradients: the cotangents to start from: one for each target, of its shape and dtype; default ones.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+
+        Returns:
+          The structure of `sources`, with a gradient of each source's shape and dtype, or None. For a ``jax.Array`` a
+          ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          TypeError: `target` or `sources` holds something that is no tensor.
+          ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
+          InvalidArgumentError: an output gradient has another shape or dtype than its target.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
+
+        >>> import tapejax as tf
+        >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     z = tf.reduce_sum(x**2)
+        >>> tape.gradient(z, {"x": x, "y": y})
+        {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
+        """
+    @overload
+    def gradient(self, target: Nest, sources: list[_V], output_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> list[tf.Tensor]:
+        """The gradient of the sum of all elements of `target` with respect to each of `sources`.
+
+        Args:
+          target: a tensor or array, or a structure of them: all are summed. Integers are left out.
+          sources: a structure of tensors, arrays and variables.
+          output_gradients: the cotangents to start from: one for each target, of its shape and dtype; default ones.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+
+        Returns:
+          The structure of `sources`, with a gradient of each source's shape and dtype, or None. For a ``jax.Array`` a
+          ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          TypeError: `target` or `sources` holds something that is no tensor.
+          ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
+          InvalidArgumentError: an output gradient has another shape or dtype than its target.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
+
+        >>> import tapejax as tf
+        >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     z = tf.reduce_sum(x**2)
+        >>> tape.gradient(z, {"x": x, "y": y})
+        {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
+        """
+    @overload
+    def gradient(self, target: Nest, sources: tuple[_V, ...], output_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> tuple[tf.Tensor, ...]:
+        """The gradient of the sum of all elements of `target` with respect to each of `sources`.
+
+        Args:
+          target: a tensor or array, or a structure of them: all are summed. Integers are left out.
+          sources: a structure of tensors, arrays and variables.
+          output_gradients: the cotangents to start from: one for each target, of its shape and dtype; default ones.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+
+        Returns:
+          The structure of `sources`, with a gradient of each source's shape and dtype, or None. For a ``jax.Array`` a
+          ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          TypeError: `target` or `sources` holds something that is no tensor.
+          ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
+          InvalidArgumentError: an output gradient has another shape or dtype than its target.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
+
+        >>> import tapejax as tf
+        >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     z = tf.reduce_sum(x**2)
+        >>> tape.gradient(z, {"x": x, "y": y})
+        {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
+        """
+    @overload
+    def gradient(self, target: Nest, sources: dict[_K, _V], output_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> dict[_K, tf.Tensor]:
+        """The gradient of the sum of all elements of `target` with respect to each of `sources`.
+
+        Args:
+          target: a tensor or array, or a structure of them: all are summed. Integers are left out.
+          sources: a structure of tensors, arrays and variables.
+          output_gradients: the cotangents to start from: one for each target, of its shape and dtype; default ones.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+
+        Returns:
+          The structure of `sources`, with a gradient of each source's shape and dtype, or None. For a ``jax.Array`` a
+          ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          TypeError: `target` or `sources` holds something that is no tensor.
+          ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
+          InvalidArgumentError: an output gradient has another shape or dtype than its target.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
+
+        >>> import tapejax as tf
+        >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     z = tf.reduce_sum(x**2)
+        >>> tape.gradient(z, {"x": x, "y": y})
+        {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
+        """
+    @overload
+    def gradient(self, target: Nest, sources: _T, output_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> _T:
+        """The gradient of the sum of all elements of `target` with respect to each of `sources`.
+
+        Args:
+          target: a tensor or array, or a structure of them: all are summed. Integers are left out.
+          sources: a structure of tensors, arrays and variables.
+          output_gradients: the cotangents to start from: one for each target, of its shape and dtype; default ones.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+
+        Returns:
+          The structure of `sources`, with a gradient of each source's shape and dtype, or None. For a ``jax.Array`` a
+          ``jax.Array``, for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          RuntimeError: a second call on a tape that is not persistent, or a tape that recorded nothing yet.
+          TypeError: `target` or `sources` holds something that is no tensor.
+          ValueError: `unconnected_gradients` or the number of `output_gradients` is wrong.
+          InvalidArgumentError: an output gradient has another shape or dtype than its target.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+          RuntimeError, ValueError: a value that was recorded was deleted since, as by donation.
+
+        >>> import tapejax as tf
+        >>> x, y = tf.Variable([1.0, 2.0]), tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     z = tf.reduce_sum(x**2)
+        >>> tape.gradient(z, {"x": x, "y": y})
+        {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
+        """
+    @overload
+    def jacobian(self, target: Nest, sources: tf.Tensor | tf.Variable, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tf.Tensor:
+        """The derivative of every element of `target` with respect to every element of each of `sources`.
+
+        Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
+        of them together would not fit in memory.
+
+        Args:
+          target: one tensor or array, of any rank.
+          sources: a structure of tensors, arrays and variables, of any rank.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+          parallel_iterations: taken for TensorFlow's sake; the chunks are chosen by memory.
+          experimental_use_pfor: likewise; the passes are always vectorised.
+
+        Returns:
+          The structure of `sources`, with an array of shape ``target.shape + source.shape`` for each, or None.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          TypeError: `target` is not one tensor, or `sources` holds something that is none.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable([1.0, 2.0, 3.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(tape.jacobian(y, x).numpy())
+        [[2. 0. 0.]
+         [0. 4. 0.]
+         [0. 0. 6.]]
+        """
+    @overload
+    def jacobian(self, target: Nest, sources: list[_V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> list[tf.Tensor]:
+        """The derivative of every element of `target` with respect to every element of each of `sources`.
+
+        Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
+        of them together would not fit in memory.
+
+        Args:
+          target: one tensor or array, of any rank.
+          sources: a structure of tensors, arrays and variables, of any rank.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+          parallel_iterations: taken for TensorFlow's sake; the chunks are chosen by memory.
+          experimental_use_pfor: likewise; the passes are always vectorised.
+
+        Returns:
+          The structure of `sources`, with an array of shape ``target.shape + source.shape`` for each, or None.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          TypeError: `target` is not one tensor, or `sources` holds something that is none.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable([1.0, 2.0, 3.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(tape.jacobian(y, x).numpy())
+        [[2. 0. 0.]
+         [0. 4. 0.]
+         [0. 0. 6.]]
+        """
+    @overload
+    def jacobian(self, target: Nest, sources: tuple[_V, ...], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tuple[tf.Tensor, ...]:
+        """The derivative of every element of `target` with respect to every element of each of `sources`.
+
+        Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
+        of them together would not fit in memory.
+
+        Args:
+          target: one tensor or array, of any rank.
+          sources: a structure of tensors, arrays and variables, of any rank.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+          parallel_iterations: taken for TensorFlow's sake; the chunks are chosen by memory.
+          experimental_use_pfor: likewise; the passes are always vectorised.
+
+        Returns:
+          The structure of `sources`, with an array of shape ``target.shape + source.shape`` for each, or None.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          TypeError: `target` is not one tensor, or `sources` holds something that is none.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable([1.0, 2.0, 3.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(tape.jacobian(y, x).numpy())
+        [[2. 0. 0.]
+         [0. 4. 0.]
+         [0. 0. 6.]]
+        """
+    @overload
+    def jacobian(self, target: Nest, sources: dict[_K, _V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> dict[_K, tf.Tensor]:
+        """The derivative of every element of `target` with respect to every element of each of `sources`.
+
+        Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
+        of them together would not fit in memory.
+
+        Args:
+          target: one tensor or array, of any rank.
+          sources: a structure of tensors, arrays and variables, of any rank.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+          parallel_iterations: taken for TensorFlow's sake; the chunks are chosen by memory.
+          experimental_use_pfor: likewise; the passes are always vectorised.
+
+        Returns:
+          The structure of `sources`, with an array of shape ``target.shape + source.shape`` for each, or None.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          TypeError: `target` is not one tensor, or `sources` holds something that is none.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable([1.0, 2.0, 3.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(tape.jacobian(y, x).numpy())
+        [[2. 0. 0.]
+         [0. 4. 0.]
+         [0. 0. 6.]]
+        """
+    @overload
+    def jacobian(self, target: Nest, sources: _T, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> _T:
+        """The derivative of every element of `target` with respect to every element of each of `sources`.
+
+        Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
+        of them together would not fit in memory.
+
+        Args:
+          target: one tensor or array, of any rank.
+          sources: a structure of tensors, arrays and variables, of any rank.
+          unconnected_gradients: what stands for a source that `target` does not depend on: None or zeros.
+          parallel_iterations: taken for TensorFlow's sake; the chunks are chosen by memory.
+          experimental_use_pfor: likewise; the passes are always vectorised.
+
+        Returns:
+          The structure of `sources`, with an array of shape ``target.shape + source.shape`` for each, or None.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          TypeError: `target` is not one tensor, or `sources` holds something that is none.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable([1.0, 2.0, 3.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(tape.jacobian(y, x).numpy())
+        [[2. 0. 0.]
+         [0. 4. 0.]
+         [0. 0. 6.]]
+        """
+    @overload
+    def batch_jacobian(self, target: Nest, source: tf.Tensor | tf.Variable, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tf.Tensor:
+        """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
+
+        Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
+        respect to ``source[b, j]``, as in TensorFlow.
+
+        Args:
+          target: a tensor of shape ``(batch, *outs)``.
+          source: a tensor of shape ``(batch, *ins)``.
+          unconnected_gradients: a source that is not connected gives zeros either way, as in TensorFlow.
+          parallel_iterations: taken for TensorFlow's sake.
+          experimental_use_pfor: likewise.
+
+        Returns:
+          A tensor of shape ``(batch, *outs, *ins)``.
+
+        Raises:
+          ValueError: the rank of one of them is below 2, the first dimensions differ, or `unconnected_gradients` is unknown.
+          RuntimeError, TypeError, LookupError: as for `jacobian`.
+
+        >>> import tapejax as tf
+        >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> print(tape.batch_jacobian(y, x).numpy().tolist())
+        [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
+        """
+    @overload
+    def batch_jacobian(self, target: Nest, source: list[_V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> list[tf.Tensor]:
+        """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
+
+        Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
+        respect to ``source[b, j]``, as in TensorFlow.
+
+        Args:
+          target: a tensor of shape ``(batch, *outs)``.
+          source: a tensor of shape ``(batch, *ins)``.
+          unconnected_gradients: a source that is not connected gives zeros either way, as in TensorFlow.
+          parallel_iterations: taken for TensorFlow's sake.
+          experimental_use_pfor: likewise.
+
+        Returns:
+          A tensor of shape ``(batch, *outs, *ins)``.
+
+        Raises:
+          ValueError: the rank of one of them is below 2, the first dimensions differ, or `unconnected_gradients` is unknown.
+          RuntimeError, TypeError, LookupError: as for `jacobian`.
+
+        >>> import tapejax as tf
+        >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> print(tape.batch_jacobian(y, x).numpy().tolist())
+        [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
+        """
+    @overload
+    def batch_jacobian(self, target: Nest, source: tuple[_V, ...], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tuple[tf.Tensor, ...]:
+        """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
+
+        Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
+        respect to ``source[b, j]``, as in TensorFlow.
+
+        Args:
+          target: a tensor of shape ``(batch, *outs)``.
+          source: a tensor of shape ``(batch, *ins)``.
+          unconnected_gradients: a source that is not connected gives zeros either way, as in TensorFlow.
+          parallel_iterations: taken for TensorFlow's sake.
+          experimental_use_pfor: likewise.
+
+        Returns:
+          A tensor of shape ``(batch, *outs, *ins)``.
+
+        Raises:
+          ValueError: the rank of one of them is below 2, the first dimensions differ, or `unconnected_gradients` is unknown.
+          RuntimeError, TypeError, LookupError: as for `jacobian`.
+
+        >>> import tapejax as tf
+        >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> print(tape.batch_jacobian(y, x).numpy().tolist())
+        [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
+        """
+    @overload
+    def batch_jacobian(self, target: Nest, source: dict[_K, _V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> dict[_K, tf.Tensor]:
+        """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
+
+        Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
+        respect to ``source[b, j]``, as in TensorFlow.
+
+        Args:
+          target: a tensor of shape ``(batch, *outs)``.
+          source: a tensor of shape ``(batch, *ins)``.
+          unconnected_gradients: a source that is not connected gives zeros either way, as in TensorFlow.
+          parallel_iterations: taken for TensorFlow's sake.
+          experimental_use_pfor: likewise.
+
+        Returns:
+          A tensor of shape ``(batch, *outs, *ins)``.
+
+        Raises:
+          ValueError: the rank of one of them is below 2, the first dimensions differ, or `unconnected_gradients` is unknown.
+          RuntimeError, TypeError, LookupError: as for `jacobian`.
+
+        >>> import tapejax as tf
+        >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> print(tape.batch_jacobian(y, x).numpy().tolist())
+        [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
+        """
+    @overload
+    def batch_jacobian(self, target: Nest, source: _T, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> _T:
+        """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
+
+        Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
+        respect to ``source[b, j]``, as in TensorFlow.
+
+        Args:
+          target: a tensor of shape ``(batch, *outs)``.
+          source: a tensor of shape ``(batch, *ins)``.
+          unconnected_gradients: a source that is not connected gives zeros either way, as in TensorFlow.
+          parallel_iterations: taken for TensorFlow's sake.
+          experimental_use_pfor: likewise.
+
+        Returns:
+          A tensor of shape ``(batch, *outs, *ins)``.
+
+        Raises:
+          ValueError: the rank of one of them is below 2, the first dimensions differ, or `unconnected_gradients` is unknown.
+          RuntimeError, TypeError, LookupError: as for `jacobian`.
+
+        >>> import tapejax as tf
+        >>> x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> print(tape.batch_jacobian(y, x).numpy().tolist())
+        [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
+        """
+    def as_function(self, target: Nest, sources: Nest, arguments: Nest = ...) -> Any:
+        """The pure function from `sources` to `target` that the tape recorded.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables.
+          arguments: what else varies, such as batches, labels, keys and learning rates: tensors, arrays and variables, as a
+            list, a tuple, or a dict from names to values. Each becomes a parameter after `sources`, in this order, of the
+            shape and dtype that it has here. What was computed of an argument before the block is another value. Of a
+            plain ``jax.Array`` the tape does not see that Python takes a number (``float(x)``): pass a `Tensor` where in doubt.
+
+        Returns:
+          A function of one argument, structured as `sources`, and of `arguments`, by position or by name, that returns
+          arrays structured as `target`. Its
+          `jax.grad` at `sources` is the tape's gradient; what the tape did not see depend on the sources is constant.
+          Printed, it is code: plain ``jnp`` that runs where it is pasted (after ``import jax``, ``import jax.numpy as
+          jnp`` and ``import numpy as np``). Arrays too large to write down are names in it: its ``constants``.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          TypeError: `target`, `sources` or an argument holds something that is no tensor, array or variable.
+          ValueError: `target` does not depend on an argument, or depends on it through what was not recorded: a value that
+            Python looked at or that went to NumPy, a variable that was assigned to; or an argument is the same array as
+            another or as a source.
+
+        >>> import jax, jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> x = jnp.array(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x**2
+        >>> f = tape.as_function(y, x)
+        >>> print(f(jnp.array(5.0)), jax.grad(f)(x))
+        25.0 6.0
+        >>> print(f)
+        def f(x):
+            y = x ** 2
+            return y
+        <BLANKLINE>
+
+        >>> rate = tf.constant(0.5)
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * rate
+        >>> f = tape.as_function(y, x, arguments={"rate": rate})
+        >>> print(f(x, rate=2.0))
+        6.0
+        """
+    def __str__(self) -> str:
+        """Return str(self)."""
+    def __repr__(self) -> str:
+        """Return repr(self)."""
+    def __bool__(self) -> bool: ...
+    def __len__(self) -> int:
+        """How many operations were recorded."""
+    def __iter__(self) -> Any: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
+    def explain(self, target: Nest, sources: Nest) -> Any:
+        """Says for each source why its gradient is what it is: along which path it comes, or why it is None.
+
+        Args:
+          target, sources: as for `gradient`.
+
+        Returns:
+          An `Explanation`. Print it, or iterate over its reports, each with ``connected``, the ``path``, and ``reasons``
+          with ``kind``, ``message``, ``remedy``, ``operation`` and ``line``. Reasons of a connected source are notes: the
+          gradient is zero, is of a part of `target` only, or with respect to another value than was meant. For these one
+          backward pass is run. The tape is not used up.
+
+        Raises:
+          TypeError: `target` or `sources` holds something that is no tensor.
+
+        >>> import tapejax as tf
+        >>> x, c = tf.Variable(2.0), tf.constant(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.round(x) * c
+        >>> for report in tape.explain(y, [x, c]):
+        ...     print(report.connected, report.kinds, report.reasons[0].operation)
+        False ('no derivative',) round
+        False ('never watched',) multiply
+        """
+    def draw(self, target: Nest = None, sources: Nest = None) -> Any:
+        """A picture of the recording: what leads to `target` (by default everything), with the `sources` marked.
+
+        What carries gradient is drawn in one colour, what does not in another; edges are labelled with shapes. A dotted red
+        one is an assignment to a variable, which takes the value and not its gradient. Beyond 60 operations,
+        neighbouring ones are folded together, and assignments left out. Needs Matplotlib.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables; by default all that the tape watches.
+
+        Returns:
+          A `Drawing`. A notebook shows it as SVG, ``drawing.savefig(file)`` writes it, ``drawing.figure`` is Matplotlib's.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          ImportError: Matplotlib is not installed.
+        """
+    def jaxpr(self, target: Nest, sources: Nest) -> Any:
+        """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.
+
+        Raises:
+          RuntimeError, TypeError: as `as_function`.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(len(tape.jaxpr(y, x).eqns))
+        1
+        """
+    def steps(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> Any:
+        """The backward pass of `gradient`, one operation at a time, from the target to the sources.
+
+        Args:
+          target, sources, output_gradients: as for `gradient`.
+
+        Returns:
+          A `Backward`. Iterate over its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
+          cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up.
+
+        Raises:
+          RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.sin(x) * 2.0
+        >>> for step in tape.steps(y, x):
+        ...     print(step.operation, [name for name, _ in step.outgoing])
+        multiply ['t0']
+        sin ['x']
+        """
+    def play(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> Any:
+        """The recording as a page to step through: forward, value by value; backward, cotangent by cotangent.
+
+        It shows the graph of `draw`, beside it the user's lines, and at each step of the backward pass what is added to the
+        cotangent of which value. Buttons, a slider and the arrow keys step. Beyond 60 operations, neighbouring
+        ones are one step. The page is one piece of HTML, which needs no server and no network; a notebook that is
+        not trusted shows the picture of `draw`, for which Matplotlib is needed. The tape is not used up.
+
+        Args:
+          target, sources, output_gradients: as for `gradient`.
+
+        Returns:
+          A `Play`. A notebook plays it, ``save(file)`` writes the page, ``data`` is what it shows.
+
+        Raises:
+          RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> page = tape.play(y, x)  # page.save("tape.html") writes it
+        >>> print(page)
+        <The tape of y: 1 operation, forward and backward; a notebook plays it, .save(file) writes the page>
+        """
+    def check_numerics(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> None:
+        """Looks for the first operation, forward or backward, whose value or cotangent is NaN or infinite.
+
+        Forward it looks at all that `target` was computed from, in the order in which it ran; then at the cotangents, in
+        the order of the backward pass. The tape is not used up.
+
+        Raises:
+          tf.errors.NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The
+            message names the operation and the line that ran it; ``error.entry``, ``error.line``, ``error.direction`` and
+            ``error.value`` are for programs.
+
+        >>> import jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> x = tf.Variable([0.0, 4.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = jnp.where(x > 0.0, jnp.sqrt(x), 0.0)
+        >>> tape.check_numerics(y, x)
+        Traceback (most recent call last):
+        tapejax.values.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
+        """

@@ -1,0 +1,21 @@
+"""Made by .ci/stubs of the live namespace."""
+
+from collections.abc import Callable
+from typing import Any
+
+DEBUG: int
+ERROR: int
+FATAL: int
+INFO: int
+WARN: int
+debug: Callable[..., Any]
+error: Callable[..., Any]
+fatal: Callable[..., Any]
+def get_verbosity() -> int:
+    """From which level on the logger ``tapejax`` says something."""
+info: Callable[..., Any]
+log: Callable[..., Any]
+def set_verbosity(v: int | str) -> None:
+    """Sets the level from which on the logger ``tapejax`` says something."""
+warn: Callable[..., Any]
+warning: Callable[..., Any]

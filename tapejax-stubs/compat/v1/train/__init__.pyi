@@ -1,0 +1,15 @@
+"""Made by .ci/stubs of the live namespace."""
+
+import tapejax as tf
+from tapejax.values.types import Ignored
+
+def get_global_step(graph: Ignored = None) -> tf.Variable | None:
+    """`get_or_create_global_step`, or None before that was called."""
+def get_or_create_global_step(graph: Ignored = None) -> tf.Variable:
+    """The process's one count of training steps: a variable that is not trainable, 0 at first; int64 where JAX has that.
+
+    >>> import tapejax as tf
+    >>> step = tf.compat.v1.train.get_or_create_global_step()
+    >>> step is tf.compat.v1.train.get_global_step(), step.trainable
+    (True, False)
+    """

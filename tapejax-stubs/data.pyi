@@ -1,0 +1,9 @@
+from tapejax.programs.data import AUTOTUNE as AUTOTUNE
+from tapejax.programs.data import Dataset as Dataset
+from tapejax.programs.data import DatasetSpec as DatasetSpec
+from tapejax.programs.data import INFINITE_CARDINALITY as INFINITE_CARDINALITY
+from tapejax.programs.data import Iterator as Iterator
+from tapejax.programs.data import NumpyIterator as NumpyIterator
+from tapejax.programs.data import Options as Options
+from tapejax.programs.data import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
+from tapejax.programs.data import experimental as experimental

@@ -1,0 +1,102 @@
+"""Made by .ci/stubs of the live namespace."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+import tapejax as tf
+from tapejax.values.types import TensorLike, DTypeLike, IntLike, Ignored
+
+def Assert(condition: TensorLike, data: object, summarize: Ignored = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError with `data` unless `condition` is true."""
+def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> tf.Tensor:
+    """As `check_numerics`."""
+def assert_equal(x: TensorLike, y: TensorLike, message: Any = None, summarize: Any = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``x == y`` holds for all elements."""
+def assert_greater(x: TensorLike, y: TensorLike, message: Any = None, summarize: Any = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``x > y`` holds for all elements."""
+def assert_greater_equal(x: TensorLike, y: TensorLike, message: Any = None, summarize: Any = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``x >= y`` holds for all elements."""
+def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
+    """Raises TypeError unless `x` has an integer dtype."""
+def assert_less(x: TensorLike, y: TensorLike, message: Any = None, summarize: Any = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``x < y`` holds for all elements."""
+def assert_less_equal(x: TensorLike, y: TensorLike, message: Any = None, summarize: Any = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``x <= y`` holds for all elements."""
+def assert_near(x: TensorLike, y: TensorLike, rtol: Any = None, atol: Any = None, message: Any = None, summarize: Any = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``abs(x - y) <= atol + rtol * abs(y)``. Each is 10 epsilons by default."""
+def assert_negative(x: TensorLike, message: str | None = None, summarize: Ignored = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``x < 0`` holds for all elements."""
+def assert_non_negative(x: TensorLike, message: str | None = None, summarize: Ignored = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``x >= 0`` holds for all elements."""
+def assert_non_positive(x: TensorLike, message: str | None = None, summarize: Ignored = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``x <= 0`` holds for all elements."""
+def assert_none_equal(x: TensorLike, y: TensorLike, summarize: Any = None, message: Any = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``x != y`` holds for all elements."""
+def assert_positive(x: TensorLike, message: str | None = None, summarize: Ignored = None, name: str | None = None) -> None:
+    """Raises InvalidArgumentError unless ``x > 0`` holds for all elements."""
+def assert_proper_iterable(values: object) -> None:
+    """Raises TypeError unless `values` is iterable and no tensor, array or string."""
+def assert_rank(x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None) -> None:
+    """Raises ValueError unless `x` has that many axes."""
+def assert_rank_at_least(x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None) -> None:
+    """Raises ValueError unless `x` has at least that many axes."""
+def assert_rank_in(x: TensorLike, ranks: Sequence[IntLike], message: str | None = None, name: str | None = None) -> None:
+    """Raises ValueError unless the number of x's axes is one of `ranks`."""
+def assert_same_float_dtype(tensors: Sequence[TensorLike] | None = None, dtype: DTypeLike | None = None) -> tf.DType:
+    """The dtype that all `tensors` share, float32 if there are none. Raises ValueError if they share none."""
+def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> tf.Tensor:
+    """`tensor`, if it is a scalar; else raises ValueError."""
+def assert_shapes(shapes: Any, data: Any = None, summarize: Any = None, message: Any = None, name: str | None = None) -> None:
+    """Raises ValueError unless the tensors have the shapes given; equal symbols must stand for equal sizes.
+
+    Args:
+      shapes: a dict or list of pairs of a tensor and its shape, made of sizes and symbols; None stands for any size, or for any
+        shape. A scalar counts as a vector of one element.
+    """
+def assert_type(tensor: TensorLike, tf_type: DTypeLike, message: str | None = None, name: str | None = None) -> None:
+    """Raises TypeError unless `tensor` has the dtype `tf_type`."""
+def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> tf.Tensor:
+    """`tensor`, if it has no NaN and no infinity; else raises InvalidArgumentError."""
+def disable_check_numerics() -> None:
+    """Undoes `enable_check_numerics`."""
+def disable_shadow_mode() -> None:
+    """Takes `enable_shadow_mode` back."""
+def disable_traceback_filtering() -> None:
+    """Shows JAX's own lines in tracebacks."""
+def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
+    """Makes JAX raise FloatingPointError for a NaN or an infinity, where it arises. The arguments are for TensorFlow's sake."""
+def enable_shadow_mode() -> None:
+    """Makes tapejax distrust what it keeps: whatever it uses again is made anew as well, and the two are compared.
+
+    For whoever suspects a wrong number: operations, programs and derivatives that were recognised are compared as they are
+    written and, where they are run, in what they compute (to the square root of the dtype's epsilon). It is slow, and for the
+    whole process; a step then takes a hundred times as long. `disable_shadow_mode` takes it back, `shadow_mode` is both.
+
+    A `tf.function` is not traced again: what it reads of Python while it is traced stays as it was, as in TensorFlow.
+    """
+def enable_traceback_filtering() -> None:
+    """Leaves JAX's own lines out of tracebacks, as by default."""
+def get_log_device_placement() -> Any:
+    """The value of this setting; see `set_log_device_placement`."""
+def is_numeric_tensor(tensor: object) -> bool:
+    """Whether `tensor` is a tensor of numbers."""
+def is_traceback_filtering_enabled() -> bool:
+    """Whether JAX's own lines are left out of tracebacks."""
+def set_log_device_placement(enabled: Any) -> Any:
+    """Remembered only: ``x.device`` says where an array is."""
+def shadow_mode() -> Iterator[None]:
+    """Runs the body in shadow mode, see `enable_shadow_mode`.
+
+    Raises:
+      ShadowError (an AssertionError), at the operation whose kept program is not the one that would be made now.
+
+    >>> import tapejax as tf
+    >>> x = tf.constant(3.0)
+    >>> with tf.debugging.shadow_mode():
+    ...     for _ in range(2):
+    ...         with tf.GradientTape() as tape:
+    ...             tape.watch(x)
+    ...             y = x * x
+    ...         print(tape.gradient(y, x).numpy())
+    6.0
+    6.0
+    """

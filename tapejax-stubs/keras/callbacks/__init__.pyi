@@ -1,0 +1,16 @@
+from keras._tf_keras.keras.callbacks import BackupAndRestore as BackupAndRestore
+from keras._tf_keras.keras.callbacks import CSVLogger as CSVLogger
+from keras._tf_keras.keras.callbacks import Callback as Callback
+from keras._tf_keras.keras.callbacks import CallbackList as CallbackList
+from keras._tf_keras.keras.callbacks import EarlyStopping as EarlyStopping
+from keras._tf_keras.keras.callbacks import History as History
+from keras._tf_keras.keras.callbacks import LambdaCallback as LambdaCallback
+from keras._tf_keras.keras.callbacks import LearningRateScheduler as LearningRateScheduler
+from keras._tf_keras.keras.callbacks import ModelCheckpoint as ModelCheckpoint
+from keras._tf_keras.keras.callbacks import OrbaxCheckpoint as OrbaxCheckpoint
+from keras._tf_keras.keras.callbacks import ProgbarLogger as ProgbarLogger
+from keras._tf_keras.keras.callbacks import ReduceLROnPlateau as ReduceLROnPlateau
+from keras._tf_keras.keras.callbacks import RemoteMonitor as RemoteMonitor
+from keras._tf_keras.keras.callbacks import SwapEMAWeights as SwapEMAWeights
+from keras._tf_keras.keras.callbacks import TensorBoard as TensorBoard
+from keras._tf_keras.keras.callbacks import TerminateOnNaN as TerminateOnNaN

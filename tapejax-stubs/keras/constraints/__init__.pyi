@@ -1,0 +1,12 @@
+from keras._tf_keras.keras.constraints import Constraint as Constraint
+from keras._tf_keras.keras.constraints import MaxNorm as MaxNorm
+from keras._tf_keras.keras.constraints import MinMaxNorm as MinMaxNorm
+from keras._tf_keras.keras.constraints import NonNeg as NonNeg
+from keras._tf_keras.keras.constraints import UnitNorm as UnitNorm
+from keras._tf_keras.keras.constraints import deserialize as deserialize
+from keras._tf_keras.keras.constraints import get as get
+from keras._tf_keras.keras.constraints import max_norm as max_norm
+from keras._tf_keras.keras.constraints import min_max_norm as min_max_norm
+from keras._tf_keras.keras.constraints import non_neg as non_neg
+from keras._tf_keras.keras.constraints import serialize as serialize
+from keras._tf_keras.keras.constraints import unit_norm as unit_norm

@@ -1,0 +1,11 @@
+from keras._tf_keras.keras.distribution import DataParallel as DataParallel
+from keras._tf_keras.keras.distribution import DeviceMesh as DeviceMesh
+from keras._tf_keras.keras.distribution import LayoutMap as LayoutMap
+from keras._tf_keras.keras.distribution import ModelParallel as ModelParallel
+from keras._tf_keras.keras.distribution import TensorLayout as TensorLayout
+from keras._tf_keras.keras.distribution import distribute_tensor as distribute_tensor
+from keras._tf_keras.keras.distribution import distribution as distribution
+from keras._tf_keras.keras.distribution import get_device_count as get_device_count
+from keras._tf_keras.keras.distribution import initialize as initialize
+from keras._tf_keras.keras.distribution import list_devices as list_devices
+from keras._tf_keras.keras.distribution import set_distribution as set_distribution

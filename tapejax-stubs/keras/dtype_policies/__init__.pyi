@@ -1,0 +1,11 @@
+from keras._tf_keras.keras.dtype_policies import AWQDTypePolicy as AWQDTypePolicy
+from keras._tf_keras.keras.dtype_policies import DTypePolicy as DTypePolicy
+from keras._tf_keras.keras.dtype_policies import DTypePolicyMap as DTypePolicyMap
+from keras._tf_keras.keras.dtype_policies import FloatDTypePolicy as FloatDTypePolicy
+from keras._tf_keras.keras.dtype_policies import GPTQDTypePolicy as GPTQDTypePolicy
+from keras._tf_keras.keras.dtype_policies import Int4DTypePolicy as Int4DTypePolicy
+from keras._tf_keras.keras.dtype_policies import QuantizedDTypePolicy as QuantizedDTypePolicy
+from keras._tf_keras.keras.dtype_policies import QuantizedFloat8DTypePolicy as QuantizedFloat8DTypePolicy
+from keras._tf_keras.keras.dtype_policies import deserialize as deserialize
+from keras._tf_keras.keras.dtype_policies import get as get
+from keras._tf_keras.keras.dtype_policies import serialize as serialize

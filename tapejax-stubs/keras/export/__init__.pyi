@@ -1,0 +1,1 @@
+from keras._tf_keras.keras.export import ExportArchive as ExportArchive

@@ -1,0 +1,1 @@
+from keras._tf_keras.keras.legacy import saving as saving

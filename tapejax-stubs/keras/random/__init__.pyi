@@ -1,0 +1,11 @@
+from keras._tf_keras.keras.random import SeedGenerator as SeedGenerator
+from keras._tf_keras.keras.random import beta as beta
+from keras._tf_keras.keras.random import binomial as binomial
+from keras._tf_keras.keras.random import categorical as categorical
+from keras._tf_keras.keras.random import dropout as dropout
+from keras._tf_keras.keras.random import gamma as gamma
+from keras._tf_keras.keras.random import normal as normal
+from keras._tf_keras.keras.random import randint as randint
+from keras._tf_keras.keras.random import shuffle as shuffle
+from keras._tf_keras.keras.random import truncated_normal as truncated_normal
+from keras._tf_keras.keras.random import uniform as uniform

@@ -1,0 +1,12 @@
+from keras._tf_keras.keras.regularizers import L1 as L1
+from keras._tf_keras.keras.regularizers import L1L2 as L1L2
+from keras._tf_keras.keras.regularizers import L2 as L2
+from keras._tf_keras.keras.regularizers import OrthogonalRegularizer as OrthogonalRegularizer
+from keras._tf_keras.keras.regularizers import Regularizer as Regularizer
+from keras._tf_keras.keras.regularizers import deserialize as deserialize
+from keras._tf_keras.keras.regularizers import get as get
+from keras._tf_keras.keras.regularizers import l1 as l1
+from keras._tf_keras.keras.regularizers import l1_l2 as l1_l2
+from keras._tf_keras.keras.regularizers import l2 as l2
+from keras._tf_keras.keras.regularizers import orthogonal_regularizer as orthogonal_regularizer
+from keras._tf_keras.keras.regularizers import serialize as serialize

@@ -1,0 +1,13 @@
+from keras._tf_keras.keras.saving import CustomObjectScope as CustomObjectScope
+from keras._tf_keras.keras.saving import KerasFileEditor as KerasFileEditor
+from keras._tf_keras.keras.saving import custom_object_scope as custom_object_scope
+from keras._tf_keras.keras.saving import deserialize_keras_object as deserialize_keras_object
+from keras._tf_keras.keras.saving import get_custom_objects as get_custom_objects
+from keras._tf_keras.keras.saving import get_registered_name as get_registered_name
+from keras._tf_keras.keras.saving import get_registered_object as get_registered_object
+from keras._tf_keras.keras.saving import load_model as load_model
+from keras._tf_keras.keras.saving import load_weights as load_weights
+from keras._tf_keras.keras.saving import register_keras_serializable as register_keras_serializable
+from keras._tf_keras.keras.saving import save_model as save_model
+from keras._tf_keras.keras.saving import save_weights as save_weights
+from keras._tf_keras.keras.saving import serialize_keras_object as serialize_keras_object

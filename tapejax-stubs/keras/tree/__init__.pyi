@@ -1,0 +1,12 @@
+from keras._tf_keras.keras.tree import MAP_TO_NONE as MAP_TO_NONE
+from keras._tf_keras.keras.tree import assert_same_paths as assert_same_paths
+from keras._tf_keras.keras.tree import assert_same_structure as assert_same_structure
+from keras._tf_keras.keras.tree import flatten as flatten
+from keras._tf_keras.keras.tree import flatten_with_path as flatten_with_path
+from keras._tf_keras.keras.tree import is_nested as is_nested
+from keras._tf_keras.keras.tree import lists_to_tuples as lists_to_tuples
+from keras._tf_keras.keras.tree import map_shape_structure as map_shape_structure
+from keras._tf_keras.keras.tree import map_structure as map_structure
+from keras._tf_keras.keras.tree import map_structure_up_to as map_structure_up_to
+from keras._tf_keras.keras.tree import pack_sequence_as as pack_sequence_as
+from keras._tf_keras.keras.tree import traverse as traverse

@@ -1,0 +1,5 @@
+from keras._tf_keras.keras.visualization import draw_bounding_boxes as draw_bounding_boxes
+from keras._tf_keras.keras.visualization import draw_segmentation_masks as draw_segmentation_masks
+from keras._tf_keras.keras.visualization import plot_bounding_box_gallery as plot_bounding_box_gallery
+from keras._tf_keras.keras.visualization import plot_image_gallery as plot_image_gallery
+from keras._tf_keras.keras.visualization import plot_segmentation_mask_gallery as plot_segmentation_mask_gallery
