@@ -73,11 +73,18 @@ def __getattr__(name: str) -> object:
     return _when_asked(name)
 
 
+def _installed(package: str) -> bool:
+    try:
+        return _find_spec(package) is not None
+    except ImportError:  # whoever hides it from programs
+        return False
+
+
 # Of the modules only those that TensorFlow has, too: `from tapejax import *` must not bind `values` and `tape`.
 _NOT_THEIRS = {name for name, x in globals().items() if isinstance(x, type(_sys))}
 _NOT_THEIRS -= {*_NAMESPACES, "errors", "nest"}
 __all__ = sorted(
     {name for name in globals() if not name.startswith("_") and name not in ("annotations",)} - _NOT_THEIRS
     | set(_names.names_of("tf"))
-    | {name for name, package in (_WHEN_ASKED | _OF_KERAS).items() if _find_spec(package)}
+    | {name for name, package in (_WHEN_ASKED | _OF_KERAS).items() if _installed(package)}
 )

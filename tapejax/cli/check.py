@@ -230,7 +230,7 @@ _MAKES_TENSORS = ("tf.constant", "tf.convert_to_tensor", "tf.Variable")
 _OF_GRAPHS = ("graph", "function_def")
 _REFUSES = "nothing: JAX runs at once, and there are no graphs to build; tf.function compiles"
 _OF_SHAPES = {"tf.shape", "tf.size", "tf.rank"}
-_AUTOGRAPH = "the extra: pip install tapejax[autograph], or tf.cond and tf.while_loop"
+_AUTOGRAPH = "the extra: pip install 'tapejax[autograph]', or tf.cond and tf.while_loop"
 
 
 def _operands(node: ast.AST) -> Iterator[ast.expr]:

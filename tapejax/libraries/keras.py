@@ -34,7 +34,7 @@ import numpy as np
 
 from ..ops import summary
 from ..values.dtypes import DType
-from ..values.errors import SymbolicValue
+from ..values.errors import SymbolicValue, extra_missing
 from ..values.names import name_scope
 from ..values.structures import is_variable
 from ..values.tensor import Tensor
@@ -53,9 +53,7 @@ def _load() -> types.ModuleType:
         try:
             importlib.import_module("keras")
         except ImportError as error:
-            raise ImportError(
-                f"tapejax.keras is Keras 3 on JAX, and could not import it: pip install keras ({error})"
-            ) from error
+            raise extra_missing("tapejax.keras, which is Keras 3 on JAX,", "Keras", "keras") from error
         finally:
             if before is not None:
                 os.environ["KERAS_BACKEND"] = before

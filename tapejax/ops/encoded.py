@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..values.dtypes import as_dtype
-from ..values.errors import InvalidArgumentError
+from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.tensor import Tensor, convert_to_tensor
 from ..values.types import DTypeLike, IntLike, IntsLike, TensorLike
 from . import image as _image
@@ -24,7 +24,7 @@ def _pillow() -> ModuleType:
     try:
         import PIL.Image
     except ImportError as error:
-        raise ImportError("reading and writing image files needs Pillow: pip install pillow") from error
+        raise extra_missing("reading and writing image files", "Pillow", "images") from error
     return PIL.Image
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from ..core import recorder
 from ..core._jax import Tracer
 from ..values.dtypes import as_dtype
-from ..values.errors import NotFoundError
+from ..values.errors import NotFoundError, extra_missing
 from ..values.names import name_scope
 from ..values.names import scoped as _scoped
 from ..values.staging import init_scope
@@ -40,10 +40,7 @@ def _package() -> ModuleType:
     try:
         import tensorboardX
     except ImportError as error:
-        raise ImportError(
-            "tf.summary writes TensorBoard's files with the package tensorboardX: pip install 'tapejax[summary]' "
-            f"({error})"
-        ) from error
+        raise extra_missing("tf.summary, which writes TensorBoard's files,", "tensorboardX", "summary") from error
     return tensorboardX
 
 

@@ -12,7 +12,7 @@ from jax import lax
 
 from ..core.rules import zero_gradient
 from ..values.dtypes import as_dtype, narrowed, requested
-from ..values.errors import InvalidArgumentError
+from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.tensor import Tensor, arrays_of, op, raw
 from ..values.types import Array, DTypeLike, IntsLike, PaddingLike, TensorLike
 from . import array as _array
@@ -243,7 +243,7 @@ def ctc_loss(
     try:
         import optax  # noqa: F401
     except ImportError as error:
-        raise ImportError("ctc_loss is Optax's: pip install optax") from error
+        raise extra_missing("tf.nn.ctc_loss", "Optax", "port") from error
     given = scores, raw(labels), raw(label_length), raw(logit_length)
     loss = op(_ctc_loss, *given, blank=blank)
     return op(_without_time, loss, *given) if sparse else loss

@@ -30,7 +30,7 @@ from ..ops.random import state as random_state
 from ..ops.table import host
 from ..values import nest
 from ..values.dtypes import requested
-from ..values.errors import DataLossError, InvalidArgumentError
+from ..values.errors import DataLossError, InvalidArgumentError, extra_missing
 from ..values.staging import tracing
 from ..values.tensor import Tensor, raw
 from ..values.types import IntLike, Number, TensorLike
@@ -38,9 +38,7 @@ from ..values.types import IntLike, Number, TensorLike
 try:
     import grain
 except ImportError as error:  # pragma: no cover
-    raise ImportError(
-        "tf.data stands on Grain, which is not installed: pip install 'tapejax[data]' (or pip install grain)"
-    ) from error
+    raise extra_missing("tf.data", "Grain", "data") from error
 
 
 # ---- elements -------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from ..ops import random
 from ..ops.generator import Generator
 from ..values import nest
 from ..values.dtypes import TensorShape
-from ..values.errors import InvalidArgumentError
+from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.staging import Compiled, Slot
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable
@@ -852,5 +852,5 @@ def _manifest(folder: Path) -> Json:
 def _require_flatbuffers() -> None:
     try:
         import flatbuffers  # type: ignore[import-untyped]  # noqa: F401
-    except ImportError:
-        raise ImportError("tf.saved_model needs `flatbuffers`, as jax.export does: pip install flatbuffers") from None
+    except ImportError as error:
+        raise extra_missing("tf.saved_model", "flatbuffers, with which jax.export writes", "saved_model") from error

@@ -38,7 +38,7 @@ from ..ops.generator import Generator
 from ..ops.missing import missing
 from ..values import nest, reading, structures
 from ..values.dtypes import narrowed
-from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError
+from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError, extra_missing
 from ..values.tensor import Variable, convert_to_tensor
 from ..values.types import Array, Ignored, IntLike, VariableLike
 from .description import BYTES, Format, Json, in_short
@@ -179,10 +179,8 @@ def _walk(root: Trackable) -> Iterator[tuple[Trackable, str, dict[str, Trackable
 def _orbax() -> ModuleType:
     try:
         import orbax.checkpoint
-    except ImportError:
-        raise ImportError(
-            "tf.train.Checkpoint needs Orbax: pip install 'tapejax[checkpoint]', or orbax-checkpoint"
-        ) from None
+    except ImportError as error:
+        raise extra_missing("tf.train.Checkpoint", "Orbax", "checkpoint") from error
     return orbax.checkpoint
 
 

@@ -21,6 +21,7 @@ from ..core._jax import Tracer
 from ..core.query import Query
 from ..core.recording import Recording
 from ..core.where import Line
+from ..values.errors import extra_missing
 from ..values.shown import number_text
 from ..values.types import Array
 from .graph_evidence import given_at
@@ -161,7 +162,7 @@ def picture(layers: Sequence[Sequence[Node]]) -> Drawing:
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError("draw() needs Matplotlib: pip install matplotlib") from error
+        raise extra_missing("tape.draw", "Matplotlib", "draw") from error
     # the places are made for this font, whatever the user's rcParams say
     with matplotlib.rc_context({"font.family": "DejaVu Sans", "text.usetex": False}):
         return Drawing(_paint(layers))

@@ -9,6 +9,14 @@ import jax
 from ..core.types import Where
 
 
+def extra_missing(what: str, package: str, extra: str) -> ImportError:
+    """The error where `what` needs a package that is not installed, and is in one of tapejax's extras."""
+    return ImportError(
+        f"{what} needs {package}, which is not installed: pip install 'tapejax[{extra}]', or in a clone of the repository "
+        f"pip install -e '.[{extra}]'"
+    )
+
+
 class OpError(Exception):
     """An operation that could not run; the base of the others.
 

@@ -314,7 +314,7 @@ sys.exit(main(["check", "p.py"]))
     (tmp_path / "p.py").write_text("import tensorflow as tf\ntf.keras.layers.Dense(3)\ntf.sin(1.0)")
     done = in_a_new_process(code, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "p.py: 1 unchecked, 1 supported" in done.stdout and "pip install keras" in done.stdout
+    assert "p.py: 1 unchecked, 1 supported" in done.stdout and "tapejax[keras]" in done.stdout
 
 
 # ---- files, notebooks, folders
