@@ -3,13 +3,16 @@
 import contextlib
 import io
 import re
+import runpy
 from pathlib import Path
 
 import marks
 import pytest
 
+import tapejax
+
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def anchors(page):
@@ -37,6 +40,22 @@ def test_the_first_program_prints_what_the_readme_says():
     # another processor, or NumPy in place of XLA, rounds another last digit
     found, wanted = (list(map(float, re.findall(number, text))) for text in (printed.getvalue(), "\n".join(says)))
     assert found == pytest.approx(wanted, rel=1e-5)
+
+
+def test_the_readme_shows_what_the_tape_says(tmp_path):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    program = tmp_path / "program.py"
+    program.write_text(re.search(r"```python\n(.*?)```", readme, re.DOTALL)[1])
+    names = runpy.run_path(str(program))
+    tape, energy, points = names["tape"], names["energy"], names["points"]
+    message, table, code = re.findall(r"```text\n(.*?)```", readme, re.DOTALL)
+    with pytest.raises(tapejax.errors.NonFiniteError) as raised:
+        tape.check_numerics(energy, points)
+    assert f"NonFiniteError: {raised.value}".startswith(" ".join(message.removesuffix(" ...\n").split()))
+    rows = [" ".join(row.split()) for row in str(tape).splitlines()]
+    assert all(any(row.startswith(" ".join(shown.split())) for row in rows) for shown in table.splitlines()[:-1])
+    assert str(tape.as_function(energy, points)) == code
+    assert len(re.sub(r"[|`*#]|-{3,}", " ", readme).split()) <= 600
 
 
 @pytest.mark.parametrize("name", ["main job", "tests"])
