@@ -96,6 +96,25 @@ def clip_by_value(t: TensorLike, clip_value_min: TensorLike, clip_value_max: Ten
     Raises:
       ValueError: the bounds have more axes or elements than `t`.
     """
+def code(function: Callable[..., Any], *args: Nest) -> Any:
+    """A function of JAX's as plain ``jnp`` code: also of `jax.grad`, `jax.vmap` and whatever else JAX makes of functions.
+
+    Args:
+      function: a function of arrays, or of structures of them.
+      *args: what it is called with, once; the code is for arguments of these shapes and dtypes.
+
+    Returns:
+      What `GradientTape.as_function` gives: printed it is code, and it can be called.
+
+    >>> import jax, jax.numpy as jnp
+    >>> import tapejax
+    >>> print(tapejax.code(jax.vmap(jnp.dot), jnp.ones((2, 3)), jnp.ones((2, 3))))
+    def f(a, b):
+        # for b: float32[2,3]
+        t0 = jnp.einsum('ij,ij->i', a, b)
+        return t0
+    <BLANKLINE>
+    """
 from tapejax import compat as compat
 from tapejax.dtypes import complex as complex
 complex128: tf.DType

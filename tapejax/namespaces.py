@@ -117,6 +117,7 @@ _LATER: dict[str, dict[str, str]] = {
             """,
         "ops.solvers": "matrix_square_root",
         "ops.sparse": "SparseTensor",
+        "seeing.source": "code",
     },
     "tf.autodiff": {"accumulator": "ForwardAccumulator", "tape": "GradientTape"},
     "tf.autograph": {"ops.graph": "set_verbosity trace", "programs.autograph": "to_graph"},

@@ -6,7 +6,7 @@ import enum
 import importlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from .core.query import Query, in_recorded_types
 from .core.recording import Entry, Recording
 from .core.types import JaxProgram, Pytree, Where
 from .core.where import caller
+from .ops.missing import no_attribute
 from .values import nest, reading
 from .values.errors import InvalidArgumentError
 from .values.structures import Leaf, Structure, conjugate, is_variable, leaf_of, sources_of, targets_of
@@ -396,16 +397,24 @@ class GradientTape:
         >>> print(f(x, rate=2.0))
         6.0
         """
+        return self._as_function(target, sources, arguments, {})
+
+    def _as_function(self, target: Nest, sources: Nest, arguments: Nest, called: dict[int, str]) -> Any:
+        """`as_function`; `called` holds names for arrays, by their identity."""
         recording = self._usable()
         ends, starts = targets_of(target), sources_of(sources)
-        sought = [leaf.array for leaf in ends.leaves], [leaf.source(recording) for leaf in starts.leaves]
+        found = [leaf.source(recording) for leaf in starts.leaves]
+        # what has no gradient cannot be watched, and is a source all the same
+        found = [x if is_inexact(x.array) else x._replace(watched=True) for x in found]
+        sought = [leaf.array for leaf in ends.leaves], found
         listing, parameters, source = _seeing("listing", "parameters", "source")
 
         named = listing.Names(recording, listing.namespaces())
         rest = parameters.Parameters(recording, arguments, starts.leaves, named)
         query = Query(recording, sought[0], [*sought[1], *rest.sources()], include_nondifferentiable=True)
         (program, values), arrays, owner = query.program(), query.arrays, query.owners
-        rest.require_replayable(query, arrays[: len(arrays) - len(rest.all)])
+        if not called:  # `code` has called the function itself, so Python's looks at values are part of it
+            rest.require_replayable(query, arrays[: len(arrays) - len(rest.all)])
 
         def function(*args: Any, **kwargs: Any) -> Nest:
             sources, more = rest.arrays_of(args, kwargs)
@@ -423,7 +432,7 @@ class GradientTape:
             out = derivatives.evaluate(program, values, inputs)
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
-        names = named.only([*values, *(leaf.array for leaf in starts.leaves)])
+        names = named.only([*values, *(leaf.array for leaf in starts.leaves)]) | called
         parts = rest, program, values, arrays, owner, (sources, starts), (target, ends), names
         return source.TapeFunction(function, lambda: source.printed(*parts), rest.signature)
 
@@ -459,6 +468,9 @@ class GradientTape:
             _zeros_of(leaf, zeros(leaf.array.shape)) if x is None else x
             for leaf, x in zip(sources.leaves, found, strict=True)
         ]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        no_attribute("GradientTape", self, name)
 
     def _usable(self) -> Recording:
         if self._recording is None:

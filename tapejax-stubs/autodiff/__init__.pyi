@@ -1,6 +1,6 @@
 """Made by .ci/stubs of the live namespace."""
 
-from typing import Any, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, overload
 import jax
 import numpy as np
 import tapejax as tf
@@ -735,6 +735,7 @@ class GradientTape:
         >>> print(f(x, rate=2.0))
         6.0
         """
+    def __getattr__(self, name: str) -> NoReturn: ...
     def __str__(self) -> str:
         """Return str(self)."""
     def __repr__(self) -> str:

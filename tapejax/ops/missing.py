@@ -6,7 +6,7 @@ import fnmatch
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 # A row of the file is a name and, after a colon, what to use instead.
 _ROWS = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
@@ -31,6 +31,13 @@ def missing(namespace: str) -> Callable[[str], Any]:
         raise AttributeError(f"tapejax has no {full}" + (f": use {hint}" if hint else ""))
 
     return __getattr__
+
+
+def no_attribute(kind: str, owner: object, name: str) -> NoReturn:
+    """Raises what an object of the class `kind` of TensorFlow's says of an attribute that it does not have."""
+    hint = MISSING.get(f"tf.{kind}.{name}")
+    text = f"{type(owner).__name__!r} object has no attribute {name!r}" + (f": use {hint}" if hint else "")
+    raise AttributeError(text, name=name, obj=owner)
 
 
 def _in_jax(name: str) -> str | None:

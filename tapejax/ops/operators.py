@@ -12,6 +12,7 @@ from ..values import reading
 from ..values.errors import SymbolicValue
 from ..values.tensor import Tensor, Variable, _nd_index, is_array_like, op, operands, raw
 from . import array, linalg, math, table
+from .missing import no_attribute
 from .table import ANY, binary
 
 _PLAIN = (bool, int, float, complex, list, tuple, np.ndarray, np.generic)
@@ -97,6 +98,7 @@ OPERATORS: dict[str, Callable] = {
     "__neg__": lambda x: _m["negative"](x),
     "__abs__": lambda x: _m["abs"](x),
     "__invert__": _by_dtype(math.logical_not, math.invert),
+    "__getattr__": lambda self, name: no_attribute("Tensor", self, name),
     "__eq__": _equality(jnp.equal, "__eq__", False),
     "__ne__": _equality(jnp.not_equal, "__ne__", True),
 }
@@ -106,10 +108,6 @@ for _name, (_fn, _reflected) in BINARY.items():
         OPERATORS[_reflected] = _reflect(_fn)
 
 
-# What TensorFlow's graphs have, and its eager tensors refuse.
-_NUMPYS = frozenset("T astype clip item max mean min ravel reshape size sum tolist transpose".split())
-
-
 def _refuse(name: str, instead: str) -> Callable:
     def method(self, *args, **kwargs):
         raise NotImplementedError(f"{name}() is for TensorFlow's graphs, there are none here: {instead}")
@@ -117,19 +115,8 @@ def _refuse(name: str, instead: str) -> Callable:
     return method
 
 
-def _no_attribute(self: Tensor, name: str) -> None:
-    """What a Tensor does not have: an error that says how to get NumPy's methods."""
-    hint = (
-        "; for NumPy's methods call tf.experimental.numpy.experimental_enable_numpy_behavior()"
-        if name in _NUMPYS
-        else ""
-    )
-    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
-
-
 TENSORS: dict[str, Callable] = {
     "__getitem__": array.getitem,
-    "__getattr__": _no_attribute,
     "cpu": lambda self: self,
     "eval": _refuse("eval", "use x.numpy()"),
     "consumers": _refuse("consumers", "print the tape"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import html
+import inspect
 import itertools
 import keyword
 import re
@@ -23,9 +24,11 @@ from ..core import canonical, jaxprs, recorder
 from ..core._jax import ClosedJaxpr, Literal, RefType, Tracer, jaxpr_as_fun
 from ..core.custom_rules import RULES_IN_RULES
 from ..core.op import Op
+from ..core.program import is_inexact
 from ..core.recording import type_of
 from ..core.types import Atom, Equation, JaxProgram, Value
 from ..ops import table
+from ..tape import GradientTape
 from ..values import nest
 from ..values.shown import page
 from ..values.structures import is_variable, leaf_of
@@ -101,6 +104,38 @@ def _from_code(code: str, constants: dict[str, Array], signature: Any) -> TapeFu
         return scope["f"](*args, **kwargs)
 
     return TapeFunction(function, lambda: (code, constants), signature)
+
+
+def code(function: Callable, *args: Nest) -> TapeFunction:
+    """A function of JAX's as plain ``jnp`` code: also of `jax.grad`, `jax.vmap` and whatever else JAX makes of functions.
+
+    Args:
+      function: a function of arrays, or of structures of them.
+      *args: what it is called with, once; the code is for arguments of these shapes and dtypes.
+
+    Returns:
+      What `GradientTape.as_function` gives: printed it is code, and it can be called.
+
+    >>> import jax, jax.numpy as jnp
+    >>> import tapejax
+    >>> print(tapejax.code(jax.vmap(jnp.dot), jnp.ones((2, 3)), jnp.ones((2, 3))))
+    def f(a, b):
+        # for b: float32[2,3]
+        t0 = jnp.einsum('ij,ij->i', a, b)
+        return t0
+    <BLANKLINE>
+    """
+    args = jax.tree.map(
+        lambda x: x if is_variable(x) else jnp.array(x), args, is_leaf=is_variable
+    )  # not the caller's names
+    with GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([x for x in jax.tree.leaves(args, is_leaf=is_variable) if is_inexact(x)])
+        result = function(*args)
+    bound = inspect.signature(function).bind(*args).arguments
+    names = {id(leaf.array): name for name, x in bound.items() if (leaf := leaf_of(x)) is not None}
+    apart = len(names) == len(args) > 1
+    rest = dict(zip(list(bound)[1:], args[1:], strict=True)) if apart else ()
+    return tape._as_function(result, args[0] if apart or len(args) == 1 else args, rest, names)
 
 
 class _Scope:

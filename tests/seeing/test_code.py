@@ -1,0 +1,63 @@
+"""`tapejax.code`: a function of JAX's as plain jnp code, which gives the same numbers where it is pasted."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tapejax as tf
+
+X, Y = jnp.array([0.5, 1.0, 2.0]), jnp.array([3.0, -1.0, 0.25])
+
+
+def energy(x, y):
+    return jnp.sum(jnp.sin(x) * y)
+
+
+FUNCTIONS = {
+    "a function": (energy, (X, Y)),
+    "a gradient": (jax.grad(energy), (X, Y)),
+    "a value and a gradient": (jax.value_and_grad(energy, argnums=(0, 1)), (X, Y)),
+    "a Hessian": (jax.hessian(lambda x: jnp.sum(x**3)), (X,)),
+    "a map": (jax.vmap(jnp.dot), (jnp.ones((2, 3)), jnp.ones((2, 3)))),
+    "a jitted function": (jax.jit(lambda x: jax.nn.softmax(x) * 2), (X,)),
+    "a scan": (lambda x: jax.lax.scan(lambda c, a: (c + a, c * a), 0.0, x), (X,)),
+    "structures": (lambda p, x: jnp.tanh(x @ p["w"] + p["b"]), ({"w": jnp.ones((3, 2)), "b": jnp.zeros(2)}, X)),
+    "an argument that counts for nothing": (lambda x, unused: x * 2, (X, Y)),
+    "integers": (lambda i: jnp.sum(i * 2), (jnp.arange(4),)),
+    "indices": (lambda x, i: x[i] * 2, (X, jnp.array([2, 0]))),
+    "truth": (lambda x: x > 1, (X,)),
+    "NumPy's arrays and numbers": (lambda x, n: x * n, (np.float32([1.0, 2.0]), 3.0)),
+    "a look at a value": (lambda x: x * 2 if float(x[0]) > 0 else x, (X,)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_code_gives_the_same_numbers(name):
+    function, args = FUNCTIONS[name]
+    code = tf.code(function, *args)
+    scope = {"jax": jax, "jnp": jnp, "np": np, **code.constants}
+    exec(str(code), scope)
+    other = jax.tree.map(lambda x: x + 1 if name == "integers" else x * 1, args)
+    one = len(args) == 1 or str(code).count("def f(sources)")
+    pasted = scope["f"](other[0] if len(args) == 1 else other) if one else scope["f"](*other)
+    jax.tree.map(lambda got, want: np.testing.assert_allclose(got, want, rtol=1e-6), pasted, function(*other))
+
+
+def test_parameters_are_called_as_the_functions_are():
+    assert str(tf.code(energy, X, Y)).splitlines()[0] == "def f(x, y):"
+
+
+def test_an_integer_is_a_source_of_what_as_function_gives():
+    """It was a constant: what has no gradient cannot be watched."""
+    i = jnp.arange(3)
+    with tf.GradientTape() as tape:
+        total = jnp.sum(i * 2)
+    f = tape.as_function(total, i)
+    assert f(i) == 6 and f(i + 1) == 12
+
+
+def test_a_variable_and_a_tensor():
+    v = tf.Variable([1.0, 2.0])
+    code = tf.code(lambda v, x: tf.reduce_sum(v * x), v, tf.constant([3.0, 4.0]))
+    np.testing.assert_allclose(code(v, tf.constant([3.0, 4.0])), 11.0)
