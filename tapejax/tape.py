@@ -547,6 +547,38 @@ class GradientTape:
         return explain.explain(self, target, sources, listing.namespaces(), listing.places())
 
     @in_recorded_types
+    def memory(self, target: Nest, sources: Nest) -> Any:
+        """The bytes that the tape keeps for the backward pass, by line of your code, largest first.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables.
+
+        Returns:
+          A `Memory`: printed, or shown by a notebook, a table with bars. For each line the bytes that are freed with the tape,
+          those that the gradient of `target` with respect to `sources` reads, and what `recompute_grad` around the line's
+          function would save.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+
+        >>> import jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> x = jnp.ones(1000)
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = jnp.sum(jnp.exp(jnp.sin(x)))
+        >>> tape.memory(y, x).bytes
+        8000
+        """
+        (seen,) = _seeing("memory")
+
+        recording = self._usable()
+        ends = [leaf.array for leaf in targets_of(target).leaves]
+        starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
+        return seen.memory(recording, Query(recording, ends, starts))
+
+    @in_recorded_types
     def draw(self, target: Nest = None, sources: Nest = None) -> Any:
         """A picture of the recording: what leads to `target` (by default everything), with the `sources` marked.
 
