@@ -579,6 +579,36 @@ class GradientTape:
         return seen.memory(recording, Query(recording, ends, starts))
 
     @in_recorded_types
+    def summary(self, target: Nest, sources: Any) -> Any:
+        """For each source the size of its value and of its gradient: what vanishes, explodes, is zero or is no number.
+
+        The tape is not used up.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables; or a model (Keras's, a `Module`): its trainable variables.
+
+        Returns:
+          A `Summary`, an iterable of rows: norm, mean, share of zeros, nan and infinities, of value and gradient. Printed, or
+          shown by a notebook, it is a table with a bar for the norm of each gradient, on a logarithmic scale.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+
+        >>> import jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> w = {"first": jnp.full(2, 1e-4), "second": jnp.full(2, 3.0)}
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(w)
+        ...     y = jnp.sum(w["first"] * w["second"])
+        >>> [f"{row.gradient.norm:.2g}" for row in tape.summary(y, w)]
+        ['4.2', '0.00014']
+        """
+        listing, seen = _seeing("listing", "summary")
+
+        return seen.summary(self, target, sources, listing.namespaces())
+
+    @in_recorded_types
     def draw(self, target: Nest = None, sources: Nest = None) -> Any:
         """A picture of the recording: what leads to `target` (by default everything), with the `sources` marked.
 

@@ -29,6 +29,9 @@ API = {
         {
             "tapejax.seeing.explain": "Explanation SourceReport PathStep",
             "tapejax.seeing.steps": "Backward:gradients BackwardStep",
+            "tapejax.seeing.memory": "Memory MemoryRow",
+            "tapejax.seeing.summary": "Summary SummaryRow",
+            "tapejax.seeing.source": "TapeFunction code",
             "tapejax.seeing.drawing": "Drawing",
             "tapejax.seeing.play": "Play",
         },

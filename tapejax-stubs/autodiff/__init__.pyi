@@ -770,6 +770,55 @@ class GradientTape:
         False ('no derivative',) round
         False ('never watched',) multiply
         """
+    def memory(self, target: Nest, sources: Nest) -> Any:
+        """The bytes that the tape keeps for the backward pass, by line of your code, largest first.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables.
+
+        Returns:
+          A `Memory`: printed, or shown by a notebook, a table with bars. For each line the bytes that are freed with the tape,
+          those that the gradient of `target` with respect to `sources` reads, and what `recompute_grad` around the line's
+          function would save.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+
+        >>> import jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> x = jnp.ones(1000)
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = jnp.sum(jnp.exp(jnp.sin(x)))
+        >>> tape.memory(y, x).bytes
+        8000
+        """
+    def summary(self, target: Nest, sources: Any) -> Any:
+        """For each source the size of its value and of its gradient: what vanishes, explodes, is zero or is no number.
+
+        The tape is not used up.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables; or a model (Keras's, a `Module`): its trainable variables.
+
+        Returns:
+          A `Summary`, an iterable of rows: norm, mean, share of zeros, nan and infinities, of value and gradient. Printed, or
+          shown by a notebook, it is a table with a bar for the norm of each gradient, on a logarithmic scale.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+
+        >>> import jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> w = {"first": jnp.full(2, 1e-4), "second": jnp.full(2, 3.0)}
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(w)
+        ...     y = jnp.sum(w["first"] * w["second"])
+        >>> [f"{row.gradient.norm:.2g}" for row in tape.summary(y, w)]
+        ['4.2', '0.00014']
+        """
     def draw(self, target: Nest = None, sources: Nest = None) -> Any:
         """A picture of the recording: what leads to `target` (by default everything), with the `sources` marked.
 
