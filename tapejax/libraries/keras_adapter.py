@@ -31,12 +31,18 @@ from ..core.canonical import Identity, exact
 from ..core.where import serves
 from ..ops.sizes import Sizes
 from ..values import reading, staging
-from ..values.errors import SymbolicValue
+from ..values.errors import PythonNeeded, SymbolicValue
 from ..values.staging import Staged, abstract
 from ..values.tensor import Tensor, Variable, _creations
 from ..values.types import Array, TensorLike, VariableLike
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
+
+OF_PYTHON = (
+    "A layer of a Functional model that calls it has to say what it returns, before it runs: write "
+    "`compute_output_shape(self, input_shape)`, or give a Lambda its `output_shape`; set_shape on the result is too late. Then "
+    "call the model, or compile(run_eagerly=True) it for fit, evaluate and predict."
+)
 
 # Of Keras, which is imported when a program does.
 Layer: TypeAlias = Any
@@ -254,8 +260,10 @@ def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
 
         try:
             return spec(*args, **kwargs)
-        except Exception:
+        except Exception as error:
             found = _by_two_sizes(spec, backend.KerasTensor, args, kwargs)
+            if found is None and isinstance(error, PythonNeeded):
+                raise PythonNeeded(f"{error} {OF_PYTHON}") from error
             if found is None:
                 raise
             return found

@@ -29,11 +29,14 @@ _PARTS = ("train", "test", "predict")
 
 
 def in_tensorflows_way(model: Model) -> bool:
-    """Whether the model's steps take ``(data)``, or it has state that only such steps keep, and none takes ``(state, data)``."""
+    """Whether the model's steps take ``(data)``, or it has state that only such steps keep, or runs eagerly, which others cannot.
+
+    No step of its own may take ``(state, data)``.
+    """
     own = [fn for part in _PARTS if from_user(fn := getattr(type(model), f"{part}_step"))]
     if own:
         return all(map(_takes_data, own))
-    if any(from_user(getattr(type(model), f"make_{part}_function")) for part in _PARTS):
+    if model.run_eagerly or any(from_user(getattr(type(model), f"make_{part}_function")) for part in _PARTS):
         return True
     # A tf.Variable, a tf.Module's too, and a metric that is updated in `call`, are no part of the state that Keras hands around.
     return any(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
+import subprocess
 import sys
 import warnings
 
@@ -416,6 +418,131 @@ def the_guides_steps(tf):
     return found
 
 
+# ---- Python functions in layers, models that are saved before they are built --------------------------------------------
+
+
+@parity
+def python_functions_in_layers(tf):
+    """A layer that says its shape calls `numpy_function` or `py_function`; fit, evaluate, predict run eagerly."""
+    keras, L = tf.keras, tf.keras.layers
+    x, y = draw(8, 3), draw(8, 1)
+
+    class Numpy(L.Layer):
+        def call(self, x):
+            return tf.numpy_function(lambda a: a * 2, [x], tf.float32)
+
+        def compute_output_shape(self, shape):
+            return shape
+
+    class Python(Numpy):
+        def call(self, x):
+            return tf.py_function(lambda a: tf.sin(a), [x], tf.float32)
+
+    def cubes(x):
+        return tf.py_function(lambda a: a**3, [x], tf.float32)
+
+    found = []
+    for layer in (Numpy(), Python(), L.Lambda(cubes, output_shape=(3,))):
+        i = keras.Input((3,))
+        model = started(keras.Model(i, L.Dense(1)(layer(L.Dense(3)(i)))), x)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(x) ** 2)
+        found.append([loss, *tape.gradient(loss, model.trainable_variables)])
+        model.compile("sgd", "mse", metrics=["mae"], run_eagerly=True)
+        found.append([history(model, x, y), model.evaluate(x, y, verbose=0), model.predict(x, verbose=0)])
+    return found
+
+
+@parity
+def looking_at_values(tf):
+    """A model that runs eagerly has values in its layers, and trains as it does compiled."""
+    keras, x, y, seen = tf.keras, draw(8, 3), draw(8, 1), []
+
+    class Look(keras.layers.Layer):
+        def call(self, x, training=False):
+            if training:
+                seen.append((x.numpy().shape, tf.is_tensor(x)))
+            return x
+
+    found = []
+    for eagerly in (True, False):
+        i = keras.Input((3,))
+        layers = [
+            keras.layers.Dense(3),
+            keras.layers.BatchNormalization(),
+            keras.layers.Dense(1, kernel_regularizer="l2"),
+        ]
+        h = i
+        for layer in layers:
+            h = layer(h)
+        model = started(keras.Model(i, Look()(h) if eagerly else h), x)
+        model.compile(keras.optimizers.Adam(0.1), "mse", metrics=["mae"], run_eagerly=eagerly)
+        found.append([history(model, x, y), model.evaluate(x, y, verbose=0), model.predict(x, verbose=0)])
+    return found, seen[-2:]
+
+
+@parity
+def saving_unbuilt_models(tf):
+    """Of which the layers are built while a signature is traced."""
+    import tempfile
+
+    keras, x = tf.keras, tf.constant(draw(2, 3))
+    of_rows = tf.function(input_signature=[tf.TensorSpec([None, 3])])
+
+    class ByCall(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(2, kernel_initializer="ones")
+
+        @of_rows
+        def call(self, x):
+            return self.dense(x)
+
+    class Serving(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.body = keras.Sequential(
+                [keras.layers.Dense(4, "relu", kernel_initializer="ones"), keras.layers.Dense(2)]
+            )
+
+        def call(self, x):
+            return self.body(x)
+
+        @of_rows
+        def serve(self, x):
+            return {"y": self(x)}
+
+    class Holder(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = keras.layers.Dense(2)
+
+        @of_rows
+        def f(self, x):
+            return self.layer(x)
+
+    def agrees(model, use, **options):
+        with tempfile.TemporaryDirectory() as folder:
+            tf.saved_model.save(model, folder, **options)
+            loaded = tf.saved_model.load(folder)
+            return bool(tf.reduce_all(abs(use(loaded) - use(model)) < 1e-6)), sorted(loaded.signatures)
+
+    by_call, serving, sequential = ByCall(), Serving(), keras.Sequential([keras.layers.Dense(2)])
+    apart = of_rows(lambda x: sequential(x))
+    return (
+        agrees(by_call, lambda m: m.call(x), signatures={"call": by_call.call}),
+        agrees(ByCall(), lambda m: m.call(x)),
+        agrees(serving, lambda m: m.serve(x)["y"], signatures=serving.serve),
+        agrees(Serving(), lambda m: m.serve(x)["y"]),
+        agrees(Holder(), lambda m: m.f(x)),
+        agrees(
+            sequential,
+            lambda m: m(x) if m is sequential else m.signatures["apart"](x)["output_0"],
+            signatures={"apart": apart},
+        ),
+    )
+
+
 # ---- both systems ---------------------------------------------------------------------------------------------------
 
 
@@ -431,6 +558,42 @@ def test_keras(name):
     expected, actual = tensorflows(lambda: under("tensorflow")), under("tapejax")
     found = differences(expected, actual, 1e-4, 1e-5, x64=True)
     assert not found, f"{BODIES[name].__doc__}\n\nTensorFlow: {expected}\n\ntapejax: {actual}\n\n" + "\n".join(found)
+
+
+PYTHON_IN_A_LAYER = """
+import numpy as np, tapejax as tf
+
+class Doubled(tf.keras.layers.Layer):
+    def call(self, x):
+        y = tf.numpy_function(lambda a: a * 2, [x], tf.float32)
+        y.set_shape(x.shape)
+        return y
+
+class Shaped(Doubled):
+    def compute_output_shape(self, shape):
+        return shape
+
+i = tf.keras.Input((3,))
+try:
+    Doubled()(i)
+except Exception as error:
+    print(error)
+try:
+    tf.keras.Model(i, Shaped()(i)).predict(np.ones((2, 3)), verbose=0)
+except Exception as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("keras"), reason="Keras is missing")
+def test_what_python_in_a_layer_needs():
+    """The shape comes too late for a Functional model, and `predict` compiles: the errors say what to do."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("KERAS_", "PYTEST_"))}
+    command = [sys.executable, "-c", PYTHON_IN_A_LAYER]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    for advice in ("compute_output_shape(self, input_shape)", "set_shape on the result is too late"):
+        assert advice in done.stdout, done.stdout + done.stderr
+    assert done.stdout.count("compile(run_eagerly=True)") == 2, done.stdout + done.stderr
 
 
 if __name__ == "__main__":
