@@ -311,6 +311,32 @@ def sizes(tf):
 
 
 @parity
+def sizes_of_any_batch(tf):
+    """A function that is saved for batches of any size: what the sizes are is known when it is called."""
+    import tempfile
+
+    ops, module, x = tf.keras.ops, tf.Module(), tf.constant(draw(4, 3))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3])])
+    def f(x):
+        rows = tf.shape(x)[0]
+        return (
+            ops.zeros((rows, 2)),
+            ops.reshape(x, (rows * 3,)),
+            ops.broadcast_to(tf.ones(()), tf.shape(x)),
+            ops.sum(x) / ops.cast(rows, "float32"),
+            0.0 * tf.keras.random.uniform(tf.shape(x), seed=1),
+            tf.keras.initializers.Constant(2.0)(tf.shape(x)),
+        )
+
+    module.f = f
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder)
+        loaded = tf.saved_model.load(folder)
+        return loaded.f(x[:2]), loaded.f(x)
+
+
+@parity
 def draws_without_a_seed(tf):
     """Each call of a function draws anew."""
     keras = tf.keras
