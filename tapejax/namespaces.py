@@ -105,6 +105,7 @@ _LATER: dict[str, dict[str, str]] = {
             """,
         "ops.indexed_slices": "IndexedSlices",
         "programs.graphs": "gradients hessians",
+        "values.conversions": "register_tensor_conversion_function",
         "ops.initializers": """
             constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
             """,
@@ -353,8 +354,8 @@ IN_VERSION_1 = """
     histogram_fixed_width_bins identity identity_n init_scope int16 int32 int64 int8 is_symbolic_tensor
     is_tensor less less_equal linspace logical_and logical_not logical_or matmul matrix_square_root maximum
     meshgrid minimum multiply negative no_gradient no_op norm not_equal numpy_function one_hot ones ones_like
-    parallel_stack pow print py_function range rank realdiv recompute_grad reduce_all reduce_any
-    reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum repeat
+    parallel_stack pow print py_function range rank realdiv recompute_grad register_tensor_conversion_function
+    reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum repeat
     required_space_to_batch_paddings reshape reverse roll round saturate_cast scatter_nd searchsorted
     sequence_mask shape_n sigmoid sign sin sinh slice sort space_to_batch_nd split sqrt square squeeze stack
     stop_gradient strided_slice subtract switch_case tan tanh tensor_scatter_nd_add tensor_scatter_nd_max

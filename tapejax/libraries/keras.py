@@ -33,6 +33,7 @@ import jax
 import numpy as np
 
 from ..ops import summary
+from ..values import reading
 from ..values.dtypes import DType
 from ..values.errors import SymbolicValue, extra_missing
 from ..values.names import name_scope
@@ -83,14 +84,23 @@ def _given_tensors(fn: Callable) -> Callable:
     return on_tensors
 
 
-def _return_tensors(base: Any, *methods: str) -> None:
-    """Makes methods of a class, and of the classes derived from it now and later, answer user code in tensors."""
+def _attribute(name: str) -> property:
+    """An attribute of the instances, which a class can answer like a method."""
+    return property(lambda self: vars(self).get(name), lambda self, value: vars(self).update({name: value}))
+
+
+def _return_tensors(base: Any, *methods: str, users: bool = True) -> None:
+    """Makes methods of a class, and of the classes derived from it now and later, answer user code in tensors.
+
+    `users`: whether those that users define, too.
+    """
 
     def wrap(kind: type) -> None:
         for name in methods:
             method = vars(kind).get(name)
             if isinstance(method, types.FunctionType) and not hasattr(method, "__answers__"):
-                setattr(kind, name, visible(method))
+                if users or not keras_adapter.from_user(method):
+                    setattr(kind, name, visible(method))
             elif isinstance(method, property) and method.fget is not None and not hasattr(method.fget, "__answers__"):
                 setattr(kind, name, property(visible(method.fget), method.fset, method.fdel, method.__doc__))
 
@@ -118,19 +128,27 @@ def _answer_in_tensors(keras: types.ModuleType) -> None:
     def defining(kind: type, name: str) -> type:
         return next(base for base in kind.__mro__ if name in vars(base))
 
+    for name in "mean", "variance":
+        setattr(keras.layers.Normalization, name, _attribute(name))
     arithmetic = [f"__{name}__" for name in _ARITHMETIC.split()]
     for kind, methods in (
         (defining(keras.Variable, "__add__"), (*arithmetic, "assign", "assign_add", "assign_sub")),
-        (keras.Layer, ("losses", "get_initial_state")),
+        (keras.Layer, ("compute_mask", "losses", "get_initial_state")),
         (defining(keras.Model, "compute_loss"), ("compute_loss", "compute_metrics", "get_metrics_result")),
-        (keras.Loss, ("__call__",)),
+        (keras.Loss, ("__call__", "call")),
         (keras.Metric, ("__call__", "result", "update_state")),
         (keras.initializers.Initializer, ("__call__",)),
         (keras.regularizers.Regularizer, ("__call__",)),
         (keras.constraints.Constraint, ("__call__",)),
         (keras.optimizers.schedules.LearningRateSchedule, ("__call__",)),
+        (defining(keras.optimizers.Optimizer, "scale_loss"), ("learning_rate", "scale_loss")),
+        (keras.random.SeedGenerator, ("next",)),
+        (keras.layers.Normalization, ("mean", "variance")),
     ):
         _return_tensors(kind, *methods)
+    # Calls that users define compute with tensors, and AutoGraph must find them.
+    _return_tensors(keras.Layer, "__call__", "call", users=False)
+    keras.Variable.numpy = lambda variable: Tensor(variable._value).numpy()
 
 
 # ---- functional models ----------------------------------------------------------------------------------------------
@@ -340,6 +358,12 @@ def _instead_of_tensorflow() -> None:
     dtypes: Any = importlib.import_module("keras.src.backend.common.dtypes")
     dtypes.BIT64_TO_BIT32_DTYPE = _Narrowed(dtypes.BIT64_TO_BIT32_DTYPE)
     numpy: Any = importlib.import_module("keras.src.backend.jax.numpy")
+    # In a `function` the state of the global seed is the program's, so that each call draws anew.
+    seeds: Any = importlib.import_module("keras.src.random.seed_generator")
+    traced = seeds.jax_utils.is_in_jax_tracing_scope
+    seeds.jax_utils = types.SimpleNamespace(
+        is_in_jax_tracing_scope=lambda: reading.capturing.capture is None and traced()
+    )
     for name in _OF_TWO:  # not all are in every version
         if hasattr(numpy, name):
             setattr(numpy, name, _beside(getattr(numpy, name), dtypes.result_type))
@@ -375,6 +399,8 @@ _functions: dict[int, Callable] = {}
 
 def _mirrored(full: str, found: Any) -> Any:
     if isinstance(found, types.FunctionType) and found.__module__.startswith("keras."):
+        if found.__module__.startswith("keras.src.tree."):  # structures of whatever it is, for functions of the user's
+            return found
         legacy = found.__module__.startswith("keras.src.legacy.")  # programs for TensorFlow, which need tensors
         return _functions.setdefault(id(found), _given_tensors(found) if legacy else visible(found))
     if isinstance(found, types.ModuleType) and found.__name__.startswith("keras."):
@@ -389,10 +415,20 @@ def _mirrored(full: str, found: Any) -> Any:
     return found
 
 
-def _share_activations() -> None:
-    """Makes ``layer.activation is tf.keras.activations.relu`` hold of a layer that was told its activation by name."""
-    known: dict[str, Any] = importlib.import_module("keras.src.activations").ALL_OBJECTS_DICT
-    known.update({name: _mirrored(name, fn) for name, fn in known.items() if isinstance(fn, types.FunctionType)})
+def _share_functions() -> None:
+    """Makes ``layer.activation is tf.keras.activations.relu`` hold of a layer that was told its activation by name.
+
+    The same holds for functions that are losses and metrics.
+    """
+    exported: Any = importlib.import_module("keras.src.api_export")
+    for part in ("activations", "losses", "metrics"):
+        known: dict[str, Any] = importlib.import_module(f"keras.src.{part}").ALL_OBJECTS_DICT
+        for name, fn in known.items():
+            if isinstance(fn, types.FunctionType):
+                known[name] = shared = _mirrored(name, fn)
+                setattr(sys.modules[fn.__module__], fn.__name__, shared)  # where classes of losses find it
+                if (public := exported.get_name_from_symbol(fn)) is not None:
+                    exported.register_internal_serializable(public, shared)
 
 
 def _fill(names: dict[str, Any]) -> _Mirror:
@@ -404,7 +440,7 @@ def _fill(names: dict[str, Any]) -> _Mirror:
         _take_symbols(keras)
         _instead_of_tensorflow()
         _open_name_scopes()
-        _share_activations()
+        _share_functions()
         keras_trainer.install()
         keras_adapter.returns_tensors = True
     mirror = _Mirror(NAME, real)

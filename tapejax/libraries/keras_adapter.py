@@ -23,18 +23,26 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, NoReturn, TypeAlias
 
 import jax
+import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer, current_trace, trace_context
 from ..core.canonical import Identity, exact
 from ..core.where import serves
+from ..ops.sizes import Sizes
 from ..values import reading, staging
-from ..values.errors import SymbolicValue
+from ..values.errors import PythonNeeded, SymbolicValue
 from ..values.staging import Staged, abstract
 from ..values.tensor import Tensor, Variable, _creations
 from ..values.types import Array, TensorLike, VariableLike
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
+
+OF_PYTHON = (
+    "A layer of a Functional model that calls it has to say what it returns, before it runs: write "
+    "`compute_output_shape(self, input_shape)`, or give a Lambda its `output_shape`; set_shape on the result is too late. Then "
+    "call the model, or compile(run_eagerly=True) it for fit, evaluate and predict."
+)
 
 # Of Keras, which is imported when a program does.
 Layer: TypeAlias = Any
@@ -44,6 +52,7 @@ Optimizer: TypeAlias = Any
 # Whether user code is answered in tensors: once `tapejax.keras` is imported.
 returns_tensors = False
 _INTERNAL = ("keras.", "tapejax.", "jax.")
+_AUTOGRAPH = "tapejax.programs.autograph"
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -128,8 +137,11 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
 
 
 def called_by_user(depth: int) -> bool:
-    """Whether the frame `depth` levels above is neither Keras's, JAX's nor ours."""
-    return not sys._getframe(depth).f_globals.get("__name__", "").startswith(_INTERNAL)
+    """Whether the frame `depth` levels above is neither Keras's, JAX's nor ours; AutoGraph calls what the user calls."""
+    frame = sys._getframe(depth)
+    if frame.f_globals.get("__name__") == _AUTOGRAPH and frame.f_back is not None:
+        frame = frame.f_back
+    return not frame.f_globals.get("__name__", "").startswith(_INTERNAL)
 
 
 def from_user(function: Any) -> bool:
@@ -144,10 +156,17 @@ def _called_by_keras() -> bool:
 def arrays_in(x: Any) -> Any:
     """`x` with the arrays of tensors and of our variables in their place, also inside lists, tuples and dicts."""
     if isinstance(x, Tensor):
-        return x._array
+        return _size(x) if recorder.staging() else x._array
     if isinstance(x, Variable):
         return reading.read(x)
     return _mapped(arrays_in, x)
+
+
+def _size(x: Tensor) -> Any:
+    """The array of `x`; what may be a size and is known while JAX traces is NumPy's, since JAX would trace its elements."""
+    if isinstance(x, Sizes):
+        return x.sizes.tolist()
+    return np.asarray(x._array) if recorder.is_size(x._array) else x._array
 
 
 def tensors_in(x: Any) -> Any:
@@ -217,6 +236,8 @@ def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
         found = layer_call(self, *map(arrays_in, args), **_mapped(arrays_in, kwargs))
         return answer(found, args, kwargs) if returns_tensors and called_by_user(2) else found
 
+    call_layer.__answers__ = True  # type: ignore[attr-defined]
+
     @functools.wraps(operation_call)
     def call_operation(self: Any, *args: Any, **kwargs: Any) -> Any:
         if returns_tensors and _written_for_tensorflow(type(self).call):
@@ -239,8 +260,10 @@ def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
 
         try:
             return spec(*args, **kwargs)
-        except Exception:
+        except Exception as error:
             found = _by_two_sizes(spec, backend.KerasTensor, args, kwargs)
+            if found is None and isinstance(error, PythonNeeded):
+                raise PythonNeeded(f"{error} {OF_PYTHON}") from error
             if found is None:
                 raise
             return found
@@ -354,7 +377,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
         except ValueError as error:
             raise ValueError(f"{error} {HINT}") from None
         for warning in caught:
-            warnings.warn(f"{warning.message} {HINT}", warning.category, stacklevel=_levels_to_user())
+            warnings.warn(f"{warning.message} {HINT}", warning.category, stacklevel=levels_to_user())
         return found
 
     optimizer.apply, optimizer._filter_empty_gradients = apply_arrays, filter_with_hint
@@ -424,7 +447,7 @@ def _branch_in_python(optimizer: type[Optimizer]) -> None:
     optimizer.apply = apply_eagerly
 
 
-def _levels_to_user() -> int:
+def levels_to_user() -> int:
     """The `stacklevel`, for a warning in the calling function, of the line of user code that led here."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and serves(frame.f_code.co_filename):

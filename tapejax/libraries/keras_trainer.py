@@ -12,6 +12,7 @@ import importlib
 import inspect
 import itertools
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,17 +23,20 @@ from ..values import reading
 from ..values.tensor import Variable
 from ..values.types import Array, Nest
 from . import adapters as libraries
-from .keras_adapter import Model, arrays_in, contains, from_user, visible
+from .keras_adapter import Model, arrays_in, contains, from_user, levels_to_user, visible
 
 _PARTS = ("train", "test", "predict")
 
 
 def in_tensorflows_way(model: Model) -> bool:
-    """Whether the model's steps take ``(data)``, or it has state that only such steps keep, and none takes ``(state, data)``."""
+    """Whether the model's steps take ``(data)``, or it has state that only such steps keep, or runs eagerly, which others cannot.
+
+    No step of its own may take ``(state, data)``.
+    """
     own = [fn for part in _PARTS if from_user(fn := getattr(type(model), f"{part}_step"))]
     if own:
         return all(map(_takes_data, own))
-    if any(from_user(getattr(type(model), f"make_{part}_function")) for part in _PARTS):
+    if model.run_eagerly or any(from_user(getattr(type(model), f"make_{part}_function")) for part in _PARTS):
         return True
     # A tf.Variable, a tf.Module's too, and a metric that is updated in `call`, are no part of the state that Keras hands around.
     return any(
@@ -89,6 +93,33 @@ def _test_step(model: Model, data: Nest) -> dict:
 
 def _predict_step(model: Model, data: Nest) -> Nest:
     return _call(model, _unpack(data)[0], training=False)
+
+
+def _compiled_loss(
+    model: Model, y: Nest, y_pred: Nest, sample_weight: Nest = None, regularization_losses: Nest = None
+) -> Array:
+    """The loss that `compile` was told, with the model's own losses, whether or not they are passed."""
+    _deprecated("compiled_loss", "self.compute_loss(y=y, y_pred=y_pred)")
+    return model.compute_loss(y=y, y_pred=y_pred, sample_weight=sample_weight)
+
+
+class _CompiledMetrics:
+    """A model's metrics, as those of TensorFlow's trainer: means are of the predictions."""
+
+    def __init__(self, model: Model):
+        self._model = model
+
+    def update_state(self, y: Nest, y_pred: Nest, sample_weight: Nest = None) -> None:
+        _deprecated("compiled_metrics", "metric.update_state(y, y_pred) for each of self.metrics")
+        y, y_pred, sample_weight = arrays_in((y, y_pred, sample_weight))
+        mean = importlib.import_module("keras").metrics.Mean
+        for metric in self._model.metrics:
+            given = (y_pred,) if isinstance(metric, mean) else (y, y_pred)
+            metric.update_state(*given, sample_weight=sample_weight)
+
+
+def _deprecated(name: str, instead: str) -> None:
+    warnings.warn(f"model.{name} is deprecated: use {instead}.", stacklevel=levels_to_user())
 
 
 def _last(outputs: list[Nest]) -> Nest:
@@ -172,6 +203,7 @@ def install() -> None:
         return get_state(self, purge_model_variables=purge_model_variables, **parts)
 
     trainer._symbolic_build, trainer._get_jax_state = build, state
+    trainer.compiled_loss, trainer.compiled_metrics = visible(_compiled_loss), property(_CompiledMetrics)
 
 
 def _take_step(trainer: Any, name: str, of_data: Callable) -> None:

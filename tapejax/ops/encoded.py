@@ -222,7 +222,7 @@ def random_jpeg_quality(
     low, high = min_jpeg_quality, max_jpeg_quality
     if not 0 <= low < high <= 100:
         raise ValueError(f"0 <= min_jpeg_quality < max_jpeg_quality <= 100 must hold, got {low} and {high}")
-    return adjust_jpeg_quality(image, int(_image.uniform(low, high, seed, dtype="int32")))
+    return adjust_jpeg_quality(image, _image.uniform(low, high, seed, dtype="int32"))
 
 
 stateless_random_jpeg_quality = _image.stateless(random_jpeg_quality)

@@ -68,7 +68,10 @@ def numpy_function(
     reading.require_python("numpy_function")
     arrays = [raw(x) for x in inp]
     if recorder.staging():
-        raise NotImplementedError("numpy_function under jit: use jax.pure_callback, which takes the results' shapes")
+        raise NotImplementedError(
+            "numpy_function under jit: use jax.pure_callback, which takes the results' shapes. A model of Keras that calls it "
+            "runs as Python after compile(run_eagerly=True)"
+        )
     in_graph = reading.inside_function()
     numbers = () if in_graph else (bool, int, float, complex, list, tuple)
     given = [np.array(x if isinstance(x, numbers) else array) for x, array in zip(inp, arrays, strict=True)]

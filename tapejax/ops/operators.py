@@ -168,6 +168,7 @@ def attach() -> None:
             setattr(kind, name, operator)
     for name, method in TENSORS.items():
         setattr(Tensor, name, method)
+    Tensor.OVERLOADABLE_OPERATORS = {*OPERATORS, "__getitem__"}  # type: ignore[attr-defined]
     for name, method in VARIABLES.items():
         setattr(Variable, name, method)
 

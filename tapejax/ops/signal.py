@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ..core.rules import zero_gradient
 from ..values.dtypes import requested
@@ -13,6 +14,7 @@ from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from ..values.types import Array, AxisLike, DTypeLike, FloatLike, IntLike, IntsLike, TensorLike
 from . import array as _array
+from . import math as _math
 from .rearrange import fftnd_axes
 from .table import FLOAT, NUMBER, axis_of, kind_of, renamed, require_kind, shape_of, static
 
@@ -159,10 +161,14 @@ def idct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Te
 # ---- Windows -----------------------------------------------------------------------------------------------
 
 
-def _window(values: np.ndarray, dtype: DTypeLike) -> Tensor:
+def _floating(dtype: DTypeLike) -> np.dtype:
     if kind_of(requested(dtype)) != "f":
         raise ValueError(f"dtype must be a floating point type, got {dtype!r}")
-    return convert_to_tensor(values.astype(requested(dtype)))
+    return requested(dtype)
+
+
+def _window(values: np.ndarray, dtype: DTypeLike) -> Tensor:
+    return convert_to_tensor(values.astype(_floating(dtype)))
 
 
 def _raised_cosine(name: str, a: float, b: float) -> Callable[..., Tensor]:
@@ -178,18 +184,35 @@ def _raised_cosine(name: str, a: float, b: float) -> Callable[..., Tensor]:
 hann_window, hamming_window = _raised_cosine("Hann", 0.5, 0.5), _raised_cosine("Hamming", 0.54, 0.46)
 
 
+def _computed(fn: Callable, dtype: DTypeLike, *numbers: FloatLike, **static: float) -> Tensor:
+    """`fn` of numbers that may be tensors, with gradients: in single precision at least."""
+    wanted = _floating(dtype)
+    wide = np.dtype(np.float64 if wanted == np.float64 else np.float32)
+    return _array.cast(op(fn, *(raw(_array.cast(x, wide)) for x in numbers), **static), wanted)
+
+
+def _kaiser(beta, n):
+    root = jnp.asarray(np.sqrt(1 - np.linspace(-1, 1, n) ** 2) if n > 1 else np.ones(n), beta.dtype)
+    ratio = lax.bessel_i0e(beta * root) / lax.bessel_i0e(beta)
+    return ratio * jnp.exp(jnp.abs(beta) * (root - 1))  # i0 itself may be beyond the dtype
+
+
+def _kaiser_bessel_derived(beta, n):
+    half = jnp.cumsum(_kaiser(beta, n // 2 + 1))
+    root = jnp.sqrt(half[:-1] / half[-1])
+    return jnp.concatenate([root, root[::-1]])
+
+
 def kaiser_window(
     window_length: IntLike, beta: FloatLike = 12.0, dtype: DTypeLike = "float32", name: str | None = None
 ) -> Tensor:
     """A Kaiser window."""
-    return _window(np.kaiser(int(static(window_length)), float(static(beta))), dtype)
+    return _computed(_kaiser, dtype, beta, n=int(static(window_length, "window_length")))
 
 
 def kaiser_bessel_derived_window(window_length, beta=12.0, dtype="float32", name=None) -> Tensor:
     """A Kaiser-Bessel derived window of even length."""
-    half = np.cumsum(np.kaiser(int(static(window_length)) // 2 + 1, float(static(beta))))
-    root = np.sqrt(half[:-1] / half[-1])
-    return _window(np.concatenate([root, root[::-1]]), dtype)
+    return _computed(_kaiser_bessel_derived, dtype, beta, n=int(static(window_length, "window_length")))
 
 
 def vorbis_window(window_length: IntLike, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
@@ -288,14 +311,19 @@ def inverse_stft_window_fn(frame_step, forward_window_fn: Callable = hann_window
     """A function that makes the window with which `inverse_stft` undoes `stft` with `forward_window_fn`."""
 
     def window(frame_length: IntLike, dtype: DTypeLike) -> Tensor:
-        step, length = int(static(frame_step)), int(static(frame_length))
-        forward = np.asarray(forward_window_fn(length, dtype=dtype))
-        overlaps = -(-length // step)
-        squares = np.pad(forward**2, (0, overlaps * step - length)).reshape(overlaps, step).sum(0)
-        divisors = np.tile(squares, overlaps)[:length]
-        return convert_to_tensor(np.divide(forward, divisors, out=np.zeros_like(forward), where=divisors != 0))
+        length = int(static(frame_length, "frame_length"))
+        forward = convert_to_tensor(forward_window_fn(length, dtype=dtype), dtype)
+        return _math.divide_no_nan(forward, op(_overlapping, forward, step=int(static(frame_step, "frame_step"))))  # type: ignore[attr-defined]
 
     return window
+
+
+def _overlapping(window, step):
+    """At each place of the window the sum of the squares of all that lie over it, where one begins every `step` places."""
+    (length,) = window.shape
+    count = -(-length // step)
+    sums = jnp.pad(window**2, (0, count * step - length)).reshape(count, step).sum(0)
+    return jnp.tile(sums, count)[:length]
 
 
 # ---- Speech ------------------------------------------------------------------------------------------------
@@ -315,19 +343,23 @@ def linear_to_mel_weight_matrix(
     Raises:
       ValueError: the edges are not in order, or beyond half the sample rate.
     """
-    bins, rate = int(static(num_spectrogram_bins)), float(static(sample_rate))
+    mels, bins, rate = int(static(num_mel_bins)), int(static(num_spectrogram_bins)), float(static(sample_rate))
     low, high = float(static(lower_edge_hertz)), float(static(upper_edge_hertz))
     if not 0 <= low < high <= rate / 2:
         raise ValueError(f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 fails: {low}, {high}, {rate}")
 
-    def mel(hertz: float | np.ndarray) -> np.ndarray:
-        return 1127 * np.log1p(np.asarray(hertz) / 700)
+    return _computed(_mel_weights, dtype, lower_edge_hertz, upper_edge_hertz, rate=rate, bins=bins, mels=mels)
 
-    centres = mel(np.linspace(0, rate / 2, bins)[1:])[:, None]
-    edges = np.linspace(mel(low), mel(high), int(static(num_mel_bins)) + 2)
+
+def _mel_weights(low, high, rate, bins, mels):
+    def mel(hertz):
+        return 1127 * jnp.log1p(hertz / 700)
+
+    centres = mel(jnp.linspace(0, rate / 2, bins, dtype=low.dtype)[1:])[:, None]
+    edges = jnp.linspace(mel(low), mel(high), mels + 2)
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]
-    weights = np.maximum(0, np.minimum((centres - left) / (middle - left), (right - centres) / (right - middle)))
-    return _window(np.pad(weights, [(1, 0), (0, 0)]), dtype)
+    weights = jnp.minimum((centres - left) / (middle - left), (right - centres) / (right - middle))
+    return jnp.pad(jnp.maximum(0, weights), [(1, 0), (0, 0)])
 
 
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: TensorLike, name: str | None = None) -> Tensor:

@@ -143,13 +143,22 @@ class _Saver:
         self._files: dict[str, bytes] = {}
 
     def save(self, obj: Trackable, folder: Path, signatures: Any) -> None:
+        wanted = {key: _as_signature(key, concrete) for key, concrete in _signatures(obj, signatures).items()}
+        before = _Saver(self._options)
+        before._node(obj, "root")
+        # These trace, which may make variables: the objects are looked through after it.
+        records = {id(function): self._function(function, path) for _, path, function in before._functions}
+        records |= {id(signature): self._function(signature, f"signature {key!r}") for key, signature in wanted.items()}
         self._node(obj, "root")
         called = {}
-        for key, concrete in _signatures(obj, signatures).items():
+        for key, signature in wanted.items():
             called[key] = self._add({"kind": "function"}, None)
-            self._functions.append((called[key], f"signature {key!r}", _as_signature(key, concrete)))
+            self._functions.append((called[key], f"signature {key!r}", signature))
         for number, path, function in self._functions:
-            self._nodes[number].update(self._function(function, path))
+            record = records.get(id(function)) or self._function(function, path)
+            for program in record["programs"]:
+                program["state"] = [self._slot(slot, path) for slot in program["state"]]
+            self._nodes[number].update(record)
         self._file("variables-{}.npz", _npz(self._arrays))
         manifest = {
             "jax": jax.__version__,
@@ -260,7 +269,7 @@ class _Saver:
                 failures.append(error)
                 continue
             variants.append({"ranks": list(rank), **exported})
-            record = record or self._interface(program, path)
+            record = record or self._interface(program)
         if not variants:
             raise ValueError(
                 f"{path} cannot be exported with the signature {in_words(tuple(args))}: {failures[0]} (Printing from a compiled "
@@ -268,13 +277,13 @@ class _Saver:
             ) from failures[0]
         return record | {"variants": variants}
 
-    def _interface(self, program: Program, path: str) -> Json:
+    def _interface(self, program: Program) -> Json:
         staged, first = program.staged, len(self._arrays)
         keys = [f"c{first + i}" for i in range(len(staged.constants))]
         self._arrays.update(zip(keys, staged.constants, strict=True))
         results = program.pack(iter([_Result(i) for i in range(staged.outputs)]))
         return {
-            "state": [self._slot(slot, path) for slot in staged.slots],
+            "state": staged.slots,  # by their numbers in the end
             "changed": list(staged.changed),
             "constants": keys,
             "results": _encode(results),
