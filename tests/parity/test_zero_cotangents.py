@@ -41,8 +41,8 @@ FUNCTIONS = {
 }
 # Their second derivatives are TensorFlow's as well.
 TWICE = (
-    "sqrt rsqrt reciprocal guarded-sqrt guarded-rsqrt sqrt-of-a-square a-product-with-sqrt norm guarded-norm distances reduce_std "
-    "normalize l2_normalize batch_normalization divide_no_nan root-of-squared_difference xlogy"
+    "sqrt rsqrt reciprocal guarded-sqrt guarded-rsqrt sqrt-of-a-square a-product-with-sqrt norm guarded-norm distances "
+    "reduce_std normalize l2_normalize batch_normalization divide_no_nan root-of-squared_difference xlogy"
 ).split()
 FORWARD = [name for name in FUNCTIONS if name not in ("asin",)]
 WEIGHTS = np.float32([0.0, 1.0, 2.0])
@@ -88,7 +88,10 @@ def each_way(tf, function, x):
     """In reverse mode: asked once, row by row, and all rows at once."""
     rows = tf.eye(3)
     return (
-        [gradient(tf, function, x, cotangent) for cotangent in (WEIGHTS, np.ones(3, np.float32), np.zeros(3, np.float32))],
+        [
+            gradient(tf, function, x, cotangent)
+            for cotangent in (WEIGHTS, np.ones(3, np.float32), np.zeros(3, np.float32))
+        ],
         jacobian(tf, function, x),
         jacobian(tf, function, x, experimental_use_pfor=False),
         batch_jacobian(tf, function, x),
