@@ -249,49 +249,29 @@ def _alike(x, y):
     return jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
 
 
-def _with_slopes(fn, rule_of_x, rule_of_y):
-    """`fn` of two arguments, whose tangent is ``rule_of_x(x, y, dx) + rule_of_y(x, y, dy)``; an argument that is constant
-    adds nothing, not even zero times infinity."""
-
-    @jax.custom_jvp
-    @functools.wraps(fn)
-    def sloped(x, y):
-        return fn(x, y)
-
-    def derivative(primals, tangents):
-        parts = [
-            rule(*primals, t)
-            for rule, t in zip((rule_of_x, rule_of_y), tangents, strict=True)
-            if not isinstance(t, jax.custom_derivatives.SymbolicZero)
-        ]
-        return sloped(*primals), functools.reduce(jnp.add, parts)
-
-    sloped.defjvp(derivative, symbolic_zeros=True)
-    return lambda x, y: sloped(*_alike(x, y))
-
-
-def _field_power(x, y):
+@jax.custom_jvp
+def _power(x, y):
     power = lax.pow(x, y)
     # XLA's complex logarithm of 0 would make it NaN.
     return jnp.where((x == 0) & (jnp.real(y) > 0), 0, power) if jnp.iscomplexobj(x) else power
 
 
-def _power_rule_of_base(x, y, dx):
+def _slope_by_base(dx, _, x, y):
     # Not JAX's own rule: differentiated with respect to the exponent, it takes the logarithm of a negative base.
-    return dx * (y * _power(x, y - 1))
+    return scaled(y * _power(x, y - 1), dx, (True, False))  # an argument that is constant adds nothing
 
 
-def _power_rule_of_exponent(x, y, dy):
+def _slope_by_exponent(dy, power, x, y):
     # TensorFlow calls log(x) zero where x <= 0, so that the gradient of the exponent stays finite where the power is.
     counts = x != 0 if jnp.iscomplexobj(x) else x > 0
-    return dy * (_power(x, y) * jnp.where(counts, jnp.log(jnp.where(counts, x, 1)), 0))
+    return scaled(power * jnp.where(counts, jnp.log(jnp.where(counts, x, 1)), 0), dy, (True, False))
 
 
-_power = _with_slopes(_field_power, _power_rule_of_base, _power_rule_of_exponent)
+_power.defjvps(_slope_by_base, _slope_by_exponent)
 
 
 def _pow(x, y):
-    return (_power if kind_of(jnp.result_type(x, y)) in FIELD else jnp.power)(x, y)
+    return _power(*_alike(x, y)) if kind_of(jnp.result_type(x, y)) in FIELD else jnp.power(x, y)
 
 
 shown(_pow)
@@ -391,9 +371,16 @@ BINARY: dict[str, tuple[Any, ...]] = {
 globals().update({name: binary(name, *row) for name, row in BINARY.items()})
 
 
-_nextafter = renamed(
-    "nextafter", _with_slopes(lambda x, y: jnp.nextafter(x, y), lambda x, y, dx: dx, lambda x, y, dy: dy * 0)
-)
+@jax.custom_jvp
+def _next(x, y):
+    return jnp.nextafter(x, y)
+
+
+_next.defjvps(lambda dx, _, x, y: dx, lambda dy, _, x, y: dy * 0)
+
+
+def _nextafter(x, y):
+    return _next(*_alike(x, y))
 
 
 def _polygamma(a, x):
