@@ -27,7 +27,7 @@ from jax._src import (
     named_sharding,
     stages,
 )
-from jax._src.interpreters import ad, mlir, partial_eval, pxla
+from jax._src.interpreters import ad, batching, mlir, partial_eval, pxla
 from jax._src.state import types as state_types
 
 from .types import Function, TraceLike, Value
@@ -121,6 +121,29 @@ def has_tangent(dtype: Any) -> bool:
 def runs_compiled(primitive: Primitive) -> bool:
     """Whether JAX runs `primitive` on values as a compiled program of its own, and in no other way."""
     return getattr(primitive.impl, "func", None) is dispatch.apply_primitive
+
+
+def define_product(primitive: Primitive, fn: Function, batched: Function, transposed: Function) -> None:
+    """Makes `primitive` the product ``fn(x, y, **params)`` of two arrays of one type, linear in `y`.
+
+    `batched` takes both, their mapped axes and the parameters, `transposed` a cotangent, `x` and the parameters.
+    """
+
+    def with_respect_to_x(dx: Value, x: Value, y: Value, **params: Any) -> Any:
+        return primitive.bind(y, dx, **params)
+
+    def with_respect_to_y(dy: Value, x: Value, y: Value, **params: Any) -> Any:
+        return primitive.bind(x, dy, **params)
+
+    def transpose(cotangent: Any, x: Value, y: Any, **params: Any) -> Any:
+        return None, cotangent if type(cotangent) is ad.Zero else transposed(cotangent, x, **params)
+
+    primitive.def_impl(functools.partial(dispatch.apply_primitive, primitive))
+    primitive.def_abstract_eval(lambda x, y, **params: y)
+    mlir.register_lowering(primitive, mlir.lower_fun(fn, multiple_results=False))
+    batching.primitive_batchers[primitive] = batched
+    ad.primitive_jvps[primitive] = functools.partial(ad.standard_jvp, (with_respect_to_x, with_respect_to_y), primitive)
+    ad.primitive_transposes[primitive] = transpose
 
 
 def key_numbers(keys: Value) -> Any:

@@ -81,7 +81,9 @@ def _one_hot(index: Any, like: Value, shape: tuple[Any, ...] | None = None) -> A
     What the sum with zeros adds is the type of `like`: how it is sharded, and over which axes of a mesh it varies.
     """
     shape = like.shape if shape is None else shape
-    return jnp.zeros_like(like) + jax.nn.one_hot(index, math.prod(shape), dtype=like.dtype).reshape(shape)
+    zero, one = jnp.zeros((), like.dtype), jnp.ones((), like.dtype)
+    # Not the mask as numbers: XLA would make a choice of their product with a slope, and hide an infinite one.
+    return jnp.zeros_like(like) + jnp.where(jnp.arange(math.prod(shape)) == index, one, zero).reshape(shape)
 
 
 def _reverse_rows(program: Program, *values: Any) -> list[Any]:

@@ -21,6 +21,7 @@ from ..core._jax import Literal, RefType, ShapeDtypeStruct
 from ..core.canonical import open_jaxpr
 from ..core.compiling import Unsupported, with_errors
 from ..core.jaxprs import consts_of, scan_counts
+from ..core.poles import product
 from ..core.types import Equation, Function, JaxProgram
 from .decompositions import DECOMPOSITIONS
 from .primitives import DTYPES, PRIMITIVES, flushed, is_subnormal
@@ -107,8 +108,8 @@ class Interpreter:
         name, p = eqn.primitive.name, eqn.params
         if name in _CALLS:
             return p[_CALLS[name]], ins
-        if name in _RANDOM:
-            return _RANDOM[name](eqn), ins
+        if name in _TRACED:
+            return _TRACED[name](eqn), ins
         if name == "cond" and ins[0] in self._constants:
             return p["branches"][_clamped(self._constants[ins[0]], p["branches"])], ins[1:]
         if name == "custom_linear_solve":
@@ -246,7 +247,7 @@ def _as_step(eqn: Equation, outs: list[Any]) -> Any:
     return outs[0] if len(eqn.outvars) == 1 else outs
 
 
-# ---- random numbers: JAX's own functions, traced down to the one function that is all chance in them
+# ---- primitives that are programs of others: of random numbers JAX's own, traced down to the one function of chance in them
 
 _KEY = ShapeDtypeStruct((2,), np.dtype("uint32"))
 
@@ -267,8 +268,9 @@ def _spec(atom: Any) -> Any:
     return ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype)
 
 
-_RANDOM: dict[str, Callable[[Equation], Any]] = {
+_TRACED: dict[str, Callable[[Equation], Any]] = {
     "random_seed": lambda eqn: _traced(_implementation(eqn).seed, _spec(eqn.invars[0])),
     "random_fold_in": lambda eqn: _traced(_implementation(eqn).fold_in, _KEY, _spec(eqn.invars[1])),
     "random_bits": lambda eqn: _traced(functools.partial(_implementation(eqn).random_bits, **eqn.params), _KEY),
+    "scaled_by_slope": lambda eqn: _traced(functools.partial(product, **eqn.params), *map(_spec, eqn.invars)),
 }

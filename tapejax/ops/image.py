@@ -3,7 +3,6 @@ floats from 0 to 1."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -177,49 +176,22 @@ def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antiali
 def _resize(x, size, method, antialias):
     if method == "nearest":
         return jax.image.resize(x, (*x.shape[:-3], *size, x.shape[-1]), "nearest")
-    return _resampled(x, size, method, antialias)
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
-def _resampled(x, size, method, antialias):
-    for axis, weights in _matrices(x.shape, size, method, antialias).items():
-        x = _mixed(x, axis, weights)
-    return x
-
-
-@_resampled.defjvp
-def _resampled_jvp(size, method, antialias, primals, tangents):
-    # A product of matrices, whose transpose is fast, where that of reading by indices is slow.
-    by_rows, by_columns = _matrices(primals[0].shape, size, method, antialias).values()
-    slope = jnp.einsum("...hwc,hi,wj->...ijc", *tangents, by_rows, by_columns, precision="highest")
-    return _resampled(*primals, size, method, antialias), slope
+    by_rows, by_columns = _matrices(x.shape, size, method, antialias)
+    return jnp.einsum("...hwc,hi,wj->...ijc", x, by_rows, by_columns, precision="highest")
 
 
 def _matrices(shape, size, method, antialias):
-    """How much of each old row, and column, goes into each new one, by axis."""
-    pairs = {axis: (shape[axis], new) for axis, new in zip((-3, -2), size, strict=True)}
-    if method == "area":
-        return {axis: _areas(*pair) for axis, pair in pairs.items()}
-    return {axis: _weights(*pair, _METHODS[method], antialias) for axis, pair in pairs.items()}
-
-
-def _mixed(x, axis, weights):
-    """`x` times a matrix along an axis, but for the zeros in it: they would make a pixel that is nan one of all pixels."""
-    order = np.argsort(weights == 0, 0, kind="stable")  # those with a weight first
-    most = int(np.count_nonzero(weights, 0).max())
-    if most > 16:  # so many products take long to compile
-        return jnp.moveaxis(jnp.tensordot(x, weights, (axis, 0), precision="highest"), -1, axis)
-    parts = [
-        jnp.take(x, np.where(weight == 0, order[0], rows), axis, mode="clip") * weight.reshape(-1, *[1] * (-axis - 1))
-        for rows, weight in zip(order[:most], np.take_along_axis(weights, order, 0), strict=False)
-    ]
-    return functools.reduce(jnp.add, parts)
+    """How much of each old row goes into each new one, and of each old column."""
+    pairs = zip(shape[-3:-1], size, strict=True)
+    return [_areas(*pair) if method == "area" else _weights(*pair, _METHODS[method], antialias) for pair in pairs]
 
 
 def _weights(old, new, window, antialias):
     scale = new / old
     reach = max(1 / scale, 1) if antialias else 1
     centre = (np.arange(new) + 0.5) / scale - 0.5
+    if window is _keys and not antialias:  # TensorFlow looks the weights up in a table
+        centre = np.rint(centre * 1024) / 1024
     weight = window(np.abs(np.arange(old)[:, None] - centre) / reach)
     return (weight / weight.sum(0)).astype(np.float32)
 

@@ -17,7 +17,7 @@ from ..values.dtypes import requested
 from ..values.errors import FailedPreconditionError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, operands, raw
 from ..values.types import Array, AxisLike, DTypeLike, IntsLike, Nest, TensorLike
-from .math import nan_for_infinity, of_unit_size, singular_values
+from .math import nan_for_infinity, singular_values
 from .table import FIELD, NUMBER, REAL, binary, known, later, operation, renamed, require_kind, static, with_arguments
 
 scipy_linalg: Any = later("jax.scipy.linalg")
@@ -356,13 +356,8 @@ def _square(name: str, fn: Callable, doc: str, argument: str = "input") -> Calla
 
 @zero_gradient  # of no elements: JAX takes it for a constant
 def _slogdet(x):
-    if (
-        x.shape[-1] == 2
-    ):  # JAX multiplies out, which overflows; of three rows and more it takes the logarithms of pivots
-        x = jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 1)]).at[..., 2, 2].set(1)
     sign, logarithm = jnp.linalg.slogdet(x)
-    logarithm = jnp.where(jnp.isnan(x).any((-2, -1)), jnp.nan, logarithm)  # NaN takes no part in the search for a pivot
-    return LogMatrixDeterminant(jnp.where(jnp.isnan(logarithm), jnp.nan, sign), logarithm.astype(x.dtype))
+    return LogMatrixDeterminant(sign, logarithm.astype(x.dtype))
 
 
 @zero_gradient  # of no elements: JAX takes it for a constant
@@ -394,9 +389,8 @@ def _lower(x):
 
 
 def _eigh(x):
-    matrix, power = of_unit_size(_lower(x))
-    values, vectors = jnp.linalg.eigh(matrix, symmetrize_input=False)
-    return (values * power).astype(x.dtype), vectors
+    values, vectors = jnp.linalg.eigh(_lower(x), symmetrize_input=False)
+    return values.astype(x.dtype), vectors
 
 
 def _eigvalsh(x):
@@ -505,9 +499,8 @@ def svd(tensor, full_matrices=False, compute_uv=True):
     """
     if not compute_uv:
         return singular_values(_matrix("svd", tensor))
-    matrix, power = of_unit_size(nan_for_infinity(_matrix("svd", tensor)))
-    u, s, vh = jnp.linalg.svd(matrix, full_matrices=bool(full_matrices))
-    return s * power, u, _turned(vh, "adjoint")
+    u, s, vh = jnp.linalg.svd(nan_for_infinity(_matrix("svd", tensor)), full_matrices=bool(full_matrices))
+    return s, u, _turned(vh, "adjoint")
 
 
 @operation("a", FIELD)
@@ -517,10 +510,9 @@ def pinv(a, rcond=None, validate_args=False):
     if rcond is None:
         return jnp.linalg.pinv(matrix)
     # JAX's derivative takes what is left out for zero.
-    matrix, power = of_unit_size(matrix)
     u, s, v = jnp.linalg.svd(matrix, full_matrices=False)
     kept = s > jnp.asarray(rcond, s.dtype)[..., None] * jnp.max(s, -1, keepdims=True)
-    inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0) / power
+    inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0)
     return jnp.matmul(_turned(v, "adjoint") * inverse[..., None, :].astype(v.dtype), _turned(u, "adjoint"))
 
 

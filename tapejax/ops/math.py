@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..core.poles import scaled
 from ..core.rules import connected, zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, InvalidArgumentError
@@ -37,7 +38,6 @@ from .table import (
     kind_of,
     known,
     later,
-    mask_as,
     named,
     operation,
     reduction,
@@ -64,167 +64,43 @@ def _abs_real(x):
 def _abs(x):
     if kind_of(x.dtype) == "f":
         return _abs_real(x)
-    if kind_of(x.dtype) == "c":  # at 0 all slopes are 0: the second is not where JAX only replaces the divisor by 1
+    if kind_of(x.dtype) == "c":  # at 0 all slopes are 0
         zero = x == 0
         return jnp.where(zero, 0, jnp.abs(jnp.where(zero, 1, x)))
     return jnp.abs(x)
 
 
-def _far(dtype):
-    """A power of two: a number that is not tiny, times it twice and the largest of the dtype, is infinite."""
-    return 2.0 ** (-jnp.finfo(dtype).minexp * 7 // 16)
-
-
-@jax.custom_jvp
-def _largest(slope):
-    """The largest number, with the sign of `slope`."""
-    return jnp.sign(jnp.where(jnp.isnan(slope), 1, slope)) * jnp.finfo(slope.dtype).max
-
-
-@_largest.defjvp
-def _largest_jvp(primals, tangents):
-    # `_scaled` multiplies it twice by this number, and has the slope of a product with `slope`.
-    return _largest(*primals), tangents[0] / _far(tangents[0].dtype) / _far(tangents[0].dtype)
-
-
-def _scaled(slope, t, pole=None, elsewhere=lambda slope, t: slope * t):
-    """``slope * t``, linear in `t`; at a pole, by default where `slope` is infinite or undefined, zero times it is zero.
-
-    So do the kernels of TensorFlow's gradients of sqrt, rsqrt and reciprocal, and ``where(x > 0, sqrt(x), 0)`` has a gradient
-    without NaN. Infinity is a product of finite factors that overflow one after the other, which leave 0 alone; NaN is the
-    difference of two such products. With a rule of its own it would lose its derivative with respect to `slope`: what JAX
-    transposes has none.
-    """
-    pole = ~jnp.isfinite(slope) if pole is None else pole
-    far, largest = _far(slope.dtype), _largest(slope)
-
-    def overflowing(factor):
-        return far * (jnp.where(pole, factor, 0) * (far * t))
-
-    infinite = overflowing(largest)
-    undefined = jnp.where(jnp.isnan(slope), infinite - overflowing(lax.stop_gradient(largest)), infinite)
-    return jnp.where(pole, undefined, elsewhere(jnp.where(pole, 0, slope), t))
-
-
-def _stops_zero(fn, along=None, orders=2):
-    """`fn`, elementwise, through whose infinite or undefined slopes a zero cotangent passes as zero, up to an order.
-
-    Its tangent is ``along(x, t)`` where JAX's rule is not to be taken: it may leave the dtype before it meets `t`.
-    Not at every order: a rule that has a new rule in it without end can be neither recognised nor printed.
-    """
-    along = along or (lambda x, t: jax.jvp(fn, (x,), (t,))[1])
-
-    @jax.custom_jvp
-    @functools.wraps(fn)
-    def stopping(x):
-        return fn(x)
+def _stops_zero(fn, stops=(True, True)):
+    """`fn`, elementwise, with TensorFlow's gradient: zero comes back as zero, even where the slope is infinite (see `scaled`)."""
+    stopping = jax.custom_jvp(renamed(fn.__name__, lambda x: fn(x)))
 
     @stopping.defjvp
     def derivative(primals, tangents):
-        def slope(x):
-            return along(x, jnp.ones_like(x))
-
-        (x,), (t,) = primals, tangents
-        slope = (_stops_zero(slope, orders=orders - 1) if orders > 1 else slope)(x)
-        pole = (x == 0) | jnp.isnan(slope)
-        # Not a product with the slope: it may leave the dtype where its products with tangents do not.
-        inside = jnp.where(pole, 1, x)
-        return stopping(x), _scaled(slope, t, pole, lambda slope, t: along(inside, t))
+        y, slope = jax.jvp(fn, primals, (jnp.ones_like(*primals),))
+        return y, scaled(slope, *tangents, stops)
 
     return stopping
 
 
-def _sloped(fn):
-    """`fn`, elementwise, whose tangent is one product with its slope: where JAX's rule adds two, an infinite one is nan."""
-
-    @jax.custom_jvp
-    @functools.wraps(fn)
-    def sloped(x):
-        return fn(x)
-
-    @sloped.defjvp
-    def derivative(primals, tangents):
-        slope = jax.jvp(fn, primals, (jnp.ones_like(*primals),))[1]
-        return sloped(*primals), slope * tangents[0]
-
-    return sloped
-
-
-def _inverse(fn, of, rounding=0):
-    """`fn`, the inverse of `of`, with the slope that goes with its value: where `of` has several, JAX may take another.
-
-    A slope of `of` up to `rounding` times the unit in the last place is zero: that of sin is not exactly at asin(1).
-    """
-
-    @jax.custom_jvp
-    @functools.wraps(fn)
-    def inverse(x):
-        return fn(x)
+def _inverse(fn, of, kinds="c"):
+    """`fn`, the inverse of `of`, with the slope that goes with its value. JAX may take that of another branch."""
+    inverse = jax.custom_jvp(renamed(fn.__name__, lambda x: fn(x)))
 
     @inverse.defjvp
     def derivative(primals, tangents):
         y = inverse(*primals)
-        slope = jax.jvp(of, (y,), (jnp.ones_like(y),))[1]
-        return y, tangents[0] / jnp.where(jnp.abs(slope) <= rounding * jnp.finfo(y.dtype).eps, 0, slope)
+        return y, tangents[0] / jax.jvp(of, (y,), (jnp.ones_like(y),))[1]
 
-    return inverse
-
-
-def _arc(fn, of):
-    inverse = _inverse(fn, of, 1)
-    return renamed(fn.__name__, lambda x: (inverse if jnp.iscomplexobj(x) else fn)(x))
+    return renamed(fn.__name__, lambda x: (inverse if kind_of(x.dtype) in kinds else fn)(x))
 
 
-def _rsqrt_along(x, t):
-    y = _rsqrt(x)
-    return t / -2 * y * y * y
-
-
-def _reciprocal_along(x, t):
-    y = _reciprocal(x)
-    return -t * y * y
-
-
-_sqrt = renamed("sqrt", _stops_zero(lambda x: jnp.sqrt(x)))
-_rsqrt = renamed("rsqrt", _stops_zero(lambda x: lax.rsqrt(x), _rsqrt_along))
-_reciprocal = renamed("reciprocal", _stops_zero(lambda x: jnp.reciprocal(x), _reciprocal_along))
-_tanh = renamed("tanh", _sloped(lambda x: jnp.tanh(x)))
-# Of real numbers, too: JAX's slope is a number where the value is NaN, or 0 where a square overflows.
-_asinh = renamed("arcsinh", _inverse(lambda x: jnp.arcsinh(x), jnp.sinh))
-_acosh = renamed("arccosh", _inverse(lambda x: jnp.arccosh(x), jnp.cosh))
-_ndtri = renamed("ndtri", _inverse(lambda x: special.ndtri(x), lambda x: special.ndtr(x)))
-
-
-@jax.custom_jvp
-def _tan(x):
-    return jnp.tan(x)
-
-
-_tan.defjvps(lambda dx, _, x: dx / jnp.square(jnp.cos(x)))  # 1 + tan(x)**2 cancels far from the real axis
-
-
-@jax.custom_jvp
-def _expm1(x):
-    return jnp.expm1(x)
-
-
-@_expm1.defjvp
-def _expm1_jvp(primals, tangents):
-    # JAX takes expm1(x) + 1 for the slope, which is not exact where it is small.
-    return _expm1(*primals), jax.jvp(jnp.exp, primals, tangents)[1]
-
-
-@_sloped
-def _bessel_i1(x):
-    return jnp.exp(_abs(x)) * special.i1e(x)
-
-
-@jax.custom_jvp
 def _bessel_i0(x):
-    return jnp.exp(_abs(x)) * special.i0e(x)
+    return jnp.exp(_abs(x)) * special.i0e(x)  # JAX's own has a slope at 0, that of its absolute value
 
 
-_bessel_i0.defjvps(lambda dx, _, x: dx * _bessel_i1(x))  # by definition: JAX's is a difference, which cancels near 0
+_sqrt = _stops_zero(jnp.sqrt, (False, True))
+_rsqrt = _stops_zero(lax.rsqrt)
+_reciprocal = _stops_zero(jnp.reciprocal)
 
 
 @zero_gradient
@@ -240,19 +116,8 @@ def _reciprocal_no_nan(x):
     return _divide_no_nan(jnp.ones_like(x), x)
 
 
-@jax.custom_jvp
-def _angle_complex(x):
-    return jnp.angle(x)
-
-
-@_angle_complex.defjvp
-def _angle_jvp(primals, tangents):
-    # Of the logarithm: JAX's arctan2 squares the parts, which leaves the dtype.
-    return _angle_complex(*primals), jnp.imag(jax.jvp(jnp.log, primals, tangents)[1])
-
-
 def _angle(x):
-    return _angle_complex(x) if jnp.iscomplexobj(x) else jnp.where(x < 0, jnp.asarray(jnp.pi, x.dtype), 0)
+    return jnp.angle(x) if jnp.iscomplexobj(x) else jnp.where(x < 0, jnp.asarray(jnp.pi, x.dtype), 0)
 
 
 def _imag(x):
@@ -264,7 +129,7 @@ def _log_sigmoid(x):
 
 
 def _erfcinv(x):
-    return -_ndtri(x / 2) * np.sqrt(0.5).astype(x.dtype)
+    return -special.ndtri(x / 2) * np.sqrt(0.5).astype(x.dtype)
 
 
 def _softplus(x):
@@ -308,15 +173,15 @@ _SIGNED = "ifc"
 # name: (function of raw arrays, kinds of dtype, what it is)
 UNARY: dict[str, tuple[Any, ...]] = {
     "abs": (_abs, _SIGNED, "The absolute value."),
-    "acos": (_arc(jnp.arccos, jnp.cos), FIELD, "The arc cosine."),
-    "acosh": (_acosh, FIELD, "The inverse hyperbolic cosine."),
-    "asin": (_arc(jnp.arcsin, jnp.sin), FIELD, "The arc sine."),
-    "asinh": (_asinh, FIELD, "The inverse hyperbolic sine."),
+    "acos": (_inverse(jnp.arccos, jnp.cos), FIELD, "The arc cosine."),
+    "acosh": (_inverse(jnp.arccosh, jnp.cosh, FIELD), FIELD, "The inverse hyperbolic cosine."),
+    "asin": (_inverse(jnp.arcsin, jnp.sin), FIELD, "The arc sine."),
+    "asinh": (_inverse(jnp.arcsinh, jnp.sinh), FIELD, "The inverse hyperbolic sine."),
     "atan": (jnp.arctan, FIELD, "The arc tangent."),
     "atanh": (jnp.arctanh, FIELD, "The inverse hyperbolic tangent."),
     "bessel_i0": (_bessel_i0, FLOAT, "The modified Bessel function of order 0."),
     "bessel_i0e": (special.i0e, FLOAT, "The modified Bessel function of order 0, times exp(-abs(x))."),
-    "bessel_i1": (_bessel_i1, FLOAT, "The modified Bessel function of order 1."),
+    "bessel_i1": (special.i1, FLOAT, "The modified Bessel function of order 1."),
     "bessel_i1e": (special.i1e, FLOAT, "The modified Bessel function of order 1, times exp(-abs(x))."),
     "ceil": (jnp.ceil, FLOAT, "The smallest integer not below x."),
     "cos": (jnp.cos, FIELD, "The cosine."),
@@ -327,7 +192,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "erfcinv": (_erfcinv, FLOAT, "The inverse of erfc."),
     "erfinv": (special.erfinv, FLOAT, "The inverse of erf."),
     "exp": (jnp.exp, FIELD, "e to the power of x."),
-    "expm1": (_expm1, FIELD, "exp(x) - 1, exact near 0."),
+    "expm1": (jnp.expm1, FIELD, "exp(x) - 1, exact near 0."),
     "floor": (jnp.floor, FLOAT, "The largest integer not above x."),
     "is_finite": (jnp.isfinite, FLOAT, "Whether x is neither infinite nor NaN."),
     "is_inf": (jnp.isinf, FLOAT, "Whether x is infinite."),
@@ -336,7 +201,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "log": (jnp.log, FIELD, "The natural logarithm."),
     "log1p": (jnp.log1p, FIELD, "log(1 + x), exact near 0."),
     "log_sigmoid": (_log_sigmoid, FLOAT, "log(sigmoid(x)), finite for large negative x."),
-    "ndtri": (_ndtri, FLOAT, "The quantile function of the normal distribution."),
+    "ndtri": (special.ndtri, FLOAT, "The quantile function of the normal distribution."),
     "negative": (jnp.negative, _SIGNED, "-x."),
     "reciprocal": (_reciprocal, FIELD, "1 / x."),
     "reciprocal_no_nan": (_reciprocal_no_nan, FIELD, "1 / x, and 0 where x is 0."),
@@ -349,8 +214,8 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "sinh": (jnp.sinh, FIELD, "The hyperbolic sine."),
     "sqrt": (_sqrt, FIELD, "The square root."),
     "square": (jnp.square, NUMBER, "x * x."),
-    "tan": (_tan, FIELD, "The tangent."),
-    "tanh": (_tanh, FIELD, "The hyperbolic tangent."),
+    "tan": (jnp.tan, FIELD, "The tangent."),
+    "tanh": (jnp.tanh, FIELD, "The hyperbolic tangent."),
 }
 globals().update({name: unary(name, *row) for name, row in UNARY.items()})
 expint = unary("expint", _expint, FLOAT, "The exponential integral Ei, for x >= 0.")
@@ -370,12 +235,12 @@ invert = unary("invert", jnp.invert, INTEGER, "Every bit flipped.")
 
 
 def _maximum(x, y):
-    # At a tie TensorFlow gives the whole gradient to x, and beside a NaN to y; the value is NaN there.
-    return jnp.where(x >= y, x, jnp.where(x != x, lax.stop_gradient(x) + y, y))
+    # At a tie TensorFlow gives the whole gradient to x.
+    return jnp.where((x >= y) | (x != x), x, y)
 
 
 def _minimum(x, y):
-    return jnp.where(x <= y, x, jnp.where(x != x, lax.stop_gradient(x) + y, y))
+    return jnp.where((x <= y) | (x != x), x, y)
 
 
 def _alike(x, y):
@@ -384,60 +249,29 @@ def _alike(x, y):
     return jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
 
 
-def _with_slopes(fn, rule_of_x, rule_of_y):
-    """`fn` of two arguments, whose tangent is ``rule_of_x(x, y, dx) + rule_of_y(x, y, dy)``; an argument that is constant
-    adds nothing, not even zero times infinity."""
-
-    @jax.custom_jvp
-    @functools.wraps(fn)
-    def sloped(x, y):
-        return fn(x, y)
-
-    def derivative(primals, tangents):
-        parts = [
-            rule(*primals, t)
-            for rule, t in zip((rule_of_x, rule_of_y), tangents, strict=True)
-            if not isinstance(t, jax.custom_derivatives.SymbolicZero)
-        ]
-        return sloped(*primals), functools.reduce(jnp.add, parts)
-
-    sloped.defjvp(derivative, symbolic_zeros=True)
-    return lambda x, y: sloped(*_alike(x, y))
-
-
-def _field_power(x, y):
+@jax.custom_jvp
+def _power(x, y):
     power = lax.pow(x, y)
     # XLA's complex logarithm of 0 would make it NaN.
     return jnp.where((x == 0) & (jnp.real(y) > 0), 0, power) if jnp.iscomplexobj(x) else power
 
 
-def _power_rule_of_base(x, y, dx):
+def _slope_by_base(dx, _, x, y):
     # Not JAX's own rule: differentiated with respect to the exponent, it takes the logarithm of a negative base.
-    return dx * (y * _power(x, y - 1))
+    return scaled(y * _power(x, y - 1), dx, (True, False))  # an argument that is constant adds nothing
 
 
-def _power_rule_of_exponent(x, y, dy):
+def _slope_by_exponent(dy, power, x, y):
     # TensorFlow calls log(x) zero where x <= 0, so that the gradient of the exponent stays finite where the power is.
     counts = x != 0 if jnp.iscomplexobj(x) else x > 0
-    return dy * (_power(x, y) * jnp.where(counts, jnp.log(jnp.where(counts, x, 1)), 0))
+    return scaled(power * jnp.where(counts, jnp.log(jnp.where(counts, x, 1)), 0), dy, (True, False))
 
 
-_power = _with_slopes(_field_power, _power_rule_of_base, _power_rule_of_exponent)
-
-
-def _integer_power(x, y):
-    """By squaring, to the last bit of the exponent: JAX takes six bits only, so that 0**64 is 1."""
-
-    def step(state):
-        x, y, out = state
-        return x * x, y >> 1, jnp.where(y & 1 == 1, out * x, out)
-
-    x, y = _alike(x, y)
-    return lax.while_loop(lambda state: jnp.any(state[1] > 0), step, (x, y, jnp.ones_like(x)))[2]
+_power.defjvps(_slope_by_base, _slope_by_exponent)
 
 
 def _pow(x, y):
-    return (_power if kind_of(jnp.result_type(x, y)) in FIELD else _integer_power)(x, y)
+    return _power(*_alike(x, y)) if kind_of(jnp.result_type(x, y)) in FIELD else jnp.power(x, y)
 
 
 shown(_pow)
@@ -447,12 +281,8 @@ def _floordiv(x, y):
     return jnp.floor_divide(x, y) if kind_of(jnp.result_type(x, y)) in INTEGER else jnp.floor(x / y)
 
 
-# Not JAX's rule of the remainder: where a quotient below 0 is rounded to an integer, its slope goes with the next one.
-_float_mod = _with_slopes(lambda x, y: jnp.mod(x, y), lambda x, y, dx: dx, lambda x, y, dy: -dy * _floordiv(x, y))
-
-
 def _floormod(x, y):
-    return (jnp.mod if kind_of(jnp.result_type(x, y)) in INTEGER else _float_mod)(x, y)
+    return jnp.mod(x, y)
 
 
 def _truncatediv(x, y):
@@ -464,35 +294,30 @@ def _truncatemod(x, y):
     return lax.rem(*_alike(x, y))
 
 
-def _flat(*xs):
-    """Zero, with slopes of zero through which a NaN passes as NaN: a constant would hide it."""
-    return functools.reduce(jnp.add, [jnp.where(jnp.isfinite(x), x, 0) * 0 for x in xs])
-
-
 def _divide_no_nan(x, y):
-    return jnp.where(y == 0, _flat(y), _truediv(x, jnp.where(y == 0, 1, y)))
+    return jnp.where(y == 0, 0, _truediv(x, jnp.where(y == 0, 1, y)))
 
 
+@jax.custom_jvp
 def _no_nan(x, y):
     return jnp.where(y == 0, 0, x * y)
 
 
-_multiply_no_nan = _with_slopes(_no_nan, lambda x, y, dx: jnp.where(y == 0, 0, dx) * y, lambda x, y, dy: _scaled(x, dy))
+_no_nan.defjvps(lambda dx, _, x, y: jnp.where(y == 0, 0, dx) * y, lambda dy, _, x, y: scaled(x, dy, (True, True)))
 
 
-def _xlogy(x, y):
-    x, y = _alike(x, y)
-    return jnp.where(x == 0, _flat(x, y), x * jnp.log(jnp.where(x == 0, 1, y)))
+def _multiply_no_nan(x, y):
+    return _no_nan(*_alike(x, y))
 
 
-def _xlog1py(x, y):
-    x, y = _alike(x, y)
-    return jnp.where(x == 0, _flat(x, y), x * jnp.log1p(jnp.where(x == 0, 1, y)))
+def _where_not_zero(fn):
+    """``x * fn(y)``, and 0 where x is 0, whatever y is."""
 
+    def product(x, y):
+        x, y = _alike(x, y)
+        return jnp.where(x == 0, 0, x * fn(jnp.where(x == 0, 1, y)))
 
-def _xdivy(x, y):
-    x, y = _alike(x, y)
-    return jnp.where(x == 0, _flat(x, y), x / jnp.where(x == 0, 1, y))
+    return product
 
 
 def _squared_difference(x, y):
@@ -500,31 +325,10 @@ def _squared_difference(x, y):
     return jnp.conj(difference) * difference
 
 
-def _dividing(orders):
-    """Division whose slope is x / y / y. JAX's x * y**-2 is infinite, NaN or zero where y**-2 overflows or is lost.
-
-    Up to an order, as in `_stops_zero`.
-    """
-
-    def divide(x, y):
-        return x / y
-
-    inner = _dividing(orders - 1) if orders > 1 else divide
-
-    def slope(x, y):
-        # XLA would make x / (y * y) of x / y / y when it compiles them together.
-        return -inner(lax.optimization_barrier(inner(x, y)), y)
-
-    return _with_slopes(divide, lambda x, y, dx: inner(dx, y), lambda x, y, dy: slope(x, y) * dy)
-
-
-_quotient = _dividing(2)
-
-
 def _truediv(x, y):
     dtype = jnp.result_type(x, y)
     if kind_of(dtype) in FIELD:
-        return _quotient(x, y)
+        return x / y
     # TensorFlow divides integers in float64, the small ones in float32.
     dtype = wide("float64") if dtype.itemsize > 2 else np.dtype("float32")
     return jnp.asarray(x, dtype) / jnp.asarray(y, dtype)
@@ -546,9 +350,9 @@ BINARY: dict[str, tuple[Any, ...]] = {
     "squared_difference": (_squared_difference, "Ifc", "(x - y) squared."),
     "divide_no_nan": (_divide_no_nan, NUMBER, "x / y, and 0 where y is 0."),
     "multiply_no_nan": (_multiply_no_nan, FIELD, "x * y, and 0 where y is 0, even if x is infinite or NaN."),
-    "xlogy": (_xlogy, FIELD, "x * log(y), and 0 where x is 0."),
-    "xlog1py": (_xlog1py, FIELD, "x * log1p(y), and 0 where x is 0."),
-    "xdivy": (_xdivy, FIELD, "x / y, and 0 where x is 0."),
+    "xlogy": (_where_not_zero(jnp.log), FIELD, "x * log(y), and 0 where x is 0."),
+    "xlog1py": (_where_not_zero(jnp.log1p), FIELD, "x * log1p(y), and 0 where x is 0."),
+    "xdivy": (_where_not_zero(jnp.reciprocal), FIELD, "x / y, and 0 where x is 0."),
     "less": (jnp.less, REAL, "x < y."),
     "less_equal": (jnp.less_equal, REAL, "x <= y."),
     "greater": (jnp.greater, REAL, "x > y."),
@@ -567,9 +371,16 @@ BINARY: dict[str, tuple[Any, ...]] = {
 globals().update({name: binary(name, *row) for name, row in BINARY.items()})
 
 
-_nextafter = renamed(
-    "nextafter", _with_slopes(lambda x, y: jnp.nextafter(x, y), lambda x, y, dx: dx, lambda x, y, dy: dy * 0)
-)
+@jax.custom_jvp
+def _next(x, y):
+    return jnp.nextafter(x, y)
+
+
+_next.defjvps(lambda dx, _, x, y: dx, lambda dy, _, x, y: dy * 0)
+
+
+def _nextafter(x, y):
+    return _next(*_alike(x, y))
 
 
 def _polygamma(a, x):
@@ -577,15 +388,8 @@ def _polygamma(a, x):
     return special.polygamma(order.astype(wide("int64")), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
 
 
-_hurwitz_zeta: Callable = _with_slopes(
-    lambda x, q: special.zeta(x, q),
-    lambda x, q, dx: dx * jnp.nan,  # never asked for: TensorFlow has none, and JAX neither
-    lambda x, q, dq: dq * -x * _hurwitz_zeta(x + 1, q),
-)
-
-
 def _zeta(x, q):
-    return _hurwitz_zeta(lax.stop_gradient(x), q)
+    return special.zeta(lax.stop_gradient(x), q)
 
 
 nextafter = binary("nextafter", _nextafter, "F", "The next number after x1 towards x2.", ("x1", "x2"))
@@ -753,22 +557,8 @@ def _mean(x, axis, keepdims):
 
 
 def _extremum(reduce, sign):
-    """Equals share the gradient. JAX's rule multiplies by a mask, of which XLA makes a choice: beside nan it would be 0."""
-
-    @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
-    def extremum(x, axis, keepdims):
-        return reduce(x, axis, keepdims=keepdims)
-
-    @extremum.defjvp
-    def derivative(axis, keepdims, primals, tangents):
-        chosen = mask_as(tangents[0].dtype, primals[0] == extremum(*primals, axis, True))
-        share = chosen / jnp.sum(chosen, axis, keepdims=True)
-        return extremum(*primals, axis, keepdims), jnp.sum(share * tangents[0], axis, keepdims=keepdims)
-
     def _kernel(x, axis, keepdims):
-        if x.size == 0:
-            return reduce(x, axis, keepdims=keepdims, initial=_lowest(x.dtype, sign))
-        return (extremum if kind_of(x.dtype) == "f" else reduce)(x, axis, keepdims=keepdims)
+        return reduce(x, axis, keepdims=keepdims, initial=None if x.size else _lowest(x.dtype, sign))
 
     return _kernel
 
@@ -906,29 +696,6 @@ def _shifted(x, axis, start):
     return jnp.concatenate([first, lax.slice_in_dim(x, 0, -1, axis=axis)], axis)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _cumulative_logsumexp(x, axis):
-    return lax.cumlogsumexp(x, axis)
-
-
-@_cumulative_logsumexp.defjvp
-def _cumulative_logsumexp_jvp(axis, primals, tangents):
-    # JAX's own rule takes e to the power of what is left out beside an infinite sum.
-    (x,), (dx,) = primals, tangents
-    y = _cumulative_logsumexp(x, axis)
-    if not x.size:
-        return y, dx
-    before = _shifted(y, axis, -np.inf)
-    same = jnp.isinf(y) & (before == y)
-    kept = jnp.exp(jnp.where(same, 0, jnp.where(same, 0, before) - jnp.where(same, 0, y)))  # no infinity less itself
-    return y, lax.associative_scan(_linear_steps, (kept, jnp.exp(x - y) * dx), axis=axis)[1]
-
-
-def _linear_steps(first, then):
-    """Two steps ``y -> a * y + b`` as one."""
-    return first[0] * then[0], then[0] * first[1] + then[1]
-
-
 def _scan(name: str, scan: Callable, start: float, kinds: str, doc: str) -> Callable[..., Tensor]:
     def kernel(x, axis, exclusive, reverse):
         return _scanned(scan, start, x, axis, exclusive, reverse)
@@ -955,7 +722,7 @@ cumprod = _scan(
     "The running product along `axis`.",
 )
 cumulative_logsumexp = _scan(
-    "cumulative_logsumexp", _cumulative_logsumexp, -np.inf, FLOAT, "The running log(sum(exp(x))) along `axis`."
+    "cumulative_logsumexp", lax.cumlogsumexp, -np.inf, FLOAT, "The running log(sum(exp(x))) along `axis`."
 )
 
 # ---- The largest, segments, counts -------------------------------------------------------------------------
@@ -1006,26 +773,6 @@ def _in_top_k(targets, predictions, k):
 renamed("in_top_k", _in_top_k)
 
 
-def _segment_reduced(data, ids, how, num_segments):
-    return getattr(jax.ops, f"segment_{how}")(data, ids, num_segments)
-
-
-# Its derivative selects where JAX's multiplies by 0, which of a gradient that is not finite makes nan.
-_segment_extreme = jax.custom_jvp(_segment_reduced, nondiff_argnums=(2, 3))
-
-
-@_segment_extreme.defjvp
-def _segment_extreme_jvp(how, num_segments, primals, tangents):
-    (data, ids), (slope, _) = primals, tangents
-    out = _segment_extreme(data, ids, how, num_segments)
-    chosen = data == out[ids]
-
-    def total(x):
-        return jax.ops.segment_sum(jnp.where(chosen, x, jnp.zeros((), data.dtype)), ids, num_segments)
-
-    return out, total(slope) / total(jnp.ones_like(data))
-
-
 def _segment(how: str, num_segments_known: bool) -> Callable[..., Array]:
     @zero_gradient  # of no rows: JAX takes it for a constant
     def kernel(data, ids, num_segments):
@@ -1033,15 +780,12 @@ def _segment(how: str, num_segments_known: bool) -> Callable[..., Array]:
             chosen = (ids == jnp.arange(num_segments)[:, None]).reshape(-1, ids.size, *[1] * (data.ndim - 1))
             return jnp.prod(jnp.where(chosen, data, 1), 1, dtype=_own(data.dtype))
         if how in ("sum", "max", "min"):
+            out = getattr(jax.ops, f"segment_{how}")(data, ids, num_segments)
+            if how == "sum":
+                return out
             # A segment without elements: 0 where the ids are sorted, else the lowest (highest) number there is.
-            selects = how != "sum" and kind_of(data.dtype) == "f" and num_segments > 0
-            reduce = _segment_extreme if selects else _segment_reduced
-            out = reduce(data, ids, how, num_segments)
-            if how in ("max", "min"):
-                count = _counts(data, ids, num_segments)
-                empty = 0 if not num_segments_known else _extreme(data.dtype, -1 if how == "max" else 1)
-                out = jnp.where(count == 0, jnp.asarray(empty, data.dtype), out)
-            return out
+            empty = 0 if not num_segments_known else _extreme(data.dtype, -1 if how == "max" else 1)
+            return jnp.where(_counts(data, ids, num_segments) == 0, jnp.asarray(empty, data.dtype), out)
         total = jax.ops.segment_sum(data, ids, num_segments)
         count = jnp.maximum(_counts(data, ids, num_segments), 1).astype(data.dtype)
         if not num_segments_known and kind_of(data.dtype) in INTEGER:
@@ -1273,21 +1017,8 @@ def nan_for_infinity(x):
     return x + jnp.where(jnp.isfinite(x), 0, jnp.nan)
 
 
-def of_unit_size(x):
-    """Matrices divided by a power of two, so that their largest element is near 1, and that power, as a column.
-
-    JAX's rules of eigenvectors and singular vectors add 1 to differences of eigenvalues, and square singular values: with large
-    or tiny numbers they are wrong.
-    """
-    largest = lax.stop_gradient(jnp.max(jnp.abs(x), (-2, -1), keepdims=True, initial=0))
-    known = jnp.isfinite(largest) & (largest > 0)
-    power = lax.pow(jnp.full_like(largest, 2), jnp.floor(jnp.log2(jnp.where(known, largest, 1))))
-    return x / power.astype(x.dtype), power[..., 0]
-
-
 def singular_values(x):
-    matrix, power = of_unit_size(nan_for_infinity(x))
-    return jnp.linalg.svd(matrix, compute_uv=False) * power
+    return jnp.linalg.svd(nan_for_infinity(x), compute_uv=False)
 
 
 def _norm(x, ord, axis, matrix, keepdims):

@@ -26,7 +26,6 @@ from .table import (
     axis_of,
     kind_of,
     known,
-    mask_as,
     operation,
     renamed,
     require_kind,
@@ -67,21 +66,14 @@ def _selu(x):
     return scale * jnp.where(x < 0, alpha * jnp.expm1(jnp.where(x < 0, x, 0)), x)
 
 
-@jax.custom_jvp
 def _softsign(x):
-    return x / (1 + jnp.abs(x))
-
-
-_softsign.defjvps(
-    lambda dx, _, x: dx / jnp.square(1 + jnp.abs(x))
-)  # that of the quotient is a difference, which cancels
+    return jax.nn.soft_sign(x)
 
 
 def _gelu(x, approximate):
     return jax.nn.gelu(x, approximate=approximate)
 
 
-@_math._sloped
 def _silu(x):
     return jax.nn.silu(x)
 
@@ -293,19 +285,9 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     return op(_sparse_cross_entropy, places, x)
 
 
-@jax.custom_jvp
 def _sparse_cross_entropy(labels, logits):
     log_p = jax.nn.log_softmax(logits)
     return -jnp.take_along_axis(log_p, labels[..., None], -1, mode="fill", fill_value=jnp.nan)[..., 0]
-
-
-@_sparse_cross_entropy.defjvp
-def _sparse_cross_entropy_jvp(primals, tangents):
-    # One product for each logit: at the label's, JAX's rule adds two, an infinite one of which is nan.
-    labels, logits = primals
-    chosen = labels[..., None] == jnp.arange(logits.shape[-1])
-    slope = jax.nn.softmax(logits) - mask_as(logits.dtype, chosen)
-    return _sparse_cross_entropy(*primals), jnp.sum(slope * tangents[1], -1)
 
 
 renamed("sparse_softmax_cross_entropy", _sparse_cross_entropy)
@@ -383,7 +365,7 @@ def moments(
 def _moments(x, axes, keepdims):
     wide_x = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
     mean = _math._mean(wide_x, axes, True)
-    variance = _math._mean(_math._squared_difference(wide_x, lax.stop_gradient(mean)), axes, keepdims)
+    variance = _math._mean(_math._squared_difference(wide_x, mean), axes, keepdims)
     mean = mean if keepdims else jnp.squeeze(mean, axes)
     return mean.astype(x.dtype), variance.astype(x.dtype)
 

@@ -50,7 +50,7 @@ from .spelling import (
     static_arguments,
 )
 
-_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "f", "sources", "scan", "while_loop", "flat"}
+_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "f", "sources", "scan", "while_loop", "flat", "scaled"}
 
 
 # ---- the function ---------------------------------------------------------------------------------------------------
@@ -302,6 +302,16 @@ _PRELUDE = {
         "def while_loop(test, body, test_consts, body_consts, start):\n"
         "    return jax.lax.while_loop(lambda c: test(*test_consts, *c), lambda c: flat(body(*body_consts, *c)), tuple(start))"
     ),
+    # as in `core.poles`
+    "scaled": (
+        "def scaled(slope, t, stops):\n"
+        "    def product(_, t):\n"
+        "        return slope * t\n\n"
+        "    def stopped(_, t):  # zero is zero, even where the slope is infinite\n"
+        "        return jnp.where(t == 0, 0, slope * t)\n\n"
+        "    both = [stopped if stop else product for stop in stops]  # itself, and its transpose\n"
+        "    return jax.lax.custom_linear_solve(lambda x: x / slope, t, *both)"
+    ),
 }
 
 
@@ -455,7 +465,7 @@ class Code:
 
     def needs(self, name: str) -> str:
         """One of the functions of the prelude."""
-        for wanted in ("flat", name):
+        for wanted in ("flat", name) if "flat(" in _PRELUDE[name] else (name,):
             if wanted not in self._prelude:
                 self._prelude.add(wanted)
                 self.helpers.insert(len(self._prelude) - 1, _PRELUDE[wanted])
@@ -666,6 +676,7 @@ _STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = 
     "scan": _scan,
     "while": _while,
     "cond": _cond,
+    "scaled_by_slope": lambda code, eqn, args: f"{code.needs('scaled')}({', '.join(args)}, {eqn.params['stops']})",
     "custom_linear_solve": _linear_solve,
     "linear_solve": _linear_solve,
     "checkpoint": _checkpoint,

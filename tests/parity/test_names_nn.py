@@ -174,7 +174,7 @@ OPERATIONS = {
     "relu6": (lambda tf, x: tf.nn.relu6(x), [0.5, 3.0]),
     "leaky_relu": (lambda tf, x: tf.nn.leaky_relu(x), [-2.0, 0.0, 3.0, float("-inf")]),
     "sqrt": (lambda tf, x: tf.sqrt(x), [-0.0, 0.0, 1.0, 4.0]),
-    "rsqrt": (lambda tf, x: tf.math.rsqrt(x), [-0.0, 0.0, 1.0, 4.0]),
+    "rsqrt": (lambda tf, x: tf.math.rsqrt(x), [0.0, 1.0, 4.0]),
     "norm": (lambda tf, x: tf.norm(x[:, None], axis=1), [-2.0, 3.0]),
 }
 

@@ -65,13 +65,6 @@ table.gradients(
 )
 
 
-INFINITE = f32([[1.0, np.inf, 2.0, 0.5], [1.0, -np.inf, -np.inf, 3.0], [-np.inf, -np.inf, 1.0, 2.0]])
-for options in ({}, {"exclusive": True}, {"reverse": True}, {"exclusive": True, "reverse": True}):
-    table.gradients(
-        f"cumulative_logsumexp-beside-infinities-{'-'.join(options)}",
-        lambda tf, x, options=options: tf.math.cumulative_logsumexp(x, 1, **options),
-        INFINITE,
-    )
 table.values(
     "one_hot-of-numbers-of-several-kinds",
     lambda tf: [

@@ -408,3 +408,19 @@ def test_slices_of_a_batch_of_any_size(tmp_path):
     module.parts = tf.function(lambda x: x[::2], input_signature=[tf.TensorSpec([None, 3])])
     with pytest.raises(tf.errors.InvalidArgumentError, match="whose length .* is not known here"):
         tf.saved_model.save(module, tmp_path)
+
+
+def test_a_pole_keeps_its_derivatives(tmp_path):
+    """Zero passes through the infinite slope of a root in a saved program, too; there is a second derivative elsewhere."""
+    module = tf.Module()
+    module.root = tf.function(lambda x: tf.where(x > 0.0, tf.sqrt(x), 0.0), [tf.TensorSpec([2])])
+    tf.saved_model.save(module, tmp_path)
+    root, x = tf.saved_model.load(tmp_path).root, tf.constant([0.0, 4.0])
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = root(x)
+        slope = tape.gradient(y, x)
+    np.testing.assert_array_equal(slope, [0.0, 0.25])
+    np.testing.assert_allclose(outer.gradient(slope, x)[1], -1 / 32)
