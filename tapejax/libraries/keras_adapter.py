@@ -54,7 +54,7 @@ def install(keras: types.ModuleType) -> None:
     from keras.src import backend
     from keras.src.optimizers.base_optimizer import BaseOptimizer
 
-    _note_variables(keras.Variable, backend.in_stateless_scope)
+    _note_variables(keras.Variable, backend.get_stateless_scope)
     _take_tensors(keras.Layer, keras.Operation, backend)
     _take_gradients(BaseOptimizer, backend)
     _branch_in_python(keras.optimizers.LossScaleOptimizer)
@@ -72,18 +72,21 @@ def install(keras: types.ModuleType) -> None:
 # ---- variables ------------------------------------------------------------------------------------------------------
 
 
-def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
+def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
     """Notes reads and assignments on the tapes, and lets variables be adopted like ours while a function is traced.
 
     Keras reads `Variable.value` and writes by `Variable._direct_assign`. (Keras's own way, ``StatelessScope``, cannot create
     variables nor find out which are read.)
     """
     value, direct_assign, initialize = kind.value, kind._direct_assign, kind._initialize_with_initializer
+    trainable = kind.trainable
 
     def noted(variable: VariableLike) -> Array:
         # In a stateless scope, as in `fit`, variables stand for arrays that are passed in, and are identified by those.
-        if reading.recording() and not in_stateless_scope() and variable._value is not None:
-            reading.note_read(variable, variable._value, functools.partial(direct_assign, variable), variable.trainable)
+        scope = stateless_scope()
+        own = scope is None or scope.get_current_value(variable) is None
+        if own and variable._value is not None:
+            reading.note_read(variable, variable._value, functools.partial(direct_assign, variable))
         return value.fget(variable)
 
     def read(variable: VariableLike) -> Array | Tensor:
@@ -106,6 +109,11 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
         if capture is not None and is_new and isinstance(new, Tracer):
             capture.create(variable, "_value")
 
+    def set_trainable(variable: VariableLike, new: bool) -> None:
+        if variable.trainable:
+            object.__setattr__(variable, "_was_trainable", True)
+        trainable.fset(variable, new)
+
     def initialize_now(variable: VariableLike, initializer: Any) -> None:
         if reading.capturing.capture is None:
             return recorder.on_trial(initialize, variable, initializer)  # most shapes occur once
@@ -114,6 +122,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
     kind._initialize_with_initializer = initialize_now
+    kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
 
     ours: Any = Variable
     our_value = ours.value

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from ..core import recorder
-from ..core._jax import EvalTrace, Tracer, current_trace
+from ..core._jax import EvalTrace, Tracer, current_trace, under
 from ..core.recording import Recording
 from ..core.types import TraceLike
 from .errors import PythonNeeded
@@ -35,23 +35,39 @@ def recording() -> bool:
     return type(current_trace()) is recorder.RecorderTrace
 
 
-def note_read(variable: VariableLike, array: Array, store: Callable[[Array], None], trainable: bool = True) -> None:
-    """Notes that `variable` is read and holds `array`.
+def watched_when_read(variable: VariableLike) -> bool:
+    """Whether tapes watch `variable` of their own accord: it is trainable, or was so before a Keras program froze it."""
+    return getattr(variable, "trainable", True) or getattr(variable, "_was_trainable", False)
+
+
+def note_read(variable: VariableLike, array: Array, store: Callable[[Array], None]) -> None:
+    """Notes that another library's `variable` is read and holds `array`.
 
     Where that array is a watched value of its own, or another variable's, `variable` is first given a copy, with `store`: a
     value is known by its identity.
     """
-    recordings = recorder.active_recordings()
+    noting = list(_noting(array))
+    recordings = [recording for trace in noting for recording in trace.recordings]
     known = [recording.variables.get(id(variable)) for recording in recordings]
     if any(
         id(array) in recording.watched and (entry is None or id(array) not in entry[1])
         for recording, entry in zip(recordings, known, strict=True)
     ):
-        with recorder.outside():
-            array = recorder.copied(array)
+        array = under(noting[-1].outer, recorder.copied, array)
         store(array)
     for recording in recordings:
-        _watch_if_read(recording, variable, array, trainable)
+        _watch_if_read(recording, variable, array, watched_when_read(variable))
+
+
+def _noting(array: Array) -> Iterator[recorder.RecorderTrace]:
+    """The traces that record here and know `array`, also beyond a program that JAX builds here, as of a loop's body."""
+    trace, own = current_trace(), getattr(array, "_trace", None)
+    while trace is not None:
+        if type(trace) is recorder.RecorderTrace:
+            yield trace
+        if trace is own:
+            return
+        trace = getattr(trace, "parent_trace", None)
 
 
 def note_replaced(old: Array, new: Array) -> None:

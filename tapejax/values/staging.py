@@ -98,8 +98,8 @@ class Slot:
             return reading.read(self.holder)
         capture = reading.capturing.capture
         array = self.array if capture is None else capture.adopt(self.holder, self.attribute)
-        if reading.recording() and hasattr(self.holder, "trainable"):
-            reading.note_read(self.holder, array, lambda new: setattr(self, "array", new), self.holder.trainable)
+        if hasattr(self.holder, "trainable"):
+            reading.note_read(self.holder, array, lambda new: setattr(self, "array", new))
             array = self.array
         return array
 
