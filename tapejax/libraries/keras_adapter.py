@@ -86,7 +86,8 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         scope = stateless_scope()
         own = scope is None or scope.get_current_value(variable) is None
         if own and variable._value is not None:
-            reading.note_read(variable, variable._value, functools.partial(direct_assign, variable))
+            held = reading.note_read(variable, variable._value, functools.partial(direct_assign, variable))
+            reading.use(variable, "_value", held)
         return value.fget(variable)
 
     def read(variable: VariableLike) -> Array | Tensor:
@@ -105,6 +106,8 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
         if capture is not None and not is_new:
             capture.assign(variable, "_value", new)
+        if not is_new:
+            reading.use(variable, "_value", variable._value)
         direct_assign(variable, reading.detached(new))
         if capture is not None and is_new and isinstance(new, Tracer):
             capture.create(variable, "_value")

@@ -334,7 +334,7 @@ class Staged(Compiled):
     """A Python function traced into a program.
 
     `created` are the variables made in the trace. They get their initial values, computed at `arrays`, also where the function
-    fails later; and there is no program for more than that.
+    fails later; and there is no program for more than that. `transform`, as `jax.checkpoint` is one, is applied to the program.
     """
 
     def __init__(
@@ -344,6 +344,7 @@ class Staged(Compiled):
         name: str,
         arrays: Sequence[Array] | None = None,
         differentiable: bool = False,
+        transform: Callable[[Callable], Callable] | None = None,
     ):
         capture = Capture(differentiable or derivative_possible())
         around = recorder.active_recordings()
@@ -385,10 +386,10 @@ class Staged(Compiled):
             slot.before = None  # let go of what belongs to the trace
         if not self.created:
             self.lifted = self._lifted(0, sum(self._counts))
-            self.op = self.noted = _named(name, self.lifted)
+            self.op = self.noted = _named(name, self.lifted, transform)
             again = prints.without_prints(self.lifted)  # a derivative computes the results anew
             if self.changed or again is not self.lifted:  # tapes see the results only: state stops gradients
-                self.noted = _named(name, again, self.outputs)
+                self.noted = _named(name, again, transform, self.outputs)
             if jaxprs.asks_host(self.lifted):
                 self.noted = without_derivative(self.noted)
             joint.add(self.noted.fn)
@@ -524,14 +525,16 @@ def _require_no_tracer(slot: Slot, array: Array) -> None:
         )
 
 
-def _named(name: str, closed: JaxProgram, outputs: int | None = None) -> Op:
+def _named(
+    name: str, closed: JaxProgram, transform: Callable[[Callable], Callable] | None = None, outputs: int | None = None
+) -> Op:
     run = jaxpr_as_fun(closed)
 
     def fn(*flat: Array) -> list[Array]:
         return run(*flat)[:outputs]
 
     fn.__name__ = fn.__qualname__ = name
-    return Op(name, fn)
+    return Op(name, fn if transform is None else transform(fn))
 
 
 def _evaluate(
