@@ -31,8 +31,10 @@ from ..core.where import serves
 from ..values import reading, staging
 from ..values.errors import SymbolicValue
 from ..values.staging import Staged, abstract
+from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable, _creations
 from ..values.types import Array, TensorLike, VariableLike
+from . import keras_control_flow
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
 
@@ -57,7 +59,7 @@ def install(keras: types.ModuleType) -> None:
     _note_variables(keras.Variable, backend.get_stateless_scope)
     _take_tensors(keras.Layer, keras.Operation, backend)
     _take_gradients(BaseOptimizer, backend)
-    _branch_in_python(keras.optimizers.LossScaleOptimizer)
+    keras_control_flow.install(backend.core, _on_arrays)
     _take_datasets()
 
     def refuse(tensor: object) -> NoReturn:
@@ -106,6 +108,8 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
         if capture is not None and not is_new:
             capture.assign(variable, "_value", new)
+        if capture is None and not is_new and not isinstance(variable._value, Tracer):
+            keras_control_flow.refuse_assignment(variable.path)
         if not is_new:
             reading.use(variable, "_value", variable._value)
         direct_assign(variable, reading.detached(new))
@@ -325,6 +329,24 @@ def _written_for_tensorflow(function: Any) -> bool:
     return known
 
 
+def _on_arrays(given: Any) -> Any:
+    """`given` with arrays for tensors and variables, and functions of arrays for those of the user's."""
+    return jax.tree.map(_on_array, arrays_in(given))
+
+
+def _on_array(x: Any) -> Any:
+    if is_variable(x):
+        return x.__jax_array__()
+    if not callable(x):
+        return x
+
+    def run(*args: Any) -> Any:
+        tensors = returns_tensors and _written_for_tensorflow(getattr(x, "__func__", x))
+        return arrays_in(x(*tensors_in(args)) if tensors else x(*args))
+
+    return run
+
+
 # ---- optimizers -----------------------------------------------------------------------------------------------------
 
 
@@ -416,24 +438,6 @@ def _settings(optimizer: Optimizer) -> Iterator[Hashable]:
                 yield name, exact(value)
             elif isinstance(value, (list, tuple, set, frozenset)):  # names that take no part; a schedule's boundaries
                 yield name, *[exact(x) for x in value if type(x) in _SETTINGS]
-
-
-def _branch_in_python(optimizer: type[Optimizer]) -> None:
-    """Makes an optimizer that steps one of two ways, by a `lax.cond` that would trace its assignments, choose at once."""
-    apply = optimizer.apply
-
-    @functools.wraps(apply)
-    def apply_eagerly(
-        self: Optimizer, grads: Iterable[TensorLike | None], trainable_variables: Iterable[VariableLike] | None = None
-    ) -> None:
-        grads = [arrays_in(x) for x in grads]
-        with recorder.outside():
-            if not reading.plain(current_trace()):
-                return apply(self, grads, trainable_variables)
-            with jax.disable_jit():
-                return apply(self, grads, trainable_variables)
-
-    optimizer.apply = apply_eagerly
 
 
 def _levels_to_user() -> int:

@@ -17,7 +17,7 @@ from ..core import recorder
 from ..core._jax import EvalTrace, Tracer, current_trace, under
 from ..core.recording import Recording
 from ..core.types import TraceLike
-from .errors import PythonNeeded
+from .errors import PythonNeeded, VariableInTraceError
 from .types import Array, VariableLike
 
 # Each installs what libraries need that have been imported since it was last called.
@@ -237,7 +237,7 @@ def read(variable: VariableLike) -> Array:
         if recorder.reads.recordings is not None:
             return array
         recorder.reads.refused = True
-        raise RuntimeError(
+        raise VariableInTraceError(
             f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
             "would be baked into the compiled program and later assign()s would go unnoticed. Decorate the function with "
             "tapejax.function, which threads Variables through, or pass the value in as an argument."

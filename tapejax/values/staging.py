@@ -195,7 +195,7 @@ class Capture:
           RuntimeError: `array` belongs to a trace inside this one, and would leak out of it; or JAX keeps what it traces here,
             and would not assign it again.
         """
-        inside = recorder.outer_trace() is not self._trace and recorder.staging()
+        inside = [*recorder.trace_stack(current_trace())][-1] is not self._trace and recorder.staging()
         if inside or getattr(array, "_trace", self._trace) is not self._trace:
             raise RuntimeError(
                 f"Variable {getattr(holder, 'name', holder)!r} was assigned to inside a JAX transformation (jax.grad, jax.vmap, "
