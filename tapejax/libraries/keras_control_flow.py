@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -117,7 +118,7 @@ def _fori_as_python(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -
 def _rows(xs: Pytree, length: int | None, reverse: bool) -> Iterator[Pytree]:
     count = length if length is not None else len(jax.tree.leaves(xs)[0])
     for i in reversed(range(count)) if reverse else range(count):
-        yield jax.tree.map(lambda x: x[i], xs)
+        yield jax.tree.map(operator.itemgetter(i), xs)
 
 
 def _stacked(rows: Sequence[Pytree]) -> Pytree:
@@ -230,7 +231,7 @@ def _map_in_program(original: Callable, f: Callable, xs: Any) -> Any:
 
 
 # By its name in Keras's backend: the function on values, and in a program that a `function` traces.
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, tuple[Callable, Callable]] = {
     "cond": (_cond, _cond_in_program),
     "switch": (_switch, _switch_in_program),
     "while_loop": (_while, _while_in_program),
