@@ -18,6 +18,7 @@ from ..core.op import Op, PullbackOp
 from ..core.program import is_inexact
 from ..core.query import Query, Source
 from ..core.recording import Recording
+from ..core.rules import connected
 from ..core.schedule import pull_back
 from ..core.types import JaxProgram, Pytree
 from ..values import nest, reading
@@ -437,7 +438,9 @@ def _recomputed_in_program(name: str, given: _Arguments) -> Nest:
     def body(*arrays: Array) -> list[Array]:
         result = given.call_with(given.fn, iter(arrays))
         outlines.append(_outline(result))
-        return [raw(x) for x in nest.flatten(result)]
+        return connected(
+            [raw(x) for x in nest.flatten(result)], arrays
+        )  # zeros for what does not count, as in TensorFlow
 
     arrays = given.arrays()
     types = [abstract(x) for x in arrays]

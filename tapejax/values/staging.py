@@ -101,6 +101,7 @@ class Slot:
         if hasattr(self.holder, "trainable"):
             reading.note_read(self.holder, array, lambda new: setattr(self, "array", new))
             array = self.array
+        reading.use(self.holder, self.attribute, array)
         return array
 
 
@@ -125,13 +126,15 @@ class Capture:
         """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
         self._trace = current_trace()
         restore = itertools.starmap(setattr, self._settings)
+        used = reading.capturing.used
         if self._read_inside:
             self._begin_version()
         try:
-            reading.capturing.capture = self
+            # What is used in here are tracers; the program that is made uses its inputs when it runs.
+            reading.capturing.capture, reading.capturing.used = self, None
             return body(*tracers)
         finally:
-            reading.capturing.capture = self.parent
+            reading.capturing.capture, reading.capturing.used = self.parent, used
             list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
             for slot in (*self.slots.values(), *self.created.values()):
                 slot.tracer = None  # it would keep the trace alive
