@@ -58,6 +58,7 @@ _NAMESPACES["compat"].v2 = _sys.modules[f"{__name__}.compat.v2"] = _sys.modules[
 vars(_NAMESPACES["compat.v1"]).update({name: globals()[name] for name in _names.IN_VERSION_1 if name in globals()})
 
 _adapters.namespaces = (_sys.modules[__name__], *_NAMESPACES.values())
+_adapters.install()  # at once where Keras is there: a variable that is frozen before the first tape is known to be trained
 
 _when_asked = _names.when_asked("tf", globals())
 # Modules that few programs need, and the package that one stands on; parts of Keras that TensorFlow has at the top, too.

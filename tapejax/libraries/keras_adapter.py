@@ -33,8 +33,10 @@ from ..ops.sizes import Sizes
 from ..values import reading, staging
 from ..values.errors import PythonNeeded, SymbolicValue
 from ..values.staging import Staged, abstract
+from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable, _creations
 from ..values.types import Array, TensorLike, VariableLike
+from . import keras_control_flow
 
 HINT = "tape.explain(loss, variables) says why a gradient is None."
 
@@ -63,10 +65,10 @@ def install(keras: types.ModuleType) -> None:
     from keras.src import backend
     from keras.src.optimizers.base_optimizer import BaseOptimizer
 
-    _note_variables(keras.Variable, backend.in_stateless_scope)
+    _note_variables(keras.Variable, backend.get_stateless_scope)
     _take_tensors(keras.Layer, keras.Operation, backend)
     _take_gradients(BaseOptimizer, backend)
-    _branch_in_python(keras.optimizers.LossScaleOptimizer)
+    keras_control_flow.install(backend.core, _on_arrays)
     _take_datasets()
 
     def refuse(tensor: object) -> NoReturn:
@@ -81,18 +83,22 @@ def install(keras: types.ModuleType) -> None:
 # ---- variables ------------------------------------------------------------------------------------------------------
 
 
-def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
+def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
     """Notes reads and assignments on the tapes, and lets variables be adopted like ours while a function is traced.
 
     Keras reads `Variable.value` and writes by `Variable._direct_assign`. (Keras's own way, ``StatelessScope``, cannot create
     variables nor find out which are read.)
     """
     value, direct_assign, initialize = kind.value, kind._direct_assign, kind._initialize_with_initializer
+    trainable = kind.trainable
 
     def noted(variable: VariableLike) -> Array:
         # In a stateless scope, as in `fit`, variables stand for arrays that are passed in, and are identified by those.
-        if reading.recording() and not in_stateless_scope() and variable._value is not None:
-            reading.note_read(variable, variable._value, functools.partial(direct_assign, variable), variable.trainable)
+        scope = stateless_scope()
+        own = scope is None or scope.get_current_value(variable) is None
+        if own and variable._value is not None:
+            held = reading.note_read(variable, variable._value, functools.partial(direct_assign, variable))
+            reading.use(variable, "_value", held)
         return value.fget(variable)
 
     def read(variable: VariableLike) -> Array | Tensor:
@@ -111,9 +117,18 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
         capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
         if capture is not None and not is_new:
             capture.assign(variable, "_value", new)
+        if capture is None and not is_new and not isinstance(variable._value, Tracer):
+            keras_control_flow.refuse_assignment(variable.path)
+        if not is_new:
+            reading.use(variable, "_value", variable._value)
         direct_assign(variable, reading.detached(new))
         if capture is not None and is_new and isinstance(new, Tracer):
             capture.create(variable, "_value")
+
+    def set_trainable(variable: VariableLike, new: bool) -> None:
+        if variable.trainable:
+            object.__setattr__(variable, "_was_trainable", True)
+        trainable.fset(variable, new)
 
     def initialize_now(variable: VariableLike, initializer: Any) -> None:
         if reading.capturing.capture is None:
@@ -123,6 +138,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
     kind._initialize_with_initializer = initialize_now
+    kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
 
     ours: Any = Variable
     our_value = ours.value
@@ -336,6 +352,24 @@ def _written_for_tensorflow(function: Any) -> bool:
     return known
 
 
+def _on_arrays(given: Any) -> Any:
+    """`given` with arrays for tensors and variables, and functions of arrays for those of the user's."""
+    return jax.tree.map(_on_array, arrays_in(given))
+
+
+def _on_array(x: Any) -> Any:
+    if is_variable(x):
+        return x.__jax_array__()
+    if not callable(x):
+        return x
+
+    def run(*args: Any) -> Any:
+        tensors = returns_tensors and _written_for_tensorflow(getattr(x, "__func__", x))
+        return arrays_in(x(*tensors_in(args)) if tensors else x(*args))
+
+    return run
+
+
 # ---- optimizers -----------------------------------------------------------------------------------------------------
 
 
@@ -427,24 +461,6 @@ def _settings(optimizer: Optimizer) -> Iterator[Hashable]:
                 yield name, exact(value)
             elif isinstance(value, (list, tuple, set, frozenset)):  # names that take no part; a schedule's boundaries
                 yield name, *[exact(x) for x in value if type(x) in _SETTINGS]
-
-
-def _branch_in_python(optimizer: type[Optimizer]) -> None:
-    """Makes an optimizer that steps one of two ways, by a `lax.cond` that would trace its assignments, choose at once."""
-    apply = optimizer.apply
-
-    @functools.wraps(apply)
-    def apply_eagerly(
-        self: Optimizer, grads: Iterable[TensorLike | None], trainable_variables: Iterable[VariableLike] | None = None
-    ) -> None:
-        grads = [arrays_in(x) for x in grads]
-        with recorder.outside():
-            if not reading.plain(current_trace()):
-                return apply(self, grads, trainable_variables)
-            with jax.disable_jit():
-                return apply(self, grads, trainable_variables)
-
-    optimizer.apply = apply_eagerly
 
 
 def levels_to_user() -> int:

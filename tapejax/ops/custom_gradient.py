@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import itertools
@@ -15,12 +16,14 @@ from ..core import recorder
 from ..core._jax import eval_jaxpr
 from ..core.op import Op, PullbackOp
 from ..core.program import is_inexact
-from ..core.query import Query
+from ..core.query import Query, Source
 from ..core.recording import Recording
+from ..core.rules import connected
 from ..core.schedule import pull_back
 from ..core.types import JaxProgram, Pytree
 from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
+from ..values.staging import Staged, abstract
 from ..values.structures import Leaf, conjugate, in_pytree, is_variable, leaf_of
 from ..values.tensor import Tensor, Variable, raw
 from ..values.types import Array, Nest, TensorLike, VariableLike
@@ -70,18 +73,19 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
         if reading.capturing.capture is not None:
             # In TensorFlow's graphs the function gets the values of variables, eagerly the variables themselves: then a
             # backward function reads what they hold when it runs.
-            args = nest.map_structure(_value_of, args)
+            args, kwargs = nest.map_structure(_value_of, (args, kwargs))
+        given = _Arguments.of(self._f, args, kwargs)
         watcher = Recording()
-        pair = recorder.also(watcher, self._f, *args, **kwargs)
+        with reading.using() as used:
+            pair = recorder.also(watcher, given.call)
         several = isinstance(pair, (list, tuple))
         if not several or len(pair) != 2 or not callable(pair[1]):
             kind = ValueError if several and len(pair) != 2 else TypeError  # as unpacking has it
             what = f"(result, gradient function), not {pair!r}"
             raise kind(f"{self._name} is decorated with custom_gradient: it must return {what}.")
         result, backward = pair
-        arguments = nest.flatten(args)
-        call = _Call(self._name, backward, arguments, _others(watcher, arguments))
-        return _attach(call, self, args, kwargs, result, watcher)
+        call = _Call(self._name, backward, given, _others(watcher, given.leaves), list(used.values()))
+        return _attach(call, self, result, watcher)
 
     @property
     def _name(self) -> str:
@@ -92,16 +96,68 @@ def _value_of(x: object) -> Any:
     return Tensor(reading.read(x)) if isinstance(x, Variable) else x
 
 
+class _Arguments(NamedTuple):
+    """What a function is called with. `leaves` are its parts in the order of the parameters, which is that of gradients."""
+
+    fn: Callable
+    args: Sequence
+    kwargs: dict[str, Any]
+    positional: int  # how many of the leaves came by position
+    leaves: list[Any]
+
+    @classmethod
+    def of(cls, fn: Callable, args: Sequence, kwargs: dict[str, Any]) -> _Arguments:
+        positional = len(nest.flatten(args))
+        if kwargs:
+            with contextlib.suppress(
+                TypeError, ValueError
+            ):  # there is no signature, or the call says what does not fit it
+                bound = inspect.signature(fn).bind(*args, **kwargs)
+                args, kwargs = bound.args, bound.kwargs
+        return cls(fn, args, kwargs, positional, nest.flatten([*args, *kwargs.values()]))
+
+    def call(self) -> Any:
+        return self.fn(*self.args, **self.kwargs)
+
+    def call_with(self, fn: Callable, arrays: Iterator[Array]) -> Any:
+        """`fn` of these arguments, with `arrays` in place of their tensors."""
+        rebuilt = [_rebuilt(x, arrays) for x in self.leaves]
+        values = nest.pack_sequence_as([*self.args, *self.kwargs.values()], rebuilt)
+        count = len(self.args)
+        return fn(*values[:count], **dict(zip(self.kwargs, values[count:], strict=True)))
+
+    def tensors(self) -> list[Leaf]:
+        return [leaf for x in self.leaves for leaf, _ in _with_gradients(x)]
+
+    def arrays(self) -> list[Array]:
+        """The arrays of the tensors among them."""
+        return [reading.read(leaf.value) if isinstance(leaf.value, Variable) else leaf.array for leaf in self.tensors()]
+
+    def may_have(self, count: int) -> bool:
+        """Whether a gradient function may return so many gradients: one for each, but for what came by keyword last and is
+        no tensor, or, as TensorFlow has it, one for each that came by position."""
+        rest = self.leaves[count:]
+        return count <= len(self.leaves) and (
+            not rest
+            or count == self.positional
+            or (count > self.positional and not any(leaf for x in rest for leaf in _with_gradients(x)))
+        )
+
+
 class _Call(NamedTuple):
-    """One call of a function with a custom gradient: `backward`, and what it gives gradients for."""
+    """One call of a function with a custom gradient: `backward`, and what it gives gradients for.
+
+    `used` is what the function read or assigned to, with what that held before; the `variables` are among it.
+    """
 
     name: str
     backward: Callable
-    arguments: Sequence[TensorLike]
+    given: _Arguments
     variables: Sequence[VariableLike]
+    used: Sequence[reading.Used]
 
     def pull(self, cotangents: Sequence[Tensor | jax.Array]) -> list[Array | None]:
-        """The gradients of the tensors among `arguments`, then of `variables`: raw arrays, or None."""
+        """The gradients of the tensors among the arguments, then of the arrays in `used`: raw arrays, or None."""
         if self.variables:
             pair = self.backward(*cotangents, variables=list(self.variables))
             given, of_variables = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None)
@@ -111,19 +167,21 @@ class _Call(NamedTuple):
                 raise ValueError(f"Must return gradient for each variable from @custom_gradient grad_fn: {found}.")
         else:
             given, of_variables = self.backward(*cotangents), []
-        given = nest.flatten(given)
-        if len(given) != len(self.arguments):
-            counts = f"{len(self.arguments)} gradients, but returned {len(given)} instead"
+        given, leaves = nest.flatten(given), self.given.leaves
+        if not self.given.may_have(len(given)):
+            counts = f"{len(leaves)} gradients, but returned {len(given)} instead"
             raise ValueError(f"custom_gradient function expected to return {counts}. The function is {self.name}.")
-        expected = [
-            (f"argument {i}", leaf.array, gradient)
-            for i, argument in enumerate(self.arguments)
-            for leaf, gradient in _with_gradients(argument, given[i])
+        gradients = [
+            self._checked(f"argument {i}", leaf.array, gradient)
+            for i, (argument, x) in enumerate(itertools.zip_longest(leaves, given))
+            for leaf, gradient in _with_gradients(argument, x)
         ]
-        for variable, x in zip(self.variables, of_variables, strict=True):
-            if (leaf := leaf_of(variable)) is not None:
-                expected.append((f"variable {variable.name}", leaf.array, x))
-        return [self._checked(*item) for item in expected]
+        by_variable = {id(v): x for v, x in zip(self.variables, of_variables, strict=True)}
+        for holder, _, array in self.used:
+            if isinstance(array, jax.Array):
+                name = getattr(holder, "name", holder)
+                gradients.append(self._checked(f"variable {name}", array, by_variable.get(id(holder))))
+        return gradients
 
     def _checked(self, what: str, primal: Array, gradient: TensorLike) -> Array | None:
         if gradient is None or not is_inexact(primal):
@@ -167,16 +225,14 @@ def _others(watcher: Recording, arguments: Sequence[TensorLike]) -> list[Variabl
     return [v for v, _ in watcher.variables.values() if id(v) not in given]
 
 
-def _attach(
-    call: _Call, function: custom_gradient, args: Sequence, kwargs: dict[str, Any], result: Nest, watcher: Recording
-) -> Nest:
+def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recording) -> Nest:
     """`result` anew, as values whose gradient is the call's."""
     if call.variables and not _takes_variables(call.backward):
         why = f"since function uses variables: {list(call.variables)}"
         raise TypeError(f"@tf.custom_gradient grad_fn must accept keyword argument 'variables', {why}")
     flat = [(x, raw(x)) for x in nest.flatten(result)]
     outputs = [array for _, array in flat]
-    inputs = _inputs(call.arguments, call.variables)
+    inputs = [*call.given.arrays(), *_arrays_in(call.used)]
     _note_closed_over(watcher, inputs)
 
     def pull(cotangents: Sequence[Array]) -> list[Array | None]:
@@ -189,7 +245,7 @@ def _attach(
 
         def again(*flat: Array) -> list[Array]:
             """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
-            return _anew(function, args, kwargs, call.arguments, call.variables, flat[len(outputs) :])
+            return _anew(function, call.given, call.used, flat[len(outputs) :])
 
         copy = functools.partial(_copies, len(outputs))
         op = PullbackOp(call.name, again, pull, copy, len(outputs))
@@ -199,7 +255,7 @@ def _attach(
         outputs = [recorder.run(_CUT, (x,)) for x in outputs]
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
         found = recorder.run(Op(call.name, fn, fn), (*outputs, *inputs, *closed_over))
-    return _like(result, found)
+    return _like(_outline(result), found)
 
 
 # To a tape no gradient goes by what the function ran, which may have none, as a `while_loop`. To JAX's own transformations
@@ -207,17 +263,19 @@ def _attach(
 _CUT = Op("stop_gradient", jax.lax.stop_gradient, jnp.copy, key=(jax.lax.stop_gradient, jnp.copy))
 
 
-def _like(structure: Nest, arrays: Sequence[Array]) -> Nest:
-    """The `arrays` in that structure: tensors, where it has no ``jax.Array``."""
-    leaves = zip(arrays, nest.flatten(structure), strict=True)
-    return nest.pack_sequence_as(structure, [y if isinstance(x, jax.Array) else Tensor(y) for y, x in leaves])
+def _outline(structure: Nest) -> Nest:
+    """`structure` with, for each of its leaves, whether it is a ``jax.Array``."""
+    return nest.map_structure(lambda x: isinstance(x, jax.Array), structure)
 
 
-def _inputs(arguments: Sequence[TensorLike], variables: Sequence[VariableLike]) -> list[Array]:
-    """The arrays among the arguments, then the variables'."""
-    leaves = [leaf for x in arguments for leaf, _ in _with_gradients(x)]
-    inputs = [reading.read(leaf.value) if isinstance(leaf.value, Variable) else leaf.array for leaf in leaves]
-    return inputs + [reading.read(v) for v in variables]
+def _like(outline: Nest, arrays: Sequence[Array]) -> Nest:
+    """The `arrays` in the structure of which that is the `_outline`: tensors, where it had no ``jax.Array``."""
+    leaves = zip(arrays, nest.flatten(outline), strict=True)
+    return nest.pack_sequence_as(outline, [y if is_array else Tensor(y) for y, is_array in leaves])
+
+
+def _arrays_in(used: Iterable[reading.Used]) -> list[Array]:
+    return [value for *_, value in used if isinstance(value, jax.Array)]
 
 
 def _note_closed_over(watcher: Recording, inputs: Sequence[Array]) -> None:
@@ -233,26 +291,21 @@ def _takes_variables(backward: Callable) -> bool:
     return any(p.name == "variables" or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
 
 
-def _anew(
-    fn: Callable, args: Sequence, kwargs: dict, arguments: Sequence, variables: Sequence, arrays: Sequence
-) -> list:
-    """What `fn` gives at other `_inputs`, as raw arrays; `arguments` are the leaves of `args`."""
-    given = iter(arrays)
-    rebuilt = [_rebuilt(x, given) for x in arguments]
-    result = _holding(variables, given, fn, *nest.pack_sequence_as(list(args), rebuilt), **kwargs)
+def _anew(fn: Callable, given: _Arguments, used: Sequence[reading.Used], arrays: Sequence[Array]) -> list:
+    """What `fn` gives at other arrays of its arguments and of what it uses, as raw arrays."""
+    count = len(arrays) - len(_arrays_in(used))
+    result = _holding(used, iter(arrays[count:]), given.call_with, fn, iter(arrays[:count]))
     return [raw(x) for x in nest.flatten(result)]
 
 
-def _holding(
-    variables: Sequence[VariableLike], arrays: Iterable[Array], fn: Callable, /, *args: Any, **kwargs: Any
-) -> Any:
-    """``fn(*args, **kwargs)`` with `arrays` in place of what `variables` hold."""
+def _holding(used: Sequence[reading.Used], arrays: Iterator[Array], fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` with `arrays` in place of those that were `used`. What it assigns is undone."""
     with reading.tracing:
-        before = [(v, "_array", v._array) for v in variables]
+        before = [(holder, attribute, getattr(holder, attribute)) for holder, attribute, _ in used]
         restore = itertools.starmap(setattr, before)
         try:
-            for v, array in zip(variables, arrays, strict=True):
-                v._array = array
+            for holder, attribute, value in used:
+                setattr(holder, attribute, next(arrays) if isinstance(value, jax.Array) else value)
             return fn(*args, **kwargs)
         finally:
             list(restore)  # one call in C: an interrupt comes before or after it
@@ -309,10 +362,11 @@ def _without_results(fn: Callable, count: int) -> Callable:
 def recompute_grad(f: Callable) -> Callable:
     """`f` with its intermediate values computed again in the backward pass instead of kept, as `jax.checkpoint` does.
 
-    On values `f` runs as Python both times: what it draws at random should come from a key or seed that it is given.
+    On values `f` runs as Python both times. The second time it finds variables and random states as it found them the first
+    time, so it computes the same, and what it assigns is undone: state changes once.
 
     Args:
-      f: a function of tensors; it may read Variables.
+      f: a function of tensors; it may read and assign variables, Keras's included, and draw random numbers.
 
     >>> import tapejax as tf
     >>> x = tf.Variable(2.0)
@@ -321,40 +375,80 @@ def recompute_grad(f: Callable) -> Callable:
     >>> print(tape.gradient(y, x).numpy())
     12.0
     """
+    name = getattr(f, "__name__", "recompute_grad")
 
     @functools.wraps(f)
     def checkpointed(*args: Any, **kwargs: Any) -> Nest:
+        given = _Arguments.of(f, args, kwargs)
+        if reading.capturing.capture is not None:
+            return _recomputed_in_program(name, given)
         watcher = Recording()
-        result = recorder.alone([watcher], f, *args, **kwargs)
-        arguments = nest.flatten(args)
-        variables = _others(watcher, arguments)
-        flat = nest.flatten(result)
-        inputs = _inputs(arguments, variables)
+        with reading.using() as places:
+            result = recorder.alone([watcher], given.call)
+        used = [_noted(watcher, *place) for place in places.values()]
+        held = [place for place in used if isinstance(place[2], jax.Array)]
+        arguments, state = given.arrays(), [value for *_, value in held]
+        inputs = [*arguments, *state]
         _note_closed_over(watcher, inputs)
 
         def again(*arrays: Array) -> list[Array]:
-            return _anew(f, args, kwargs, arguments, variables, arrays)
+            return _anew(f, given, used, arrays)
 
         def pull(cotangents: Sequence[Array]) -> list[Array | None]:
             recording = Recording(watch_accessed=False)
-            fresh = [recorder.apply(jnp.copy, x) for x in inputs]  # one value may have come as two arguments
+            fresh = [recorder.apply(jnp.copy, x) for x in arguments]  # one value may have come as two arguments
             for x in fresh:
                 recording.watch(x)
-            targets = recorder.also(recording, again, *fresh)
-            return [None] * len(flat) + pull_back(*Query(recording, targets, fresh).program(), cotangents)
+            for holder, _, value in held:
+                recording.watch_variable(holder, value)
+            targets = recorder.also(recording, again, *fresh, *state)
+            sources = [*fresh, *(Source(value, holder) for holder, _, value in held)]
+            found = Query(recording, targets, sources).derivative(
+                lambda program, values: pull_back(program, values, cotangents)
+            )
+            return [None] * len(targets) + [  # zeros where they are not connected, as in TensorFlow
+                recorder.apply(jnp.zeros_like, x) if g is None and is_inexact(x) else g
+                for g, x in zip(found, inputs, strict=True)
+            ]
 
-        name = getattr(f, "__name__", "recompute_grad")
         if recorder.eager():  # as Python, once more
-            results = [raw(x) for x in flat]
+            results = [raw(x) for x in nest.flatten(result)]
             fn = _without_results(jax.checkpoint(again), len(results))
             op = PullbackOp(name, fn, pull, functools.partial(_copies, len(results)), len(results))
             outputs = recorder.run(op, (*results, *inputs))
         else:
             fn = jax.checkpoint(again)
             outputs = recorder.run(Op(name, fn, fn), inputs)
-        return _like(result, outputs)
+        return _like(_outline(result), outputs)
 
     return checkpointed
+
+
+def _noted(watcher: Recording, holder: Any, attribute: str, value: Any) -> reading.Used:
+    """Notes on the tapes here that a variable that `watcher` watches was read and held `value`."""
+    if id(holder) in watcher.variables:
+        value = reading.note_read(holder, value, lambda new: setattr(holder, attribute, new))
+    return holder, attribute, value
+
+
+def _recomputed_in_program(name: str, given: _Arguments) -> Nest:
+    """The call of a `recompute_grad` function in a `function`: traced, with the state that it uses as further inputs."""
+    outlines: list[Nest] = []
+
+    def body(*arrays: Array) -> list[Array]:
+        result = given.call_with(given.fn, iter(arrays))
+        outlines.append(_outline(result))
+        return connected(
+            [raw(x) for x in nest.flatten(result)], arrays
+        )  # zeros for what does not count, as in TensorFlow
+
+    arrays = given.arrays()
+    types = [abstract(x) for x in arrays]
+    staged = Staged(body, types, name, arrays, transform=jax.checkpoint)
+    if staged.created:  # variables that are there now
+        staged = Staged(body, types, name, transform=jax.checkpoint)
+    staged.constants = [recorder.run(_CUT, (x,)) if isinstance(x, jax.Array) else x for x in staged.constants]
+    return _like(outlines[-1], staged.run(arrays)[: staged.outputs])
 
 
 def grad_pass_through(f: Callable) -> Callable:

@@ -101,6 +101,7 @@ class State(Counter):
                 counter, seed = self._counters.setdefault((own, kind), Counter()), self._seed_of(own, kind)
             if not isinstance(counter.count, Tracer):
                 count = int(counter.count)  # an array, where a compiled function counted
+                reading.use(counter, "count", np.uint32(count))
                 counter.count = np.uint32(count + 1 & 0xFFFFFFFF)
                 return seed, count
         with reading.tracing:  # another thread traces a function, and gives the count back when it is done

@@ -31,7 +31,7 @@ from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRan
 from ..values.names import name_scope
 from ..values.staging import Staged, abstract, derivative_possible, init_scope, tracing
 from ..values.structures import is_variable
-from ..values.tensor import Tensor, is_array_like
+from ..values.tensor import Tensor, _creations, is_array_like
 from ..values.types import Array, Nest, VariableLike
 from . import autograph
 from .graphs import TapeNeeded, graph
@@ -262,11 +262,13 @@ class Function:
         inputs: Sequence[jax.ShapeDtypeStruct],
     ) -> Program:
         concrete = [x if is_array_like(x) else _zeros(x) for x in arrays]
+        before = next(_creations)
         program = Program(self, args, kwargs, inputs, concrete)
         self._traces += 1
-        if not program.staged.created:
+        if next(_creations) == before + 1:
             return program
-        if self._programs:
+        # Variables were made, perhaps in an `init_scope`, as Keras makes them: where they are there the program may be another.
+        if program.staged.created and self._programs:
             raise ValueError(
                 f"Creating variables on a non-first call to a function decorated with tf.function ({self.name}): create them "
                 "before it, or on its first call only."

@@ -184,6 +184,10 @@ class PythonNeeded(OperatorNotAllowedInGraphError, NotImplementedError):
     `function` then runs as Python."""
 
 
+class VariableInTraceError(RuntimeError):
+    """A variable is read or assigned to in a function that JAX alone traces: its value would be a constant there, or leak."""
+
+
 class NoValueError(NotImplementedError, AttributeError):
     """``numpy()`` of a tensor that is being traced: TensorFlow's symbolic tensors have no such attribute."""
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 
 from ..core import recorder
-from ..core._jax import EvalTrace, Tracer, current_trace
+from ..core._jax import EvalTrace, Tracer, current_trace, under
 from ..core.recording import Recording
 from ..core.types import TraceLike
-from .errors import PythonNeeded
+from .errors import PythonNeeded, VariableInTraceError
 from .types import Array, VariableLike
 
 # Each installs what libraries need that have been imported since it was last called.
@@ -35,23 +35,40 @@ def recording() -> bool:
     return type(current_trace()) is recorder.RecorderTrace
 
 
-def note_read(variable: VariableLike, array: Array, store: Callable[[Array], None], trainable: bool = True) -> None:
-    """Notes that `variable` is read and holds `array`.
+def watched_when_read(variable: VariableLike) -> bool:
+    """Whether tapes watch `variable` of their own accord: it is trainable, or was so before a Keras program froze it."""
+    return getattr(variable, "trainable", True) or getattr(variable, "_was_trainable", False)
 
-    Where that array is a watched value of its own, or another variable's, `variable` is first given a copy, with `store`: a
-    value is known by its identity.
+
+def note_read(variable: VariableLike, array: Array, store: Callable[[Array], None]) -> Array:
+    """Notes that `variable` is read and holds `array`, which is returned.
+
+    Where that array is a watched value of its own, or another variable's, a copy takes its place, which is also given to
+    `store`: a value is known by its identity.
     """
-    recordings = recorder.active_recordings()
+    noting = list(_noting(array))
+    recordings = [recording for trace in noting for recording in trace.recordings]
     known = [recording.variables.get(id(variable)) for recording in recordings]
     if any(
         id(array) in recording.watched and (entry is None or id(array) not in entry[1])
         for recording, entry in zip(recordings, known, strict=True)
     ):
-        with recorder.outside():
-            array = recorder.copied(array)
+        array = under(noting[-1].outer, recorder.copied, array)
         store(array)
     for recording in recordings:
-        _watch_if_read(recording, variable, array, trainable)
+        _watch_if_read(recording, variable, array, watched_when_read(variable))
+    return array
+
+
+def _noting(array: Array) -> Iterator[recorder.RecorderTrace]:
+    """The traces that record here and know `array`, also beyond a program that JAX builds here, as of a loop's body."""
+    trace, own = current_trace(), getattr(array, "_trace", None)
+    while trace is not None:
+        if type(trace) is recorder.RecorderTrace:
+            yield trace
+        if trace is own:
+            return
+        trace = getattr(trace, "parent_trace", None)
 
 
 def note_replaced(old: Array, new: Array) -> None:
@@ -88,6 +105,10 @@ def plain(trace: TraceLike) -> bool:
     return type(trace) is EvalTrace and capturing.capture is None
 
 
+# An object, its attribute that holds an array (or the count of a random state), and what that is.
+Used: TypeAlias = tuple[Any, str, Any]
+
+
 class _Capturing(threading.local):
     # The `staging.Capture` of the `function` that this thread traces: it makes variables inputs of the function's program.
     capture: Any = None
@@ -95,6 +116,8 @@ class _Capturing(threading.local):
     as_python = False
     # The variables read in a program that is traced to be run once, here and now: what they hold may be a constant of it.
     constants: list[VariableLike] | None = None
+    # What is read or assigned to inside `using`, by its place: the holder, the attribute and what that held before.
+    used: dict[tuple[int, str], Used] | None = None
 
 
 capturing = _Capturing()
@@ -127,13 +150,32 @@ tracing = threading.RLock()
 def held(variable: VariableLike) -> Array:
     """The array that `variable` holds; while a `function` is traced, what stands for it there."""
     capture = capturing.capture
-    if capture is not None:
-        return capture.adopt(variable)
-    array = variable._array
-    if isinstance(array, Tracer) and recorder.eager():
+    array = variable._array if capture is None else capture.adopt(variable)
+    if capture is None and isinstance(array, Tracer) and recorder.eager():
         with tracing:  # another thread traces a function, and gives its variables their arrays back when it is done
             array = variable._array
+    if capturing.used is not None:
+        use(variable, "_array", array)
     return array
+
+
+def use(holder: object, attribute: str, value: Any) -> None:
+    """Notes, inside `using`, that the attribute of `holder`, which is `value`, is read or about to be assigned to."""
+    if capturing.used is not None:
+        capturing.used.setdefault((id(holder), attribute), (holder, attribute, value))
+
+
+@contextlib.contextmanager
+def using() -> Iterator[dict[tuple[int, str], Used]]:
+    """A block that gathers what is read or assigned to in it: variables, and the states of random numbers."""
+    found: dict[tuple[int, str], Used] = {}
+    around, capturing.used = capturing.used, found
+    try:
+        yield found
+    finally:
+        capturing.used = around
+        for used in found.values() if around is not None else ():
+            use(*used)
 
 
 @contextlib.contextmanager
@@ -195,7 +237,7 @@ def read(variable: VariableLike) -> Array:
         if recorder.reads.recordings is not None:
             return array
         recorder.reads.refused = True
-        raise RuntimeError(
+        raise VariableInTraceError(
             f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
             "would be baked into the compiled program and later assign()s would go unnoticed. Decorate the function with "
             "tapejax.function, which threads Variables through, or pass the value in as an argument."

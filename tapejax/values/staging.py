@@ -98,9 +98,10 @@ class Slot:
             return reading.read(self.holder)
         capture = reading.capturing.capture
         array = self.array if capture is None else capture.adopt(self.holder, self.attribute)
-        if reading.recording() and hasattr(self.holder, "trainable"):
-            reading.note_read(self.holder, array, lambda new: setattr(self, "array", new), self.holder.trainable)
+        if hasattr(self.holder, "trainable"):
+            reading.note_read(self.holder, array, lambda new: setattr(self, "array", new))
             array = self.array
+        reading.use(self.holder, self.attribute, array)
         return array
 
 
@@ -125,13 +126,15 @@ class Capture:
         """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
         self._trace = current_trace()
         restore = itertools.starmap(setattr, self._settings)
+        used = reading.capturing.used
         if self._read_inside:
             self._begin_version()
         try:
-            reading.capturing.capture = self
+            # What is used in here are tracers; the program that is made uses its inputs when it runs.
+            reading.capturing.capture, reading.capturing.used = self, None
             return body(*tracers)
         finally:
-            reading.capturing.capture = self.parent
+            reading.capturing.capture, reading.capturing.used = self.parent, used
             list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
             for slot in (*self.slots.values(), *self.created.values()):
                 slot.tracer = None  # it would keep the trace alive
@@ -195,7 +198,7 @@ class Capture:
           RuntimeError: `array` belongs to a trace inside this one, and would leak out of it; or JAX keeps what it traces here,
             and would not assign it again.
         """
-        inside = recorder.outer_trace() is not self._trace and recorder.staging()
+        inside = [*recorder.trace_stack(current_trace())][-1] is not self._trace and recorder.staging()
         if inside or getattr(array, "_trace", self._trace) is not self._trace:
             raise RuntimeError(
                 f"Variable {getattr(holder, 'name', holder)!r} was assigned to inside a JAX transformation (jax.grad, jax.vmap, "
@@ -334,7 +337,7 @@ class Staged(Compiled):
     """A Python function traced into a program.
 
     `created` are the variables made in the trace. They get their initial values, computed at `arrays`, also where the function
-    fails later; and there is no program for more than that.
+    fails later; and there is no program for more than that. `transform`, as `jax.checkpoint` is one, is applied to the program.
     """
 
     def __init__(
@@ -344,6 +347,7 @@ class Staged(Compiled):
         name: str,
         arrays: Sequence[Array] | None = None,
         differentiable: bool = False,
+        transform: Callable[[Callable], Callable] | None = None,
     ):
         capture = Capture(differentiable or derivative_possible())
         around = recorder.active_recordings()
@@ -385,10 +389,10 @@ class Staged(Compiled):
             slot.before = None  # let go of what belongs to the trace
         if not self.created:
             self.lifted = self._lifted(0, sum(self._counts))
-            self.op = self.noted = _named(name, self.lifted)
+            self.op = self.noted = _named(name, self.lifted, transform)
             again = prints.without_prints(self.lifted)  # a derivative computes the results anew
             if self.changed or again is not self.lifted:  # tapes see the results only: state stops gradients
-                self.noted = _named(name, again, self.outputs)
+                self.noted = _named(name, again, transform, self.outputs)
             if jaxprs.asks_host(self.lifted):
                 self.noted = without_derivative(self.noted)
             joint.add(self.noted.fn)
@@ -524,14 +528,16 @@ def _require_no_tracer(slot: Slot, array: Array) -> None:
         )
 
 
-def _named(name: str, closed: JaxProgram, outputs: int | None = None) -> Op:
+def _named(
+    name: str, closed: JaxProgram, transform: Callable[[Callable], Callable] | None = None, outputs: int | None = None
+) -> Op:
     run = jaxpr_as_fun(closed)
 
     def fn(*flat: Array) -> list[Array]:
         return run(*flat)[:outputs]
 
     fn.__name__ = fn.__qualname__ = name
-    return Op(name, fn)
+    return Op(name, fn if transform is None else transform(fn))
 
 
 def _evaluate(

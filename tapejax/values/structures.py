@@ -34,7 +34,7 @@ class Leaf(NamedTuple):
         """What a derivative is taken with respect to. Other libraries' trainable variables are watched from the start."""
         if not is_variable(self.value):
             return Source(self.array, None, recording.watch_accessed and self.in_variable)
-        foreign = not isinstance(self.value, Variable) and getattr(self.value, "trainable", True)
+        foreign = not isinstance(self.value, Variable) and reading.watched_when_read(self.value)
         return Source(self.array, self.value, recording.watch_accessed and foreign)
 
 

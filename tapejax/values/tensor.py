@@ -25,7 +25,7 @@ from ..core.types import Value
 from . import reading
 from .conversions import functions_for
 from .dtypes import DType, TensorShape, as_dtype, as_shape, narrowed, requested
-from .errors import DTypeError, InvalidArgumentError, NoValueError, about_shapes
+from .errors import DTypeError, InvalidArgumentError, NoValueError, VariableInTraceError, about_shapes
 from .names import scoped
 from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, TensorLike
 
@@ -1002,7 +1002,7 @@ class Variable(_Value):
         if reading.capturing.capture is not None:
             reading.capturing.capture.assign(self, "_array", array)
         elif (isinstance(array, Tracer) or recorder.staging()) and not isinstance(self._array, Tracer):
-            raise RuntimeError(
+            raise VariableInTraceError(
                 f"Variable {self.name!r} was assigned to while JAX traces a function (jax.jit, jax.grad, scan ...): "
                 "the value would leak out of the trace. Decorate the function with tapejax.function, which threads "
                 "Variables through, or return the new value and assign it outside"

@@ -1,39 +1,18 @@
-"""Programs with ``tf.keras`` under TensorFlow and under tapejax, as ``tapejax run`` runs them: with 64-bit types.
-
-Keras has one backend for each process, so each side runs all bodies in a process of its own (`main` below) and leaves its
-outcomes in a file.
-"""
+"""Programs with ``tf.keras`` under TensorFlow and under tapejax, as ``tapejax run`` runs them: with 64-bit types."""
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-import os
-import pathlib
-import pickle
-import subprocess
+import importlib
 import sys
-import time
 
 import keras_programs
 import keras_training
 import numpy as np
 import pytest
-from harness import differences, error_of, tensorflows
+from harness import error_of
+from keras_processes import Bodies, needs_keras
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = [f"tests/parity/{name}.py" for name in ("events", "keras_training", "keras_programs")]
-BODIES = {}
-DIFFERS = {}
-
-
-def parity(body=None, differs=""):
-    """Collects a body; `differs` as in the harness."""
-    if body is None:
-        return functools.partial(parity, differs=differs)
-    name = body.__name__.removeprefix("test_")
-    BODIES[name], DIFFERS[name] = body, differs
-    return body
+parity = Bodies(__file__, *[f"tests/parity/{name}.py" for name in ("events", "keras_training", "keras_programs")])
 
 
 def draw(*shape):
@@ -392,7 +371,7 @@ def sparse_labels(tf):
     )
 
 
-@parity(differs="frozen variables have no gradient")
+@parity
 def frozen(tf):
     """A layer that is not trainable."""
     dense = tf.keras.layers.Dense(1, trainable=False)
@@ -428,72 +407,16 @@ for body in (*keras_training.BODIES, *keras_programs.BODIES):
 # ---- the two sides --------------------------------------------------------------------------------------------------
 
 
-def main(system, file):
-    import harness
-    from outcomes import outcome_under_tapejax, outcome_under_tensorflow
-
-    if system == "tensorflow":
-        os.environ["KERAS_BACKEND"] = "tensorflow"
-        tf, outcome = harness.import_tensorflow(), outcome_under_tensorflow
-    else:
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
-        tf, outcome = harness.import_tapejax(), outcome_under_tapejax
-    found = {}
-    for name, body in BODIES.items():
-        try:
-            found[name] = outcome(body, tf)
-        except Exception as error:  # the test says so
-            found[name] = f"{type(error).__name__}: {error}"
-    pathlib.Path(file).write_bytes(pickle.dumps(found))
-
-
 @pytest.fixture(scope="session")
 def outcomes(tmp_path_factory):
-    """The outcomes of one system, by its name; of several workers of pytest-xdist one makes them."""
-    folder = tmp_path_factory.getbasetemp()
-    folder = (folder.parent if os.environ.get("PYTEST_XDIST_WORKER") else folder) / "keras_parity"
-    folder.mkdir(exist_ok=True)
-
-    @functools.cache
-    def outcomes_under(system):
-        try:
-            (folder / f"{system}.log").touch(exist_ok=False)
-        except FileExistsError:
-            for _ in range(1200):
-                if (folder / f"{system}.done").exists():
-                    break
-                time.sleep(0.5)
-        else:
-            environment = {key: value for key, value in os.environ.items() if not key.startswith(("KERAS_", "PYTEST_"))}
-            environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
-            command = [sys.executable, __file__, system, str(folder / system)]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-            (folder / f"{system}.log").write_text(done.stdout + done.stderr)
-            (folder / f"{system}.done").touch()
-        assert (folder / system).exists(), (folder / f"{system}.log").read_text()[-4000:]
-        return pickle.loads((folder / system).read_bytes())
-
-    return outcomes_under
+    return parity.outcomes(tmp_path_factory)
 
 
-@pytest.mark.tensorflow
-@pytest.mark.skipif(not importlib.util.find_spec("keras"), reason="Keras is missing")
-@pytest.mark.parametrize("name", BODIES)
+@needs_keras
+@pytest.mark.parametrize("name", parity)
 def test_keras(name, outcomes):
-    def under(system):
-        outcome = outcomes(system)[name]
-        assert not isinstance(outcome, str), outcome
-        return outcome
-
-    expected, actual = tensorflows(lambda: under("tensorflow"), *SOURCES), under("tapejax")
-    found = differences(expected, actual, 1e-4, 1e-5, x64=True)
-    if DIFFERS[name]:
-        assert found, f"no longer differs from TensorFlow: {DIFFERS[name]}"
-        return
-    assert not found, f"{BODIES[name].__doc__}\n\nTensorFlow: {expected}\n\ntapejax: {actual}\n\n" + "\n".join(found)
+    parity.check(name, outcomes)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parity.main(*sys.argv[1:])

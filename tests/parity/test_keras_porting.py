@@ -9,17 +9,12 @@ import subprocess
 import sys
 import warnings
 
-import keras_processes
 import numpy as np
 import pytest
-from harness import differences, error_of, tensorflows
+from harness import error_of
+from keras_processes import Bodies, needs_keras
 
-BODIES = {}
-
-
-def parity(body):
-    BODIES[body.__name__] = body
-    return body
+parity = Bodies(__file__)
 
 
 def draw(*shape):
@@ -572,18 +567,15 @@ def saving_unbuilt_models(tf):
 # ---- both systems ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.tensorflow
-@pytest.mark.skipif(not importlib.util.find_spec("keras"), reason="Keras is missing")
-@pytest.mark.parametrize("name", BODIES)
-def test_keras(name):
-    def under(system):
-        outcome = keras_processes.outcomes(__file__, system)[name]
-        assert not isinstance(outcome, str), outcome
-        return outcome
+@pytest.fixture(scope="session")
+def outcomes(tmp_path_factory):
+    return parity.outcomes(tmp_path_factory)
 
-    expected, actual = tensorflows(lambda: under("tensorflow")), under("tapejax")
-    found = differences(expected, actual, 1e-4, 1e-5, x64=True)
-    assert not found, f"{BODIES[name].__doc__}\n\nTensorFlow: {expected}\n\ntapejax: {actual}\n\n" + "\n".join(found)
+
+@needs_keras
+@pytest.mark.parametrize("name", parity)
+def test_keras(name, outcomes):
+    parity.check(name, outcomes)
 
 
 PYTHON_IN_A_LAYER = """
@@ -623,4 +615,4 @@ def test_what_python_in_a_layer_needs():
 
 
 if __name__ == "__main__":
-    keras_processes.main(BODIES, *sys.argv[1:])
+    parity.main(*sys.argv[1:])

@@ -62,13 +62,15 @@ def test_a_keras_model_and_optimizer_stepped_inside(name):
     np.testing.assert_allclose(compiled, eagerly, rtol=1e-5)
     for a, b in zip(one.variables, two.variables):
         np.testing.assert_allclose(a.value, b.value, rtol=1e-4, atol=1e-6)
-    assert step.experimental_get_tracing_count() == 1
+    assert step.experimental_get_tracing_count() == (
+        1 if name == "sgd" else 2
+    )  # as in TensorFlow: the others make slots
 
 
 def test_a_keras_model_built_inside():
     model = model_of()
     losses, step = train(model, keras.optimizers.Adam(0.1), compiled=True, steps=20)
-    assert step.experimental_get_tracing_count() == 1 and losses[-1] < losses[0]
+    assert step.experimental_get_tracing_count() == 2 and losses[-1] < losses[0]
     assert not any(isinstance(v.value, jax.core.Tracer) for v in model.variables)
 
 

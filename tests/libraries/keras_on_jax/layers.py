@@ -269,20 +269,18 @@ def test_loss(name):
 # ---- what is a variable's gradient ----------------------------------------------------------------------------------
 
 
-def test_frozen_variables_have_no_gradient():
+def test_frozen_variables_are_watched_still():
+    """As in TensorFlow, where a Keras variable that was made to be trained is watched; one that never was is not."""
     model = keras.Sequential([layers.Dense(3), layers.Dense(2), layers.BatchNormalization()])
     model(draw(2, 4))
     model.layers[0].trainable = False
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(model(draw(2, 4)) ** 2)
     got = tape.gradient(loss, model.weights)
-    frozen = [not any(v is t for t in model.trainable_weights) for v in model.weights]
-    assert [g is None for g in got] == frozen and sum(frozen) == 4
-    assert [id(v) for v in tape.watched_variables()] == [id(v) for v in model.trainable_weights]
-    with tf.GradientTape() as tape:  # but for the asking
-        tape.watch(model.layers[0].kernel)
-        loss = tf.reduce_sum(model(draw(2, 4)) ** 2)
-    assert tape.gradient(loss, model.layers[0].kernel).shape == (4, 3)
+    assert [v.path.rpartition("/")[2] for v, g in zip(model.weights, got) if g is None] == [
+        "moving_mean",
+        "moving_variance",
+    ]
 
 
 def test_watched_variables():
