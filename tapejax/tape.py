@@ -594,7 +594,8 @@ class GradientTape:
 
         Returns:
           A `Backward`. Iterate over its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
-          cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up.
+          cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up. Iterating
+          computes what `gradient` computes: a ``jax.pure_callback`` in a function with a gradient is called again, as there.
 
         Raises:
           RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
