@@ -14,7 +14,7 @@ from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from ..values.types import Array, AxisLike, DTypeLike, FloatLike, IntLike, IntsLike, TensorLike
 from . import array as _array
 from .rearrange import fftnd_axes
-from .table import FLOAT, NUMBER, axis_of, kind_of, renamed, require_kind, shape_of, static
+from .table import FLOAT, NUMBER, axis_of, kind_of, renamed, require_kind, shape_of, static, whole
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ def _transform(name: str, count: int, how: str) -> Callable[..., Tensor]:
 
     def checked(input: TensorLike, hint: str | None = None) -> Array:
         array = raw(input, dtype_hint=hint)
-        require_kind(name, array, "f" if how == "rfftn" else "c")
+        require_kind(name, array, "f" if how == "rfftn" else "c", "input")
         if array.ndim < count:
             raise InvalidArgumentError(f"{name}: input must have at least {count} axes, got shape {array.shape}")
         return array
@@ -139,9 +139,9 @@ def dct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Ten
     if norm not in (None, "ortho") or type not in (1, 2, 3, 4):
         raise ValueError(f"type must be 1 to 4, norm None or 'ortho': got {type} and {norm!r}")
     array = raw(input)
-    require_kind("dct", array, FLOAT)
+    require_kind("dct", array, FLOAT, "input")
     if n is not None:
-        length = int(static(n, "n"))
+        length = int(whole(n, "n"))
         if length < 1:
             raise ValueError(f"n should be a positive integer, got {n}")
         array = raw(_array.getitem(array, (..., slice(0, length))))
@@ -167,7 +167,7 @@ def _window(values: np.ndarray, dtype: DTypeLike) -> Tensor:
 
 def _raised_cosine(name: str, a: float, b: float) -> Callable[..., Tensor]:
     def window(window_length, periodic=True, dtype="float32", name=None) -> Tensor:
-        n = int(static(window_length, "window_length"))
+        n = int(whole(window_length, "window_length"))
         last = n if static(periodic) and n % 2 == 0 else max(n - 1, 1)
         return _window(a - b * np.cos(2 * np.pi * np.arange(n) / last) if n > 1 else np.ones(1), dtype)
 
@@ -182,19 +182,19 @@ def kaiser_window(
     window_length: IntLike, beta: FloatLike = 12.0, dtype: DTypeLike = "float32", name: str | None = None
 ) -> Tensor:
     """A Kaiser window."""
-    return _window(np.kaiser(int(static(window_length)), float(static(beta))), dtype)
+    return _window(np.kaiser(int(whole(window_length)), float(static(beta))), dtype)
 
 
 def kaiser_bessel_derived_window(window_length, beta=12.0, dtype="float32", name=None) -> Tensor:
     """A Kaiser-Bessel derived window of even length."""
-    half = np.cumsum(np.kaiser(int(static(window_length)) // 2 + 1, float(static(beta))))
+    half = np.cumsum(np.kaiser(int(whole(window_length)) // 2 + 1, float(static(beta))))
     root = np.sqrt(half[:-1] / half[-1])
     return _window(np.concatenate([root, root[::-1]]), dtype)
 
 
 def vorbis_window(window_length: IntLike, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
     """The window of Vorbis."""
-    n = int(static(window_length))
+    n = int(whole(window_length))
     return _window(np.sin(np.pi / 2 * np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2), dtype)
 
 
@@ -207,7 +207,7 @@ def frame(signal: TensorLike, frame_length, frame_step, pad_end=False, pad_value
     `pad_end` fills up frames that reach over the end with `pad_value`, instead of leaving them out.
     """
     array = raw(signal)
-    length, step = int(static(frame_length)), int(static(frame_step))
+    length, step = int(whole(frame_length)), int(whole(frame_step))
     axis = axis_of(axis, array.ndim)
     if step < 1:
         raise InvalidArgumentError(f"frame_step must be positive, got {step}")
@@ -231,10 +231,10 @@ def _frame(x, length, step, count, axis):
 def overlap_and_add(signal: TensorLike, frame_step: IntLike, name: str | None = None) -> Tensor:
     """One signal out of frames (..., frames, frame_length) that begin `frame_step` elements apart."""
     array = raw(signal)
-    require_kind("overlap_and_add", array, NUMBER)
+    require_kind("overlap_and_add", array, NUMBER, "signal")
     if array.ndim < 2:
         raise ValueError(f"signal must have at least two axes, got shape {array.shape}")
-    return op(_overlap_and_add, array, step=int(static(frame_step, "frame_step")))
+    return op(_overlap_and_add, array, step=int(whole(frame_step, "frame_step")))
 
 
 @zero_gradient  # of no elements: JAX takes it for a constant
@@ -246,7 +246,7 @@ def _overlap_and_add(x, step):
 
 def _fft_size(frame_length: int, fft_length: IntLike | None) -> int:
     """`fft_length`, or else the smallest power of two that holds a frame."""
-    return 1 << (frame_length - 1).bit_length() if fft_length is None else int(static(fft_length, "fft_length"))
+    return 1 << (frame_length - 1).bit_length() if fft_length is None else int(whole(fft_length, "fft_length"))
 
 
 def stft(
@@ -265,7 +265,7 @@ def stft(
       fft_length: by default the smallest power of two that holds a frame.
       window_fn: makes a window of a length and a ``dtype``; None for none.
     """
-    length = int(static(frame_length))
+    length = int(whole(frame_length))
     frames = frame(signals, length, frame_step, pad_end)
     if window_fn is not None:
         frames = op(jnp.multiply, frames, window_fn(length, dtype=frames.dtype))
@@ -274,7 +274,7 @@ def stft(
 
 def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=hann_window, name=None) -> Tensor:
     """The signal of a short-time Fourier transform; for an exact one, `window_fn` is what `inverse_stft_window_fn` makes."""
-    length = int(static(frame_length))
+    length = int(whole(frame_length))
     size = _fft_size(length, fft_length)
     frames = _array.getitem(irfft(convert_to_tensor(stfts), [size]), (..., slice(0, length)))
     if size < length:
@@ -288,7 +288,7 @@ def inverse_stft_window_fn(frame_step, forward_window_fn: Callable = hann_window
     """A function that makes the window with which `inverse_stft` undoes `stft` with `forward_window_fn`."""
 
     def window(frame_length: IntLike, dtype: DTypeLike) -> Tensor:
-        step, length = int(static(frame_step)), int(static(frame_length))
+        step, length = int(whole(frame_step)), int(whole(frame_length))
         forward = np.asarray(forward_window_fn(length, dtype=dtype))
         overlaps = -(-length // step)
         squares = np.pad(forward**2, (0, overlaps * step - length)).reshape(overlaps, step).sum(0)
@@ -315,7 +315,7 @@ def linear_to_mel_weight_matrix(
     Raises:
       ValueError: the edges are not in order, or beyond half the sample rate.
     """
-    bins, rate = int(static(num_spectrogram_bins)), float(static(sample_rate))
+    bins, rate = int(whole(num_spectrogram_bins)), float(static(sample_rate))
     low, high = float(static(lower_edge_hertz)), float(static(upper_edge_hertz))
     if not 0 <= low < high <= rate / 2:
         raise ValueError(f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 fails: {low}, {high}, {rate}")
@@ -324,7 +324,7 @@ def linear_to_mel_weight_matrix(
         return 1127 * np.log1p(np.asarray(hertz) / 700)
 
     centres = mel(np.linspace(0, rate / 2, bins)[1:])[:, None]
-    edges = np.linspace(mel(low), mel(high), int(static(num_mel_bins)) + 2)
+    edges = np.linspace(mel(low), mel(high), int(whole(num_mel_bins)) + 2)
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]
     weights = np.maximum(0, np.minimum((centres - left) / (middle - left), (right - centres) / (right - middle)))
     return _window(np.pad(weights, [(1, 0), (0, 0)]), dtype)

@@ -522,8 +522,9 @@ def _agree(arrays: list) -> np.dtype:
 
 
 def _mixed(one: np.dtype, other: np.dtype, where: str) -> DTypeError:
-    advice = f"Convert one, for instance tf.cast(x, tf.{one})"
-    return DTypeError(f"{where} was given a {one} tensor and a {other} tensor: dtypes do not mix. {advice}")
+    wider = jnp.promote_types(one, other)
+    advice = f"Convert one, for instance tf.cast(x, tf.{wider if wider in (one, other) else one})"
+    return DTypeError(f"{where} was given tensors of dtype {one} and {other}: dtypes do not mix. {advice}")
 
 
 # ---- What Tensor and Variable share ------------------------------------------------------------
@@ -1026,6 +1027,11 @@ def _plain_index(index: Index) -> Index:
 def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """Raises InvalidArgumentError for updates of another shape than what `index` stands for, or a known index out of range."""
     parts = [raw(part) for part in index] if isinstance(index, tuple) else [raw(index)]
+    for part in parts:
+        if not jnp.issubdtype(part.dtype, np.integer):
+            raise DTypeError(
+                f"indices must be integer, got {part.dtype}. Convert them first: tf.cast(indices, tf.int32)"
+            )
     wanted = (*parts[0].shape, *shape[len(parts) :])
     if given != wanted and (given or isinstance(index, tuple)):  # a number stands for all rows
         raise InvalidArgumentError(f"updates must have shape {wanted}, got {given}")
