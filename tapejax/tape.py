@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .core import jacobian as jacobians
 from .core import recorder, schedule
@@ -22,7 +23,7 @@ from .core.types import JaxProgram, Pytree, Where
 from .core.where import caller
 from .values import nest, reading
 from .values.errors import InvalidArgumentError
-from .values.structures import Leaf, Structure, conjugate, is_variable, leaf_of, sources_of, targets_of
+from .values.structures import Leaf, Structure, conjugate, cure_of, is_variable, leaf_of, sources_of, targets_of
 from .values.tensor import Variable, raw
 from .values.types import Array, Nest, TensorLike, VariableLike
 
@@ -733,7 +734,8 @@ def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:
 def _one_target(target: TensorLike) -> Leaf:
     leaf = leaf_of(target)
     if leaf is None:
-        raise TypeError(f"Argument `target` should be one Tensor, jax.Array or Variable, but is {target!r}.")
+        cure = cure_of(target, "target")
+        raise TypeError(f"Argument `target` should be one Tensor, jax.Array or Variable, but is {target!r}.{cure}")
     return leaf
 
 
@@ -780,8 +782,9 @@ def _cotangent(leaf: Leaf, given: TensorLike | None, position: int) -> Array:
 
 
 def _cannot_watch(value: object) -> Exception:
-    hint = " Make it a tensor first: tf.constant(x)." if hasattr(value, "dtype") else ""
+    hint = " Make it a tensor, x = tf.constant(...), watch x, and compute with it in the block."
+    cure = hint if isinstance(value, (int, float, complex, np.ndarray, np.generic)) else cure_of(value, "sources")
     return ValueError(
         f"Passed in object {value!r} of type {type(value).__name__!r}, not a Tensor, jax.Array, Variable or a structure "
-        f"of them.{hint}"
+        f"of them.{cure}"
     )

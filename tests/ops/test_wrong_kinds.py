@@ -6,7 +6,7 @@ import pytest
 
 import tapejax as tf
 
-F, I, M = tf.constant([1.0, 0.0]), tf.constant([1, 0]), tf.constant([[1.0, 2.0], [3.0, 4.0]])
+F, N, M = tf.constant([1.0, 0.0]), tf.constant([1, 0]), tf.constant([[1.0, 2.0], [3.0, 4.0]])
 B, Z, ROW = tf.constant([True, False]), tf.constant([1j, 2.0]), tf.constant([[0.0]])
 
 # A call, the argument that is named, and the dtype that is advised.
@@ -21,11 +21,11 @@ CASES = {
         "int32",
     ),
     "bitwise_and": (lambda: tf.bitwise.bitwise_and(F, F), "x", "int32"),
-    "bitwise_or": (lambda: tf.bitwise.bitwise_or(I, F), "y", "int32"),
-    "bitwise_xor": (lambda: tf.bitwise.bitwise_xor(I, 1.5), "y", "int32"),
+    "bitwise_or": (lambda: tf.bitwise.bitwise_or(N, F), "y", "int32"),
+    "bitwise_xor": (lambda: tf.bitwise.bitwise_xor(N, 1.5), "y", "int32"),
     "invert": (lambda: tf.bitwise.invert(B), "x", "int32"),
     "logical_and": (lambda: tf.logical_and(F, B), "x", "bool"),
-    "logical_or": (lambda: tf.logical_or(B, I), "y", "bool"),
+    "logical_or": (lambda: tf.logical_or(B, N), "y", "bool"),
     "logical_not": (lambda: tf.logical_not(F), "x", "bool"),
     "reduce_all": (lambda: tf.reduce_all(F), "input_tensor", "bool"),
     "where": (lambda: tf.where(F, 1.0, 2.0), "condition", "bool"),
@@ -36,10 +36,10 @@ CASES = {
     "dynamic_partition": (lambda: tf.dynamic_partition(F, F, 2), "partitions", "int32"),
     "in_top_k": (lambda: tf.math.in_top_k(F, M, 1), "targets", "int32"),
     "roll": (lambda: tf.roll(F, F, [0, 0]), "shift", "int32"),
-    "ctc_loss": (lambda: tf.nn.ctc_loss(M, tf.ones([3, 2, 4]), I + 1, I + 2), "labels", "int32"),
-    "sqrt": (lambda: tf.sqrt(I), "x", "float32"),
+    "ctc_loss": (lambda: tf.nn.ctc_loss(M, tf.ones([3, 2, 4]), N + 1, N + 2), "labels", "int32"),
+    "sqrt": (lambda: tf.sqrt(N), "x", "float32"),
     "reduce_mean": (lambda: tf.reduce_mean(B), "input_tensor", "float32"),
-    "softmax": (lambda: tf.nn.softmax(I), "logits", "float32"),
+    "softmax": (lambda: tf.nn.softmax(N), "logits", "float32"),
     "fft": (lambda: tf.signal.fft(F), "input", "complex64"),
 }
 
@@ -67,9 +67,9 @@ def test_complex_numbers_have_no_order():
         "paddings": lambda: tf.pad(F, [[1.0, 1.0]]),
         "k": lambda: tf.math.top_k(F, k=0.5),
         "axis": lambda: tf.reduce_sum(F, axis=0.0),
-        "depth": lambda: tf.one_hot(I, 3.0),
+        "depth": lambda: tf.one_hot(N, 3.0),
         "num_or_size_splits": lambda: tf.split(M, 2.0),
-        "num_segments": lambda: tf.math.unsorted_segment_sum(M, I, 2.0),
+        "num_segments": lambda: tf.math.unsorted_segment_sum(M, N, 2.0),
         "num_rows": lambda: tf.eye(3.0),
     }.items(),
 )
@@ -79,6 +79,6 @@ def test_sizes_are_whole(argument, call):
 
 
 def test_dtypes_that_do_not_mix_name_the_operation_and_the_wider():
-    for call in (lambda: F + I, lambda: I + F):
+    for call in (lambda: F + N, lambda: N + F):
         with pytest.raises(TypeError, match=r"add was given tensors of dtype \w+ and \w+.*tf.cast\(x, tf.float32\)"):
             call()
