@@ -517,8 +517,8 @@ class GradientTape:
         Returns:
           An `Explanation`. Print it, or iterate over its reports, each with ``connected``, the ``path``, and ``reasons``
           with ``kind``, ``message``, ``remedy``, ``operation`` and ``line``. Reasons of a connected source are notes: the
-          gradient is zero, is of a part of `target` only, or with respect to another value than was meant. For these one
-          backward pass is run. The tape is not used up.
+          gradient is zero, nan or infinite, is of a part of `target` only, or with respect to another value than was meant.
+          For these one backward pass is run, as by `steps`. The tape is not used up.
 
         Raises:
           TypeError: `target` or `sources` holds something that is no tensor.
