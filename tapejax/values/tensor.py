@@ -390,9 +390,9 @@ def escaped(*values: Value) -> Exception:
     """The error for tracers among `values` that are used after the function that JAX traced, be it by a `function`."""
     line = next((made_at(x) for x in values if isinstance(x, Tracer)), "")
     return jax.errors.UnexpectedTracerError(
-        f"a tensor{line and f' made at {line}'} is used after the function in which it stood for a value (tf.function, "
-        "jax.jit, grad, scan ...) has ended. That happens where it is kept in a list, a global or an attribute: return it from "
-        "the function instead, or keep it in a tf.Variable (assign) or tf.TensorArray"
+        f"a tensor{line and f' made at {line}'} is a tracer that escaped: the function in which it stood for a value "
+        "(tf.function, jax.jit, grad, scan ...) has ended. That happens where it is kept in a list, a global or an attribute: "
+        "return it from the function instead, or keep it in a tf.Variable (assign) or tf.TensorArray"
     )
 
 
