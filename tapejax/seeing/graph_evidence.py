@@ -150,9 +150,20 @@ class Graph:
                 x, made = entry.inputs[i], self.made.get(id(entry.inputs[i]))
                 while made is not None and name_of(made) in _SAME_VALUES:
                     made = self.made.get(id(made.inputs[0]))
-                if made is not None and name_of(made) in ("sigmoid", "logistic", "softmax"):
-                    return [reason("squashed twice", at(entry), value=self.called(x), first=name_of(made))]
+                if first := self._squashes(made):
+                    return [reason("squashed twice", at(entry), value=self.called(x), first=first)]
         return []
+
+    def _squashes(self, entry: Entry | None) -> str:
+        """The function that makes probabilities of logits, if an entry ends one: JAX's softmax is a quotient to the tape."""
+        if entry is None or name_of(entry) in ("sigmoid", "logistic", "softmax"):
+            return name_of(entry) if entry else ""
+        made = [self.made.get(id(x)) for x in entry.inputs]
+        ends = name_of(entry) in ("true_divide", "div") and [each and name_of(each) for each in made] == [
+            "exp",
+            "reduce_sum",
+        ]
+        return "softmax" if ends and made[1] and made[1].inputs[0] is entry.inputs[0] else ""
 
     # ---- operations: where does the path break? ----
 
