@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .core import jacobian as jacobians
 from .core import recorder, schedule
@@ -23,7 +24,7 @@ from .core.where import caller
 from .ops.missing import no_attribute
 from .values import nest, reading
 from .values.errors import InvalidArgumentError
-from .values.structures import Leaf, Structure, conjugate, is_variable, leaf_of, sources_of, targets_of
+from .values.structures import Leaf, Structure, conjugate, cure_of, is_variable, leaf_of, sources_of, targets_of
 from .values.tensor import Variable, raw
 from .values.types import Array, Nest, TensorLike, VariableLike
 
@@ -527,8 +528,8 @@ class GradientTape:
         Returns:
           An `Explanation`. Print it, or iterate over its reports, each with ``connected``, the ``path``, and ``reasons``
           with ``kind``, ``message``, ``remedy``, ``operation`` and ``line``. Reasons of a connected source are notes: the
-          gradient is zero, is of a part of `target` only, or with respect to another value than was meant. For these one
-          backward pass is run. The tape is not used up.
+          gradient is zero, nan or infinite, is of a part of `target` only, or with respect to another value than was meant.
+          For these one backward pass is run, as by `steps`. The tape is not used up.
 
         Raises:
           TypeError: `target` or `sources` holds something that is no tensor.
@@ -667,7 +668,8 @@ class GradientTape:
 
         Returns:
           A `Backward`. Iterate over its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
-          cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up.
+          cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up. Iterating
+          computes what `gradient` computes: a ``jax.pure_callback`` in a function with a gradient is called again, as there.
 
         Raises:
           RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
@@ -805,7 +807,8 @@ def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:
 def _one_target(target: TensorLike) -> Leaf:
     leaf = leaf_of(target)
     if leaf is None:
-        raise TypeError(f"Argument `target` should be one Tensor, jax.Array or Variable, but is {target!r}.")
+        cure = cure_of(target, "target")
+        raise TypeError(f"Argument `target` should be one Tensor, jax.Array or Variable, but is {target!r}.{cure}")
     return leaf
 
 
@@ -852,8 +855,9 @@ def _cotangent(leaf: Leaf, given: TensorLike | None, position: int) -> Array:
 
 
 def _cannot_watch(value: object) -> Exception:
-    hint = " Make it a tensor first: tf.constant(x)." if hasattr(value, "dtype") else ""
+    hint = " Make it a tensor, x = tf.constant(...), watch x, and compute with it in the block."
+    cure = hint if isinstance(value, (int, float, complex, np.ndarray, np.generic)) else cure_of(value, "sources")
     return ValueError(
         f"Passed in object {value!r} of type {type(value).__name__!r}, not a Tensor, jax.Array, Variable or a structure "
-        f"of them.{hint}"
+        f"of them.{cure}"
     )

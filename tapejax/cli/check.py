@@ -102,15 +102,16 @@ def check(source: str | bytes, path: str = "<string>") -> File:
             parts = enumerate(map(notebook.as_python, notebook.code_cells(text)), 1)
         return File(path, tuple(sorted(_read(parts))))
     except SyntaxError as error:
-        return File(path, error=f"line {error.lineno}: {error.msg}")
-    except (ValueError, RecursionError) as error:  # null bytes, not a notebook, not UTF-8
+        return File(path, error=f"line {error.lineno}: {error.msg}" if error.lineno else error.msg)
+    except (RecursionError, MemoryError):  # Python's parser has either, by its version
+        return File(path, error="nested too deeply for Python")
+    except ValueError as error:  # null bytes, not a notebook, not UTF-8
         return File(path, error=str(error))
 
 
 def _reports(path: str) -> Iterator[File]:
     if os.path.isdir(path):
-        for file in _programs(Path(path)):
-            yield from _reports(str(file))
+        yield from _below_folder(path)
         return
     try:
         source = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
@@ -120,10 +121,16 @@ def _reports(path: str) -> Iterator[File]:
         yield check(source, "<stdin>" if path == "-" else path)
 
 
-def _programs(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
+def _below_folder(path: str) -> Iterator[File]:
+    unreadable: list[OSError] = []
+    for place, folders, names in os.walk(path, onerror=unreadable.append):
         folders[:] = sorted(name for name in folders if not (name.startswith(".") or name in _NOT_THE_USERS))
-        yield from (Path(place, name) for name in sorted(names) if name.endswith((".py", ".ipynb")))
+        for name in sorted(names):
+            if name.endswith((".py", ".ipynb")):
+                file = os.path.join(place, name)
+                special = os.path.exists(file) and not os.path.isfile(file)  # a pipe, which might never end
+                yield from [File(file, error="not a regular file")] if special else _reports(file)
+    yield from (File(str(error.filename), error=str(error.strerror)) for error in unreadable)
 
 
 # ---- what a name is
@@ -269,7 +276,8 @@ def _read(parts: Iterable[tuple[int | None, str | bytes]]) -> Iterator[Use]:
         reader.part(tree, cell, source)
     while reader.later:  # the bodies of functions run when all that surrounds them has run
         reader.later.pop(0)()
-    yield from reader.uses
+    given = tuple(f"{path}{end}" for path in reader.assigned for end in (".", "("))
+    yield from (use for use in reader.uses if use.name not in reader.assigned and not use.name.startswith(given))
 
 
 # What a name may stand for: paths as "tf.nn", and None for anything that is not TensorFlow's.
@@ -313,6 +321,7 @@ class _Reader(ast.NodeVisitor):
         self.scope = self.module = _Scope()
         # attributes that the program sets: a module or tensor may have more than its class
         self.given: set[str] = set()
+        self.assigned: set[str] = set()  # names of TensorFlow's that the program itself sets: tf.foo = ...
         self.compiled = False  # within a tf.function, whose control flow AutoGraph converts
         self.later: list[Callable[[], None]] = []
 
@@ -382,8 +391,11 @@ class _Reader(ast.NodeVisitor):
             self.visit(base) if base is not node else self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        if isinstance(node.func, ast.Name) and node.func.id == "getattr":
-            self.note_paths(node, self.paths(node))
+        match node:
+            case ast.Call(func=ast.Name(id="getattr")):
+                self.note_paths(node, self.paths(node))
+            case ast.Call(func=ast.Name(id="setattr"), args=[module, ast.Constant(value=str(name)), _]):
+                self.bind(ast.Attribute(module, name, ast.Store()))
         self.generic_visit(node)
         for path in self.paths(node.func) - {None, "tf"}:
             if _found(path)[0] == "supported":
@@ -428,6 +440,9 @@ class _Reader(ast.NodeVisitor):
             case ast.Starred(value=each):
                 self.bind(each)
             case _:  # x.attribute, x[index]
+                self.assigned |= {path for path in self.paths(target) if path and _VALUE not in path}
+                if isinstance(target, ast.Attribute):  # what gets the attribute has to be there
+                    self.note_paths(target.value, self.paths(target.value))
                 self.visit(target)
 
     def visit_Import(self, node: ast.Import) -> None:
@@ -635,7 +650,12 @@ def _as_text(files: Sequence[File], everything: bool) -> str:
     lines += sorted({f"unchecked: {use.use}" for file in files for use in file.uses if use.status == "unchecked"})
     if any(file.uses for file in files):
         lines += ["Of most values, which methods they have (model(x).numpy()) shows only when the program runs."]
-    return "\n".join(lines)
+    return "\n".join(map(_printable, lines))
+
+
+def _printable(line: str) -> str:
+    """A line in which what a terminal might obey, in a file's name or a string of the program, is spelled out."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 def _tally(files: Iterable[File]) -> str:

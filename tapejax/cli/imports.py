@@ -16,7 +16,6 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
-import sysconfig
 import types
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
@@ -24,6 +23,9 @@ from typing import Any
 
 import tapejax
 from tapejax import _version
+
+from ..core.where import INSTALLED as INSTALLED
+from ..core.where import is_library
 
 ALIAS = "tensorflow"
 _KERAS = "keras"
@@ -45,20 +47,11 @@ BUILT_ON_TENSORFLOW = {
     "tf_keras": "tf.keras, which is Keras 3 on JAX",
 }
 
-INSTALLED = ("site-packages", "dist-packages")
-_PYTHONS_OWN = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
-_TAPEJAX = Path(__file__).resolve().parents[1]
-
 
 def is_installed(file: str, folder: Path) -> bool:
-    """Whether a source file is Python's, tapejax's or an installed package's, and not of the program in `folder`."""
-    if file.startswith("<frozen "):
-        return True
-    path, folder = Path(file).resolve(), folder.resolve()
-    if any(path.is_relative_to(place) for place in (_TAPEJAX, *_PYTHONS_OWN)):
-        return True
-    below = path.relative_to(folder) if path.is_relative_to(folder) else path  # a program may be installed itself
-    return any(name in below.parts for name in INSTALLED)
+    """Whether a source file is Python's, tapejax's or an installed package's, and not of the program in `folder`, which may
+    be installed itself."""
+    return is_library(file, [str(folder), str(folder.resolve())])
 
 
 def resolve(fullname: str) -> Any:
@@ -86,7 +79,7 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
     """While it lasts, code that is not installed finds tapejax where it imports ``tensorflow``.
 
     `folder` is the program's. Modules are the program's wherever they lie, but for those of Python, of tapejax and of
-    ``site-packages``.
+    what is installed (`core.where.is_library`).
     """
     folder = Path(folder)
     python_import, python_import_module = builtins.__import__, importlib.import_module

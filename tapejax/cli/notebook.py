@@ -31,10 +31,10 @@ def code_cells(text: str) -> list[str]:
         notebook = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error}") from None
-    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
-        raise ValueError("not a notebook of format 4: open it in Jupyter and save it again")
-    # Every text of a notebook is either a string or a list of lines.
-    sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell.get("cell_type") == "code"]
+    try:  # every text of a notebook is either a string or a list of lines
+        sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell.get("cell_type") == "code"]
+    except (AttributeError, KeyError, TypeError):
+        raise ValueError("not a notebook of format 4: open it in Jupyter and save it again") from None
     return [source for source in sources if source.strip()]
 
 

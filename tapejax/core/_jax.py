@@ -6,6 +6,7 @@ It is taken from where that module takes it: importing ``jax.extend`` loads Pall
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from jax._src import (
     hijax,
     linear_util,
     named_sharding,
+    source_info_util,
     stages,
 )
 from jax._src.interpreters import ad, batching, mlir, partial_eval, pxla
@@ -110,6 +112,25 @@ def held_in(value: Any) -> list[Any]:
     state: Any = core.cur_qdd
     # `read_loval`, where a type has no other for what a program gives
     return jax.tree.leaves(aval.read_loval_out(state(value), value).unflatten())
+
+
+# JAX's errors name the line of the user's code, and so none of ours.
+source_info_util.register_exclusion(os.path.dirname(os.path.dirname(__file__)) + os.sep)
+
+
+def made_at(tracer: Value) -> str:
+    """The line of the user's code that made a tracer, as far as JAX knows."""
+    info = getattr(tracer, "_line_info", None)
+    return source_info_util.summarize(info) if info is not None else ""
+
+
+def refuse_type(kind: type, why: str) -> None:
+    """Has JAX say `why` where it asks a `kind` for its type: it takes arrays there, and no pytrees."""
+
+    def refuse(value: Any) -> Any:
+        raise ValueError(why)
+
+    core.pytype_aval_mappings[kind] = refuse
 
 
 def has_tangent(dtype: Any) -> bool:

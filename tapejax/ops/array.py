@@ -6,7 +6,6 @@ import builtins
 import contextlib
 import functools
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from ..values.types import Array, AxisLike, DTypeLike, Ignored, Index, IntLike, 
 from .indexed_slices import IndexedSlices
 from .sizes import joined, sized
 from .table import (
+    BOOL,
     INTEGER,
     REAL,
     Sparse,
@@ -42,6 +42,7 @@ from .table import (
     shape_of,
     shown,
     static,
+    whole,
     wide,
 )
 
@@ -95,8 +96,8 @@ def fill(dims: ShapeLike, value: TensorLike, name: str | None = None, layout: Ig
 
 def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None) -> Tensor:
     """An identity matrix, or a batch of them."""
-    rows = int(static(num_rows, "num_rows"))
-    columns = rows if num_columns is None else int(static(num_columns, "num_columns"))
+    rows = int(whole(num_rows, "num_rows"))
+    columns = rows if num_columns is None else int(whole(num_columns, "num_columns"))
     batch = () if batch_shape is None else shape_of(batch_shape, "batch_shape")
     return op(_eye, shape=(*batch, rows, columns), dtype=requested(dtype))
 
@@ -154,7 +155,7 @@ def linspace(start: TensorLike, stop: TensorLike, num: IntLike, name: str | None
     """
     first, last = arrays_of(start, stop)
     dtype = first.dtype if kind_of(first.dtype) in "fc" else wide("float32" if first.dtype.itemsize < 4 else "float64")
-    return op(_linspace, first, last, num=int(static(num, "num")), axis=int(static(axis)), dtype=dtype)
+    return op(_linspace, first, last, num=int(whole(num, "num")), axis=int(whole(axis)), dtype=dtype)
 
 
 @zero_gradient  # a single value does not depend on `stop`
@@ -281,11 +282,11 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
         raise TypeError(f"on_value and off_value are {given[0]}, but dtype={wanted} was asked for")
     values = [raw(default, wanted) if value is None else value for value, default in zip(values, (1, 0), strict=True)]
     array = raw(indices, dtype_hint="int32")
-    require_kind("one_hot", array, INTEGER)
-    axis = -1 if axis is None else int(static(axis, "axis"))
+    require_kind("one_hot", array, INTEGER, "indices")
+    axis = -1 if axis is None else int(whole(axis, "axis"))
     if not -1 <= axis <= array.ndim:
         raise InvalidArgumentError(f"one_hot: axis={axis} is out of range: indices of rank {array.ndim}")
-    length = operator.index(static(depth, "depth"))
+    length = int(whole(depth, "depth"))
     if length < 0:
         raise InvalidArgumentError(f"one_hot: depth={length} is negative")
     return op(_one_hot, array, *values, depth=length, axis=axis)
@@ -304,7 +305,7 @@ def sequence_mask(
 ) -> Tensor:
     """True for the first ``lengths[i]`` of `maxlen` places (by default the largest length)."""
     array = raw(lengths)
-    require_kind("sequence_mask", array, REAL)
+    require_kind("sequence_mask", array, "biuf", "lengths")
     if maxlen is None:
         values = host(lengths, "lengths")
         maxlen = max(int(values.max()), 0) if values.size else 0
@@ -423,7 +424,7 @@ def _only(axis: IntLike | IntsLike) -> IntLike:
     """An axis that may stand in a list, as these two functions of TensorFlow's take it."""
     if type(axis) is int:
         return axis
-    axes = np.ravel(static(axis, "axis"))
+    axes = np.ravel(whole(axis, "axis"))
     if axes.size != 1:
         raise InvalidArgumentError(f"axis must be one number, got {axis!r}")
     return axes[0]
@@ -454,7 +455,7 @@ def broadcast_to(input: TensorLike, shape: ShapeLike, name: str | None = None) -
 def tile(input: TensorLike, multiples: IntsLike, name: str | None = None) -> Tensor:
     """`input` repeated ``multiples[i]`` times along axis i."""
     array = raw(input)
-    counts = static(multiples, "multiples")
+    counts = whole(multiples, "multiples")
     if not isinstance(counts, tuple) or len(counts) != array.ndim:
         raise InvalidArgumentError(f"tile: multiples must have a number per axis of {array.shape}, got {multiples!r}")
     return op(jnp.tile, array, reps=counts)
@@ -463,7 +464,7 @@ def tile(input: TensorLike, multiples: IntsLike, name: str | None = None) -> Ten
 def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> Tensor:
     """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
     array = raw(input)
-    counts = static(repeats, "repeats")
+    counts = whole(repeats, "repeats")
     if axis is None:
         array, axis = op(lax.reshape, array, new_sizes=(array.size,))._array, 0
     axis = axis_of(axis, array.ndim)
@@ -493,7 +494,7 @@ def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLi
       InvalidArgumentError: `paddings` is not of shape (rank, 2), or negative.
     """
     array = raw(tensor)
-    widths = static(paddings, "paddings")
+    widths = whole(paddings, "paddings")
     if mode.upper() not in _PAD_MODES:
         raise ValueError(f"mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}")
     if np.shape(widths) != (array.ndim, 2) and not array.ndim == 0 == np.size(widths):
@@ -532,7 +533,7 @@ def roll(input: TensorLike, shift: IntsLike, axis: AxisLike, name: str | None = 
     Raises:
       InvalidArgumentError: `shift` and `axis` are not both numbers, or lists of one length.
     """
-    places, axes = integers("roll", shift), static(axis, "axis")
+    places, axes = integers("roll", shift, "shift"), whole(axis, "axis")
     if axes is None or places.shape != np.shape(axes):
         raise InvalidArgumentError(f"roll: shift and axis must have the same shape, got {shift} and {axes}")
     if (values := known(places)) is None:
@@ -626,7 +627,7 @@ def split(value: TensorLike, num_or_size_splits, axis=0, num=None, name="split")
     array = raw(value)
     axis = axis_of(axis, array.ndim)
     length = array.shape[axis]
-    sizes = static(num_or_size_splits, "num_or_size_splits")
+    sizes = whole(num_or_size_splits, "num_or_size_splits")
     if not isinstance(sizes, tuple):
         if sizes < 1 or length % sizes:
             raise InvalidArgumentError(f"split: an axis of length {length} cannot be split into {sizes} equal parts")
@@ -740,7 +741,7 @@ def _bound(bound: IntLike) -> int:
     if type(bound) is int:  # of any size
         return bound
     value = host(bound, "a slice bound")
-    require_kind("a slice bound", value, INTEGER)
+    require_kind("slicing", value, INTEGER, "a bound")
     return int(value)
 
 
@@ -889,8 +890,7 @@ def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, nam
         return Tensor(raw(np.argwhere(host(condition, "condition")).astype(wide("int64"))))
     if x is None or y is None:
         raise ValueError("x and y must both be given, or neither")
-    if chosen.dtype != bool:
-        raise InvalidArgumentError(f"where: condition must be a bool tensor, got {chosen.dtype}")
+    require_kind("where", chosen, BOOL, "condition")
     return op(jnp.where, chosen, *operands(x, y))
 
 
@@ -915,8 +915,8 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
       InvalidArgumentError: an index is negative or too large, or is no integer; the axes of `batch_dims` differ.
     """
     array, places = raw(params), integers("gather", indices)
-    batch_dims = 0 if batch_dims is None else int(static(batch_dims, "batch_dims"))
-    axis = batch_dims if axis is None else static(axis)  # so a negative one counts the axes of params here
+    batch_dims = 0 if batch_dims is None else int(whole(batch_dims, "batch_dims"))
+    axis = batch_dims if axis is None else whole(axis, "axis")  # so a negative one counts the axes of params here
     if axis == 0:
         batch_dims = 0  # whatever it was: so it is in TensorFlow
     axis, batch_dims = axis_of(axis, array.ndim), batch_dims + (places.ndim if batch_dims < 0 else 0)
@@ -992,7 +992,7 @@ def _require_nd_within(name: str, indices: Array, shape: tuple[int, ...], policy
 def gather_nd(params: TensorLike, indices: TensorLike, batch_dims=0, name=None, bad_indices_policy="") -> Tensor:
     """The parts of `params` at `indices`, whose last axis is an index into the leading axes of `params`."""
     array, places = raw(params), integers("gather_nd", indices)
-    batch_dims = int(static(batch_dims, "batch_dims"))
+    batch_dims = int(whole(batch_dims, "batch_dims"))
     _require_nd_within("gather_nd", places, array.shape[batch_dims:], bad_indices_policy)
     return op(_gather_nd, array, places, batch_dims=batch_dims)
 
@@ -1135,7 +1135,7 @@ def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     Raises:
       InvalidArgumentError: `x` is no permutation of 0, 1 ... (seen on the CPU).
     """
-    array = integers("invert_permutation", x)
+    array = integers("invert_permutation", x, "x")
     values = known(array)
     if values is not None and not np.array_equal(np.sort(values), np.arange(values.size)):
         raise InvalidArgumentError(f"invert_permutation: {values.tolist()} is no permutation of 0 to {values.size - 1}")

@@ -21,7 +21,7 @@ from . import array as _array
 from . import random as _random
 from .math import _abs, _maximum, _minimum, _sum
 from .registry import opaque
-from .table import FLOAT, host, kind_of, known, renamed, require_kind, shape_of, static
+from .table import FLOAT, host, integers, kind_of, known, renamed, require_kind, shape_of, static, whole
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")  # of images, filters and results, for JAX's convolutions
 
@@ -211,7 +211,7 @@ def crop_to_bounding_box(image: TensorLike, offset_height, offset_width, target_
       ValueError: the part does not lie within the images.
     """
     array = _image(image)
-    top, left, height, width = (int(static(n)) for n in (offset_height, offset_width, target_height, target_width))
+    top, left, height, width = (int(whole(n)) for n in (offset_height, offset_width, target_height, target_width))
     _require(top >= 0 and left >= 0, f"offset_height and offset_width must be >= 0, got {top}, {left}")
     _require(height > 0 and width > 0, f"target_height and target_width must be > 0, got {height}, {width}")
     bottom, right = top + height, left + width
@@ -232,7 +232,7 @@ def pad_to_bounding_box(image: TensorLike, offset_height, offset_width, target_h
       ValueError: they do not fit in.
     """
     array = _image(image)
-    top, left, height, width = (int(static(n)) for n in (offset_height, offset_width, target_height, target_width))
+    top, left, height, width = (int(whole(n)) for n in (offset_height, offset_width, target_height, target_width))
     bottom, right = height - top - array.shape[-3], width - left - array.shape[-2]
     _require(top >= 0 and left >= 0, f"offset_height and offset_width must be >= 0, got {top}, {left}")
     _require(bottom >= 0 and right >= 0, f"image size must be <= target - offset, got {array.shape}, {height}, {width}")
@@ -242,7 +242,7 @@ def pad_to_bounding_box(image: TensorLike, offset_height, offset_width, target_h
 def resize_with_crop_or_pad(image: TensorLike, target_height: IntLike, target_width: IntLike) -> Tensor:
     """The middle of the images, cropped or padded with zeros to the target's size."""
     array = _image(image)
-    target = int(static(target_height)), int(static(target_width))
+    target = int(whole(target_height)), int(whole(target_width))
     _require(min(target) > 0, f"target_height and target_width must be > 0, got {target}")
     spare = [wanted - there for wanted, there in zip(target, array.shape[-3:-1], strict=True)]
     kept = [min(wanted, there) for wanted, there in zip(target, array.shape[-3:-1], strict=True)]
@@ -253,7 +253,7 @@ def resize_with_crop_or_pad(image: TensorLike, target_height: IntLike, target_wi
 def resize_with_pad(image: TensorLike, target_height, target_width, method="bilinear", antialias=False) -> Tensor:
     """The images resized, their proportions kept, and padded with zeros to the target's size."""
     array = _image(image, 3, 4)
-    target = int(static(target_height)), int(static(target_width))
+    target = int(whole(target_height)), int(whole(target_width))
     _require(min(target) > 0, f"target_height and target_width must be > 0, got {target}")
     ratio = max(np.float64(there) / wanted for wanted, there in zip(target, array.shape[-3:-1], strict=True))
     exact = [there / ratio for there in array.shape[-3:-1]]
@@ -324,7 +324,8 @@ def crop_and_resize(
         raise InvalidArgumentError(f"method must be 'bilinear' or 'nearest', got {method!r}")
     array = _array.cast(_image(image, 4, 4), "float32")
     size, outside = shape_of(crop_size, "crop_size"), float(extrapolation_value)
-    return op(_crop_and_resize, array, boxes, box_indices, outside, size=size, nearest=method == "nearest")
+    which = integers("crop_and_resize", box_indices, "box_indices")
+    return op(_crop_and_resize, array, boxes, which, outside, size=size, nearest=method == "nearest")
 
 
 def _crop_and_resize(images, boxes, which, outside, size, nearest):
@@ -369,7 +370,7 @@ def flip_up_down(image: TensorLike) -> Tensor:
 
 def rot90(image: TensorLike, k: IntLike = 1, name: str | None = None) -> Tensor:
     """The images turned `k` times by 90 degrees, counter-clockwise."""
-    return op(jnp.rot90, _image(image, 3, 4), k=int(static(k, "k")) % 4, axes=(-3, -2))
+    return op(jnp.rot90, _image(image, 3, 4), k=int(whole(k, "k")) % 4, axes=(-3, -2))
 
 
 def transpose(image: TensorLike, name: str | None = None) -> Tensor:
@@ -852,9 +853,9 @@ def non_max_suppression(
     top, bottom = np.sort(corners[:, [0, 2]]).T
     left, right = np.sort(corners[:, [1, 3]]).T
     area = (bottom - top) * (right - left)
-    chosen: list[int] = []
+    chosen, most = list[int](), int(whole(max_output_size, "max_output_size"))
     for i in np.argsort(-given, kind="stable"):
-        if len(chosen) == int(max_output_size) or not given[i] > float(static(score_threshold)):
+        if len(chosen) == most or not given[i] > float(static(score_threshold)):
             break
         height = np.minimum(bottom[i], bottom[chosen]) - np.maximum(top[i], top[chosen])
         width = np.minimum(right[i], right[chosen]) - np.maximum(left[i], left[chosen])

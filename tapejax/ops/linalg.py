@@ -18,7 +18,20 @@ from ..values.errors import FailedPreconditionError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, operands, raw
 from ..values.types import Array, AxisLike, DTypeLike, IntsLike, Nest, TensorLike
 from .math import nan_for_infinity, singular_values
-from .table import FIELD, NUMBER, REAL, binary, known, later, operation, renamed, require_kind, static, with_arguments
+from .table import (
+    FIELD,
+    NUMBER,
+    REAL,
+    binary,
+    known,
+    later,
+    operation,
+    renamed,
+    require_kind,
+    static,
+    whole,
+    with_arguments,
+)
 
 scipy_linalg: Any = later("jax.scipy.linalg")
 
@@ -57,7 +70,7 @@ def matmul(
     if not (transpose_a or transpose_b or adjoint_a or adjoint_b or output_type):
         return product(a, b)
     x, y = operands(a, b)
-    require_kind("matmul", x if hasattr(x, "dtype") else y, NUMBER if output_type else "Ifc")
+    require_kind("matmul", x if hasattr(x, "dtype") else y, NUMBER if output_type else "Ifc", "a")
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
         raise ValueError("only one of transpose_a and adjoint_a, and of transpose_b and adjoint_b, can be True")
     pairs = (transpose_a, adjoint_a), (transpose_b, adjoint_b)
@@ -89,7 +102,7 @@ def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_spa
     x, y = operands(a, b)
     if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
         x, y = raw(x), raw(y)
-    require_kind("matvec", x if hasattr(x, "dtype") else y, "HIfc")
+    require_kind("matvec", x if hasattr(x, "dtype") else y, "HIfc", "a")
     if x.ndim < 2 or y.ndim < 1:
         raise InvalidArgumentError(f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}")
     return op(_matvec, x, y, how="adjoint" if adjoint_a else "transpose" if transpose_a else "")
@@ -110,7 +123,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: AxisLike, name: str | None = N
     elif not 0 <= found <= min(arrays[0].ndim, arrays[1].ndim):
         shapes = f"{arrays[0].shape} and {arrays[1].shape}"
         raise ValueError(f"tensordot: axes must be from 0 to the number of axes of {shapes}, got {found}")
-    require_kind("tensordot", arrays[0], "Ifc")
+    require_kind("tensordot", arrays[0], "Ifc", "a")
     return op(jnp.tensordot, *arrays, axes=found)
 
 
@@ -195,7 +208,7 @@ def trace(x):
 
 def _bands(k: IntsLike, align: str) -> tuple[int, int, tuple[bool, bool]]:
     """The lowest and the highest diagonal, and whether those above and those below the main one end at the right."""
-    k = static(k, "k")
+    k = whole(k, "k")
     lower, upper = (k[0], k[-1]) if isinstance(k, tuple) else (k, k)
     sides = align.upper().split("_")
     if len(sides) != 2 or not set(sides) <= {"LEFT", "RIGHT"}:
@@ -347,7 +360,7 @@ def _square(name: str, fn: Callable, doc: str, argument: str = "input") -> Calla
 
     def public(x: TensorLike, name: str | None = None) -> Nest:
         array = raw(x)
-        require_kind(public.__name__, array, FIELD)
+        require_kind(public.__name__, array, FIELD, "tensor")
         return op(fn, _matrix(public.__name__, array, square=True))
 
     public.__doc__ = doc
@@ -419,7 +432,7 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
       InvalidArgumentError: a matrix is not square; on the CPU also: it has no inverse.
     """
     array = raw(input)
-    require_kind("inv", array, FIELD)
+    require_kind("inv", array, FIELD, "input")
     out = op(_inv, _matrix("inv", array, square=True), adjoint=bool(adjoint))
     return _require_finite("inv", out, array)
 
@@ -443,7 +456,7 @@ def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str 
       InvalidArgumentError: the shapes do not fit; on the CPU also: `matrix` is not invertible.
     """
     a, b = arrays_of(matrix, rhs)
-    require_kind("solve", a, FIELD)
+    require_kind("solve", a, FIELD, "matrix")
     _matrix("solve", a, square=True)
     _matrix("solve", b)
     if a.shape[:-1] != b.shape[:-1]:
@@ -532,7 +545,7 @@ def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None
       InvalidArgumentError: `input` is not square, or is known and not invertible.
     """
     array = _matrix("lu", raw(input), square=True)
-    require_kind("lu", array, FIELD)
+    require_kind("lu", array, FIELD, "input")
     out = op(_lu, array, dtype=requested(output_idx_type))
     factors = known(out.lu._array)
     if factors is not None and (np.diagonal(factors, axis1=-2, axis2=-1) == 0).any():

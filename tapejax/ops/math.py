@@ -44,9 +44,9 @@ from .table import (
     renamed,
     require_kind,
     shown,
-    static,
     straight,
     unary,
+    whole,
     wide,
 )
 
@@ -500,7 +500,7 @@ def add_n(inputs: Iterable[TensorLike], name: str | None = None) -> Tensor:
     if not arrays:
         raise ValueError("inputs must hold at least one tensor")
     operands(*arrays)
-    require_kind("add_n", arrays[0], NUMBER)
+    require_kind("add_n", arrays[0], NUMBER, "inputs")
     if len({array.shape for array in arrays}) > 1:
         raise InvalidArgumentError(f"add_n: the inputs must have one shape, got {[array.shape for array in arrays]}")
     return op(_add_n, *arrays)
@@ -649,7 +649,7 @@ def _arg(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
         input: TensorLike, axis: IntLike | None = None, output_type: DTypeLike | None = "int64", name: str | None = None
     ) -> Tensor:
         array = raw(input)
-        require_kind(public.__name__, array, "biuf")
+        require_kind(public.__name__, array, "biuf", "input")
         if array.ndim == 0:
             raise InvalidArgumentError(f"{public.__name__}: input must have at least one axis, got a scalar")
         number = axis_of(0 if axis is None else axis, array.ndim)
@@ -744,8 +744,8 @@ def top_k(
       InvalidArgumentError: the last axis is shorter than k.
     """
     array = raw(input)
-    require_kind("top_k", array, REAL)
-    k = int(static(k, "k"))
+    require_kind("top_k", array, REAL, "input")
+    k = int(whole(k, "k"))
     if array.ndim == 0 or array.shape[-1] < k:
         raise InvalidArgumentError(f"top_k: input must have at least k={k} columns, got shape {array.shape}")
     return TopKV2(*op(_top_k, array, k=k, dtype=requested(index_type)))
@@ -761,7 +761,7 @@ renamed("top_k", _top_k)
 
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: IntLike, name: str | None = None) -> Tensor:
     """Whether ``predictions[i, targets[i]]`` is among the k largest of its row."""
-    return op(_in_top_k, integers("in_top_k", targets), raw(predictions, "float32"), k=int(static(k, "k")))
+    return op(_in_top_k, integers("in_top_k", targets, "targets"), raw(predictions, "float32"), k=int(whole(k, "k")))
 
 
 def _in_top_k(targets, predictions, k):
@@ -813,10 +813,10 @@ def _sorted_segment(how: str) -> Callable[..., Tensor]:
     kernel = _segment(how, False)
 
     def public(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
-        places = integers(public.__name__, segment_ids)
+        places = integers(public.__name__, segment_ids, "segment_ids")
         ids = host(places, "segment_ids")
         array = raw(data)
-        require_kind(public.__name__, array, _SEGMENT_KINDS[how])
+        require_kind(public.__name__, array, _SEGMENT_KINDS[how], "data")
         if ids.ndim != 1 or array.ndim == 0 or ids.shape[0] != array.shape[0]:
             raise InvalidArgumentError(f"segment_ids must have shape ({np.shape(array)[:1]}), got {ids.shape}")
         if (np.diff(ids) < 0).any():
@@ -838,11 +838,11 @@ def _unsorted_segment(how: str) -> Callable[..., Tensor]:
     zero_gradient(renamed(kernel.__name__, flat))  # of no rows, as above
 
     def public(data: TensorLike, segment_ids: TensorLike, num_segments: IntLike, name: str | None = None) -> Tensor:
-        array, ids = raw(data), integers(public.__name__, segment_ids)
-        require_kind(public.__name__, array, REAL if how == "mean" else _SEGMENT_KINDS[how])
+        array, ids = raw(data), integers(public.__name__, segment_ids, "segment_ids")
+        require_kind(public.__name__, array, REAL if how == "mean" else _SEGMENT_KINDS[how], "data")
         if array.shape[: ids.ndim] != ids.shape:
             raise InvalidArgumentError(f"data's shape {array.shape} must begin with segment_ids' shape {ids.shape}")
-        count = static(num_segments, "num_segments")
+        count = whole(num_segments, "num_segments")
         if type(count) is not int or count < 0:
             raise DTypeError(f"{public.__name__}: num_segments must be an integer from 0 on, got {num_segments!r}")
         values = known(ids)
@@ -896,13 +896,13 @@ def bincount(
     rows = values.reshape(len(values) if axis == -1 and values.ndim == 2 else 1, -1)
     if rows.size and rows.min() < 0:
         raise InvalidArgumentError(f"bincount: arr must not be negative, got {rows.min()}")
-    length = max(int(rows.max()) + 1 if rows.size else 0, int(static(minlength or 0)))
+    length = max(int(rows.max()) + 1 if rows.size else 0, int(whole(minlength or 0)))
     if maxlength is not None:
-        length = min(length, int(static(maxlength)))
+        length = min(length, int(whole(maxlength)))
     # what is left out goes beyond the end
     ids = np.where(rows < length, rows + length * np.arange(len(rows))[:, None], rows.size * max(length, 1) + length)
     counted = np.ones(values.shape, requested(dtype)) if weights is None else raw(weights)
-    require_kind("bincount (weights)", counted, "IF")
+    require_kind("bincount", counted, "IF", "weights")
     shape = (len(rows), length) if axis == -1 and values.ndim == 2 else (length,)
     return op(_bincount, counted, raw(ids.astype(np.int32).reshape(-1)), shape=shape, binary=bool(binary_output))
 
@@ -927,7 +927,7 @@ def confusion_matrix(
     found = [host(labels, "labels").reshape(-1), host(predictions, "predictions").reshape(-1)]
     if num_classes is None:
         num_classes = 1 + max((int(values.max()) for values in found if values.size), default=0)
-    n = int(static(num_classes, "num_classes"))
+    n = int(whole(num_classes, "num_classes"))
     if any(values.size and not 0 <= values.min() <= values.max() < n for values in found):
         raise InvalidArgumentError(f"labels and predictions must be in [0, num_classes={n})")
     dtype = requested(dtype)
@@ -999,7 +999,7 @@ def norm(
       ValueError: an `ord` that is not supported, or more than two axes.
     """
     array = raw(tensor)
-    require_kind("norm", array, FIELD)
+    require_kind("norm", array, FIELD, "tensor")
     matrix = isinstance(axis, (tuple, list)) and len(axis) == 2
     supported = ("euclidean", "fro", 1, 2, np.inf) if matrix else ("euclidean", 1, 2, np.inf)
     if isinstance(axis, (tuple, list)) and len(axis) not in (1, 2):
@@ -1065,7 +1065,7 @@ def clip_by_value(
         return t.with_values(clip_by_value(t.values, clip_value_min, clip_value_max))
     array, low, high = operands(t, clip_value_min, clip_value_max)
     array = raw(array)
-    require_kind("clip_by_value", array, REAL)
+    require_kind("clip_by_value", array, REAL, "t")
     _refuse_broadcast(array, low, high)
     return op(_clip_by_value, array, low, high)
 
@@ -1098,11 +1098,11 @@ def clip_by_norm(
     if isinstance(t, IndexedSlices):
         return t.with_values(clip_by_norm(t.values, clip_norm, axes))
     if hasattr(clip_norm, "dtype"):  # cast, whatever its dtype
-        require_kind("clip_by_norm", raw(clip_norm), REAL)
+        require_kind("clip_by_norm", raw(clip_norm), REAL, "clip_norm")
         clip_norm = op(lax.convert_element_type, raw(clip_norm), new_dtype=raw(t).dtype)
     array, limit = operands(t, clip_norm)
     array = raw(array)
-    require_kind("clip_by_norm", array, FLOAT)
+    require_kind("clip_by_norm", array, FLOAT, "t")
     _refuse_broadcast(array, limit)
     return op(_clip_by_norm, array, limit, axes=axes_of(axes, array.ndim))
 
@@ -1122,7 +1122,7 @@ def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) ->
     if not isinstance(t_list, Sequence) or isinstance(t_list, str):
         raise TypeError(f"t_list must be a list of tensors, got {type(t_list).__name__}")
     arrays = arrays_of(*[_rows(t) for t in t_list if t is not None])
-    require_kind("global_norm", arrays[0], FLOAT)
+    require_kind("global_norm", arrays[0], FLOAT, "t_list")
     return op(_global_norm, *arrays)
 
 

@@ -20,10 +20,12 @@ from . import random as _random
 from .table import (
     FIELD,
     FLOAT,
+    INTEGER,
     NUMBER,
     REAL,
     axes_of,
     axis_of,
+    integers,
     kind_of,
     known,
     operation,
@@ -94,7 +96,7 @@ softsign = unary("softsign", _softsign, FLOAT, "x / (1 + abs(x)).", "features")
 def leaky_relu(features: TensorLike, alpha: FloatLike = 0.2, name: str | None = None) -> Tensor:
     """x where positive, else alpha * x."""
     x = raw(features)
-    require_kind("leaky_relu", x, REAL)
+    require_kind("leaky_relu", x, REAL, "features")
     if kind_of(x.dtype) in "iu":  # as TensorFlow: integers become float32 here, of all places
         x = _array.cast(x, "float32")._array
     return op(_leaky_relu, x, float(static(alpha, "alpha")))
@@ -111,7 +113,7 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """x * sigmoid(beta * x)."""
     x, beta = operands(features, beta)
-    require_kind("silu", x, FIELD)
+    require_kind("silu", x, FIELD, "features")
     return op(_silu, x) if type(beta) in (int, float) and beta == 1 else op(_swish, x, beta)
 
 
@@ -121,7 +123,7 @@ swish = silu
 def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
     """relu(x) and relu(-x), joined along `axis`."""
     x = raw(features)
-    require_kind("crelu", x, "if")
+    require_kind("crelu", x, "if", "features")
     return op(_crelu, x, axis=int(axis))
 
 
@@ -140,7 +142,7 @@ def _softmax_like(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
 
     def public(logits: TensorLike, axis: IntLike | None = None, name: str | None = None) -> Tensor:
         x = raw(logits)
-        require_kind(public.__name__, x, FLOAT)
+        require_kind(public.__name__, x, FLOAT, "logits")
         if not x.ndim:
             raise InvalidArgumentError(f"{public.__name__}: logits must have at least one axis, got a scalar")
         return op(kernel, x, axis=axis_of(-1 if axis is None else axis, x.ndim))
@@ -228,7 +230,7 @@ def softmax_cross_entropy_with_logits(
     """
     _require_logits("softmax_cross_entropy_with_logits", labels, logits)
     x = raw(logits)
-    require_kind("softmax_cross_entropy_with_logits", x, FLOAT)
+    require_kind("softmax_cross_entropy_with_logits", x, FLOAT, "logits")
     p = raw(labels, dtype_hint=x.dtype)
     p = p if p.dtype == x.dtype else _array.cast(p, x.dtype)
     return op(_softmax_cross_entropy, p, x, axis=axis_of(axis, x.ndim))
@@ -269,8 +271,8 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     """
     _require_logits("sparse_softmax_cross_entropy_with_logits", labels, logits)
     x, places = raw(logits), raw(labels)
-    require_kind("sparse_softmax_cross_entropy_with_logits", x, FLOAT)
-    require_kind("sparse_softmax_cross_entropy_with_logits (labels)", places, "iu")
+    require_kind("sparse_softmax_cross_entropy_with_logits", x, FLOAT, "logits")
+    require_kind("sparse_softmax_cross_entropy_with_logits", places, INTEGER, "labels")
     if not x.ndim:
         raise ValueError("logits cannot be scalars")
     if places.shape != x.shape[:-1]:
@@ -298,7 +300,7 @@ def _like_logits(name: str, labels: TensorLike, logits: TensorLike) -> list:
     labels, logits = arrays_of(labels, logits)
     if labels.shape != logits.shape:
         raise ValueError(f"{name}: logits and labels must have the same shape, got {logits.shape} and {labels.shape}")
-    require_kind(name, logits, FLOAT)
+    require_kind(name, logits, FLOAT, "logits")
     return [labels, logits]
 
 
@@ -417,7 +419,7 @@ def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None
     if data_format is not None and not data_format.startswith("N"):
         raise ValueError(f"data_format must be of the form 'N...C' or 'NC...', got {data_format!r}")
     x, b = arrays_of(value, bias)
-    require_kind("bias_add", x, NUMBER)
+    require_kind("bias_add", x, NUMBER, "value")
     axis = 1 if (data_format or "").startswith("NC") else x.ndim - 1
     if x.ndim < 2 or b.ndim != 1 or x.shape[axis] != b.shape[0]:
         raise InvalidArgumentError(f"bias_add: a bias of shape {b.shape} does not fit axis {axis} of shape {x.shape}")
@@ -437,10 +439,11 @@ def embedding_lookup(
     """The rows of `params` at `ids`, clipped to `max_norm` where it is given; a list of tensors holds parts of the rows."""
     if isinstance(params, (list, tuple)):
         params = _array.concat(params, 0)
+    ids = integers("embedding_lookup", ids, "ids")
     found = _array.gather(params, ids)
     if max_norm is None:
         return found
-    require_kind("embedding_lookup", found._array, FLOAT)  # of complex numbers there is no norm here
+    require_kind("embedding_lookup", found._array, FLOAT, "params")  # of complex numbers there is no norm here
     ids_rank = np.ndim(ids)
     return _math.clip_by_norm(found, max_norm, axes=list(range(ids_rank, found.ndim)))
 
@@ -550,7 +553,7 @@ def _convolution(
         raise InvalidArgumentError(
             f"{name}: input and filters must have {rank + 2} axes, got shapes {image.shape} and {weights.shape}"
         )
-    require_kind(name, image, "Jf" if kernel is _conv and rank < 3 else FLOAT)
+    require_kind(name, image, "Jf" if kernel is _conv and rank < 3 else FLOAT, "input")
     batch = image.shape[: image.ndim - rank - 1]
     if len(batch) > 1:  # TensorFlow lets a batch have several axes
         image = _array.reshape(image, (-1, *image.shape[len(batch) :]))._array
@@ -769,7 +772,7 @@ def _pooled(
             f"input must have {'3, 4 or 5' if rank not in (1, 2, 3) else rank + 2} axes, got shape {x.shape}"
         )
     first = _channels_first(data_format, rank)
-    require_kind(kernel.__name__, x, FLOAT if kernel is _avg_pool else "S" if rank == 3 else "iUf")
+    require_kind(kernel.__name__, x, FLOAT if kernel is _avg_pool else "S" if rank == 3 else "iUf", "input")
     size, strides = _spatial(ksize, rank, first, "ksize"), _spatial(strides, rank, first, "strides")
     dilations, padding = _spatial(dilations, rank, first, "dilations"), _padding(padding, rank, first)
     _require_one_apart(kernel.__name__, strides, dilations)

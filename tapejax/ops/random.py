@@ -30,7 +30,7 @@ from ..values.errors import InvalidArgumentError
 from ..values.staging import Capture
 from ..values.tensor import Tensor, op, raw
 from ..values.types import Array, DTypeLike, IntLike, ShapeLike, TensorLike
-from .table import kind_of, known, renamed, shape_of, static, wide
+from .table import FLOAT, kind_of, known, renamed, require_kind, shape_of, whole, wide
 
 
 class Counter:
@@ -145,7 +145,7 @@ def _mixed(*numbers: int) -> int:
 
 def _folded(seed: IntLike) -> int:
     """Any integer as 31 bits, without losing the upper ones: a Python number that fits int32 needs no conversion."""
-    number = int(static(seed, "seed")) & 0xFFFFFFFFFFFFFFFF
+    number = int(whole(seed, "seed")) & 0xFFFFFFFFFFFFFFFF
     return (number ^ (number >> 31) ^ (number >> 62)) & _BITS
 
 
@@ -363,7 +363,8 @@ def draw_binomial(
 
 
 def _draw_categorical(numbers: Numbers, logits: TensorLike, num_samples: IntLike, dtype: DTypeLike) -> Tensor:
-    array, num = raw(logits), int(static(num_samples, "num_samples"))
+    array, num = raw(logits), int(whole(num_samples, "num_samples"))
+    require_kind("categorical", array, FLOAT, "logits")
     if array.ndim != 2:
         raise InvalidArgumentError(f"categorical: logits should be a matrix, got shape {array.shape}")
     wanted = wide("int64") if dtype is None or as_dtype(dtype).name == "int64" else requested(dtype)
@@ -468,7 +469,7 @@ def fold_in(seed: TensorLike, data: IntLike, alg: str = "auto_select") -> Tensor
 
 def split(seed: TensorLike, num: int = 2, alg: str = "auto_select") -> Tensor:
     """`num` new seeds out of one, shape (num, 2)."""
-    return draw(_split, *_stateless(seed)(()), num=int(static(num, "num")))
+    return draw(_split, *_stateless(seed)(()), num=int(whole(num, "num")))
 
 
 def _fold_in(first, second, data):

@@ -16,7 +16,20 @@ from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
 from ..values.types import Array, AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import array as _array
-from .table import NUMBER, REAL, axis_of, host, integers, known, operation, renamed, require_kind, shape_of, static
+from .table import (
+    NUMBER,
+    REAL,
+    axis_of,
+    host,
+    integers,
+    known,
+    operation,
+    renamed,
+    require_kind,
+    shape_of,
+    static,
+    whole,
+)
 
 
 def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
@@ -57,7 +70,7 @@ def reverse_sequence(input: TensorLike, seq_lengths: TensorLike, seq_axis=None, 
     """
     if seq_axis is None:
         raise TypeError("seq_axis must be given: the axis that is turned round")
-    array, lengths = raw(input), integers("reverse_sequence", seq_lengths)
+    array, lengths = raw(input), integers("reverse_sequence", seq_lengths, "seq_lengths")
     along, batch = axis_of(seq_axis, array.ndim, "seq_axis"), axis_of(batch_axis or 0, array.ndim, "batch_axis")
     if along == batch:
         raise InvalidArgumentError(f"seq_axis and batch_axis must differ, both are {batch}")
@@ -84,7 +97,8 @@ def dynamic_partition(data: TensorLike, partitions: TensorLike, num_partitions, 
       InvalidArgumentError: a number is not in [0, num_partitions).
       TypeError: under jit, where the sizes are not known.
     """
-    numbers, count = host(partitions, "partitions"), int(static(num_partitions, "num_partitions"))
+    numbers = host(integers("dynamic_partition", partitions, "partitions"), "partitions")
+    count = int(whole(num_partitions, "num_partitions"))
     if numbers.ndim == 0:
         data, numbers = _array.expand_dims(data, 0), numbers[None]
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
@@ -99,7 +113,7 @@ def dynamic_stitch(indices: Sequence[TensorLike], data: Sequence[TensorLike], na
       InvalidArgumentError: the shapes do not fit, or an index is negative.
       TypeError: under jit, where the number of rows is not known.
     """
-    places = [host(x, "indices") for x in indices]
+    places = [host(integers("dynamic_stitch", x), "indices") for x in indices]
     arrays = arrays_of(*data)
     for place, values in zip(places, arrays, strict=True):
         if values.shape[: place.ndim] != place.shape:

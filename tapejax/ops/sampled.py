@@ -14,7 +14,7 @@ from ..values.types import IntLike, TensorLike
 from . import array, linalg, nn
 from . import math as _math
 from .random import key_of, state
-from .table import static, wide
+from .table import whole, wide
 
 math: Any = _math  # whose functions come out of tables
 
@@ -51,7 +51,7 @@ def _sampled_classes(seed, count, kind, num, unique, range_max):
 def _sampler(
     kind: str, true_classes: TensorLike, num_true: int, num: IntLike, unique: bool, n: IntLike, seed: IntLike | None
 ) -> Candidates:
-    given, size, classes = convert_to_tensor(true_classes), int(static(num, "num_sampled")), int(static(n, "range_max"))
+    given, size, classes = convert_to_tensor(true_classes), int(whole(num, "num_sampled")), int(whole(n, "range_max"))
     if given.shape.rank != 2 or given.shape[1] != num_true:
         raise InvalidArgumentError(f"true_classes must have shape (batch, {num_true}), got {given.shape}")
     if unique and size > classes:

@@ -16,7 +16,7 @@ from ..values.types import Array, AxisLike, DTypeLike, FloatLike, IntLike, IntsL
 from . import array as _array
 from . import math as _math
 from .rearrange import fftnd_axes
-from .table import FLOAT, NUMBER, axis_of, kind_of, renamed, require_kind, shape_of, static
+from .table import FLOAT, NUMBER, axis_of, kind_of, renamed, require_kind, shape_of, static, whole
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------
 
@@ -39,7 +39,7 @@ def _transform(name: str, count: int, how: str) -> Callable[..., Tensor]:
 
     def checked(input: TensorLike, hint: str | None = None) -> Array:
         array = raw(input, dtype_hint=hint)
-        require_kind(name, array, "f" if how == "rfftn" else "c")
+        require_kind(name, array, "f" if how == "rfftn" else "c", "input")
         if array.ndim < count:
             raise InvalidArgumentError(f"{name}: input must have at least {count} axes, got shape {array.shape}")
         return array
@@ -141,9 +141,9 @@ def dct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Ten
     if norm not in (None, "ortho") or type not in (1, 2, 3, 4):
         raise ValueError(f"type must be 1 to 4, norm None or 'ortho': got {type} and {norm!r}")
     array = raw(input)
-    require_kind("dct", array, FLOAT)
+    require_kind("dct", array, FLOAT, "input")
     if n is not None:
-        length = int(static(n, "n"))
+        length = int(whole(n, "n"))
         if length < 1:
             raise ValueError(f"n should be a positive integer, got {n}")
         array = raw(_array.getitem(array, (..., slice(0, length))))
@@ -173,7 +173,7 @@ def _window(values: np.ndarray, dtype: DTypeLike) -> Tensor:
 
 def _raised_cosine(name: str, a: float, b: float) -> Callable[..., Tensor]:
     def window(window_length, periodic=True, dtype="float32", name=None) -> Tensor:
-        n = int(static(window_length, "window_length"))
+        n = int(whole(window_length, "window_length"))
         last = n if static(periodic) and n % 2 == 0 else max(n - 1, 1)
         return _window(a - b * np.cos(2 * np.pi * np.arange(n) / last) if n > 1 else np.ones(1), dtype)
 
@@ -207,17 +207,17 @@ def kaiser_window(
     window_length: IntLike, beta: FloatLike = 12.0, dtype: DTypeLike = "float32", name: str | None = None
 ) -> Tensor:
     """A Kaiser window."""
-    return _computed(_kaiser, dtype, beta, n=int(static(window_length, "window_length")))
+    return _computed(_kaiser, dtype, beta, n=int(whole(window_length)))
 
 
 def kaiser_bessel_derived_window(window_length, beta=12.0, dtype="float32", name=None) -> Tensor:
     """A Kaiser-Bessel derived window of even length."""
-    return _computed(_kaiser_bessel_derived, dtype, beta, n=int(static(window_length, "window_length")))
+    return _computed(_kaiser_bessel_derived, dtype, beta, n=int(whole(window_length)))
 
 
 def vorbis_window(window_length: IntLike, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
     """The window of Vorbis."""
-    n = int(static(window_length))
+    n = int(whole(window_length))
     return _window(np.sin(np.pi / 2 * np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2), dtype)
 
 
@@ -230,7 +230,7 @@ def frame(signal: TensorLike, frame_length, frame_step, pad_end=False, pad_value
     `pad_end` fills up frames that reach over the end with `pad_value`, instead of leaving them out.
     """
     array = raw(signal)
-    length, step = int(static(frame_length)), int(static(frame_step))
+    length, step = int(whole(frame_length)), int(whole(frame_step))
     axis = axis_of(axis, array.ndim)
     if step < 1:
         raise InvalidArgumentError(f"frame_step must be positive, got {step}")
@@ -254,10 +254,10 @@ def _frame(x, length, step, count, axis):
 def overlap_and_add(signal: TensorLike, frame_step: IntLike, name: str | None = None) -> Tensor:
     """One signal out of frames (..., frames, frame_length) that begin `frame_step` elements apart."""
     array = raw(signal)
-    require_kind("overlap_and_add", array, NUMBER)
+    require_kind("overlap_and_add", array, NUMBER, "signal")
     if array.ndim < 2:
         raise ValueError(f"signal must have at least two axes, got shape {array.shape}")
-    return op(_overlap_and_add, array, step=int(static(frame_step, "frame_step")))
+    return op(_overlap_and_add, array, step=int(whole(frame_step, "frame_step")))
 
 
 @zero_gradient  # of no elements: JAX takes it for a constant
@@ -269,7 +269,7 @@ def _overlap_and_add(x, step):
 
 def _fft_size(frame_length: int, fft_length: IntLike | None) -> int:
     """`fft_length`, or else the smallest power of two that holds a frame."""
-    return 1 << (frame_length - 1).bit_length() if fft_length is None else int(static(fft_length, "fft_length"))
+    return 1 << (frame_length - 1).bit_length() if fft_length is None else int(whole(fft_length, "fft_length"))
 
 
 def stft(
@@ -288,7 +288,7 @@ def stft(
       fft_length: by default the smallest power of two that holds a frame.
       window_fn: makes a window of a length and a ``dtype``; None for none.
     """
-    length = int(static(frame_length))
+    length = int(whole(frame_length))
     frames = frame(signals, length, frame_step, pad_end)
     if window_fn is not None:
         frames = op(jnp.multiply, frames, window_fn(length, dtype=frames.dtype))
@@ -297,7 +297,7 @@ def stft(
 
 def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=hann_window, name=None) -> Tensor:
     """The signal of a short-time Fourier transform; for an exact one, `window_fn` is what `inverse_stft_window_fn` makes."""
-    length = int(static(frame_length))
+    length = int(whole(frame_length))
     size = _fft_size(length, fft_length)
     frames = _array.getitem(irfft(convert_to_tensor(stfts), [size]), (..., slice(0, length)))
     if size < length:
@@ -311,9 +311,9 @@ def inverse_stft_window_fn(frame_step, forward_window_fn: Callable = hann_window
     """A function that makes the window with which `inverse_stft` undoes `stft` with `forward_window_fn`."""
 
     def window(frame_length: IntLike, dtype: DTypeLike) -> Tensor:
-        length = int(static(frame_length, "frame_length"))
+        length = int(whole(frame_length))
         forward = convert_to_tensor(forward_window_fn(length, dtype=dtype), dtype)
-        return _math.divide_no_nan(forward, op(_overlapping, forward, step=int(static(frame_step, "frame_step"))))  # type: ignore[attr-defined]
+        return _math.divide_no_nan(forward, op(_overlapping, forward, step=int(whole(frame_step))))  # type: ignore[attr-defined]
 
     return window
 
@@ -343,7 +343,7 @@ def linear_to_mel_weight_matrix(
     Raises:
       ValueError: the edges are not in order, or beyond half the sample rate.
     """
-    mels, bins, rate = int(static(num_mel_bins)), int(static(num_spectrogram_bins)), float(static(sample_rate))
+    mels, bins, rate = int(whole(num_mel_bins)), int(whole(num_spectrogram_bins)), float(static(sample_rate))
     low, high = float(static(lower_edge_hertz)), float(static(upper_edge_hertz))
     if not 0 <= low < high <= rate / 2:
         raise ValueError(f"0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 fails: {low}, {high}, {rate}")

@@ -42,7 +42,10 @@ _SOME = {
 _KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floating", "c": "complex"} | {
     letter: ", ".join(names) for letter, names in _SOME.items()
 }
+# What a tensor is converted to that an operation does not take: the first of these that it does.
+_CASTS = ("float32", "int32", "uint8", "complex64", "bool")
 _DTYPE_ARGUMENTS = {"dtype", "out_type", "output_type", "index_type"}
+_WHOLE_ARGUMENTS = {"axis", "block_size", "num_lower", "num_upper"}
 _HOST_DTYPES = {int: np.int32, float: np.float32, bool: np.bool_}
 _ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
 
@@ -68,24 +71,57 @@ def is_of(dtype: np.dtype, kinds: str) -> bool:
     return kind_of(dtype) in kinds or any(dtype.name in _SOME.get(kind, ()) for kind in kinds)
 
 
-def require_kind(name: str, array: Array, kinds: str) -> None:
+def require_kind(name: str, array: Array, kinds: str, argument: str = "x") -> None:
     """Raises DTypeError for a dtype that the operation does not take: ``tf.sqrt`` of an integer.
 
     TensorFlow raises InvalidArgumentError or TypeError, by whether the check is its kernel's or Python's.
     """
     if not is_of(array.dtype, kinds):
-        allowed = ", ".join(_KIND_NAMES[kind] for kind in kinds)
-        raise DTypeError(
-            f"{name}: a tensor of dtype {array.dtype} was given, but {name} takes {allowed} tensors only. "
-            "Convert it first, for instance tf.cast(x, tf.float32)"
-        )
+        allowed = " or ".join(_KIND_NAMES[kind] for kind in kinds).replace("integer or unsigned integer", "integer")
+        cast = next(dtype for dtype in _CASTS if is_of(np.dtype(dtype), kinds))
+        cure = f"tf.cast({argument}, tf.{cast})"
+        if cast == "bool":
+            cure = f"compare it, as in {argument} > 0, or {cure}"
+        elif kind_of(array.dtype) == "c":
+            cure = f"tf.math.real({argument}), tf.math.imag({argument}) or tf.abs({argument})"
+        elif kind_of(array.dtype) == "f":
+            cure += ", which cuts off fractions" * (cast == "int32")
+        raise DTypeError(f"{name}: {argument} must be of dtype {allowed}, got {array.dtype}. Convert it first: {cure}")
 
 
-def integers(name: str, value: TensorLike) -> Array:
+def integers(name: str, value: TensorLike, argument: str = "indices") -> Array:
     """The array of an argument that holds indices, which are of an integer dtype by themselves: floats are not rounded."""
     array = raw(value)
-    require_kind(name, array, INTEGER)
+    require_kind(name, array, INTEGER, argument)
     return array
+
+
+def agreeing(name: str, values: Sequence[TensorLike], kinds: str, arguments: Sequence[str]) -> list:
+    """`operands` of an operation that takes `kinds`: where they do not agree, one of another kind is what is wrong."""
+    try:
+        return operands(*values)
+    except DTypeError as error:
+        for value, argument in zip(values, arguments, strict=False):
+            require_kind(name, raw(value), kinds, argument)
+        raise DTypeError(str(error).replace("an operation", name)) from None
+
+
+def whole(value: Any, argument: str = "argument") -> Any:
+    """`static` of what must be an integer, or lists of integers.
+
+    Raises:
+      DTypeError: it is a float, be it 2.0: TensorFlow refuses these, too.
+    """
+    found = static(value, argument)
+    if not all(isinstance(n, (int, np.integer)) or is_symbolic(n) for n in jax.tree.leaves(found)):
+        raise DTypeError(_NOT_WHOLE.format(argument=argument, value=value))
+    return found
+
+
+_NOT_WHOLE = (
+    "{argument} must be made of integers, got {value!r}. Divide integers by // in place of /, and convert others first: "
+    "int(x), or of a tensor tf.cast(x, tf.int32)"
+)
 
 
 def static(value: Any, argument: str = "argument") -> Any:
@@ -137,13 +173,13 @@ def shape_of(shape: ShapeLike, argument: str = "shape") -> tuple[int, ...]:
     sizes = (sizes,) if not isinstance(sizes, tuple) else sizes
     for size in sizes:
         if not (isinstance(size, int) or is_symbolic(size)) or isinstance(size, bool):
-            raise DTypeError(f"{argument} must be made of integers, got {shape!r}")
+            raise DTypeError(_NOT_WHOLE.format(argument=argument, value=shape))
     return sizes
 
 
 def axis_of(axis: IntLike, rank: int, argument: str = "axis") -> int:
     """An axis counted from the front. Raises InvalidArgumentError when there is no such axis."""
-    number = int(static(axis, argument))
+    number = int(whole(axis, argument))
     if not -rank <= number < rank:
         raise InvalidArgumentError(
             f"{argument}={number} is out of range: a tensor of rank {rank} has axes {-rank}..{rank - 1}"
@@ -155,7 +191,7 @@ def axes_of(axis: AxisLike | None, rank: int) -> tuple[int, ...]:
     """The axes of a reduction; None means all of them."""
     if axis is None:
         return tuple(range(rank))
-    axis = static(axis, "axis")
+    axis = whole(axis, "axis")
     axes = tuple(axis_of(one, rank) for one in (axis if isinstance(axis, tuple) else (axis,)))
     if len(set(axes)) < len(axes):
         raise InvalidArgumentError(f"axis={axis} names an axis twice")
@@ -167,11 +203,12 @@ def wide(dtype: str) -> np.dtype:
     return narrowed(np.dtype(dtype))
 
 
-def run(fn: Callable, name: str, arrays: Sequence[TensorLike], kinds: str, **options: Any) -> Any:
-    """Runs `fn` on tensors that must agree in dtype."""
-    arrays = operands(*arrays) if len(arrays) > 1 else [raw(arrays[0])]
+def run(fn: Callable, name: str, arrays: Sequence[TensorLike], kinds: str, names: Sequence[str], **options: Any) -> Any:
+    """Runs `fn` on tensors, its arguments `names`, that must agree in dtype."""
+    arrays = agreeing(name, arrays, kinds, names) if len(arrays) > 1 else [raw(arrays[0])]
     if kinds != ANY:
-        require_kind(name, next(array for array in arrays if hasattr(array, "dtype")), kinds)
+        i = next(i for i, array in enumerate(arrays) if hasattr(array, "dtype"))
+        require_kind(name, arrays[i], kinds, names[i])
     return op(fn, *arrays, **options)
 
 
@@ -193,7 +230,7 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
         defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
         plain = {key: _option(key, value) for key, value in defaults.items() if key in names[count:]}
         complete = len(plain) == len(names) - count
-        alone = _of_one(fn, fn.__name__, kinds, plain) if complete and count == 1 else None
+        alone = _of_one(fn, fn.__name__, kinds, plain, names[0]) if complete and count == 1 else None
         public_signature = _with_name(signature, names[:count])
         public_names = list(public_signature.parameters)
         known, required = set(public_names), set(names) - set(defaults)
@@ -212,9 +249,9 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
                 arrays = [given[key] for key in names[:count]]
                 options = {key: _option(key, given[key]) if key in given else plain[key] for key in names[count:]}
             if agree or count == 1:
-                return run(fn, fn.__name__, arrays, kinds, **options)
+                return run(fn, fn.__name__, arrays, kinds, names, **options)
             arrays = [raw(array) for array in arrays]
-            require_kind(fn.__name__, arrays[0], kinds)
+            require_kind(fn.__name__, arrays[0], kinds, names[0])
             return op(fn, *arrays, **options)
 
         public = functools.wraps(fn)(public)
@@ -225,7 +262,9 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
 
 
 def _option(name: str, value: Any) -> Any:
-    return requested(value) if name in _DTYPE_ARGUMENTS and value is not None else static(value, name)
+    if name in _DTYPE_ARGUMENTS and value is not None:
+        return requested(value)
+    return (whole if name in _WHOLE_ARGUMENTS else static)(value, name)
 
 
 def _with_name(signature: inspect.Signature, tensors: Sequence[str] = ()) -> inspect.Signature:
@@ -273,15 +312,15 @@ def unary(
             return x.with_values(public(x.values))  # type: ignore[return-value]
         array = x._array if type(x) is Tensor else _as_array(x, kinds)
         if unchanged and kind_of(array.dtype) in unchanged:
-            require_kind(public.__name__, array, kinds)
+            require_kind(public.__name__, array, kinds, argument)
             return Tensor(array)
         return run_on(array)
 
-    run_on, sparse = _of_one(fn, name, kinds, {}), name in _OF_VALUES
+    run_on, sparse = _of_one(fn, name, kinds, {}, argument), name in _OF_VALUES
     return named(public, name, doc + _takes(kinds), {"x": argument})
 
 
-def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any]) -> Callable[[Array], Nest]:
+def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any], argument: str) -> Callable[[Array], Nest]:
     """``fn(array, **static)`` as a function of one array, which must be of these `kinds`."""
     ready: dict[Hashable, Op] = {}
 
@@ -290,7 +329,7 @@ def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any]) -> Call
         op = ready.get(dtype)
         if op is None or cache.shadowing:
             if kinds != ANY:
-                require_kind(name, array, kinds)
+                require_kind(name, array, kinds, argument)
             op = _ready(ready, dtype, fn, static)
         return compute(op, (array,))
 
@@ -314,9 +353,11 @@ def binary(
     ready: dict[Hashable, Op] = {}
 
     def first(x: TensorLike, y: TensorLike) -> Tensor:
-        a, b = operands(x, y)
+        a, b = agreeing(public.__name__, (x, y), kinds, arguments)
         if kinds != ANY:
-            require_kind(public.__name__, a if hasattr(a, "dtype") else b, kinds)
+            require_kind(
+                public.__name__, *((a, kinds, arguments[0]) if hasattr(a, "dtype") else (b, kinds, arguments[1]))
+            )
         same = a is x and b is y and {type(a), type(b)} <= _TOLD_BY_TYPE and not tensor.promoting
         return compute(_ready(ready, (_type_of(a), _type_of(b)) if same else None, fn, {}), (a, b))
 
@@ -364,7 +405,7 @@ def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Ca
         key = (array.aval.dtype, len(array.aval.shape), axis, keepdims) if plain else None
         op = ready.get(key)
         if op is None or cache.shadowing:
-            require_kind(public.__name__, array, kinds)
+            require_kind(public.__name__, array, kinds, "input_tensor")
             static = {"axis": axes_of(axis, array.ndim), "keepdims": bool(keepdims)}
             op = _ready(ready, key, fn, static)
         return compute(op, (array,))

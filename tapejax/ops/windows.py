@@ -20,7 +20,7 @@ from . import math as _math
 from . import nn
 from . import random as _random
 from .sparse import SparseTensor
-from .table import FIELD, NUMBER, REAL, axes_of, host, kind_of, known, operation, require_kind, static
+from .table import FIELD, NUMBER, REAL, axes_of, host, integers, kind_of, known, operation, require_kind, static, whole
 
 # ---- Windows -----------------------------------------------------------------------------------------------
 
@@ -234,17 +234,18 @@ def ctc_loss(
     if (sparse := isinstance(labels, SparseTensor)) and blank_index is None:
         raise ValueError("blank_index must be given where the labels are a SparseTensor")
     scores = raw(logits)
-    require_kind("ctc_loss", scores, "S")
+    require_kind("ctc_loss", scores, "S", "logits")
     if logits_time_major:
         scores = raw(_array.transpose(scores, [1, 0, 2]))
-    blank = int(static(blank_index or 0)) % scores.shape[-1]
+    blank = int(whole(blank_index or 0)) % scores.shape[-1]
     if sparse:
         labels, label_length = _dense_labels(labels, logit_length, blank, scores)
     try:
         import optax  # noqa: F401
     except ImportError as error:
         raise extra_missing("tf.nn.ctc_loss", "Optax", "port") from error
-    given = scores, raw(labels), raw(label_length), raw(logit_length)
+    lengths = (label_length, "label_length"), (logit_length, "logit_length")
+    given = scores, *(integers("ctc_loss", x, argument) for x, argument in ((labels, "labels"), *lengths))
     loss = op(_ctc_loss, *given, blank=blank)
     return op(_without_time, loss, *given) if sparse else loss
 

@@ -71,7 +71,8 @@ class SourceReport(NamedTuple):
     def state(self) -> str:
         """The gradient in a word or two."""
         if self.connected:
-            return "connected, and zero" if "zero" in self.kinds else "connected"
+            noted = next((kind for kind in ("zero", "not finite") if kind in self.kinds), "")
+            return f"connected, and {noted}" if noted else "connected"
         return "an error" if any(_RAISES in reason.message for reason in self.reasons) else "None"
 
     def __str__(self) -> str:
@@ -110,6 +111,12 @@ class SourceReport(NamedTuple):
         return *path[:FIRST], f"… {len(path) - FIRST - LAST} more", *path[-LAST:]
 
 
+_EMPTY = (
+    "nothing: there are no sources. A Keras model or layer has no variables before it is built: call it once, or build(shape), "
+    "and read model.trainable_variables after that"
+)
+
+
 class Explanation:
     """A `SourceReport` for each source, in the order in which a gradient has them: print it, iterate, or index."""
 
@@ -127,12 +134,15 @@ class Explanation:
         return self.reports[index]
 
     def __str__(self) -> str:
-        return "\n".join([f"The gradient of {self.target} with respect to", *map(str, self.reports)])
+        return "\n".join(
+            [f"The gradient of {self.target} with respect to", *(map(str, self.reports) if self else [_EMPTY])]
+        )
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        blocks = "".join(f'<div style="margin:4px 0 4px 1em">{_html(report)}</div>' for report in self.reports)
+        texts = map(_html, self.reports) if self else [_EMPTY]
+        blocks = "".join(f'<div style="margin:4px 0 4px 1em">{text}</div>' for text in texts)
         return page(f"<div>The gradient of <b>{html.escape(self.target)}</b> with respect to</div>{blocks}")
 
 
@@ -223,7 +233,7 @@ class _Case:
     def report(self, source: Leaf, position: int) -> SourceReport:
         name = _source_name(source, position, self.names)
         graph = Graph(self.recording, self.names, source, name)
-        text = TextEvidence(graph, self.values, self.texts)
+        text = TextEvidence(graph, self.values, self.texts, position)
         if _is_number(source):
             return SourceReport(name, source.value, False, (), (text.number("source", source.value),))
         if numbers := [text.number("target", leaf.value) for leaf in self.ends if _is_number(leaf)]:
@@ -240,6 +250,8 @@ class _Case:
         if (swapped := graph.swapped(self.ends)) is not None:
             return SourceReport(name, source.value, False, (), (swapped,))
         reasons = [r for target in targets for r in _why(target, graph, text)]
+        if reasons[0].kind == "new tensor" and self.names.name(source.array) is None:
+            name, _ = self.texts.source(position)
         return SourceReport(name, source.value, False, (), tuple(dict.fromkeys(reasons)))
 
     def noted(self, reports: list[SourceReport], of: str) -> list[SourceReport]:
@@ -253,11 +265,24 @@ class _Case:
                 *text.graph.watched_late(targets, connected=True),
                 *text.another(),
                 *text.broadcast(found),
+                *text.graph.squashed(found),
                 *(note for target in targets for note in text.part(target, numbers.gradients[i])),
                 *numbers.zero(i, text.graph, found, of),
             ]
-            reports[position] = reports[position]._replace(reasons=tuple(notes))
+            path = reports[position].path
+            if (culprit := numbers.not_finite(i)) is not None:
+                notes.append(culprit[0])
+                path = self._through(culprit[1], targets, text.graph.arrays, found) or path
+            reports[position] = reports[position]._replace(reasons=tuple(notes), path=path)
         return reports
+
+    def _through(
+        self, entry: Entry, targets: Sequence[Array], arrays: Sequence[Array], found: _Found
+    ) -> tuple[PathStep, ...]:
+        """A way from the source to a target that leads through `entry`, if there is one."""
+        before, after = self._path(entry.outputs, arrays, found), self._path(targets, entry.outputs, found)
+        ends = any(x is y for x in entry.outputs for y in targets)
+        return (*before, *after) if before and (after or ends) else ()
 
     def _path(self, targets: Sequence[Array], arrays: Sequence[Array], found: _Found) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target, through the entries that `Query.relevant` found."""
@@ -320,7 +345,10 @@ def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
         unwatched = text.another()
         if unwatched and graph.first_use(*graph.arrays) is None:  # nothing is broken: another value is meant
             return unwatched
-        unwatched = unwatched or [text.replaced() or graph.never_watched()]
+        replaced = None if unwatched else text.replaced()
+        if not unwatched and replaced is None and (new := text.new(target)) is not None:
+            return [new]
+        unwatched = unwatched or [replaced or graph.never_watched()]
     reasons += unwatched
     return reasons + _broken(target, graph, text) or [graph.unrelated(target)]
 
@@ -340,4 +368,4 @@ def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     if id(target) not in graph.made and id(target) not in graph.watched:
         return [text.outside(target)]
     marked = None if followed and not graph.unexplained(target) else graph.by_marks(target)
-    return [marked or graph.unrelated(target)]
+    return [text.predicted(target) or marked or graph.unrelated(target)]

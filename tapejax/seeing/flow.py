@@ -22,6 +22,7 @@ _THREADS = re.compile(r"\bThread\(|Executor\(|\.submit\(|to_thread\(|run_in_exec
 _SHAPE = re.compile(r"_like\(|\bshape\b|\.ndim\b|\blen\(|\brank\(|\bsize\b|\.dtype\b")
 _CHOICE = re.compile(r"[<>]|[=!]=|\bint\(|\bbool\(|\bround\(|\bsign\(|\barg(?:max|min|sort)\(|\bfloor\(|\bceil\(")
 _SHAPING = re.compile(r"\bNone\b|newaxis|reshape|expand_dims|_dims\b|\.T\b")
+PREDICTS = re.compile(r"\.predict(_on_batch)?\(")
 _PYTHON = re.compile(r"\bnp\.|\bnumpy\b|\bmath\.|\bfloat\(|\bint\(|\.numpy\(|\.item\(|\.tolist\(|\bscipy\.")
 
 
@@ -120,6 +121,22 @@ class Text:
         before = [a for a in found if line is not None and a.line.number <= line]
         last = next((i for i, a in enumerate(before) if not a.changes), None)
         return found if last is None else before[: last + 1]  # in a loop, a use may depend on what is below it, too
+
+    def sources(self, line: int | None) -> list[tuple[str, frozenset[str]]]:
+        """What the call of ``explain`` at a line has as its sources, and the names in each; nothing where that is not seen."""
+        if line is None or not self.readable:
+            return []
+        calls = [n for n in ast.walk(self._scope) if isinstance(n, ast.Call)]
+        given = [
+            argument
+            for call in calls
+            if getattr(call.func, "attr", "") == "explain" and call.lineno <= line <= (call.end_lineno or 0)
+            for argument in (*call.args[1:], *(k.value for k in call.keywords if k.arg == "sources"))
+        ]
+        if len(given) != 1:
+            return []
+        parts = given[0].elts if isinstance(given[0], (ast.List, ast.Tuple)) else given
+        return [(ast.unparse(part), _used([part])) for part in parts]
 
     def threads(self, span: Span | None) -> Assignment | None:
         """A statement in `span` that has something run by another thread."""

@@ -27,6 +27,13 @@ BREAKS = 4
 # Operations that look at nothing but the shape and dtype of their argument.
 _OF_SHAPES = {"ones_like", "zeros_like", "full_like", "empty_like", "shape", "size", "rank"}
 
+# What takes logits; and what keeps the values that it is given.
+_OF_LOGITS = set(
+    "sigmoid_cross_entropy weighted_cross_entropy softmax_cross_entropy sparse_softmax_cross_entropy log_sigmoid "
+    "log_softmax".split()
+)
+_SAME_VALUES = set("copy identity cast convert_element_type reshape squeeze expand_dims getitem".split())
+
 
 class Graph:
     """A recording, seen from one source: `arrays` are what it held, `dependents` the ids of all that was computed from it."""
@@ -134,6 +141,29 @@ class Graph:
         called = [self.names.of(leaf.array) for leaf in came]
         target = called[0] if len(called) == 1 else f"[{', '.join(called)}]"
         return reason("swapped", at(self.made.get(id(self.source.array))), name=self.name, target=target)
+
+    def squashed(self, found: Sequence[tuple[int, Collection[int], Collection[int]]]) -> list[Reason]:
+        """A loss of logits on the way, `found`, that is given probabilities."""
+        for position, active_ins, _ in found:
+            entry = self.entries[position]
+            for i in active_ins if name_of(entry) in _OF_LOGITS else ():
+                x, made = entry.inputs[i], self.made.get(id(entry.inputs[i]))
+                while made is not None and name_of(made) in _SAME_VALUES:
+                    made = self.made.get(id(made.inputs[0]))
+                if first := self._squashes(made):
+                    return [reason("squashed twice", at(entry), value=self.called(x), first=first)]
+        return []
+
+    def _squashes(self, entry: Entry | None) -> str:
+        """The function that makes probabilities of logits, if an entry ends one: JAX's softmax is a quotient to the tape."""
+        if entry is None or name_of(entry) in ("sigmoid", "logistic", "softmax"):
+            return name_of(entry) if entry else ""
+        made = [self.made.get(id(x)) for x in entry.inputs]
+        ends = name_of(entry) in ("true_divide", "div") and [each and name_of(each) for each in made] == [
+            "exp",
+            "reduce_sum",
+        ]
+        return "softmax" if ends and made[1] and made[1].inputs[0] is entry.inputs[0] else ""
 
     # ---- operations: where does the path break? ----
 
@@ -255,6 +285,11 @@ class Graph:
     def _forgotten(self, x: Array) -> bool:
         reference = self.recording.forgotten.get(id(x)) if self.recording.forgotten else None
         return reference is not None and reference() is x
+
+    def is_new(self) -> bool:
+        """Whether the source is a value that the tape has not seen."""
+        x = self.source.array
+        return id(x) not in self.made and self.first_use(x) is None and not self.conversions()
 
     def by_marks(self, target: Array) -> Reason | None:
         """Without the text: what happened between the last of the source's values and the target's first constant."""

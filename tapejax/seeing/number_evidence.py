@@ -1,4 +1,4 @@
-"""Why a gradient that is connected is zero, as far as the numbers of one backward pass tell."""
+"""Why a gradient that is connected is zero, or not finite, as far as the numbers of one backward pass tell."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core._jax import Tracer
+from ..core.recording import Entry
 from ..core.types import Positions, Value
 from ..tape import GradientTape
+from ..values.errors import NonFiniteError
 from ..values.shown import number_text, value_text
 from ..values.structures import Leaf
 from .graph_evidence import BREAKS, Graph
 from .listing import name_of
-from .reasons import FLAT, WIDTH, Reason, at, reason
-from .steps import Backward, is_nonzero
+from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
+from .steps import Backward, check_numerics, is_nonzero
 
 
 class Numbers:
@@ -26,6 +28,7 @@ class Numbers:
         values = [leaf.value for leaf in ends], [leaf.value for leaf in starts]
         self._walk = Backward(tape, *values, None, spaces)
         arrays = [leaf.array for leaf in (*ends, *starts)]
+        self._ends = [leaf.array for leaf in ends]
         self._known = not any(isinstance(x, Tracer) for x in arrays)
 
     @functools.cached_property
@@ -54,11 +57,35 @@ class Numbers:
             entry = graph.entries[number]
             silent, zero = self._zeros.get(number, (False, set()))
             for i in zero.intersection(active_ins):
-                why = FLAT.get(name_of(entry), "").format(operation=name_of(entry))
-                values = {"value": graph.called(entry.inputs[i]), "values": _line_of_values(entry.inputs[i])}
-                case = "zero: further" if silent else "zero"
-                stops.append(reason(case, at(entry), target=of, why=why and f"; {why}", **values))
+                values = {"operation": name_of(entry), "value": graph.called(entry.inputs[i])}
+                why, cure = (text.format(**values) for text in FLAT.get(name_of(entry), NOT_FLAT))
+                values |= {"values": _line_of_values(entry.inputs[i]), "why": why, "cure": cure}
+                stops.append(reason("zero: further" if silent else "zero", at(entry), target=of, **values))
         return stops[:BREAKS] or [reason("zero: sum", target=of, name=graph.name)]
+
+    def not_finite(self, position: int) -> tuple[Reason, Entry] | None:
+        """If the gradient with respect to a source has nan or infinite elements: the operation at which they begin."""
+        gradient = self.gradients[position]
+        if gradient is None or np.isfinite(_wide(gradient)).all():
+            return None
+        try:
+            check_numerics(self._walk, self._ends)
+        except NonFiniteError as error:
+            said, _, cure = str(error).partition(". Its derivative")
+            cure = "Its derivative" + cure if cure else _FINITE
+            value = "nan" if np.isnan(_wide(gradient)).any() else "infinite"
+            return reason("not finite", at(error.entry), value=value, said=said, cure=cure), error.entry
+        return None
+
+
+_FINITE = (
+    "give it an argument at which its value is finite: by a bound (tf.maximum(x, 1e-7)), by smaller numbers, or take a function "
+    "that is made for it (xlogy, log1p, logsumexp)"
+)
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)  # NumPy's functions do not take every dtype
 
 
 def _line_of_values(x: Value) -> str:

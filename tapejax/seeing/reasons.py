@@ -64,28 +64,42 @@ _SMOOTH = (
     "sigmoid, where on the values)"
 )
 
-_NOT_FLAT = (
-    "where {target} has a minimum there is nothing to fix; else change the values (other initial ones, a smaller step) or take "
-    "an operation that is not flat there (leaky_relu in place of relu)"
-)
-# Why an operation passes nothing on: of those by which that happens to training programs.
+# Why an operation passes nothing on, and what to do: of those by which that happens to training programs.
 FLAT = {
-    name: why
-    for names, why in (
-        (("relu", "relu6"), "below zero {operation} is flat"),
-        (("sigmoid", "logistic", "tanh", "softmax"), "far from zero {operation} is saturated"),
+    name: (why, cure)
+    for names, why, cure in (
         (
-            ("multiply", "mul", "matmul", "dot", "dot_general"),
-            "a product passes on zero where the other factor is zero",
+            "relu relu6",
+            "; below zero {operation} is flat",
+            "take other initial values or a smaller step, or leaky_relu in place of {operation}",
         ),
         (
-            ("maximum", "minimum", "max", "min", "clip", "clip_by_value"),
-            "{operation} is flat where it chose the other side",
+            "sigmoid logistic tanh softmax",
+            "; far from zero {operation} is saturated",
+            "bring {value} near zero: scale the inputs, take smaller initial weights; in a loss, leave {operation} out and give "
+            "the logits to the function that takes them (..._with_logits, from_logits=True)",
         ),
-        (("where", "select_n"), "{operation} chose the other side"),
+        (
+            "multiply mul matmul dot dot_general",
+            "; a product passes on zero where the other factor is zero",
+            "see where the zeros come from: layers whose weights are all zero hold each other there, so begin with random "
+            "numbers (glorot_uniform); a mask of zeros, as of dropout, passes nothing on",
+        ),
+        (
+            "clip clip_by_value",
+            "; beyond its limits {operation} is flat",
+            "widen the limits, or leave {value} as it is and clip the gradients (tf.clip_by_norm)",
+        ),
+        (
+            "maximum minimum max min where select_n",
+            "; {operation} chose the other side",
+            "see why {operation} chooses the other side everywhere; where it is a dropout, take a smaller rate",
+        ),
+        ("dropout", "; it set every element to zero", "take a smaller rate"),
     )
-    for name in names
+    for name in names.split()
 }
+NOT_FLAT = "", "change the values (other initial ones, a smaller step), or take an operation that is not flat there"
 
 CASES: dict[str, tuple[str, str]] = {
     # ---- the tape ----
@@ -131,6 +145,12 @@ CASES: dict[str, tuple[str, str]] = {
         "constant",
         "move tape.watch({name}) above this line",
     ),
+    "new tensor": (
+        "{name} is a tensor of its own: a slice, a copy or the like that no operation in the block used. A tape knows the values "
+        "that it has seen, and not what such a tensor was made from",
+        "take the gradient with respect to {of}, and slice that; or make the slice or copy in the block, and compute {target} "
+        "from it",
+    ),
     "not trainable": (
         "{name} is a Variable with trainable=False: a tape does not watch it of its own accord",
         f"make it trainable, or {_TO_WATCH}",
@@ -164,15 +184,23 @@ CASES: dict[str, tuple[str, str]] = {
     # ---- connected, and not what was meant ----
     "zero": (
         "the gradient is zero from {operation} on: to first order {target} does not change with {value}, which is {values}{why}",
-        _NOT_FLAT,
+        "where {target} has a minimum there is nothing to fix; else {cure}",
     ),
     "zero: further": (
         "{operation} would pass on nothing in any case: {value} is {values}{why}",
-        "see that its argument is where it is not flat, or take another operation (leaky_relu in place of relu)",
+        "{cure}",
     ),
     "zero: sum": (
         "the gradient is zero: what comes back to {name} along several ways adds up to zero",
         "if {target} should change with {name}, see whether the lines that use {name} compute what they should",
+    ),
+    "not finite": (
+        "the gradient is {value}, and tape.check_numerics finds where it begins. {said}",
+        "{cure}",
+    ),
+    "squashed twice": (
+        "{operation} takes logits and applies a {first} of its own, and {value} is the result of {first} already",
+        "give it what {first} was applied to: a last layer without activation; or, with Keras, from_logits=False",
     ),
     "broadcast": (
         "{operation} makes {shape} of {column} {column_shape} and {row} {row_shape}: each element of one with each of the other",
@@ -253,7 +281,12 @@ CASES: dict[str, tuple[str, str]] = {
     "python: number": (
         "the {role} {name} is a {made_by} and no tensor: the tape does not see what such a number is computed from, and "
         "gradient() raises TypeError",
-        "pass the tensor that it was made from, before float(), .numpy() or np.asarray(); or compute it in jnp or tf",
+        "pass the tensor or variable itself: float(), .numpy(), np.asarray() and get_weights() give copies; or compute it in "
+        "jnp or tf",
+    ),
+    "python: predict": (
+        "{binds} was computed by predict(), which runs outside of the tape and gives a NumPy array: to the tape a constant",
+        "call the model itself in the block: model(x), or model(x, training=True)",
     ),
     "before": (
         "{binds} was computed before the tape's block, which begins at line {line}",

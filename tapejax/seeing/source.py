@@ -7,6 +7,7 @@ down to ``jax.lax`` and, at the last, to JAX's primitives.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import html
 import inspect
@@ -22,7 +23,7 @@ import numpy as np
 
 from ..core import canonical, jaxprs, recorder
 from ..core._jax import ClosedJaxpr, Literal, RefType, Tracer, jaxpr_as_fun
-from ..core.custom_rules import RULES_IN_RULES
+from ..core.custom_rules import RULES_IN_RULES, traced_rule_of
 from ..core.op import Op
 from ..core.program import is_inexact
 from ..core.recording import type_of
@@ -39,10 +40,10 @@ from .spelling import (
     Aval,
     Unspellable,
     array_text,
+    called_by,
     closed_equation,
     dtype_text,
     is_name,
-    is_straight,
     nearly,
     number,
     spelling_of,
@@ -67,6 +68,7 @@ class TapeFunction:
         """`printed` gives the code and the constants."""
         self._function, self._print, self.__signature__ = function, functools.cache(printed), signature
         self.__name__ = self.__qualname__ = "f"
+        self.__code__ = function.__code__  # where there is none, JAX prints the function whenever it traces it
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         return self._function(*args, **kwargs)
@@ -360,11 +362,14 @@ class Code:
         """The line that computes `outs` from `args` as `op` does from `inputs`; `active_ins` are those that carry gradient."""
         types = tuple(map(jax.typeof, inputs))
         general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
-        key = op, types, general
+        key = op, types, general, tuple(active_ins)
         if key not in self._operations:
             closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
             spelled = None
-            if not getattr(closed, "consts", ()):
+            if _refused(closed, inputs, active_ins):
+                spelled = f"{self._named(jaxpr_as_fun(closed), op.name)}({_arrays(general)})"
+                spelled += "[0]" * (len(outs) == 1)
+            elif not getattr(closed, "consts", ()):
                 spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
             self._operations[key] = closed, spelled
         closed, spelled = self._operations[key]
@@ -427,9 +432,13 @@ class Code:
         parameters = [next(letters) for _ in jaxpr.invars]
         names.update(zip(jaxpr.invars, parameters, strict=True))
         lines = []
-        read = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
-        read |= {v for v in jaxpr.outvars if not isinstance(v, Literal)}
-        for eqn in jaxpr.eqns:
+        read = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+        needed = []
+        for eqn in reversed(jaxpr.eqns):
+            if eqn.effects or not read.isdisjoint(eqn.outvars):
+                needed.append(eqn)
+                read.update(v for v in eqn.invars if not isinstance(v, Literal))
+        for eqn in reversed(needed):
             if any(isinstance(v.aval, RefType) for v in (*eqn.invars, *eqn.outvars)):
                 raise Unspellable(eqn.primitive.name)
             text = self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
@@ -479,6 +488,31 @@ def _without_second_order(fn: Callable) -> Callable:
     if getattr(getattr(custom, "jvp", None), "__module__", None) != table.__name__:
         return fn
     return functools.partial(custom.fun.__wrapped__, **getattr(fn, "keywords", {}))
+
+
+def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[int]) -> bool:
+    """Whether gradient would go to what a function with a rule closes over: its derivative is an error, in the code too."""
+    if not _closes_over(closed):
+        return False
+
+    def of_active(*xs: Value) -> Any:
+        given = dict(zip(active_ins, xs, strict=True))
+        return jaxpr_as_fun(closed)(*[given.get(i, x) for i, x in enumerate(inputs)])
+
+    try:
+        jax.eval_shape(lambda *xs: jax.vjp(of_active, *xs)[0], *[inputs[i] for i in active_ins])
+    except LookupError:
+        return True
+    return False
+
+
+def _closes_over(closed: JaxProgram) -> bool:
+    return any(
+        eqn.primitive.name == "custom_vjp_call"
+        and called_by(eqn)
+        or any(map(_closes_over, jaxprs.jaxprs_in(eqn.params)))
+        for eqn in jaxprs.open_jaxpr(closed).eqns
+    )
 
 
 def _arrays(args: Sequence[str]) -> str:
@@ -580,15 +614,14 @@ def _inlined(param: str) -> Callable:
 
 
 def _custom_jvp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
-    call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
-    if is_straight(eqn):
+    p, call, wish = eqn.params, eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
+    if called_by(eqn) is not None:
         return f"{code.helper(call, wish)}({_arrays(args)})"
     if (text := spelling_of_equation(wish, eqn, args)) is not None:
         return text
-    if eqn.params["num_consts"]:
-        raise Unspellable
-    count = len(call.in_avals)
-    jaxpr, consts, zeros = eqn.params["jvp_jaxpr_fun"].call_wrapped(*[False] * count)
+    closed_over = p["num_consts"]  # the rule is for the arguments behind these
+    count = len(call.in_avals) - closed_over
+    jaxpr, consts, zeros = _traced(traced_rule_of, p["jvp_jaxpr_fun"], *[False] * count)
     rule = ClosedJaxpr(jaxpr, consts)
 
     def write(name: str, own: str) -> str:
@@ -596,7 +629,8 @@ def _custom_jvp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
         outs, found = results[: len(zeros)], iter(results[len(zeros) :])
         tangents = [_zero(aval) if zero else next(found) for zero, aval in zip(zeros, call.out_avals, strict=True)]
         pair = f"{_one_or_tuple(outs)}, {_one_or_tuple(tangents)}"
-        unpack = f"{_unpacked(given[:count])}, {_unpacked(given[count:])} = primals, tangents"
+        unused = ["_"] * closed_over
+        unpack = f"{_unpacked(unused + given[:count])}, {_unpacked(unused + given[count:])} = primals, tangents"
         defined = _definition(f"{name}_jvp", ["primals", "tangents"], [unpack, *body, f"return {pair}"])
         return f"@jax.custom_jvp\n{own}\n\n\n@{name}.defjvp\n{defined}"
 
@@ -605,12 +639,22 @@ def _custom_jvp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
 
 def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
     p, call, wish = eqn.params, eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
+    if called_by(eqn) is not None:
+        return args[0]
     if (text := spelling_of_equation(wish, eqn, args)) is not None:
         return text
+    closed_over = p["num_consts"]  # the rule is for the arguments behind these
     avals, outs = call.in_avals, len(call.out_avals)
-    forward, consts = p["fwd_jaxpr_thunk"].call_wrapped(*[True] * len(avals))
+    count = len(avals) - closed_over
+    # after a lifting the first arguments may be closed over as well: to say that they are perturbed is an error then
+    for first in range(count + 1):
+        with contextlib.suppress(Exception):
+            forward, consts = traced_rule_of(p["fwd_jaxpr_thunk"], *[i >= first for i in range(count)])
+            break
+    else:
+        raise Unspellable(wish)
     trees = p["out_trees"]()
-    if p["num_consts"] or len(trees) != 3:
+    if len(trees) != 3:
         raise Unspellable
     passed_on = trees[2]  # for each residual the argument that it is, or None where the forward function computes it
     closed = ClosedJaxpr(forward, consts)
@@ -624,13 +668,14 @@ def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
         found = p["bwd"].call_wrapped(*xs) if hasattr(p["bwd"], "call_wrapped") else p["bwd"](*xs)
         if isinstance(found, tuple) and found and isinstance(found[0], list):  # from JAX 0.11 on, with its tree
             found = found[0]
-        pairs = zip(found, avals, strict=True)
+        pairs = zip(found, avals[closed_over:], strict=True)
         return [x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in pairs]
 
-    pulled = jax.make_jaxpr(backward)(*residuals, *call.out_avals)
+    pulled = _traced(jax.make_jaxpr(backward), *residuals, *call.out_avals)
 
     def write(name: str, own: str) -> str:
         given, body, results = code._body(closed)
+        given = [*map("c{}".format, range(closed_over)), *given]
         count = len(results) - outs
         found = iter(results[:count])
         kept = [given[i] if i is not None else next(found) for i in passed_on]
@@ -638,7 +683,8 @@ def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
         pull_given, pull_body, pull_results = code._body(pulled)
         unpack = [f"{_unpacked(pull_given[: len(kept)])} = residuals"] if kept else []
         unpack.append(f"{_unpacked(pull_given[len(kept) :])} = {code.needs('flat')}(cotangents)")
-        back = [*unpack, *pull_body, f"return ({', '.join(pull_results)},)"]
+        returned = ["None"] * closed_over + pull_results
+        back = [*unpack, *pull_body, f"return ({', '.join(returned)},)"]
         return "\n\n\n".join(
             [
                 f"@jax.custom_vjp\n{own}",
@@ -649,6 +695,14 @@ def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
         )
 
     return f"{code.with_rule(call, (closed, pulled), wish, write)}({_arrays(args)})"
+
+
+def _traced(trace: Callable[..., Any], *args: Any) -> Any:
+    """What `trace` gives; a rule that raises, by design or not, is not written out."""
+    try:
+        return trace(*args)
+    except Exception as error:
+        raise Unspellable("a rule that cannot be traced") from error
 
 
 def _unpacked(names: Sequence[str]) -> str:

@@ -24,12 +24,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import canonical as canonical_form
-from ..core import jaxprs
+from ..core import jaxprs, lifting
 from ..core._jax import Literal, Tracer, has_public_primitive, trace_context
 from ..core.cache import Cache
 from ..core.canonical import UncacheableError
 from ..core.op import Op
 from ..core.types import Atom, Equation, JaxProgram, Pytree, Value
+from ..host.primitives import PRIMITIVES
 from ..ops import table
 from ..values.types import Array, DTypeLike, Number
 
@@ -295,7 +296,7 @@ _NEARLY = {
 
 def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str | None:
     """The spelling in `_NEARLY`, if it does the same at the recorded values."""
-    template = _NEARLY.get(op.name.strip("_"))
+    template = _NEARLY.get(op.name.strip("_")) if _is_ours(op) else None
     if template is None or any(isinstance(x, Tracer) for x in inputs):
         return None
     try:
@@ -316,6 +317,11 @@ def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Seq
     except Exception:  # it does not fit, or cannot be written
         pass
     return None
+
+
+def _is_ours(op: Op) -> bool:
+    """Whether it is an operation of `tapejax.ops`: what the user calls the same may call Python, or have its own gradient."""
+    return op.bound is not None and getattr(op.bound[0], "__module__", "").startswith(table.__package__)
 
 
 def _one(value: Any) -> Any:
@@ -539,15 +545,12 @@ def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
 
         for eqn in jaxpr.eqns:
             ins = tuple(map(read, eqn.invars))
-            if eqn.primitive.name in jaxprs.JIT:
-                inner = eqn.params["jaxpr"]
+            single = len(eqn.outvars) == 1
+            if (inner := called_by(eqn)) is not None:
                 outs = run(jaxprs.open_jaxpr(inner), jaxprs.consts_of(inner), ins)
-            elif is_straight(eqn):
-                inner = eqn.params["call_jaxpr"]
-                outs = run(jaxprs.open_jaxpr(inner), jaxprs.consts_of(inner), ins)
-            elif (same := _same_as(eqn, ins)) is not None:
+            elif single and (same := _same_as(eqn, ins)) is not None:
                 outs = [same]
-            elif (row := _moved(eqn, ins, made)) is not None:
+            elif single and (row := _moved(eqn, ins, made)) is not None:
                 outs = add(row, 1)
             else:
                 avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
@@ -567,10 +570,14 @@ def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
     return _live(rows, results, [v.aval for v in jaxpr.outvars])
 
 
-def is_straight(eqn: Equation) -> bool:
-    """Whether a function is one of `ops.table.straight`: value and derivative are those of the plain function in it."""
-    info = getattr(eqn.params.get("jvp_jaxpr_fun"), "debug_info", None)
-    return getattr(info, "func_filename", None) == table.__file__
+def called_by(eqn: Equation) -> JaxProgram | None:
+    """The program that an equation stands for: that of a ``jit``, or of a function whose rule says nothing to a reader,
+    because it is connected at second order (`ops.table.straight`) or closed over (`core.lifting`)."""
+    if eqn.primitive.name in jaxprs.JIT:
+        return eqn.params["jaxpr"]
+    rule = eqn.params.get(jaxprs.RULES.get(eqn.primitive.name, ""))
+    plain = getattr(getattr(rule, "debug_info", None), "func_filename", None) in (table.__file__, lifting.__file__)
+    return eqn.params["call_jaxpr"] if plain else None
 
 
 def _default(key: str, value: object, avals: Sequence[Aval]) -> bool:
@@ -583,7 +590,10 @@ _FOLDED = 16
 
 
 def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
-    """The value that an equation gives back unchanged, or the number that it computes from numbers."""
+    """The value that an equation with one result gives back unchanged, or the number that it computes from numbers.
+
+    Only what the table of primitives has is computed: others may be, or call, Python of the user's.
+    """
     name, out = eqn.primitive.name, eqn.outvars[0].aval
     if name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
         return ins[0]
@@ -597,7 +607,7 @@ def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
                 return other
     if name == "select_n" and (which := _known(ins[0])) is not None and which.ndim == 0:
         return ins[1 + int(which)]
-    if len(eqn.outvars) == 1 and not eqn.effects and ins and out.size <= _FOLDED and not jaxprs.among(eqn.params):
+    if name in PRIMITIVES and ins and out.size <= _FOLDED:
         known = [_known(x) for x in ins]
         if all(x is not None for x in known) and not jnp.issubdtype(out.dtype, jax.dtypes.extended):
             with jax.ensure_compile_time_eval():

@@ -15,7 +15,7 @@ from ..core.where import Line, line_of
 from ..values.shown import number_text
 from ..values.structures import is_variable
 from ..values.types import Array
-from .flow import Assignment, Text, root
+from .flow import PREDICTS, Assignment, Text, root
 from .graph_evidence import Graph
 from .listing import Variables, watched_as
 from .reasons import At, Reason, at, reason
@@ -48,6 +48,14 @@ class Texts:
         """The line of `text` that asks, or None if that is another text's."""
         return next((line.number for scope, line in self._places if line is not None and scope == text.scope), None)
 
+    def source(self, position: int) -> tuple[str, frozenset[str]]:
+        """What the code that asks calls one of the sources, and the names in that."""
+        given = self.here.sources(self.asked(self.here))
+        if len(given) == 1 or position >= len(given):
+            position = 0
+            given = given and [given[0]]
+        return given[position] if given else ("this source", frozenset())
+
     def sees(self, where: Where) -> bool:
         """Whether the code that asks has the names of the code at `where`: the same function, or cells of one notebook."""
         module = where[0].co_name == "<module>"
@@ -55,10 +63,10 @@ class Texts:
 
 
 class TextEvidence:
-    """What the texts tell of one source; `values` are what the user's names hold now."""
+    """What the texts tell of the source at a `position`; `values` are what the user's names hold now."""
 
-    def __init__(self, graph: Graph, values: Variables, texts: Texts):
-        self.graph, self.values, self.texts = graph, values, texts
+    def __init__(self, graph: Graph, values: Variables, texts: Texts, position: int):
+        self.graph, self.values, self.texts, self.position = graph, values, texts, position
         self.both = (texts.block, texts.here)
 
     # ---- one name ----
@@ -103,6 +111,26 @@ class TextEvidence:
         bound = [a for text in self.both if text.readable for a in text.of(graph.name, self.texts.asked(text))]
         return [reason("another value: not watched", At(None, bound[0].line if bound else None), **values)]
 
+    def new(self, target: Array) -> Reason | None:
+        """The source, if the tape has not seen it, and it is, as the text tells, made of what the tape has seen."""
+        graph = self.graph
+        if not graph.is_new():
+            return None
+        if (name := graph.names.name(graph.source.array)) is None:
+            called, uses = self.texts.source(self.position)
+        else:
+            bound = [
+                (text, a) for text in self.both if text.readable for a in text.of(root(name), self.texts.asked(text))
+            ]
+            made = next((a for text, a in bound[:1] if not a.python and not self._inside(text, a)), None)
+            called, uses = name, frozenset() if made is None else made.uses
+        seen = sorted(filter(None, (graph.names.name(x) for x, _ in graph.leaves(target))))
+        of = " and ".join(n for n in seen if root(n) in uses)
+        if name is not None and not of:
+            return None
+        of = of or f"the variable or tensor itself ({graph.names.of(target)} was computed from {', '.join(seen[:6])})"
+        return reason("new tensor", name=called, of=of, target=graph.names.of(target))
+
     def _lost_variable(self, array: Array) -> bool:
         """Whether an array was computed from a Variable that no name means any more."""
         held = {id(x) for x in self.values.values()}
@@ -138,27 +166,40 @@ class TextEvidence:
 
     def part(self, target: Array, gradient: Array | None) -> list[Reason]:
         """What of the source enters a target that depends on it as a number of NumPy's or Python's."""
-        for text in self.both:
-            if (start := self._start(text, target)) is not None:
-                value = "" if gradient is None or gradient.ndim else f" ({number_text(gradient)})"
-                for statement, binds in self._exits(text, start, set(), self.texts.asked(text)):
-                    values = {"target": self.graph.names.of(target), "binds": binds, "value": value}
-                    return [reason("python: part", At(None, statement.line), **values)]
+        value = "" if gradient is None or gradient.ndim else f" ({number_text(gradient)})"
+        for text, statement, wanted in self._behind(target):
+            if self._exit(text, statement, wanted):
+                binds = "a factor or term of this line" if self._makes(text, statement, wanted) else wanted
+                values = {"target": self.graph.names.of(target), "binds": binds, "value": value}
+                return [reason("python: part", At(None, statement.line), **values)]
         return []
 
-    def _exits(
+    def predicted(self, target: Array) -> Reason | None:
+        """Where a target was computed from what ``model.predict`` gave."""
+        for _, statement, binds in self._behind(target):
+            if PREDICTS.search(statement.line.text):
+                return reason("python: predict", At(None, statement.line), binds=binds)
+        return None
+
+    def _behind(self, target: Array) -> Iterator[tuple[Text, Assignment, str]]:
+        """The statements that a target was computed by, as the texts tell, each with the name that it binds."""
+        for text in self.both:
+            if (start := self._start(text, target)) is not None:
+                for statement, binds in self._above(text, start, set(), self.texts.asked(text)):
+                    yield text, statement, binds
+
+    def _above(
         self, text: Text, wanted: str, seen: set[tuple[str, int]], line: int | None
     ) -> Iterator[tuple[Assignment, str]]:
-        """The statements above a use of a name that make a number of what depends on the source, each with what it makes."""
+        """The statements above a use of a name on which it depends, each with what it binds."""
         for statement in text.of(wanted, line):
             number = statement.line.number
             if (wanted, number) in seen or line is not None and number > line:
                 continue
             seen.add((wanted, number))
-            if self._exit(text, statement, wanted):
-                yield statement, "a factor or term of this line" if self._makes(text, statement, wanted) else wanted
+            yield statement, wanted
             for used in sorted(statement.uses):
-                yield from self._exits(text, used, seen, number - (not statement.changes))
+                yield from self._above(text, used, seen, number - (not statement.changes))
 
     def _exit(self, text: Text, statement: Assignment, binds: str) -> bool:
         """Whether a statement of the block makes a floating-point number of what depends on the source."""

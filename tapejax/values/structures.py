@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer
@@ -18,7 +19,7 @@ from ..core.query import Source
 from ..core.recording import Recording, is_deleted
 from ..core.types import Pytree
 from . import nest, reading
-from .tensor import Tensor, Variable
+from .tensor import Tensor, Variable, escaped
 from .types import Array, Nest, TensorLike
 
 
@@ -124,10 +125,7 @@ def _require_alive(leaf: Leaf) -> None:
     array = leaf.array
     if isinstance(array, Tracer):
         if recorder.eager():
-            raise jax.errors.UnexpectedTracerError(
-                f"{leaf.value!r} is a tracer that escaped: it stood for a value while JAX traced a function (jit, grad, vmap, "
-                "scan ...) that has ended since. Return it from that function instead of keeping it."
-            )
+            raise escaped(array)
     elif is_deleted(array):
         raise ValueError(
             f"a tensor of shape {array.shape} and dtype {array.dtype} was deleted, most likely donated to a jitted function "
@@ -226,5 +224,22 @@ def sources_of(sources: Nest, argument: str = "sources") -> Structure:
 def _no_tensor(argument: str, value: object) -> Exception:
     return TypeError(
         f"Argument `{argument}` should be a Tensor, jax.Array or Variable, or a structure of them, but holds {value!r} of "
-        f"type {type(value).__name__!r}."
+        f"type {type(value).__name__!r}.{cure_of(value, argument)}"
     )
+
+
+def cure_of(value: object, argument: str) -> str:
+    """What to pass in place of `value`, as far as it is known what is meant."""
+    if hasattr(type(value), "trainable_variables") and argument != "target":
+        return " Pass its variables: those in its .trainable_variables."
+    if callable(value):
+        return " Pass what it returns, computed in the tape's block, not the function."
+    if isinstance(value, (np.ndarray, np.generic)):
+        return " NumPy arrays, as .numpy() and get_weights() give, are copies: pass the tensor or variable itself."
+    if isinstance(value, (list, tuple)):
+        return (
+            " Ask for each of them, on a persistent tape, or for one tensor made of them in the block: tf.stack([...])."
+        )
+    if isinstance(value, (int, float, complex)):
+        return f" Make it a tensor, x = tf.constant({value}), and compute with x in the tape's block."
+    return ""

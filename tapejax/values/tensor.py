@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import recorder
-from ..core._jax import ConcreteArray, Tracer
+from ..core._jax import ConcreteArray, Tracer, made_at, refuse_type
 from ..core.compiling import Trial, with_errors
 from ..core.op import Op, op_of
 from ..core.types import Value
@@ -416,10 +416,22 @@ def op_on_arrays(fn: Callable, *arrays: Value, **static: Hashable) -> Nest:
     return compute(op_of(fn, static), arrays)
 
 
+def escaped(*values: Value) -> Exception:
+    """The error for tracers among `values` that are used after the function that JAX traced, be it by a `function`."""
+    line = next((made_at(x) for x in values if isinstance(x, Tracer)), "")
+    return jax.errors.UnexpectedTracerError(
+        f"a tensor{line and f' made at {line}'} is a tracer that escaped: the function in which it stood for a value "
+        "(tf.function, jax.jit, grad, scan ...) has ended. That happens where it is kept in a list, a global or an attribute: "
+        "return it from the function instead, or keep it in a tf.Variable (assign) or tf.TensorArray"
+    )
+
+
 def compute(op: Op, arrays: Sequence) -> Nest:
     """What `op` gives for these arrays, a `Tensor` for each array."""
     try:
         out = recorder.run(op, arrays)
+    except jax.errors.UnexpectedTracerError:
+        raise escaped(*arrays) from None
     except (TypeError, ValueError) as error:
         _refuse_shapes(error, op.name, arrays)
         raise
@@ -555,8 +567,9 @@ def _agree(arrays: list) -> np.dtype:
 
 
 def _mixed(one: np.dtype, other: np.dtype, where: str) -> DTypeError:
-    advice = f"Convert one, for instance tf.cast(x, tf.{one})"
-    return DTypeError(f"{where} was given a {one} tensor and a {other} tensor: dtypes do not mix. {advice}")
+    wider = jnp.promote_types(one, other)
+    advice = f"Convert one, for instance tf.cast(x, tf.{wider if wider in (one, other) else one})"
+    return DTypeError(f"{where} was given tensors of dtype {one} and {other}: dtypes do not mix. {advice}")
 
 
 # ---- What Tensor and Variable share ------------------------------------------------------------
@@ -657,6 +670,8 @@ class _Value:
         """The array, for `method`, which needs its numbers."""
         array = self._seen()
         if isinstance(array, Tracer):
+            if recorder.eager():
+                raise escaped(array)
             advice = "Compute with tf or jnp functions, or print it with jax.debug.print"
             why = f"its value is only known inside the compiled program. {advice}"
             raise NoValueError(f"{method} of a tensor of shape {array.shape} that JAX is tracing: {why}")
@@ -1108,6 +1123,11 @@ def _plain_index(index: Index) -> Index:
 def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """Raises InvalidArgumentError for updates of another shape than what `index` stands for, or a known index out of range."""
     parts = [raw(part) for part in index] if isinstance(index, tuple) else [raw(index)]
+    for part in parts:
+        if not jnp.issubdtype(part.dtype, np.integer):
+            raise DTypeError(
+                f"indices must be integer, got {part.dtype}. Convert them first: tf.cast(indices, tf.int32)"
+            )
     wanted = (*parts[0].shape, *shape[len(parts) :])
     if given != wanted and (given or isinstance(index, tuple)):  # a number stands for all rows
         raise InvalidArgumentError(f"updates must have shape {wanted}, got {given}")
@@ -1149,3 +1169,10 @@ def _unflatten_variable(trainable: bool, children: Sequence) -> Variable:
 for _kind in (Tensor, VariableValue, VariableSlice):
     jax.tree_util.register_pytree_node(_kind, lambda tensor: ((tensor._array,), None), _unflatten_tensor)
 jax.tree_util.register_pytree_node(Variable, _flatten_variable, _unflatten_variable)
+for _class in (Tensor, VariableValue, VariableSlice, Variable):
+    refuse_type(
+        _class,
+        "JAX wants an array here, and this is a tapejax tensor or variable. A function that jax.grad differentiates has to "
+        "return jnp.asarray(y) in place of y: jax.grad(lambda x: jnp.asarray(f(x))); a tape takes the tensor as it is. "
+        "Functions of jax.lax take jnp.asarray(x)",
+    )

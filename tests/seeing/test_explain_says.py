@@ -106,8 +106,8 @@ SAYS = {
         the target loss is a NumPy float32 and no tensor: the tape does not see what such a number is
         computed from, and gradient() raises TypeError
           program.py:4  loss = loss.numpy()
-        -> pass the tensor that it was made from, before float(), .numpy() or np.asarray(); or compute
-           it in jnp or tf
+        -> pass the tensor or variable itself: float(), .numpy(), np.asarray() and get_weights() give
+           copies; or compute it in jnp or tf
         """,
     ),
     "a loss that is a Python number": (
@@ -121,8 +121,8 @@ SAYS = {
         the target y is a Python float and no tensor: the tape does not see what such a number is
         computed from, and gradient() raises TypeError
           program.py:3  y = float(x * x)
-        -> pass the tensor that it was made from, before float(), .numpy() or np.asarray(); or compute
-           it in jnp or tf
+        -> pass the tensor or variable itself: float(), .numpy(), np.asarray() and get_weights() give
+           copies; or compute it in jnp or tf
         """,
     ),
     "a loss that went through NumPy": (
@@ -219,8 +219,8 @@ SAYS = {
         the gradient is zero from relu on: to first order y does not change with t0, which is [[ -5.],
         [-11.]]; below zero relu is flat
           program.py:3  h = tf.nn.relu(data @ x)
-        -> where y has a minimum there is nothing to fix; else change the values (other initial ones, a
-           smaller step) or take an operation that is not flat there (leaky_relu in place of relu)
+        -> where y has a minimum there is nothing to fix; else take other initial values or a smaller
+           step, or leaky_relu in place of relu
         """,
     ),
     "a dead ReLU behind a square": (
@@ -235,11 +235,10 @@ SAYS = {
         the gradient is zero from pow on: to first order y does not change with h, which is [0., 0.]
           program.py:4  y = tf.reduce_sum(h**2)
         -> where y has a minimum there is nothing to fix; else change the values (other initial ones, a
-           smaller step) or take an operation that is not flat there (leaky_relu in place of relu)
+           smaller step), or take an operation that is not flat there
         relu would pass on nothing in any case: t0 is [-6., -2.]; below zero relu is flat
           program.py:3  h = tf.nn.relu(x * 2.0)
-        -> see that its argument is where it is not flat, or take another operation (leaky_relu in place
-           of relu)
+        -> take other initial values or a smaller step, or leaky_relu in place of relu
         """,
     ),
     "a saturated sigmoid": (
@@ -253,8 +252,9 @@ SAYS = {
         the gradient is zero from sigmoid on: to first order y does not change with x, which is 200.0;
         far from zero sigmoid is saturated
           program.py:3  y = tf.sigmoid(x)
-        -> where y has a minimum there is nothing to fix; else change the values (other initial ones, a
-           smaller step) or take an operation that is not flat there (leaky_relu in place of relu)
+        -> where y has a minimum there is nothing to fix; else bring x near zero: scale the inputs, take
+           smaller initial weights; in a loss, leave sigmoid out and give the logits to the function
+           that takes them (..._with_logits, from_logits=True)
         """,
     ),
     "a minimum": (
@@ -268,7 +268,7 @@ SAYS = {
         the gradient is zero from pow on: to first order y does not change with t0, which is 0.0
           program.py:3  y = (x - 3.0) ** 2
         -> where y has a minimum there is nothing to fix; else change the values (other initial ones, a
-           smaller step) or take an operation that is not flat there (leaky_relu in place of relu)
+           smaller step), or take an operation that is not flat there
         """,
     ),
     "two ways that cancel": (

@@ -1,0 +1,248 @@
+"""Printing runs nothing of the user's: callbacks, in branches taken or not; and it takes every rule, and no results at all."""
+
+import functools
+
+import equinox
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import io_callback
+
+import tapejax as tf
+
+CALLS = []
+SCALAR = jax.ShapeDtypeStruct((), jnp.float32)
+SMALL, LARGE = jnp.array([1.0, 2.0, 3.0], jnp.float32), jnp.arange(300.0, dtype=jnp.float32)
+CONSTANTS = {"small": SMALL, "large": LARGE, "NumPy": np.arange(3, dtype=np.float32)}
+
+
+def noted(*args):
+    CALLS.append(args)
+
+
+def doubled(x):
+    CALLS.append(x)
+    return np.asarray(x) * np.float32(2)
+
+
+def raises(x):
+    raise RuntimeError("never to be called")
+
+
+def pure(fn=doubled):
+    return jax.pure_callback(fn, SCALAR, np.float32(3))
+
+
+@jax.custom_jvp
+def with_jvp(x):
+    return x * pure()
+
+
+with_jvp.defjvp(lambda primals, tangents: (with_jvp(*primals), tangents[0] * pure()))
+
+
+@jax.custom_vjp
+def with_vjp(x):
+    return x * pure()
+
+
+with_vjp.defvjp(lambda x: (with_vjp(x), x), lambda kept, g: (g * pure(),))
+
+
+@jax.custom_vjp
+def noting_vjp(x):
+    return x * 2
+
+
+noting_vjp.defvjp(lambda x: (x * 2, x), lambda kept, g: (jax.debug.callback(noted, 1), (g * 2,))[1])
+
+
+def sqrt(x):  # a name that one of our operations has
+    return jnp.sqrt(x) * pure()
+
+
+def steps(x, body):
+    return jax.lax.scan(lambda c, _: (body(c), None), x, None, 3)[0]
+
+
+CALLING = {
+    "in a jitted function": jax.jit(lambda x: x * pure()),
+    "as it is": lambda x: x * pure(),
+    "of what moves": jax.jit(lambda x: x * jax.pure_callback(doubled, SCALAR, jax.lax.stop_gradient(x))),
+    "a branch not taken": jax.jit(lambda x: jax.lax.cond(x > 5, lambda x: x + pure(raises), lambda x: 2 * x, x)),
+    "a case": jax.jit(lambda x: jax.lax.switch(1, [lambda x: x + pure(raises), lambda x: x * pure()], x)),
+    "scan": lambda x: steps(x, lambda c: c * pure()),
+    "fori_loop": jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c * pure(), x)),
+    "remat": jax.jit(lambda x: jax.checkpoint(lambda x: x * pure())(x)),
+    "custom_jvp": with_jvp,
+    "custom_jvp in jit": jax.jit(lambda x: with_jvp(x) * 2),
+    "custom_vjp": with_vjp,
+    "custom_vjp in jit": jax.jit(lambda x: with_vjp(x) * 2),
+    "a note in a rule": noting_vjp,
+    "named as ours": jax.jit(sqrt),
+    "a result that nothing uses": jax.jit(lambda x: (pure(raises) if False else pure(), x * x)[1]),
+    "debug.callback": jax.jit(lambda x: (jax.debug.callback(noted, 1), x * x)[1]),
+    "debug.print": lambda x: (jax.debug.print("{}", 1), x * x)[1],
+    "io_callback without an answer": jax.jit(lambda x: (io_callback(noted, None, np.int32(1)), x * x)[1]),
+    "error_if": jax.jit(lambda x: equinox.error_if(x * x, x > 5, "too large")),
+    "error_if under filter_jit": equinox.filter_jit(lambda x: equinox.error_if(x * x, x > 5, "too large")),
+    "numpy_function": lambda x: x * tf.numpy_function(doubled, [x], tf.float32),
+    "py_function": lambda x: tf.py_function(lambda v: v * doubled(v), [x], tf.float32),
+    "py_function in a function": tf.function(lambda x: tf.py_function(lambda v: v * doubled(v), [x], tf.float32)),
+}
+
+
+def recorded(fn):
+    x = jnp.array(1.5, jnp.float32)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = fn(x)
+    return tape, getattr(y, "_array", y), x
+
+
+def compare(tape, y, x):
+    """The printed code gives the recorded value and the tape's gradient."""
+    function = tape.as_function(y, x)
+    names = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(function.code, names)
+    np.testing.assert_allclose(names["f"](x), y, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(names["f"])(x), tape.gradient(y, x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", CALLING)
+def test_printing_calls_nothing(name):
+    tape, y, x = recorded(CALLING[name])
+    jax.effects_barrier()
+    CALLS.clear()
+    function = tape.as_function(y, x)
+    texts = [
+        str(function),
+        function._repr_html_(),
+        str(tape),
+        tape._repr_html_(),
+        str(tape.jaxpr(y, x)),
+        *map(str, tape),
+    ]
+    tape.draw(y, x)
+    jax.make_jaxpr(function)(x)
+    jax.effects_barrier()
+    assert not CALLS and all(texts)
+    compare(tape, y, x)
+
+
+def test_an_answer_that_differs_each_time():
+    count = jax.ShapeDtypeStruct((), jnp.int32)
+    fn = jax.jit(lambda x: x * io_callback(lambda: (CALLS.append(0), np.int32(2))[1], count))
+    tape, y, x = recorded(fn)
+    CALLS.clear()
+    assert "x" in str(tape.as_function(y, x)) and "an error" in str(tape.explain(y, x)) and str(tape)
+    jax.effects_barrier()
+    assert not CALLS
+
+
+def test_jax_does_not_print_what_it_traces():
+    tape, y, x = recorded(jnp.sin)
+    function = tape.as_function(y, x)
+    jax.jit(jax.grad(function))(x)
+    assert function._printed is None
+
+
+# ---- rules over constants ----
+
+
+def by_jvp(c):
+    @jax.custom_jvp
+    def scaled(x):
+        return x * c
+
+    scaled.defjvp(lambda primals, tangents: (scaled(*primals), tangents[0] * c))
+    return lambda x: jnp.sum(scaled(x))
+
+
+def by_vjp(c):
+    @jax.custom_vjp
+    def scaled(x):
+        return x * c
+
+    scaled.defvjp(lambda x: (scaled(x), x), lambda x, g: (jnp.sum(g * c),))
+    return lambda x: jnp.sum(scaled(x))
+
+
+def by_a_rule_in_a_rule(c):
+    inner = by_jvp(c)
+    outer = jax.custom_jvp(lambda x: inner(x) * jnp.sum(c))
+    outer.defjvp(lambda primals, tangents: jax.jvp(lambda x: inner(x) * jnp.sum(c), primals, tangents))
+    return outer
+
+
+AROUND = {
+    "as it is": lambda fn: fn,
+    "jit": jax.jit,
+    "jit in jit": lambda fn: jax.jit(lambda x: jax.jit(fn)(x) * 2),
+    "scan": lambda fn: functools.partial(steps, body=fn),
+    "scan in jit": lambda fn: jax.jit(functools.partial(steps, body=fn)),
+    "cond": lambda fn: jax.jit(lambda x: jax.lax.cond(x > 0, fn, lambda x: x, x)),
+    "remat": lambda fn: jax.jit(jax.checkpoint(fn)),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("constant", CONSTANTS)
+@pytest.mark.parametrize("rule", [by_jvp, by_vjp, by_a_rule_in_a_rule])
+def test_a_rule_over_a_constant(rule, constant, around):
+    compare(*recorded(AROUND[around](rule(CONSTANTS[constant]))))
+
+
+@pytest.mark.parametrize("around", [lambda fn: fn, jax.jit])
+def test_where_the_gradient_is_an_error_the_code_raises_it(around):
+    x, c = jnp.array(1.5, jnp.float32), SMALL
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([x, c])
+        y = around(by_jvp(c))(x)
+    with pytest.raises(LookupError, match="closes over"):
+        tape.gradient(y, [x, c])
+    function = tape.as_function(y, [x, c])
+    names = {"jax": jax, "jnp": jnp, "np": np, **function.constants}
+    exec(function.code, names)
+    np.testing.assert_allclose(names["f"]([x, c]), y, rtol=1e-6)
+    with pytest.raises(LookupError, match="closes over"):
+        jax.grad(names["f"])([x, c])
+
+
+def test_a_rule_that_raises_by_design():
+    @jax.custom_jvp
+    def fixed(x):
+        return x + 1
+
+    @fixed.defjvp
+    def refuse(primals, tangents):
+        raise RuntimeError("not to be differentiated")
+
+    tape, y, x = recorded(jax.jit(lambda x: x * fixed(jax.lax.stop_gradient(x))))
+    compare(tape, y, x)
+
+
+# ---- equations without results ----
+
+nothing = jax.custom_jvp(lambda t: t)
+nothing.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+nothing_either = jax.custom_vjp(lambda t: t)
+nothing_either.defvjp(lambda t: (t, None), lambda kept, g: (g,))
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        lambda x: nothing({}),
+        lambda x: nothing_either({}),
+        lambda x: jax.jit(lambda: None)(),
+        lambda x: jax.checkpoint(lambda x: None)(x),
+        lambda x: jax.lax.cond(x > 1, lambda: None, lambda: None),
+        lambda x: jax.lax.scan(lambda c, _: (c, None), (), None, 3),
+        lambda x: jax.lax.scan(lambda c, _: (jax.debug.callback(noted, 1), (c, None))[1], (), None, 3),
+    ],
+)
+def test_an_equation_without_results(effect):
+    for around in (lambda fn: fn, jax.jit):
+        compare(*recorded(around(lambda x: (effect(x), x * x)[1])))
