@@ -78,8 +78,10 @@ def _rule(x: Shape, w: Shape, windows: Windows) -> Function | None:
     batch, (*kernel, depth, out) = x[0], w
     found, rank = windows.sizes(x, w), len(kernel)
     dilated = [axis for axis in range(rank) if windows.x_dilation[axis] > 1]
-    if 0 in (*x, *w, *found) or dilated and max(windows.strides) > 1:
+    if 0 in (*x, *w, *found):
         return None
+    if dilated and max(windows.strides) > 1:
+        return _by_zeros
     if windows.batch_groups > 1:
         if batch == windows.batch_groups:
             slow = batch < out or batch >= MANY_CHANNELS
@@ -163,6 +165,13 @@ def _exchanged(x: Value, w: Value, windows: Windows) -> Any:
     other = windows._replace(padding=padding, x_dilation=windows.w_dilation, w_dilation=windows.x_dilation)
     y = convolve(jnp.moveaxis(w, -1, 0), jnp.moveaxis(x, 0, -1), other)
     return jnp.swapaxes(jnp.flip(y, axes), 0, -1)
+
+
+def _by_zeros(x: Value, w: Value, windows: Windows) -> Any:
+    """A dilated `x` of which strides leave places out: with the zeros that lie between its numbers."""
+    between = [(0, 0, 0), *[(0, 0, apart - 1) for apart in windows.x_dilation], (0, 0, 0)]
+    x = lax.pad(x, jnp.zeros((), x.dtype), between)
+    return convolve(x, w, windows._replace(x_dilation=(1,) * len(windows.strides)))
 
 
 def _by_remainder(x: Value, w: Value, windows: Windows, axis: int) -> Any:
