@@ -11,7 +11,7 @@ train, held = tf.data.Dataset.from_tensor_slices((x[:192], y[:192])).shuffle(192
 w, b = tf.Variable(tf.zeros([6, 1]), name="w"), tf.Variable(0.0, name="b")
 velocity = [tf.Variable(tf.zeros_like(v)) for v in (w, b)]
 best, waited = float("inf"), 0
-for epoch in range(15):
+for _epoch in range(15):
     for some, right in train:
         with tf.GradientTape() as tape:
             error = tf.matmul(some, w) + b - right
