@@ -61,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
         else:
             without = WORKLOADS[name].without | (set() if name in STEPS else {"torch"})
             systems = [system for system in options.systems if system not in without]
-            results[name] = _step_times(name, systems, *((1, 0.3) if options.quick else (3, 1.5)))
+            results[name] = _step_times(name, systems, *((1, 0.3) if options.quick else (3, 1.5)), options.cpu)
         passed &= _show(name, results[name])
     if options.json:
         options.json.write_text(json.dumps({"versions": _versions(), "results": results}, indent=2) + "\n")
@@ -83,6 +83,11 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the workloads, too (needs matplotlib)")
     parser.add_argument(
         "--gpu", action="store_true", help=f"on JAX's default device; by default these: {', '.join(ON_A_GPU)}"
+    )
+    parser.add_argument(
+        "--cpu",
+        action="store_true",
+        help="count CPU time of all threads: for a machine that does something else as well",
     )
     parser.add_argument("--quick", action="store_true", help="fewer repeats: rough numbers in less time")
     parser.add_argument(
@@ -112,9 +117,10 @@ def _worker(*arguments: str) -> Times | str:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def _step_times(name: str, systems: list[str], rounds: int, seconds: float) -> dict[str, Times | str]:
+def _step_times(name: str, systems: list[str], rounds: int, seconds: float, cpu: bool) -> dict[str, Times | str]:
     """Time the systems in turn, several rounds: what else the machine does then disturbs all of them, not one."""
-    runs = [{system: _worker(name, system, str(seconds)) for system in systems} for _ in range(rounds)]
+    how = [str(seconds), *["cpu"] * cpu]
+    runs = [{system: _worker(name, system, *how) for system in systems} for _ in range(rounds)]
     return {system: _together([run[system] for run in runs]) for system in systems}
 
 
@@ -141,8 +147,8 @@ def _import_times(systems: list[str], repeats: int) -> dict[str, Times | str]:
 def _show(name: str, times: dict[str, Times | str]) -> bool:
     """Print one workload's table; returns whether tapejax met its targets."""
     title = f"{name}: {TITLES.get(name) or WORKLOADS[name].title}"
-    heads = ["ms a step", "10 %", "90 %", "first", "slowest", "MiB"]
-    print(f"\n{title}\n  {'system':<12}{''.join(f'{head:>11}' for head in heads)}{'tapejax takes':>16}")
+    heads = ["ms a step", "10 %", "90 %", "first", "next 100", "slowest", "MiB"]
+    print(f"\n{title}\n  {'system':<12}{''.join(f'{head:>11}' for head in heads)}{'tapejax takes':>24}")
     passed = True
     ours = times.get("tapejax")
     for system, row in times.items():
@@ -151,15 +157,22 @@ def _show(name: str, times: dict[str, Times | str]) -> bool:
             passed &= system != "tapejax"
             continue
         cells = "".join(
-            f"{_milliseconds(row.get(key)):>11}" for key in ("median", "low", "high", "first", "slowest", "memory")
+            f"{_milliseconds(row.get(key)):>11}"
+            for key in ("median", "low", "high", "first", "hundred", "slowest", "memory")
         )
         ratio, verdict = "", ""
         if isinstance(ours, dict):
-            ratio = f"{ours['median'] / row['median']:.3g} x" if system != "tapejax" else ""
+            ratio = _ratios(ours, row) if system != "tapejax" else ""
             verdict, good = _verdict(name, system, ours, row)
             passed &= good
-        print(f"  {system:<12}{cells}{ratio:>16}  {verdict}".rstrip(), flush=True)
+        print(f"  {system:<12}{cells}{ratio:>24}  {verdict}".rstrip(), flush=True)
     return passed
+
+
+def _ratios(ours: Times, theirs: Times) -> str:
+    """Of the steps once warm, and in brackets of the hundred steps after the first."""
+    early = f" ({ours['hundred'] / theirs['hundred']:.3g} x)" if "hundred" in ours and "hundred" in theirs else ""
+    return f"{ours['median'] / theirs['median']:.3g} x{early}"
 
 
 def _verdict(name: str, system: str, ours: Times, theirs: Times) -> tuple[str, bool]:

@@ -1,7 +1,8 @@
-"""One measurement, in a process of its own: ``python -m benchmarks.worker WORKLOAD SYSTEM SECONDS``.
+"""One measurement, in a process of its own: ``python -m benchmarks.worker WORKLOAD SYSTEM SECONDS [cpu]``.
 
-Prints one line of JSON: the loss of the first step; in milliseconds the first step, the median and the tenth and
-ninetieth percentile of the steps once warm, and the slowest of all; and by how many MiB the process grew at its peak.
+Prints one line of JSON: the loss of the first step; in milliseconds the first step, the mean of the hundred after it, the
+median and the tenth and ninetieth percentile of the steps once warm, and the slowest of all; and by how many MiB the process
+grew at its peak. With ``cpu`` it counts the CPU time of all threads, which changes less where the machine does something else.
 ``python -m benchmarks.worker import SYSTEM`` times the import alone, ``python -m benchmarks.worker capture SECONDS`` a
 step that notes the lines of the user's code, as all do, and one that does not.
 """
@@ -25,33 +26,36 @@ from benchmarks.workloads import WORKLOADS, Step
 WARM_UP = 2.5
 
 
-def measure(name: str, system: str, seconds: float) -> dict[str, float]:
+def measure(name: str, system: str, seconds: float, kind: str = "") -> dict[str, float]:
     """Time the workload ``name`` under ``system``, for about ``seconds`` once it is warm."""
+    clock = time.process_time if kind == "cpu" else time.perf_counter
     workload = WORKLOADS[name]
     step, wait = SYSTEMS[system](name)
     before = peak_memory()
     numbers = itertools.count()
 
     def timed(together: int = workload.together) -> tuple[Any, float]:
-        started = time.perf_counter()
+        started = clock()
         for _ in range(together):
             loss, gradients = step(next(numbers))
         wait(loss, gradients)
-        return loss, 1e3 * (time.perf_counter() - started) / together
+        return loss, 1e3 * (clock() - started) / together
 
     def repeat(seconds: float, least: int, most: int) -> list[float]:
-        end, times = time.perf_counter() + seconds, list[float]()
-        while len(times) < least or (len(times) < most and time.perf_counter() < end):
+        end, times = clock() + seconds, list[float]()
+        while len(times) < least or (len(times) < most and clock() < end):
             times.append(timed()[1])
         return times
 
     loss, first = timed(1)
-    warm_up = repeat(WARM_UP, least=3, most=1000)
+    hundred = repeat(WARM_UP, least=3, most=-(-100 // workload.together))
+    warm_up = hundred + repeat(WARM_UP, least=3, most=1000)
     times = repeat(seconds, least=5, most=2000)
     tenths = statistics.quantiles(times, n=10, method="inclusive")
     return {
         "loss": float(loss.detach() if hasattr(loss, "detach") else loss),  # PyTorch warns else
         "first": first,
+        "hundred": statistics.fmean(hundred),
         "median": statistics.median(times),
         "low": tenths[0],
         "high": tenths[-1],
@@ -165,4 +169,4 @@ if __name__ == "__main__":
     elif name == "capture":
         print(json.dumps(capture_times(float(system))))
     else:
-        print(json.dumps(measure(name, system, float(seconds[0]))))
+        print(json.dumps(measure(name, system, float(seconds[0]), *seconds[1:])))

@@ -625,6 +625,74 @@ FIRST_DERIVATIVE = (Target("tensorflow", 1.5),)
 FIRST = (Target("jax.jit", 1.5),)
 EAGER_ONLY = frozenset({"tf.function", "jax.grad"})
 
+# ---- convolutions
+
+
+def convolutions_data():
+    rng = np.random.default_rng(0)
+
+    def draw(*shape: int):
+        return rng.normal(0, 0.1, shape).astype("float32")
+
+    return (
+        draw(16, 14, 14, 32),
+        draw(3, 3, 32, 1),
+        draw(1, 1, 32, 48),
+        draw(3, 3, 16, 48),
+        draw(4, 6, 6, 6, 8),
+        draw(3, 3, 3, 4, 8),
+    )
+
+
+def taped_convolutions(tf) -> Step:
+    """A depthwise and a transposed convolution in turn, and a transposed one along three axes: all with strides."""
+    x, *filters, volume, cube = convolutions_data()
+    x, volume = tf.constant(x), tf.constant(volume)
+    variables = [tf.Variable(w) for w in (*filters, cube)]
+
+    def step(i):
+        with tf.GradientTape() as tape:
+            depthwise, pointwise, up, of_volume = variables
+            h = tf.nn.relu(tf.nn.separable_conv2d(x, depthwise, pointwise, [1, 2, 2, 1], "SAME"))
+            y = tf.nn.conv2d_transpose(h, up, [16, 28, 28, 16], 4, "SAME")
+            z = tf.nn.conv3d_transpose(volume, of_volume, [4, 12, 12, 12, 4], 2, "SAME")
+            loss = tf.reduce_mean(tf.square(y)) + tf.reduce_mean(tf.square(z))
+        return loss, tape.gradient(loss, variables)
+
+    return step
+
+
+def functional_convolutions(jit) -> Step:
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+
+    x, depthwise, pointwise, up, volume, cube = convolutions_data()
+
+    def transposed(x, w, shape, stride, axes):
+        layout = (f"N{axes}C", f"{axes}IO", f"N{axes}C")
+
+        def forward(y):
+            return lax.conv_general_dilated(y, w, (stride,) * len(axes), "SAME", dimension_numbers=layout)
+
+        return jax.linear_transpose(forward, jax.ShapeDtypeStruct(shape, "float32"))(x)[0]
+
+    def loss_of(weights, x, volume):
+        depthwise, pointwise, up, cube = weights
+        layout = ("NHWC", "HWIO", "NHWC")
+        h = lax.conv_general_dilated(
+            x, depthwise.reshape(3, 3, 1, 32), (2, 2), "SAME", dimension_numbers=layout, feature_group_count=32
+        )
+        h = jax.nn.relu(lax.conv_general_dilated(h, pointwise, (1, 1), "VALID", dimension_numbers=layout))
+        y = transposed(h, up, (16, 28, 28, 16), 4, "HW")
+        z = transposed(volume, cube, (4, 12, 12, 12, 4), 2, "DHW")
+        return jnp.mean(jnp.square(y)) + jnp.mean(jnp.square(z))
+
+    value_and_grad = jit(jax.value_and_grad(loss_of))
+    arrays = [jnp.asarray(w) for w in (depthwise, pointwise, up, cube)], jnp.asarray(x), jnp.asarray(volume)
+    return lambda i: value_and_grad(*arrays)
+
+
 WORKLOADS = {
     "operation": Workload(
         f"{REPEATED} times x + y on a tape",
@@ -682,6 +750,12 @@ WORKLOADS = {
         taped_keras(*SMALL),
         functional_keras(*SMALL),
         targets=(Target("tensorflow", 1 / 2),),
+    ),
+    "convolutions": Workload(
+        "depthwise and transposed convolutions along two and three axes",
+        taped_convolutions,
+        functional_convolutions,
+        targets=(Target("jax.jit", 1.2), Target("tensorflow", 3)),
     ),
     "large-mlp": Workload(
         "4-layer MLP, batch 256, width 1024",

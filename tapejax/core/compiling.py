@@ -22,7 +22,7 @@ import jax
 import numpy as np
 from jax import jit  # the real one, though a user may replace `jax.jit`
 
-from . import jaxprs
+from . import convolutions, jaxprs
 from ._jax import ConcreteArray, EvalTrace, array_from_host, current_trace, enable_x64, key_numbers, trace_context
 from .cache import Cache, Once
 from .canonical import open_jaxpr
@@ -34,6 +34,8 @@ COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
 CALL, EQUATION, ELEMENT = 25.0, 5.0, 0.003
 # What a run compiled with XLA's cheap passes costs more, for each number; a window takes it longer, for each number in it.
 CHEAP_ELEMENT, IN_WINDOW = 0.0007, 8
+# The same for each multiplication of a product or convolution, counted in numbers: Eigen's, and those of a loop of XLA's.
+IN_PRODUCT, IN_LOOP = 0.04, 4
 # NumPy keeps every value of a program until it ends, where XLA keeps few: none that reads and writes more numbers goes to it.
 MOST_NUMBERS = 1 << 21
 # What NumPy does not evaluate (convolutions ...) takes XLA longest.
@@ -87,11 +89,22 @@ class Trial:
     `on_decided` is called once, with the compiled function, when there is nothing left to decide.
     """
 
-    __slots__ = ("_fn", "_jitted", "_cheap", "_plans", "_compiled_runs", "_decided", "_on_decided", "__weakref__")
+    __slots__ = (
+        "_fn",
+        "_jitted",
+        "_quick",
+        "_cheap",
+        "_plans",
+        "_compiled_runs",
+        "_decided",
+        "_on_decided",
+        "__weakref__",
+    )
 
     def __init__(self, fn: Function, on_decided: Any = None):
         self._fn = fn
         self._jitted = jit(fn)
+        self._quick = False  # whether convolutions have been replaced
         self._cheap: Any = None
         self._plans: dict[Any, Plan] = {}
         self._compiled_runs = 0
@@ -99,7 +112,7 @@ class Trial:
         self._on_decided = on_decided
 
     def __call__(self, *args: Any) -> Any:
-        if self._decided or type(current_trace()) is not EvalTrace or not possible():
+        if self._decided or type(current_trace()) is not EvalTrace or not _plain():
             return self._jitted(*args)
         try:
             key = trace_context(), *map(_kind, args)
@@ -134,6 +147,12 @@ class Trial:
             return Plan(self._run_compiled)
         traced = self._jitted.trace(*args)
         program = traced.jaxpr
+        if not self._quick and convolutions.quick(program) is not program:
+            self._quick, self._fn = True, convolutions.made_quick(self._fn)
+            self._jitted, self._cheap = jit(self._fn), None
+            return self._plan(args)
+        if not enabled:
+            return Plan(self._run_compiled)
         equations, runs, elements = _measure(program)
         budget = COMPILE + COMPILE_EQUATION * equations
         try:
@@ -180,9 +199,9 @@ def _kind(x: Value) -> Any:
     return (x.shape, x.dtype) if isinstance(x, (np.ndarray, np.generic)) else type(x)
 
 
-def _measure(jaxpr: JaxProgram) -> tuple[int, int, int]:
+def _measure(jaxpr: JaxProgram) -> tuple[int, int, float]:
     """How many equations a program has, how many run, loops counted, and how many numbers these read and write."""
-    equations = runs = elements = 0
+    equations, runs, elements = 0, 0, 0.0
     for eqn in open_jaxpr(jaxpr).eqns:
         inner = [_measure(each) for each in jaxprs.jaxprs_in(eqn.params)]
         read = eqn.outvars if eqn.primitive.name == "slice" else eqn.invars  # a slice reads what it gives
@@ -194,16 +213,21 @@ def _measure(jaxpr: JaxProgram) -> tuple[int, int, int]:
         times = eqn.params["length"] if eqn.primitive.name == "scan" else 1
         equations += 1 + sum([count for count, _, _ in inner])
         runs += 1 + times * sum([count for _, count, _ in inner])
-        elements += times * sum([size for _, _, size in inner]) if inner else weight * sum(sizes)
+        products = convolutions.products(eqn) * (IN_PRODUCT if convolutions.is_eigens(eqn) else IN_LOOP)
+        elements += times * sum([size for _, _, size in inner]) if inner else weight * sum(sizes) + products
     return equations, runs, elements
 
 
 def possible() -> bool:
-    """Whether operations may be run otherwise than compiled: on a CPU, without JAX's modes that look into a compiled run."""
+    """Whether operations may be run otherwise than compiled."""
+    return enabled and _plain()
+
+
+def _plain() -> bool:
+    """Whether operations run on a CPU, without JAX's modes that look into a compiled run."""
     config: Any = jax.config
-    return (
-        enabled
-        and config.jax_default_device is None
+    return bool(
+        config.jax_default_device is None
         and config.jax_transfer_guard_host_to_device in (None, "allow")
         and not (config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit)
         and _backend() == "cpu"

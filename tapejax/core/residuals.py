@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from jax import jit
 from ._jax import Literal, jaxpr_as_fun, trace_context
 from .cache import Cache
 from .canonical import open_jaxpr
+from .convolutions import made_quick, products
 from .jaxprs import consts_of, jaxprs_in
 from .lifting import evaluate_equation
 from .op import Op
@@ -58,7 +58,7 @@ class KeepingOp(Op):
         def linked(*flat: Any) -> list[Any]:  # the rules that `program` has applied say what is connected
             return [*jax.tree.leaves(noted.fn(*flat)), *jax.lax.stop_gradient(self._run(0, flat))]
 
-        calls = jit(lambda *flat: self._run(self._every, flat))
+        calls = jit(made_quick(lambda *flat: self._run(self._every, flat)))
         super().__init__(noted.name, linked, calls, (noted, active_ins, trace_context()))
         if noted.fn in joint:
             joint.add(self.fn)
@@ -167,10 +167,4 @@ def _multiplications(jaxpr: Any) -> Any:
 
 def _multiplications_of(eqn: Equation) -> Any:
     """Those of products and convolutions, as far as they are known: one round of a `while`, every branch of a `cond`."""
-    if eqn.primitive.name == "dot_general":
-        (contracted, _), _ = eqn.params["dimension_numbers"]
-        return math.prod(eqn.outvars[0].aval.shape) * math.prod(eqn.invars[0].aval.shape[i] for i in contracted)
-    if eqn.primitive.name == "conv_general_dilated":
-        kernel, layout = eqn.invars[1].aval.shape, eqn.params["dimension_numbers"].rhs_spec
-        return math.prod(eqn.outvars[0].aval.shape) * math.prod(kernel) // max(kernel[layout[0]], 1)
-    return eqn.params.get("length", 1) * sum(map(_multiplications, jaxprs_in(eqn.params)))
+    return products(eqn) or eqn.params.get("length", 1) * sum(map(_multiplications, jaxprs_in(eqn.params)))

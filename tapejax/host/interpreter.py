@@ -24,7 +24,7 @@ from ..core.jaxprs import consts_of, scan_counts
 from ..core.poles import product
 from ..core.types import Equation, Function, JaxProgram
 from .decompositions import DECOMPOSITIONS
-from .primitives import DTYPES, PRIMITIVES, flushed, is_subnormal
+from .primitives import DTYPES, HALF, PRIMITIVES, flushed, in_single, is_subnormal
 
 
 class Interpreter:
@@ -42,10 +42,10 @@ class Interpreter:
         self._masked = False
         self._left = most_numbers
         jaxpr = open_jaxpr(closed)
-        if not DTYPES.issuperset([getattr(x.aval, "dtype", None) for x in jaxpr.outvars]):
+        if not _NUMBERS.issuperset([getattr(x.aval, "dtype", None) for x in jaxpr.outvars]):
             raise Unsupported("not numbers of NumPy's")
         self._inputs = [(self._new(numbers, var), _BELOW_ONE.get(var.aval.dtype)) for var in jaxpr.invars]
-        self._add(closed, numbers)
+        self._add(closed, numbers, jaxpr.outvars)
         self._outputs = [self._read(numbers, x) for x in jaxpr.outvars]
         self._kept = list(self._constants.values())
         if any(map(is_subnormal, self._kept)):
@@ -53,7 +53,7 @@ class Interpreter:
 
     def _new(self, numbers: dict[Any, int], var: Any) -> int:
         dtype = getattr(var.aval, "dtype", None)
-        if dtype not in DTYPES and not _is_key(dtype, var.aval) or isinstance(var.aval, RefType):
+        if dtype not in _NUMBERS and not _is_key(dtype, var.aval) or isinstance(var.aval, RefType):
             raise Unsupported(str(var.aval))
         self._left -= math.prod(var.aval.shape)
         if self._left < 0:
@@ -72,12 +72,13 @@ class Interpreter:
         self._size += 1
         return self._size - 1
 
-    def _add(self, closed: JaxProgram, numbers: dict[Any, int]) -> None:
+    def _add(self, closed: JaxProgram, numbers: dict[Any, int], results: Sequence[Any]) -> None:
+        """Adds the steps that give `results`, which are among those of `closed`."""
         jaxpr = open_jaxpr(closed)
         for var, value in zip(jaxpr.constvars, consts_of(closed), strict=True):
             number = self._new(numbers, var)
             self._constants[number] = np.asarray(value)
-        for eqn in jaxpr.eqns:
+        for eqn, wanted in _needed(jaxpr, results):
             ins = [self._read(numbers, x) for x in eqn.invars]
             name = eqn.primitive.name
             if name == "platform_index":
@@ -86,22 +87,25 @@ class Interpreter:
             inner, ins = self._inner(eqn, ins)
             if inner is not None:
                 within = dict(zip(open_jaxpr(inner).invars, ins, strict=True))
-                self._add(inner, within)
-                for var, atom in zip(eqn.outvars, open_jaxpr(inner).outvars, strict=True):
+                pairs = zip(eqn.outvars, open_jaxpr(inner).outvars, strict=True)
+                given = [(var, atom) for var, atom in pairs if var in wanted]
+                self._add(inner, within, [atom for _, atom in given])
+                for var, atom in given:
                     numbers[var] = self._read(within, atom)
                 continue
-            make = self._control(eqn) or PRIMITIVES.get(name) or DECOMPOSITIONS.get(name)
-            of_keys = any([getattr(x.aval, "dtype", None) not in DTYPES for x in (*eqn.invars, *eqn.outvars)])
-            if make is None or of_keys and name not in _OF_KEYS:
+            control = self._control(eqn)
+            make = control or PRIMITIVES.get(name) or DECOMPOSITIONS.get(name)
+            dtypes = {getattr(x.aval, "dtype", None) for x in (*eqn.invars, *eqn.outvars)}
+            if make is None or dtypes - _NUMBERS and name not in _OF_KEYS:
                 raise Unsupported(name)
-            step = make(eqn)
+            step = in_single(make, eqn) if dtypes & HALF and not control else make(eqn)
             self._masked |= name == "convert_element_type" and eqn.invars[0].aval.dtype == bool
             if name == "mul" and self._masked:
                 step = functools.partial(_beside_a_mask, step)
             outs = [self._new(numbers, var) for var in eqn.outvars]
-            dtypes = [getattr(var.aval, "dtype", None) for var in eqn.outvars]
-            below = [None if name in _CHOSEN else _BELOW_ONE.get(dtype) for dtype in dtypes]
-            self._steps.append((step, ins, outs, dtypes, below))
+            types = [getattr(var.aval, "dtype", None) for var in eqn.outvars]
+            below = [None if name in _CHOSEN else _BELOW_ONE.get(dtype) for dtype in types]
+            self._steps.append((step, ins, outs, types, below))
 
     def _inner(self, eqn: Equation, ins: list[int]) -> tuple[Any, list[int]]:
         """The program that an equation calls, if it is known which one that is, and the numbers of its inputs."""
@@ -151,7 +155,7 @@ class Interpreter:
             if len(outs) == 1:
                 found = (found,)
             for number, x, dtype, less in zip(outs, found, dtypes, below, strict=True):
-                x = x if x.dtype == dtype or dtype not in DTYPES else x.astype(dtype)
+                x = x if x.dtype == dtype or dtype not in _NUMBERS else x.astype(dtype)
                 if x.dtype.kind == "c" and not np.isfinite(x).all():  # XLA has other formulas, which overflow elsewhere
                     raise Unsupported("complex")
                 if flush:
@@ -169,6 +173,18 @@ class Interpreter:
         return outputs
 
 
+def _needed(jaxpr: Any, results: Sequence[Any]) -> list[tuple[Equation, set[Any]]]:
+    """The equations without which there are no `results`, and beside each what is wanted of it."""
+    wanted = {x for x in results if not isinstance(x, Literal)}
+    found = []
+    for eqn in reversed(jaxpr.eqns):
+        given = wanted.intersection(eqn.outvars)
+        if given:
+            found.append((eqn, given))
+            wanted.update([x for x in eqn.invars if not isinstance(x, Literal)])
+    return found[::-1]
+
+
 def _beside_a_mask(product: Function, *factors: Any) -> Any:
     """XLA makes a choice of a product with a mask that was converted to numbers, some of the time: nan times 0 is 0 then."""
     found = product(*factors)
@@ -181,6 +197,8 @@ def _is_key(dtype: Any, aval: Any) -> bool:
     """Whether it is one key of JAX's default generator, here two numbers."""
     return getattr(getattr(dtype, "_impl", None), "name", None) == "threefry2x32" and aval.shape == ()
 
+
+_NUMBERS = DTYPES | HALF
 
 # What is right of a key whose two numbers NumPy has as an array of shape (2,), where JAX's shape is ().
 _OF_KEYS = frozenset(("copy", "copy_p", "select_n", "stop_gradient", "random_wrap", "random_unwrap"))

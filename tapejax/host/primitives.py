@@ -7,14 +7,17 @@ Each computes what XLA does: the same number, or one that is rounded elsewhere. 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..core.compiling import Unsupported
+from ..core.convolutions import products
 from ..core.types import Equation, Function, Params
 
 DTYPES = frozenset(
@@ -24,9 +27,14 @@ DTYPES = frozenset(
     )
 )
 
+# What NumPy computes in single precision and rounds after each operation, as XLA does on a CPU.
+HALF = frozenset(map(np.dtype, ("float16", "bfloat16")))
+
 # NumPy's OpenBLAS computes a product of more multiplications on several threads, which then wait for the next one for some
-# 20 milliseconds, and use their processors all the while.
-ONE_THREAD = 1 << 18
+# 20 milliseconds, and use their processors all the while: a larger one is computed in parts.
+ONE_THREAD, MOST_PRODUCTS = 1 << 18, 1 << 20
+# A window with more places than these takes XLA less time.
+MOST_PLACES = 64
 
 
 def flushed(x: Any) -> Any:
@@ -35,7 +43,7 @@ def flushed(x: Any) -> Any:
         found = np.array(x)
         found.real, found.imag = flushed(x.real), flushed(x.imag)
         return found
-    if x.dtype.kind != "f":
+    if x.dtype.kind != "f" or x.dtype.itemsize < 4:
         return x
     return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(x.dtype.type(0), x), x)
 
@@ -106,6 +114,28 @@ _ERF_INV = (
 # ---- the primitives: from an equation to a function of NumPy arrays
 
 
+def in_single(make: Callable[[Equation], Function], eqn: Equation) -> Function:
+    """The step of an equation with 16-bit floats, from that of the same equation with float32 in their place."""
+    if eqn.primitive.name in ("bitcast_convert_type", "nextafter"):
+        raise Unsupported("bits of 16-bit floats")
+    wide = np.dtype(np.float32)
+
+    def widened(v: Any) -> Any:
+        return SimpleNamespace(aval=v.aval.update(dtype=wide) if v.aval.dtype in HALF else v.aval)
+
+    ins, outs = ([widened(v) for v in some] for some in (eqn.invars, eqn.outvars))
+    step = make(SimpleNamespace(primitive=eqn.primitive, params=eqn.params, invars=ins, outvars=outs))
+    dtypes = [v.aval.dtype for v in eqn.outvars]
+
+    def run(*xs: Any) -> Any:
+        found = step(*[x.astype(wide) if x.dtype in HALF else x for x in xs])
+        several = found if len(dtypes) > 1 else (found,)
+        rounded = [flushed(x).astype(d) if d in HALF else x for x, d in zip(several, dtypes, strict=True)]
+        return rounded if len(dtypes) > 1 else rounded[0]
+
+    return run
+
+
 def _plain(fn: Function) -> Callable[[Equation], Function]:
     return lambda eqn: fn
 
@@ -128,7 +158,9 @@ def _with(fn: Callable[[Params], Function]) -> Callable[[Equation], Function]:
 def _convert(eqn: Equation) -> Function:
     (before,), dtype = eqn.invars, eqn.outvars[0].aval.dtype
     if before.aval.dtype.kind == "c" != dtype.kind:
-        raise Unsupported("convert_element_type")
+        if dtype.kind != "f":
+            raise Unsupported("convert_element_type")
+        return lambda x: x.real.astype(dtype)
     if before.aval.dtype.kind == "f" and dtype.kind in "iu":
         return functools.partial(_saturated, dtype=dtype)
     return lambda x: x.astype(dtype)
@@ -154,10 +186,10 @@ def _broadcast(eqn: Equation) -> Function:
 
 
 def _reshape(eqn: Equation) -> Function:
-    if len(eqn.invars) > 1 or eqn.primitive.name == "reshape" and eqn.params["dimensions"] is not None:
+    if len(eqn.invars) > 1:
         raise Unsupported("reshape")
-    shape = eqn.outvars[0].aval.shape
-    return lambda x: x.reshape(shape)
+    shape, order = eqn.outvars[0].aval.shape, eqn.params.get("dimensions") if eqn.primitive.name == "reshape" else None
+    return lambda x: (x if order is None else x.transpose(order)).reshape(shape)
 
 
 def _slice(p: Params) -> Function:
@@ -235,10 +267,21 @@ def _dot_general(eqn: Equation) -> Function:
     batch, contracted = sizes(lhs, lb), sizes(lhs, lc)
     stacked = (batch,) if lb else ()
     left, right = (*stacked, sizes(lhs, lf), contracted), (*stacked, contracted, sizes(rhs, rf))
-    if left[-2] * contracted * right[-1] > ONE_THREAD:
-        raise Unsupported("dot_general")
+    product = _product(left, right)
     lp, rp = (*lb, *lf, *lc), (*rb, *rc, *rf)
-    return lambda x, y: np.matmul(x.transpose(lp).reshape(left), y.transpose(rp).reshape(right)).reshape(shape)
+    return lambda x, y: product(x.transpose(lp).reshape(left), y.transpose(rp).reshape(right)).reshape(shape)
+
+
+def _product(left: Sequence[int], right: Sequence[int]) -> Function:
+    """Multiplies matrices of these shapes: as one, or some rows at a time."""
+    rows, one_row = left[-2], right[-2] * right[-1]
+    if rows * one_row <= ONE_THREAD:
+        return np.matmul
+    most = ONE_THREAD // one_row
+    if not most or math.prod(left) * right[-1] > MOST_PRODUCTS:
+        raise Unsupported("a large product")
+    parts = [slice(i, i + most) for i in range(0, rows, most)]
+    return lambda x, y: np.concatenate([np.matmul(x[..., part, :], y) for part in parts], -2)
 
 
 def _integer_pow(eqn: Equation) -> Function:
@@ -353,6 +396,26 @@ def _pow(x: Any, y: Any) -> Any:
     return np.power(*map(np.ascontiguousarray, pair[:2]))[0]
 
 
+def _in_the_middle(fn: Function) -> Function:
+    """`fn` of complex numbers that lie off the axes, and neither near to zero nor far from it: elsewhere XLA's formulas differ
+    in digits, or in the sign of a zero, which decides between the branches of the next function."""
+
+    def in_the_middle(*xs: Any) -> Any:
+        for x in xs:
+            size = np.abs(np.stack([x.real, x.imag]))
+            if not ((size > 0.01) & (size < 20)).all():
+                raise Unsupported("complex")
+        return fn(*xs)
+
+    return in_the_middle
+
+
+def _of_either(fn: Function) -> Callable[[Equation], Function]:
+    """A function of floats, and of complex numbers in the middle."""
+    floats, complexes = _only("f", fn), _only("c", _in_the_middle(fn))
+    return lambda eqn: (complexes if eqn.invars[0].aval.dtype.kind == "c" else floats)(eqn)
+
+
 def _in_double(fn: Callable[[float], float]) -> Function:
     """A function of the standard library, of an array."""
     of_objects = np.frompyfunc(fn, 1, 1)
@@ -402,10 +465,15 @@ def _along(fn: np.ufunc) -> Callable[[Equation], Function]:
 
 
 def _pad(eqn: Equation) -> Function:
-    config = [tuple(map(int, each)) for each in eqn.params["padding_config"]]
-    shape, given = eqn.outvars[0].aval.shape, eqn.invars[0].aval.shape
+    return _padded(eqn.invars[0].aval.shape, eqn.params["padding_config"])
+
+
+def _padded(given: Sequence[int], config: Sequence[Any]) -> Function:
+    """Pads arrays of the shape `given` before, after and between their numbers."""
+    each = list(zip(given, [tuple(map(int, some)) for some in config], strict=True))
+    shape = [max(0, low + size + high + between * max(0, size - 1)) for size, (low, high, between) in each]
     into, take = [], []
-    for (low, _, between), size, most in zip(config, given, shape, strict=True):
+    for (size, (low, _, between)), most in zip(each, shape, strict=True):
         # of the elements in the result; negative padding leaves some out
         places = low + (between + 1) * np.arange(size)
         take.append(np.flatnonzero((places >= 0) & (places < most)))
@@ -417,6 +485,80 @@ def _pad(eqn: Equation) -> Function:
         return found
 
     return pad if shape else lambda x, value: x
+
+
+def _reduce_window(fn: np.ufunc, initial: Callable[[np.dtype], Any]) -> Callable[[Equation], Function]:
+    """A slice for each place in the window."""
+
+    def make(eqn: Equation) -> Function:
+        p, dtype, shape = eqn.params, eqn.invars[0].aval.dtype, eqn.outvars[0].aval.shape
+        window, strides, rates = p["window_dimensions"], p["window_strides"], p["window_dilation"]
+        if dtype.kind == "b" or 0 in shape or math.prod(window) > MOST_PLACES:
+            raise Unsupported(eqn.primitive.name)
+        between = [apart - 1 for apart in p["base_dilation"]]
+        config = [(*pair, n) for pair, n in zip(p["padding"], between, strict=True)]
+        pad, start = _padded(eqn.invars[0].aval.shape, config), np.asarray(initial(dtype), dtype)
+        places = [
+            tuple(
+                [slice(i * r, i * r + (n - 1) * s + 1, s) for i, r, n, s in zip(at, rates, shape, strides, strict=True)]
+            )
+            for at in itertools.product(*map(range, window))
+        ]
+
+        def reduce_window(x: Any) -> Any:
+            x = pad(x, start)
+            return functools.reduce(fn, [x[at] for at in places], start)
+
+        return reduce_window
+
+    return make
+
+
+def _convolution(eqn: Equation) -> Function:
+    """A product of matrices: for each place in the result the numbers that the kernel lies on, times the kernel."""
+    p, (lhs, rhs) = eqn.params, [v.aval for v in eqn.invars]
+    dtype, layout = eqn.outvars[0].aval.dtype, p["dimension_numbers"]
+    sizes = (*lhs.shape, *rhs.shape, *eqn.outvars[0].aval.shape)
+    if {lhs.dtype, rhs.dtype} != {dtype} or dtype.kind not in "fc" or 0 in sizes or products(eqn) > MOST_PRODUCTS:
+        raise Unsupported("conv_general_dilated")
+    first, second, last = (
+        tuple([spec[0], *spec[2:], spec[1]]) for spec in (layout.lhs_spec, layout.rhs_spec, layout.out_spec)
+    )
+    groups, of_batches = p["feature_group_count"], p["batch_group_count"]
+    batch, *space, channels = [lhs.shape[i] for i in first]
+    out, *kernel, depth = [rhs.shape[i] for i in second]
+    found = [eqn.outvars[0].aval.shape[i] for i in last[1:-1]]
+    between = [(*pair, apart - 1) for pair, apart in zip(p["padding"], p["lhs_dilation"], strict=True)]
+    pad = _padded((batch, *space, channels), [(0, 0, 0), *between, (0, 0, 0)])
+    count, rank = max(groups, of_batches), len(space)
+    # the axes of the windows: groups of batches, batch, places, kernel, groups of channels, channels
+    split = (of_batches, batch // of_batches, *found, *kernel, groups, depth)
+    product = _product(
+        (count, batch // of_batches * math.prod(found), math.prod(kernel) * depth),
+        (math.prod(kernel) * depth, out // count),
+    )
+    order = (0, rank * 2 + 2, *range(1, rank * 2 + 2), rank * 2 + 3)
+
+    def convolution(x: Any, w: Any) -> Any:
+        x = pad(x.transpose(first), x.dtype.type(0))
+        steps = zip(x.strides[1:], p["window_strides"], p["rhs_dilation"], strict=False)
+        moves = [(step * stride, step * rate) for step, stride, rate in steps]
+        strides = (x.strides[0], *[a for a, _ in moves], *[b for _, b in moves], x.strides[-1])
+        windows = np.lib.stride_tricks.as_strided(x, (batch, *found, *kernel, channels), strides, writeable=False)
+        left = windows.reshape(split).transpose(order).reshape(count, -1, math.prod(kernel) * depth)
+        right = w.transpose(second).reshape(count, out // count, -1).swapaxes(1, 2)
+        y = product(left, right).swapaxes(0, 1).reshape(batch // of_batches, *found, out)
+        return y.transpose([last.index(i) for i in range(y.ndim)])
+
+    return convolution
+
+
+def _fft(eqn: Equation) -> Function:
+    kind, lengths = eqn.params["fft_type"].name, tuple(eqn.params["fft_lengths"])
+    if 0 in eqn.invars[0].aval.shape or 0 in lengths:
+        raise Unsupported("fft")
+    transform = getattr(np.fft, {"FFT": "fftn", "IFFT": "ifftn", "RFFT": "rfftn", "IRFFT": "irfftn"}[kind])
+    return lambda x: transform(x, lengths, tuple(range(-len(lengths), 0)))
 
 
 def _sort(eqn: Equation) -> Function:
@@ -612,10 +754,16 @@ _FLOATS: dict[str, Function] = {
 
 # What of these NumPy computes for complex numbers, too. A result that is not finite XLA may have otherwise: see `Interpreter`.
 _COMPLEX = ("add", "add_any", "sub", "mul", "neg", "abs", "sign", "square", "exp")
+_EITHER = frozenset(
+    "log log1p expm1 tanh sin cos tan sinh cosh sqrt rsqrt logistic pow asin acos atan asinh acosh atanh".split()
+)
 
 PRIMITIVES: dict[str, Callable[[Equation], Function]] = {
     **{name: _only("fiuc" if name in _COMPLEX else "fiu", fn) for name, fn in _NUMBERS.items()},
-    **{name: _only("fc" if name in _COMPLEX else "f", fn) for name, fn in _FLOATS.items()},
+    **{
+        name: _of_either(fn) if name in _EITHER else _only("fc" if name in _COMPLEX else "f", fn)
+        for name, fn in _FLOATS.items()
+    },
     **{
         name: _only("biu", fn)
         for name, fn in {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}.items()
@@ -683,6 +831,11 @@ PRIMITIVES: dict[str, Callable[[Equation], Function]] = {
     "argmax": _arg(np.argmax),
     "argmin": _arg(np.argmin),
     "dot_general": _dot_general,
+    "conv_general_dilated": _convolution,
+    "fft": _fft,
+    "reduce_window_sum": _reduce_window(np.add, lambda dtype: 0),
+    "reduce_window_max": _reduce_window(np.maximum, _least),
+    "reduce_window_min": _reduce_window(np.minimum, _greatest),
     "integer_pow": _integer_pow,
     "round": _with(_round),
     "iota_2x32_shape": _counts,

@@ -874,6 +874,7 @@ def _read_value(x):
 
 # A copy that is no longer weakly typed: a variable's dtype is its own.
 _copy = Trial(lambda x: jnp.array(x, dtype=x.dtype, copy=True))
+_columns = Trial(lambda indices: tuple(jnp.moveaxis(indices, -1, 0)))
 _updates = {name: Trial(fn) for name, fn in (("add", jnp.add), ("subtract", jnp.subtract))}
 
 
@@ -1037,9 +1038,19 @@ class Variable(_Value):
         if not sliced:
             _require_rows(index, update.shape, held.shape)
 
+        parts = [_plain_index(part) for part in (index if isinstance(index, tuple) else (index,))]
+        arrays = [part for part in parts if is_array_like(part)]
+        layout = tuple([None if is_array_like(part) else (part,) for part in parts])
+        masked = any([part.dtype == bool for part in arrays])  # which JAX takes as values only
+
         def change(held: Array) -> Array:
             try:
-                return getattr(held.at[_plain_index(index)], how)(update)
+                put = (
+                    functools.partial(_put, how=how, layout=layout)
+                    if masked
+                    else op_of(_put, {"how": how, "layout": layout}).call
+                )
+                return put(held, update, *arrays)
             except (TypeError, ValueError) as error:
                 _refuse_shapes(error, "scatter", (held, update))
                 raise
@@ -1114,9 +1125,14 @@ def _own_array(value: TensorLike, dtype: DTypeLike | None) -> Array:
     return own
 
 
+def _put(held, update, *arrays, how, layout):
+    """`held` with `update` at an index, whose parts are `arrays` and what is in `layout`."""
+    left = iter(arrays)
+    index = tuple([next(left) if part is None else part[0] for part in layout])
+    return getattr(held.at[index], how)(update)
+
+
 def _plain_index(index: Index) -> Index:
-    if isinstance(index, tuple):
-        return tuple(map(_plain_index, index))
     return index if isinstance(index, (int, slice)) or index is None or index is Ellipsis else raw(index)
 
 
@@ -1141,7 +1157,7 @@ def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) 
 
 def _nd_index(indices: TensorLike) -> tuple:
     with recorder.outside():
-        found = tuple(jnp.moveaxis(raw(indices), -1, 0))
+        found = tuple(_columns(raw(indices)))
     if not found:
         raise InvalidArgumentError("indices has rows of length 0, which are no indices")
     return found

@@ -133,7 +133,7 @@ def test_every_primitive_on_special_numbers(dtype):
 @pytest.mark.parametrize(
     "fn, x",
     [
-        (lambda x: x.astype("bfloat16"), X),
+        (lambda x: lax.bitcast_convert_type(x.astype("bfloat16"), "uint16"), X),
         (lambda x: lax.while_loop(lambda y: y.sum() < 9, lambda y: y + 1, x), X),
         (lambda x: lax.sort([x, x], is_stable=False), X),
         (lambda x: jnp.linalg.inv(x), np.eye(200, dtype="float32")),
@@ -146,16 +146,34 @@ def test_what_numpy_does_otherwise_is_refused(fn, x):
         Interpreter(jax.jit(fn).trace(x).jaxpr)
 
 
-def test_large_products_are_not_for_numpy():
-    "Its threads would wait for the next one, busily."
+def test_large_products_are_not_for_numpy(monkeypatch):
+    "Its threads would wait for the next one, busily: a product is computed in parts, and a larger one is XLA's."
+    sizes = []
 
-    def program(size):
-        x = jnp.zeros((size, size))
-        return jax.make_jaxpr(jnp.matmul)(x, x)
+    def matmul(x, y):
+        sizes.append(x.shape[-2] * x.shape[-1] * y.shape[-1])
+        return product(x, y)
 
-    Interpreter(program(64))
-    with pytest.raises(Unsupported, match="dot_general"):
-        Interpreter(program(65))
+    product = np.matmul
+    monkeypatch.setattr(np, "matmul", matmul)
+    for rows in (64, 65, 256):
+        x, y = RNG.normal(size=(rows, 64)).astype("float32"), RNG.normal(size=(64, 64)).astype("float32")
+        (found,) = Interpreter(jax.make_jaxpr(jnp.matmul)(x, y))([x, y])
+        np.testing.assert_allclose(found, x @ y, rtol=1e-5, atol=1e-5)
+    assert len(sizes) == 1 + 2 + 4
+    assert max(sizes) <= 64**3
+    with pytest.raises(Unsupported, match="large"):
+        Interpreter(jax.make_jaxpr(jnp.matmul)(jnp.zeros((257, 64)), y))
+
+
+def test_only_what_is_needed_is_evaluated():
+    "A pullback computes forward what nothing reads, which XLA drops."
+
+    def unread(x):
+        inner = jax.jit(lambda x: (lax.while_loop(lambda y: y.sum() < 9, lambda y: y + 1, x), x * 2))
+        return inner(x)[1]
+
+    np.testing.assert_array_equal(Interpreter(jax.make_jaxpr(unread)(X))([X])[0], X * 2)
 
 
 def test_nan_beside_a_mask_is_left_to_xla():

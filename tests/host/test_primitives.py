@@ -272,3 +272,132 @@ def test_a_long_loop_is_compiled_at_once():
     loop = Trial(lambda x: lax.fori_loop(0, 100_000, lambda i, x: x + 1, x))
     assert loop(0.0) == 100_000
     assert [plan.cost for plan in loop._plans.values()] == [0.0]
+
+
+# ---- windows, transforms, 16-bit floats, functions of complex numbers
+
+
+def convolved(rank, dtype="float32", **how):
+    axes = "DHW"[-rank:]
+    layout = how.pop("layout", f"N{axes}C")
+    options = {
+        "window_strides": (1,) * rank,
+        "padding": "SAME",
+        "dimension_numbers": (layout, f"{axes}IO", layout),
+    } | how
+    return functools.partial(lax.conv_general_dilated, **options)
+
+
+CONVOLUTIONS = {
+    "plain": (convolved(2), (2, 5, 4, 3), (3, 2, 3, 4)),
+    "strided": (convolved(2, window_strides=(2, 3), padding="VALID"), (2, 7, 6, 3), (3, 2, 3, 4)),
+    "dilated": (convolved(1, rhs_dilation=(2,)), (2, 7, 3), (3, 3, 4)),
+    "transposed": (convolved(2, padding=((1, 2), (-1, 0)), lhs_dilation=(2, 3)), (1, 4, 5, 3), (2, 2, 3, 2)),
+    "grouped": (convolved(2, feature_group_count=3), (2, 5, 4, 6), (3, 3, 2, 6)),
+    "three axes": (convolved(3), (1, 3, 4, 3, 2), (2, 2, 2, 2, 3)),
+    "channels first": (convolved(2, layout="NCHW"), (2, 3, 5, 4), (3, 2, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_convolutions_and_their_gradients(name, dtype):
+    conv, x, w = CONVOLUTIONS[name]
+    rng = np.random.default_rng(0)
+    x, w = drawn(rng, x, dtype), drawn(rng, w, dtype)
+
+    def every(x, w):
+        y, pull = jax.vjp(conv, x, w)
+        return y, pull(y)
+
+    compare(every, x, w)
+
+
+def test_a_large_convolution_is_refused():
+    x, w = np.zeros((8, 32, 32, 16), "float32"), np.zeros((3, 3, 16, 16), "float32")
+    with pytest.raises(Unsupported):
+        Interpreter(jax.make_jaxpr(convolved(2))(x, w))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
+def test_windows_that_are_reduced(dtype):
+    x = drawn(np.random.default_rng(0), (2, 7, 6), dtype)
+
+    least = np.asarray(-np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min, x.dtype)
+    greatest = np.asarray(np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).max, x.dtype)
+    windows = [((1, 1, 1), "SAME", None), ((1, 2, 3), "VALID", None), ((1, 1, 1), "VALID", (1, 2, 1))]
+
+    def every(x):
+        return [
+            lax.reduce_window(x, start, combine, (1, 3, 2), strides, padding, window_dilation=rates)
+            for start, combine in ((x.dtype.type(0), lax.add), (least, lax.max), (greatest, lax.min))
+            for strides, padding, rates in windows
+        ]
+
+    compare(every, x)
+
+
+def test_what_comes_back_to_windows_that_are_added():
+    def mean(x):
+        return lax.reduce_window(x, 0.0, lax.add, (1, 3, 2), (1, 2, 2), "SAME")
+
+    x = drawn(np.random.default_rng(0), (2, 7, 6), "float64")
+    compare(lambda x: jax.vjp(mean, x)[1](mean(x)), x)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_fourier_transforms(dtype):
+    z = drawn(np.random.default_rng(0), (3, 4, 6), dtype)
+
+    def every(z):
+        found = [f(z) for f in (jnp.fft.fft, jnp.fft.ifft, jnp.fft.fft2, jnp.fft.ifft2, jnp.fft.fftn, jnp.fft.irfft)]
+        found += [f(z.real) for f in (jnp.fft.rfft, jnp.fft.rfft2, jnp.fft.rfftn)]
+        found += [jnp.fft.irfft(z, 7), jnp.fft.irfft2(z), jnp.fft.fft(z, 9), jnp.fft.rfft(z.real, 4)]
+        return [*found, jax.vjp(jnp.fft.rfft, z.real)[1](z[..., :4])]
+
+    compare(every, z)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_functions_of_complex_numbers(dtype):
+    names = "log log1p expm1 tanh sin cos tan sinh cosh sqrt rsqrt logistic asin acos atan asinh acosh atanh".split()
+    parts = np.array([0.02, -0.3, 0.5, 1.0, -1.0, 1.5, -2.5, 7.0, -15.0])
+    z = (parts[:, None] + 1j * parts).astype(dtype)
+    for name in names:
+        compare(getattr(lax, name), z)
+    compare(lambda z: z ** (0.5 + 0.2j), z)
+
+
+@pytest.mark.parametrize("z", [0.5, -0.0 + 0.5j, 1e-5 + 1j, 1 + 40j])
+def test_complex_numbers_on_the_axes_near_to_zero_and_far_away_are_left_to_xla(z):
+    z = np.array([z], "complex64")
+    with pytest.raises(Unsupported, match="complex"):
+        Interpreter(jax.make_jaxpr(jnp.sin)(z))([z])
+    np.testing.assert_array_equal(Trial(jnp.sin)(z), jax.jit(jnp.sin)(z))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_16_bit_floats(dtype):
+    """Rounded after each operation; XLA may keep what is between in single precision."""
+    near = float(jnp.finfo(dtype).eps)
+    x, y, w = (jnp.asarray(v, dtype) for v in (X, X[::-1], Z.real.T))
+
+    def every(x, y, w):
+        found = [x + y, x * y, x / y, jnp.exp(x), jnp.tanh(x), jax.nn.gelu(x), x @ w, x.sum(0), x.mean(), jnp.max(x, 1)]
+        found += [x.astype("float32"), y.astype("int32"), (x > y).astype(dtype), jnp.where(x > y, x, y), jnp.sort(x)]
+        found += [x[jnp.array([2, 0])], x.at[jnp.array([1, 1])].add(y[:2]), jnp.cumsum(x, 1), jnp.var(x), x**2]
+        found += [jax.grad(lambda x: jnp.sum(jnp.tanh(x @ w) ** 2))(x), lax.scan(lambda c, r: (c + r, c), x[0], x)[1]]
+        return found + [jnp.arange(3, dtype=dtype), jnp.exp(20 + 0 * x), x * jnp.asarray(1e-6, dtype)]
+
+    found = Interpreter(jax.jit(every).trace(x, y, w).jaxpr)([np.asarray(v) for v in (x, y, w)])
+    for a, b in zip(found, jax.tree.leaves(jax.jit(every)(x, y, w)), strict=True):
+        b = np.asarray(b)
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        scale = np.abs(b.astype("float64")[np.isfinite(b.astype("float64"))]).max(initial=0)
+        np.testing.assert_allclose(a.astype("float64"), b.astype("float64"), rtol=4 * near, atol=4 * near * scale)
+
+
+def test_a_complex_number_becomes_its_real_part():
+    compare(
+        lambda z: lax.convert_element_type_p.bind(z, new_dtype=np.dtype("float32"), weak_type=False, sharding=None), Z
+    )

@@ -50,6 +50,32 @@ def sequential(tf):
 
 
 @parity
+def kinds_of_convolutions(tf):
+    """Transposed layers with output padding, depthwise, separable and grouped ones: the result and the gradients."""
+    L = tf.keras.layers
+    line, image, volume = draw(2, 5, 4), draw(2, 5, 4, 4), draw(1, 3, 4, 3, 2)
+    found = []
+    for layer, x in (
+        (L.Conv1DTranspose(3, 3, 2, output_padding=1), line),
+        (L.Conv2DTranspose(3, 3, 2, "same", output_padding=1), image),
+        (L.Conv2DTranspose(3, (3, 2), (2, 3)), image),
+        (L.Conv3DTranspose(2, 3, 2, "same", output_padding=1), volume),
+        (L.Conv3D(3, 2, 2), volume),
+        (L.DepthwiseConv1D(3, depth_multiplier=2), line),
+        (L.DepthwiseConv2D(3, 2, "same", depth_multiplier=2), image),
+        (L.SeparableConv2D(5, 3, padding="same"), image),
+    ):
+        x = tf.Variable(x)
+        build(layer, x)
+        with tf.GradientTape() as tape:
+            y = layer(x)
+            loss = tf.reduce_mean(tf.sin(y))
+        found.append((y, tape.gradient(loss, [x, *layer.trainable_variables])))
+    grouped = build(L.Conv2D(6, 3, groups=2), draw(2, 5, 4, 4))
+    return found, grouped(image)
+
+
+@parity
 def convolutional(tf):
     """Convolution, pooling, batch normalisation in training, a functional model."""
     L = tf.keras.layers
