@@ -62,7 +62,9 @@ def test_a_keras_model_and_optimizer_stepped_inside(name):
     np.testing.assert_allclose(compiled, eagerly, rtol=1e-5)
     for a, b in zip(one.variables, two.variables):
         np.testing.assert_allclose(a.value, b.value, rtol=1e-4, atol=1e-6)
-    assert step.experimental_get_tracing_count() == (1 if name == "sgd" else 2)  # as in TensorFlow: the others make slots
+    assert step.experimental_get_tracing_count() == (
+        1 if name == "sgd" else 2
+    )  # as in TensorFlow: the others make slots
 
 
 def test_a_keras_model_built_inside():
