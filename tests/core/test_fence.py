@@ -469,3 +469,18 @@ def test_what_jax_makes_of_a_number(wide):
             fn = jax.jit(lambda x, traced=traced: traced.append(x.aval) or x)
             array = fence.array_from_host(np.asarray(number, aval.dtype), aval)
             assert fn(number) == fn(array) and traced == [aval] and not array.committed
+
+
+def test_jax_asks_a_registered_type_for_its_type():
+    class Opaque:
+        __jax_array__ = None
+
+    fence.refuse_type(Opaque, "said in our words")
+    with pytest.raises(ValueError, match="said in our words"):
+        jax.grad(lambda x: Opaque())(1.0)
+
+
+def test_a_tracer_knows_the_line_that_made_it():
+    kept = []
+    jax.jit(lambda x: kept.append(x + 1.0))(1.0)  # that it is no line of tapejax, test_explain_students.py says
+    assert __file__ in fence.made_at(kept[0])
