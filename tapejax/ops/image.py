@@ -180,19 +180,24 @@ def _resize(x, size, method, antialias):
     return _resampled(x, size, method, antialias)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
-def _resampled(x, size, method, antialias):
+def _by_reading(x, size, method, antialias):
     for axis, weights in _matrices(x.shape, size, method, antialias).items():
         x = _mixed(x, axis, weights)
     return x
 
 
+_resampled = jax.custom_jvp(_by_reading, nondiff_argnums=(1, 2, 3))
+
+
 @_resampled.defjvp
 def _resampled_jvp(size, method, antialias, primals, tangents):
     # A product of matrices, whose transpose is fast, where that of reading by indices is slow.
-    by_rows, by_columns = _matrices(primals[0].shape, size, method, antialias).values()
-    slope = jnp.einsum("...hwc,hi,wj->...ijc", *tangents, by_rows, by_columns, precision="highest")
-    return _resampled(*primals, size, method, antialias), slope
+    (slope,) = tangents
+    at = slope.ndim - 3
+    for weights in _matrices(slope.shape, size, method, antialias).values():  # the new axis goes last
+        slope = lax.dot_general(slope, weights.astype(slope.dtype), (((at,), (0,)), ((), ())), precision="highest")
+    slope = slope.transpose([*range(at), at + 1, at + 2, at])
+    return _by_reading(*primals, size, method, antialias), slope
 
 
 def _matrices(shape, size, method, antialias):
@@ -209,11 +214,20 @@ def _mixed(x, axis, weights):
     most = int(np.count_nonzero(weights, 0).max())
     if most > 16:  # so many products take long to compile
         return jnp.moveaxis(jnp.tensordot(x, weights, (axis, 0), precision="highest"), -1, axis)
-    parts = [
-        jnp.take(x, np.where(weight == 0, order[0], rows), axis, mode="clip") * weight.reshape(-1, *[1] * (-axis - 1))
-        for rows, weight in zip(order[:most], np.take_along_axis(weights, order, 0), strict=False)
-    ]
-    return functools.reduce(jnp.add, parts)
+    parts = []
+    for rows, weight in zip(order[:most], np.take_along_axis(weights, order, 0), strict=False):
+        part = _rows(x, np.where(weight == 0, order[0], rows), axis)
+        parts.append(lax.mul(part, lax.broadcast_in_dim(weight.astype(x.dtype), part.shape, (axis % x.ndim,))))
+    return functools.reduce(lax.add, parts)
+
+
+def _rows(x, index, axis):
+    """`jnp.take` of known rows, which is traced in a tenth of the time."""
+    axis = axis % x.ndim
+    others = tuple([i for i in range(x.ndim) if i != axis])
+    how = lax.GatherDimensionNumbers(offset_dims=others, collapsed_slice_dims=(axis,), start_index_map=(axis,))
+    sizes = [1 if i == axis else n for i, n in enumerate(x.shape)]
+    return lax.gather(x, index[:, None].astype(np.int32), how, sizes, mode="promise_in_bounds")
 
 
 def _weights(old, new, window, antialias):
