@@ -39,6 +39,8 @@ DEAR = {
     "threefry2x32": 10,
     **dict.fromkeys(("pow", "gather", "select_n", "exp", "log", "tanh", "logistic", "sin", "cos", "log1p", "expm1"), 5),
 }
+# The same for each multiplication of a convolution: its windows are laid out one by one.
+IN_WINDOWS = 2
 # What a run compiled with XLA's cheap passes costs more, for each number; a window takes it longer, for each number in it.
 CHEAP_ELEMENT, IN_WINDOW = 0.0007, 8
 # The same for each multiplication of a product or convolution, counted in numbers: Eigen's, and those of a loop of XLA's.
@@ -230,8 +232,10 @@ def _numbers_of(eqn: Equation) -> tuple[float, float]:
         raise ValueError(f"{eqn.primitive}: a shape has too many elements: {[v.aval for v in eqn.outvars]}")
     window = eqn.params.get("window_dimensions")
     weight = IN_WINDOW * math.prod(window) if window else 1
-    products = convolutions.products(eqn) * (IN_PRODUCT if convolutions.is_eigens(eqn) else IN_LOOP)
-    return weight * sum(sizes) + products, DEAR.get(eqn.primitive.name, weight) * sum(sizes)
+    products = convolutions.products(eqn)
+    cheap = weight * sum(sizes) + products * (IN_PRODUCT if convolutions.is_eigens(eqn) else IN_LOOP)
+    spread = IN_WINDOWS * products if eqn.primitive.name == convolutions.CONVOLUTION else 0
+    return cheap, DEAR.get(eqn.primitive.name, weight) * sum(sizes) + spread
 
 
 def possible() -> bool:
