@@ -26,12 +26,21 @@ from . import convolutions, jaxprs
 from ._jax import ConcreteArray, EvalTrace, array_from_host, current_trace, enable_x64, key_numbers, trace_context
 from .cache import Cache, Once
 from .canonical import open_jaxpr
-from .types import Function, JaxProgram, Value, Values
+from .types import Equation, Function, JaxProgram, Value, Values
 
 # What compiling costs, in microseconds: for the program, and for each of its equations.
 COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
-# What a run by other means costs more than a compiled one: for the call, each equation and each number that one reads or writes.
-CALL, EQUATION, ELEMENT = 25.0, 5.0, 0.003
+# What a run by NumPy costs more than a compiled one: for the call, each equation and each number that one reads or writes.
+CALL, EQUATION, ELEMENT = 25.0, 5.0, 0.0003
+# How many numbers one counts for where NumPy takes longer.
+DEAR = {
+    **dict.fromkeys(("erf", "erfc"), 100),
+    **dict.fromkeys(("scatter", *[f"scatter-{name}" for name in ("add", "sub", "mul", "min", "max")]), 40),
+    "threefry2x32": 10,
+    **dict.fromkeys(("pow", "gather", "select_n", "exp", "log", "tanh", "logistic", "sin", "cos", "log1p", "expm1"), 5),
+}
+# The same for each multiplication of a convolution: its windows are laid out one by one.
+IN_WINDOWS = 2
 # What a run compiled with XLA's cheap passes costs more, for each number; a window takes it longer, for each number in it.
 CHEAP_ELEMENT, IN_WINDOW = 0.0007, 8
 # The same for each multiplication of a product or convolution, counted in numbers: Eigen's, and those of a loop of XLA's.
@@ -153,7 +162,7 @@ class Trial:
             return self._plan(args)
         if not enabled:
             return Plan(self._run_compiled)
-        equations, runs, elements = _measure(program)
+        equations, runs, elements, by_numpy = _measure(program)
         budget = COMPILE + COMPILE_EQUATION * equations
         try:
             evaluate = interpreter(program, MOST_NUMBERS)
@@ -176,7 +185,7 @@ class Trial:
                 return self._jitted(*args)
             return jax.tree.unflatten(tree, map(array_from_host, outputs, avals))
 
-        return Plan(run, CALL + EQUATION * runs + ELEMENT * elements, budget)
+        return Plan(run, CALL + EQUATION * runs + ELEMENT * by_numpy, budget)
 
     def _run_cheap(self, args: Values) -> Any:
         global _cheap_options
@@ -199,23 +208,34 @@ def _kind(x: Value) -> Any:
     return (x.shape, x.dtype) if isinstance(x, (np.ndarray, np.generic)) else type(x)
 
 
-def _measure(jaxpr: JaxProgram) -> tuple[int, int, float]:
-    """How many equations a program has, how many run, loops counted, and how many numbers these read and write."""
-    equations, runs, elements = 0, 0, 0.0
+def _measure(jaxpr: JaxProgram) -> tuple[int, int, float, float]:
+    """How many equations a program has, how many run, loops counted, and how many numbers these read and write: as XLA's cheap
+    passes count, and as NumPy does."""
+    equations, runs, cheap, by_numpy = 0, 0, 0.0, 0.0
     for eqn in open_jaxpr(jaxpr).eqns:
-        inner = [_measure(each) for each in jaxprs.jaxprs_in(eqn.params)]
-        read = eqn.outvars if eqn.primitive.name == "slice" else eqn.invars  # a slice reads what it gives
-        sizes = [math.prod(getattr(v.aval, "shape", ())) for v in (*read, *eqn.outvars)]
-        if max(sizes, default=0) > MOST_ELEMENTS:
-            raise ValueError(f"{eqn.primitive}: a shape has too many elements: {[v.aval for v in eqn.outvars]}")
-        window = eqn.params.get("window_dimensions")
-        weight = IN_WINDOW * math.prod(window) if window else 1
+        equations, runs = equations + 1, runs + 1
+        if eqn.primitive.name in DEAR or not jaxprs.among(eqn.params):  # a scatter has a program, for two numbers
+            numbers = _numbers_of(eqn)
+            cheap, by_numpy = cheap + numbers[0], by_numpy + numbers[1]
         times = eqn.params["length"] if eqn.primitive.name == "scan" else 1
-        equations += 1 + sum([count for count, _, _ in inner])
-        runs += 1 + times * sum([count for _, count, _ in inner])
-        products = convolutions.products(eqn) * (IN_PRODUCT if convolutions.is_eigens(eqn) else IN_LOOP)
-        elements += times * sum([size for _, _, size in inner]) if inner else weight * sum(sizes) + products
-    return equations, runs, elements
+        for inner in jaxprs.jaxprs_in(eqn.params):
+            more = _measure(inner)
+            equations, runs = equations + more[0], runs + times * more[1]
+            cheap, by_numpy = cheap + times * more[2], by_numpy + times * more[3]
+    return equations, runs, cheap, by_numpy
+
+
+def _numbers_of(eqn: Equation) -> tuple[float, float]:
+    read = eqn.outvars if eqn.primitive.name == "slice" else eqn.invars  # a slice reads what it gives
+    sizes = [math.prod(getattr(v.aval, "shape", ())) for v in (*read, *eqn.outvars)]
+    if max(sizes, default=0) > MOST_ELEMENTS:
+        raise ValueError(f"{eqn.primitive}: a shape has too many elements: {[v.aval for v in eqn.outvars]}")
+    window = eqn.params.get("window_dimensions")
+    weight = IN_WINDOW * math.prod(window) if window else 1
+    products = convolutions.products(eqn)
+    cheap = weight * sum(sizes) + products * (IN_PRODUCT if convolutions.is_eigens(eqn) else IN_LOOP)
+    spread = IN_WINDOWS * products if eqn.primitive.name == convolutions.CONVOLUTION else 0
+    return cheap, DEAR.get(eqn.primitive.name, weight) * sum(sizes) + spread
 
 
 def possible() -> bool:
