@@ -226,6 +226,31 @@ def test_png_for_notebooks_that_are_not_trusted():
     assert metadata["width"] == pytest.approx(96 * picture.figure.get_size_inches()[0], abs=1)
 
 
+def test_a_text_in_the_place_of_the_picture():
+    x, c = tf.Variable(2.0, name="x"), tf.constant([1.0, 2.0], name="c")
+    with tf.GradientTape() as tape:
+        kept = tf.sin(x)
+        lost = tf.round(kept)
+        y = tf.reduce_sum(kept * lost * c)
+    picture = tape.draw(y, x)
+    assert picture.alt == (
+        "A tape drawn as a graph, from x, c to reduce_sum (y). Gradient passes sin (kept), multiply, reduce_sum (y);"
+        " it does not pass round (lost)."
+    )
+    document = xml.dom.minidom.parseString(picture._repr_svg_()).documentElement
+    assert document.getAttribute("role") == "img"
+    assert document.getElementsByTagName("title")[0].firstChild.data == picture.alt == picture._repr_png_()[1]["alt"]
+
+
+def test_the_text_of_a_large_picture_is_short():
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = x
+        for i in range(40):
+            y = y + float(i)
+    assert " and more;" in tape.draw(y, x).alt and len(tape.draw(y, x).alt) < 500
+
+
 def test_odd_tapes():
     with tf.GradientTape() as tape:
         pass
