@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import html
 import io
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -81,9 +82,10 @@ def show(alt: str) -> None:
         few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)  # a third of the bytes
     few.save(out := io.BytesIO(), "png", optimize=True)
     plt.close(figure)
-    shown = {"width": width // 2, "height": height // 2, "alt": alt}
-    data = {"image/png": base64.b64encode(out.getvalue()).decode(), "text/plain": alt}
-    display(data, raw=True, metadata={"image/png": shown})
+    shown, image = {"width": width // 2, "height": height // 2, "alt": alt}, base64.b64encode(out.getvalue()).decode()
+    size = f'width="{width // 2}" style="max-width:100%;height:auto"'
+    page = f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{image}" {size}>'  # Jupyter shows no other `alt`
+    display({"text/html": page, "image/png": image, "text/plain": alt}, raw=True, metadata={"image/png": shown})
 
 
 def name(ax: Any, x: float, y: float, text: str, color: str = INK, **options: Any) -> Any:
@@ -163,8 +165,11 @@ def kind_of(value: Any) -> str:
         holes = ", with None in it" if any(x is None for x in value) else ""
         return f"a {type(value).__name__} of length {len(value)}{holes}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
-        return f"a {type(value).__name__} of shape {tuple(value.shape)} and dtype {getattr(value.dtype, 'name', value.dtype)}"
-    return "a function" if callable(value) else f"{value!r} ({type(value).__name__})"
+        dtype = getattr(value.dtype, "name", value.dtype)
+        return f"an array of shape {tuple(value.shape)} and dtype {dtype} ({type(value).__name__})"
+    if isinstance(value, (bool, int, float, complex, str)):
+        return f"{value!r} ({type(value).__name__})"
+    return "a function" if hasattr(value, "__code__") else f"an object of class {type(value).__name__}"
 
 
 def demand(fits: bool, expected: str, value: Any) -> None:
@@ -180,14 +185,14 @@ def _compare(answer: Any, right: Any, expected: str) -> None:
             assert answer == right
             return
     if right is None or answer is None:
-        assert answer is right
+        assert answer is right, "Not right: this is None." if answer is None else ""
         return
     same(answer, right, expected=expected)
 
 
 def same(answer: Any, right: Any, name: str = "", expected: str = "", rtol: float = 1e-3) -> None:
     """Asserts that `answer` is the number or array `right`, up to rounding; `name` says of what it is the answer."""
-    shape, where = np.shape(right), f" for {name}" if name else ""
+    shape, where = tuple(np.shape(right)), f" for {name}" if name else ""
     words = f"{shape[0]} numbers" if len(shape) == 1 else f"numbers of shape {shape}" if shape else "a number"
     words = (expected or words) + where
     try:

@@ -6,6 +6,8 @@ neighbours as the room allows. Matplotlib is imported here and nowhere else, whe
 
 from __future__ import annotations
 
+import base64
+import html
 import io
 import itertools
 import os
@@ -125,18 +127,28 @@ class Drawing:
     def savefig(self, file: str | os.PathLike[str] | IO, **options: Any) -> None:
         self.figure.savefig(file, **options)
 
-    def _repr_svg_(self) -> str:
-        svg = self._written("svg", Date=None, Title=self.alt).decode()
-        return svg.replace("<svg ", '<svg role="img" style="max-width:100%;height:auto" ', 1)  # no wider than the page
+    def svg(self) -> str:
+        """The picture as SVG; its title is ``alt``."""
+        return self._written("svg", Date=None, Title=self.alt).decode().replace("<svg ", '<svg role="img" ', 1)
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
-        """For a notebook that its reader has not run: Jupyter trusts no SVG in it."""
+    def png(self) -> bytes:
+        """The picture as PNG, with few colours."""
         from PIL import Image  # Matplotlib needs it, too
 
         out = io.BytesIO()
         with Image.open(io.BytesIO(self._written("png", dpi=PNG_DPI, Software=None))) as picture:
             picture.convert("RGB").quantize(64).save(out, "png", optimize=True)  # a third of the bytes
-        return out.getvalue(), {"width": int(self.figure.get_size_inches()[0] * 96), "alt": self.alt}
+        return out.getvalue()
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, str], dict[str, Any]]:
+        """HTML, since Jupyter puts a text in the place of a picture only there; PNG for what shows no HTML."""
+        image = f"data:image/svg+xml;base64,{base64.b64encode(self.svg().encode()).decode()}"
+        page = f'<img alt="{html.escape(self.alt)}" src="{image}" style="max-width:100%;height:auto">'
+        width, height = (int(inches * 96) for inches in self.figure.get_size_inches())
+        data = {"text/html": page, "image/png": base64.b64encode(self.png()).decode(), "text/plain": repr(self)}
+        return data, {"image/png": {"width": width, "height": height, "alt": self.alt}}
 
     def _written(self, kind: str, dpi: float | str = "figure", **metadata: Any) -> bytes:
         """The same picture gives the same bytes: a notebook under version control changes only where the tape did."""

@@ -235,7 +235,7 @@ WRONG: dict[str, tuple[str, list[str]]] = {
             "-tape.gradient(loss, points)",
             "points + tape.gradient(loss, points)",
             "jnp.zeros_like(points)",
-            "tape.gradient(votes, points)",
+            "tape.gradient(loss, [points])[0][::-1]",
             "(lambda g: g / jnp.linalg.norm(g, axis=1, keepdims=True))(tape.gradient(loss, points))",
             "tape.gradient(loss, votes)",
             "tape.gradient(loss, sources)",
