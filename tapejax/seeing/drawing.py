@@ -192,13 +192,11 @@ def _described(nodes: Sequence[Node]) -> str:
         labels = dict.fromkeys(f"{n.label} ({n.note})" if n.note else n.label for n in chosen if n.kind != "turn")
         return ", ".join([*labels][:SAID]) + (" and more" if len(labels) > SAID else "") if labels else "nothing"
 
-    operations = [node for node in nodes if node.kind == "operation"]
-    return (
-        f"A tape drawn as a graph, from {said(n for n in nodes if n.from_outside)}"
-        f" to {said(n for n in nodes if n.target or not n.outs)}."
-        f" Gradient passes {said(n for n in operations if n.carries)};"
-        f" it does not pass {said(n for n in operations if not n.carries)}."
-    )
+    passed, others = ([n for n in nodes if n.kind == "operation" and n.carries is carries] for carries in (True, False))
+    gradient = f"Gradient passes {said(passed)}" if passed else "No gradient passes"
+    blocked = f", and not {said(others)}" if passed and others else ""
+    ends = f"from {said(n for n in nodes if n.from_outside)} to {said(n for n in nodes if n.target or not n.outs)}"
+    return f"A tape drawn as a graph, {ends}. {gradient}{blocked}."
 
 
 # ---- the graph ------------------------------------------------------------------------------------------------------
