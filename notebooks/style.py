@@ -1,4 +1,4 @@
-"""How the notebooks' figures look: ``import style; style.use()``; and `check`, for their exercises.
+"""How the notebooks' figures look: ``import style; style.use()``, and `show` for each; and `check`, for their exercises.
 
 The colours are Okabe and Ito's, which people with any kind of colour vision tell apart. Lines carry their names on the
 picture (`name`, `name_lines`), so that nobody has to match a legend.
@@ -6,7 +6,11 @@ picture (`name`, `name_lines`), so that nobody has to match a legend.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+import functools
+import html
+import io
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import matplotlib as mpl
@@ -65,6 +69,25 @@ def use() -> None:
     mpl.rcParams.update(RC)
 
 
+def show(alt: str) -> None:
+    """Shows the current figure; `alt` says in words what is to be seen, for readers who do not see it."""
+    import matplotlib.pyplot as plt
+    from IPython.display import display
+    from PIL import Image
+
+    figure, out = plt.gcf(), io.BytesIO()
+    figure.savefig(out, dpi=2 * figure.dpi, bbox_inches="tight", metadata={"Software": None})
+    with Image.open(out) as picture:
+        width, height = picture.size
+        few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)  # a third of the bytes
+    few.save(out := io.BytesIO(), "png", optimize=True)
+    plt.close(figure)
+    shown, image = {"width": width // 2, "height": height // 2, "alt": alt}, base64.b64encode(out.getvalue()).decode()
+    size = f'width="{width // 2}" style="max-width:100%;height:auto"'
+    page = f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{image}" {size}>'  # Jupyter shows no other `alt`
+    display({"text/html": page, "image/png": image, "text/plain": alt}, raw=True, metadata={"image/png": shown})
+
+
 def name(ax: Any, x: float, y: float, text: str, color: str = INK, **options: Any) -> Any:
     """Writes `text` at the point `(x, y)` of the data, six points to its right unless ``xytext`` says otherwise."""
     options = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "fontsize": 12, **options}
@@ -102,20 +125,93 @@ def heat(ax: Any, matrix: Any, limit: float | None = None, bar: bool = True, **o
     return image
 
 
-def check(answer: Any, right: Any) -> None:
+class NotRight(AssertionError):
+    """What is said to a wrong answer: Jupyter shows the sentence, without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def check(answer: Any, right: Any, expected: str = "") -> None:
     """Checks what a student wrote in the place of ``...``; says so where nothing has been written.
 
-    `right` is the answer, up to rounding, or a function that asserts what has to hold of it.
+    `right` is the answer, up to rounding, or a function that asserts what has to hold of it. `expected` says what kind of
+    answer is asked for: it is told to those who gave another kind.
     """
-    blanks = answer.values() if isinstance(answer, dict) else [answer]
-    if any(blank is ... for blank in blanks):
+    blanks = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, (list, tuple)) else [answer]
+    if answer is ... or any(blank is ... for blank in blanks):
         print("Not answered yet.")
         return
-    if right is None or isinstance(right, (set, type)):
-        assert answer == right, "Not right. Try again, or open the answer."
-    elif callable(right):
-        right(answer)
-    else:
-        fits = answer is not None and np.shape(answer) == np.shape(right)
-        assert fits and np.allclose(answer, right, rtol=1e-3, atol=1e-5), "Not right. Try again, or open the answer."
+    try:
+        if callable(right) and not isinstance(right, type):
+            right(answer)
+        else:
+            _compare(answer, right, expected)
+    except AssertionError as error:
+        raise NotRight(str(error).strip() or "Not right. Try again, or open the answer.") from None
+    except Exception as error:  # whatever the student's values or functions raise
+        asked = f"Asked for: {expected}. " if expected else ""
+        raise NotRight(f"{asked}This is {kind_of(answer)}, and raised {type(error).__name__}: {error}") from error
     print("Right.")
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in words."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, (list, tuple, set, dict)):
+        holes = ", with None in it" if any(x is None for x in value) else ""
+        return f"a {type(value).__name__} of length {len(value)}{holes}"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        dtype = getattr(value.dtype, "name", value.dtype)
+        return f"an array of shape {tuple(value.shape)} and dtype {dtype} ({type(value).__name__})"
+    if isinstance(value, (bool, int, float, complex, str)):
+        return f"{value!r} ({type(value).__name__})"
+    return "a function" if hasattr(value, "__code__") else f"an object of class {type(value).__name__}"
+
+
+def demand(fits: bool, expected: str, value: Any) -> None:
+    """Says what was expected, and what came instead."""
+    if not fits:
+        raise NotRight(f"Asked for: {expected}. This is {kind_of(value)}.")
+
+
+def _compare(answer: Any, right: Any, expected: str) -> None:
+    for kind, words in ((set, "a set, such as {'a', 'b'}"), (type, "a class")):
+        if isinstance(right, kind):
+            demand(isinstance(answer, kind), expected or words, answer)
+            assert answer == right
+            return
+    if right is None or answer is None:
+        assert answer is right, "Not right: this is None." if answer is None else ""
+        return
+    same(answer, right, expected=expected)
+
+
+def same(answer: Any, right: Any, name: str = "", expected: str = "", rtol: float = 1e-3) -> None:
+    """Asserts that `answer` is the number or array `right`, up to rounding; `name` says of what it is the answer."""
+    shape, where = tuple(np.shape(right)), f" for {name}" if name else ""
+    words = f"{shape[0]} numbers" if len(shape) == 1 else f"numbers of shape {shape}" if shape else "a number"
+    words = (expected or words) + where
+    try:
+        given = np.asarray(answer)
+    except (TypeError, ValueError):  # lists of unequal lengths
+        given = np.array(None)
+    demand(given.dtype.kind in "iufc" and given.shape == shape, words, answer)
+    wrong = np.argwhere(~np.isclose(given, right, rtol=rtol, atol=1e-5))
+    element = f" The first wrong number is at {wrong[0].tolist()}." if shape and len(wrong) else ""
+    assert not len(wrong), f"Not right{where}.{element} Try again, or open the answer."
+
+
+def counted(f: Callable) -> Any:
+    """`f`, which keeps in ``calls`` the arguments of each call: a check can tell whether, and how, an answer used it."""
+
+    @functools.wraps(f)
+    def counting(*args: Any) -> Any:
+        counting.calls.append(args)
+        return f(*args)
+
+    counting.calls = []
+    return counting

@@ -6,10 +6,12 @@ neighbours as the room allows. Matplotlib is imported here and nowhere else, whe
 
 from __future__ import annotations
 
+import base64
+import html
 import io
 import itertools
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Any, TypeAlias
 
@@ -39,6 +41,8 @@ GAPS, MANY = (0.85, 0.5, 0.34), 14
 PULL = 12.0
 # Of pictures that are no SVG.
 PNG_DPI = 144
+# How many nodes the text in the place of a picture names, of each kind.
+SAID = 12
 # How many layers a value from outside may be away from its use; beyond, it is drawn again.
 NEAR = 3
 
@@ -112,26 +116,39 @@ class Edge:
 
 
 class Drawing:
-    """A picture of a tape. Notebooks show it; ``figure`` is Matplotlib's, ``savefig(file)`` writes it."""
+    """A picture of a tape. Notebooks show it; ``figure`` is Matplotlib's, ``savefig(file)`` writes it.
 
-    def __init__(self, figure: Figure):
-        self.figure = figure
+    ``alt`` says in words what the picture shows, for readers who do not see it.
+    """
+
+    def __init__(self, figure: Figure, alt: str):
+        self.figure, self.alt = figure, alt
 
     def savefig(self, file: str | os.PathLike[str] | IO, **options: Any) -> None:
         self.figure.savefig(file, **options)
 
-    def _repr_svg_(self) -> str:
-        # no wider than the page
-        return self._written("svg", Date=None).decode().replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
+    def svg(self) -> str:
+        """The picture as SVG; its title is ``alt``."""
+        return self._written("svg", Date=None, Title=self.alt).decode().replace("<svg ", '<svg role="img" ', 1)
 
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """For a notebook that its reader has not run: Jupyter trusts no SVG in it."""
+    def png(self) -> bytes:
+        """The picture as PNG, with few colours."""
         from PIL import Image  # Matplotlib needs it, too
 
         out = io.BytesIO()
         with Image.open(io.BytesIO(self._written("png", dpi=PNG_DPI, Software=None))) as picture:
             picture.convert("RGB").quantize(64).save(out, "png", optimize=True)  # a third of the bytes
-        return out.getvalue(), {"width": int(self.figure.get_size_inches()[0] * 96)}
+        return out.getvalue()
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, str], dict[str, Any]]:
+        """HTML, since Jupyter puts a text in the place of a picture only there; PNG for what shows no HTML."""
+        image = f"data:image/svg+xml;base64,{base64.b64encode(self.svg().encode()).decode()}"
+        page = f'<img alt="{html.escape(self.alt)}" src="{image}" style="max-width:100%;height:auto">'
+        width, height = (int(inches * 96) for inches in self.figure.get_size_inches())
+        data = {"text/html": page, "image/png": base64.b64encode(self.png()).decode(), "text/plain": repr(self)}
+        return data, {"image/png": {"width": width, "height": height, "alt": self.alt}}
 
     def _written(self, kind: str, dpi: float | str = "figure", **metadata: Any) -> bytes:
         """The same picture gives the same bytes: a notebook under version control changes only where the tape did."""
@@ -165,7 +182,21 @@ def picture(layers: Sequence[Sequence[Node]]) -> Drawing:
         raise extra_missing("tape.draw", "Matplotlib", "draw") from error
     # the places are made for this font, whatever the user's rcParams say
     with matplotlib.rc_context({"font.family": "DejaVu Sans", "text.usetex": False}):
-        return Drawing(_paint(layers))
+        return Drawing(_paint(layers), _described(list(itertools.chain.from_iterable(layers))))
+
+
+def _described(nodes: Sequence[Node]) -> str:
+    """The picture in words."""
+
+    def said(chosen: Iterable[Node]) -> str:
+        labels = dict.fromkeys(f"{n.label} ({n.note})" if n.note else n.label for n in chosen if n.kind != "turn")
+        return ", ".join([*labels][:SAID]) + (" and more" if len(labels) > SAID else "") if labels else "nothing"
+
+    passed, others = ([n for n in nodes if n.kind == "operation" and n.carries is carries] for carries in (True, False))
+    gradient = f"Gradient passes {said(passed)}" if passed else "No gradient passes"
+    blocked = f", and not {said(others)}" if passed and others else ""
+    ends = f"from {said(n for n in nodes if n.from_outside)} to {said(n for n in nodes if n.target or not n.outs)}"
+    return f"A tape drawn as a graph, {ends}. {gradient}{blocked}."
 
 
 # ---- the graph ------------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ class Play:
         title = html.escape(self._title())
         still = title
         if self._still is not None:  # all that a notebook which is not trusted keeps; it would drop an <svg>
-            svg = base64.b64encode(self._still._repr_svg_().encode()).decode()
+            svg = base64.b64encode(self._still.svg().encode()).decode()
             still = f'<img alt="{title}" src="data:image/svg+xml;base64,{svg}" style="max-width:100%">'
         data = json.dumps(self.data, separators=(",", ":"))
         for sign in "<>&":  # no text of the user's ends the script
@@ -84,7 +84,7 @@ class Play:
         )
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        svg = {} if self._still is None else {"image/svg+xml": self._still._repr_svg_()}
+        svg = {} if self._still is None else {"image/svg+xml": self._still.svg()}
         return {"text/html": self._html("output"), **svg, "text/plain": repr(self)}
 
     def __repr__(self) -> str:

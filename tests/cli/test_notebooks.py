@@ -119,15 +119,15 @@ def run(tmp_path_factory):
     return run
 
 
-ANSWERS = "right", "wrong", "as it was"
+LEAST = 5  # wrong answers to each exercise
 KEEP = "_names = {*globals()}"
 FORGET = "for _name in {*globals()} - _names:\n    if _name[0] != '_':\n        del globals()[_name]"
 
 
 def with_answers(path, notebook):
-    """After each exercise the cell again: with the folded answer, with a wrong one, and as it was.
+    """After each exercise the cell again: with the folded answer, with each wrong one, and as it was.
 
-    What only an answer binds is deleted, so that the cells below do not depend on it.
+    What only an answer binds is deleted, so that the cells below, and the other answers, do not depend on it.
     """
 
     def inserted(source, answer):
@@ -137,9 +137,12 @@ def with_answers(path, notebook):
     for i, cell in enumerate(notebook.cells):
         cells.append(cell)
         if exercises.is_exercise(cell):
-            right, wrong = exercises.answer_of(notebook.cells, i), exercises.wrong_answer(path, notebook.cells, i)
-            sources = exercises.filled_in(cell.source, right), exercises.filled_in(cell.source, wrong), cell.source
-            cells += [inserted(KEEP, ""), *map(inserted, sources, ANSWERS), inserted(FORGET, "")]
+            cells.append(inserted(KEEP, ""))
+            right, wrong = exercises.answer_of(notebook.cells, i), exercises.wrong_answers(path, notebook.cells, i)
+            for kind, answers in {"right": [right], "wrong": wrong}.items():
+                for answer in answers:
+                    cells += [inserted(exercises.filled_in(cell.source, answer), kind), inserted(FORGET, "")]
+            cells.append(inserted(cell.source, "as it was"))
     notebook.cells = cells
     return notebook
 
@@ -168,17 +171,30 @@ def test_runs_in_a_fresh_kernel(run, path):
     assert 0 < took < SECONDS, f"{path.name} took {took:.0f} s"
 
 
+def exercises_of(notebook):
+    """Each exercise's cell, and by kind of answer the cells with these."""
+    found = []
+    for cell in code_cells(notebook):
+        kind = cell.metadata.get("answer")
+        if kind is None and exercises.is_exercise(cell):
+            found.append((cell, {"right": [], "wrong": [], "as it was": []}))
+        elif kind:
+            found[-1][1][kind].append(cell)
+    return found
+
+
 @each_notebook
 def test_an_exercise_tells_right_from_wrong(run, path):
     skip_without_its_packages(nbformat.read(path, 4))
-    cells = code_cells(run(path)[0])
-    for i, cell in enumerate(cells):
-        if exercises.is_exercise(cell) and "answer" not in cell.metadata:
-            right, wrong, again = cells[i + 2 : i + 5]
-            assert (printed(cell), error_of(cell)) == ({"Not answered yet."}, None), cell.source
+    for cell, answers in exercises_of(run(path)[0]):
+        for asked in (cell, *answers["as it was"]):
+            assert (printed(asked), error_of(asked)) == ({"Not answered yet."}, None), cell.source
+        for right in answers["right"]:
             assert (printed(right), error_of(right)) == ({"Right."}, None), right.source
-            assert error_of(wrong) == "AssertionError", wrong.source
-            assert (printed(again), error_of(again)) == ({"Not answered yet."}, None), cell.source
+        assert len({wrong.source for wrong in answers["wrong"]}) == len(answers["wrong"]) >= LEAST, cell.source
+        said = [(error_of(wrong), wrong.outputs[-1].get("evalue"), wrong.source) for wrong in answers["wrong"]]
+        assert [name for name, *_ in said] == ["NotRight"] * len(said), said
+        assert any("Asked for: " in text for _, text, _ in said), f"a wrong kind is not told: {said}"
 
 
 def test_every_wrong_answer_has_its_exercise():
@@ -189,6 +205,18 @@ def test_every_wrong_answer_has_its_exercise():
         if exercises.is_exercise(cell)
     }
     assert set(exercises.WRONG) == {place for place in found if "/loop-" not in place}
+
+
+@each_notebook
+def test_a_figure_has_a_text_in_its_place(path):
+    """For readers who do not see it: `style.show` takes it, and a tape's drawing makes its own."""
+    for cell in code_cells(nbformat.read(path, 4)):
+        for output in cell.outputs:
+            data = output.get("data", {})
+            pictures = re.findall("<img[^>]*>", data.get("text/html", ""))
+            assert pictures or not [mime for mime in data if mime.startswith("image/")], cell.source
+            texts = [re.search('alt="([^"]*)"', picture) for picture in pictures]
+            assert all(text and len(text[1]) > 40 for text in texts), cell.source
 
 
 @each_notebook

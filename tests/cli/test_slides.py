@@ -30,12 +30,10 @@ def lines_of(cell):
         image = output.get("metadata", {}).get("image/png", {})
         if "tapejax-play" in data.get("text/html", ""):
             lines += 24
-        elif "text/html" in data:
-            lines += 1.3 * data["text/html"].count("<tr") + 1
-        elif "image/svg+xml" in data:
-            lines += float(re.search(r'height="([\d.]+)', data["image/svg+xml"])[1]) / 17 + 1
         elif image:
             lines += image["height"] / 23 + 1
+        elif "text/html" in data:
+            lines += 1.3 * data["text/html"].count("<tr") + 1
         else:
             lines += len((output.get("text") or data["text/plain"]).splitlines()) + 0.5
     return lines

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import re
 import xml.dom.minidom
 
 import jax
@@ -202,28 +205,59 @@ def test_the_users_style_does_not_spoil_it():
         {"figure.constrained_layout.use": True, "font.family": "serif", "savefig.bbox": "tight"}
     ):
         styled = tape.draw(y, x)
-        assert styled._repr_svg_() == tape.draw(y, x)._repr_svg_()
-    assert styled._repr_svg_() == tape.draw(y, x)._repr_svg_()
-    assert 'style="max-width:100%' in styled._repr_svg_()
+        assert styled.svg() == tape.draw(y, x).svg()
+    assert styled.svg() == tape.draw(y, x).svg()
 
 
 def test_svg(tmp_path):
     tape, x, c, y = recorded()
     picture = tape.draw(y, x)
-    svg = picture._repr_svg_()
+    svg = picture.svg()
     assert xml.dom.minidom.parseString(svg).documentElement.tagName == "svg"
     picture.savefig(tmp_path / "tape.png")
     assert (tmp_path / "tape.png").stat().st_size > 1000
 
 
-def test_png_for_notebooks_that_are_not_trusted():
+def test_what_a_notebook_gets():
     tape, x, c, y = recorded()
     with matplotlib.rc_context({"figure.constrained_layout.use": True}):  # a notebook takes both pictures
         picture = tape.draw(y, x)
-        svg, (png, metadata) = picture._repr_svg_(), picture._repr_png_()
-        assert (svg, (png, metadata)) == (picture._repr_svg_(), picture._repr_png_())
-    assert png.startswith(b"\x89PNG")
-    assert metadata["width"] == pytest.approx(96 * picture.figure.get_size_inches()[0], abs=1)
+        data, metadata = picture._repr_mimebundle_()
+        assert (data, metadata) == picture._repr_mimebundle_()
+    image = re.fullmatch(
+        r'<img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]*)" style="[^"]*">', data["text/html"]
+    )
+    assert html.unescape(image[1]) == picture.alt
+    assert base64.b64decode(image[2]).decode() == picture.svg()
+    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
+    size = metadata["image/png"]["width"], metadata["image/png"]["height"]
+    assert size == pytest.approx(96 * picture.figure.get_size_inches(), abs=1)
+
+
+def test_a_text_in_the_place_of_the_picture():
+    x, c = tf.Variable(2.0, name="x"), tf.constant([1.0, 2.0], name="c")
+    with tf.GradientTape() as tape:
+        kept = tf.sin(x)
+        lost = tf.round(kept)
+        y = tf.reduce_sum(kept * lost * c)
+    picture = tape.draw(y, x)
+    assert picture.alt == (
+        "A tape drawn as a graph, from x, c to reduce_sum (y). Gradient passes sin (kept), multiply, reduce_sum (y),"
+        " and not round (lost)."
+    )
+    assert tape.draw(lost, x).alt.endswith(" No gradient passes.")
+    document = xml.dom.minidom.parseString(picture.svg()).documentElement
+    assert document.getAttribute("role") == "img"
+    assert document.getElementsByTagName("title")[0].firstChild.data == picture.alt
+
+
+def test_the_text_of_a_large_picture_is_short():
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = x
+        for i in range(40):
+            y = y + float(i)
+    assert " and more." in tape.draw(y, x).alt and len(tape.draw(y, x).alt) < 500
 
 
 def test_odd_tapes():

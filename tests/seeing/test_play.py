@@ -343,7 +343,7 @@ def test_what_a_notebook_gets():
     page = tape.play(y, x)
     bundle = page._repr_mimebundle_()
     assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
-    assert bundle["image/svg+xml"] == tape.draw(y, x)._repr_svg_()
+    assert bundle["image/svg+xml"] == tape.draw(y, x).svg()
     assert bundle["text/plain"] == repr(page) and "1 operation, forward" in repr(page)
     # without scripts and styles the still picture is what is left
     image = re.search(r'<img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]*)"', bundle["text/html"])
