@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import io
 import json
 import keyword
@@ -47,8 +48,8 @@ from ..programs.function import functions_run_eagerly, run_functions_eagerly
 from ..tape import GradientTape
 from ..values.tensor import Tensor
 from ..values.types import Array, Nest, TensorLike
-from . import imports, kept, runner
-from .observing import Applied, Assigned, Block, Enough, Gradient, Observer, Optimizer, Step
+from . import imports, kept, probes, runner
+from .observing import Applied, Assigned, Block, Computed, Enough, Gradient, Observer, Optimizer, Step
 from .recorded import Kind, Piece, Refused, Steps, as_function
 
 STEPS = 10  # that are kept and compared, with their arguments
@@ -82,13 +83,14 @@ def port(
     if path.resolve() == target.resolve() or not target.parent.is_dir():
         return _refuse(f"{out}: a file of its own, in a folder that exists, is needed for the JAX program")
     observer = Observer(STEPS, steps)
-    randoms = kept.Randoms()
+    randoms, values = probes.Randoms(), probes.Values(observer, STEPS)
+    noted = {probes.BEFORE: randoms.note, probes.VALUE: values.note}
     with runner._settings(False):
         eagerly = functions_run_eagerly()
         run_functions_eagerly(True)
         try:
-            with observer.installed(), imports.replaced(vars(builtins), **{kept.PROBE: randoms.note}):
-                status = runner.run(path, arguments, prepare=randoms.prepare)
+            with observer.installed(), imports.replaced(vars(builtins), **noted):
+                status = runner.run(path, arguments, prepare=lambda tree: values.prepare(randoms.prepare(tree)))
         except Enough:
             status = 0
         except SystemExit as end:
@@ -98,9 +100,25 @@ def port(
         if status:
             return _refuse(f"{program} does not run whole: see above, and `python -m tapejax check {program}`")
         try:
-            return _Port(path, target, arguments, observer, randoms, tolerance).write()
+            make = functools.partial(_Port, path, target, arguments, observer, randoms, values, tolerance)
+            ported, texts = _with_state(make)
+            return ported.write(*texts)
         except Refused as refusal:
             return _refuse(str(refusal))
+
+
+def _with_state(make: Callable[[set[int], bool], _Port]) -> tuple[_Port, tuple[str, str | None, str]]:
+    """The program with all state that it reads between its steps; or without what keeps its loop from being kept."""
+    ported = make(set(), True)
+    needed = set(ported.steps.state)
+    texts = ported.texts()
+    while not ported.complete:
+        ported = make(ported.steps.state, True)
+        texts = ported.texts()
+    if texts[1] is None and ported.steps.state != needed:
+        ported = make(needed, False)
+        texts = ported.texts()
+    return ported, texts
 
 
 def _refuse(message: str) -> int:
@@ -112,49 +130,77 @@ class _Port:
     """One program on its way: `head` is the part of OUT.py that holds functions, `data` what it reads from the ``.npz``."""
 
     def __init__(
-        self, path: Path, target: Path, arguments: Any, observer: Observer, randoms: kept.Randoms, tolerance: float
+        self,
+        path: Path,
+        target: Path,
+        arguments: Any,
+        observer: Observer,
+        randoms: probes.Randoms,
+        values: probes.Values,
+        tolerance: float,
+        state: set[int],
+        grows: bool,
     ):
         self.path, self.target, self.arguments = path, target, arguments
-        self.observer, self.randoms, self.tolerance = observer, randoms, tolerance
+        self.observer, self.randoms, self.values, self.tolerance = observer, randoms, values, tolerance
         if not observer.steps:
             raise Refused(
                 path.name,
                 "no step was seen: no tape's gradient with respect to variables was followed by an update of them",
-                "where Keras trains (`fit` of a compiled model), it runs on JAX already: KERAS_BACKEND=jax",
+                self._without_steps(),
             )
         self.source = path.read_text()
-        self.tree = ast.parse(self.source)
+        self.tree = probes.numbered(ast.parse(self.source))
+        self.nodes = {node.place: node for node in ast.walk(self.tree)}  # type: ignore[attr-defined]
         words = re.findall(r"[^\W\d]\w*", self.source)
         self.taken = {*words, *_HEAD_NAMES, *keyword.kwlist}
         self.data: dict[str, Any] = {}
         self.chunks: list[str] = []
         self.known: dict[Hashable, str] = {}  # text of a definition, or an array's dtype, shape and bytes -> its name
+        self.expressions: dict[tuple, str | None] = {}  # place, and what may be arguments -> text
         self.optimizers: dict[int, tuple[Optimizer, str]] = {}
         self.steps = Steps(
-            observer, lambda block: kept.used_after(self.tree, block.line) if self._is_own(block) else []
+            observer, lambda block: kept.used_after(self.tree, block.line) if self._is_own(block) else [], state
         )
+        self.needed, self.grows = set(self.steps.state), grows
 
     def _is_own(self, block: Block) -> bool:
         return Path(block.file).resolve() == self.path.resolve()
 
-    def write(self) -> int:
-        names = [self._update(kind) for kind in self.steps.kinds]
-        head = self._head(names)
-        first = [step for step in self.observer.steps if step.number < STEPS]
-        batches = dict(self._batches(first))
-        recorded = _RECORDED.format(
-            batches=f"{self.target.stem}_batches.npz",
-            plan=[self.steps.kind_of[step.number] for step in first],
-            updates=f"({', '.join(names)},)",
-            arguments=[list(kind.arguments) for kind in self.steps.kinds],
-            count=len(first),
-            first=names[0],
-        )
+    def texts(self) -> tuple[str, str | None, str]:
+        """The program on the recorded arguments; with its own data and loop, or none; and why there is none."""
+        names = [self._unique("update") for _ in self.steps.kinds]
+        for kind in self.steps.kinds:
+            kind.outputs = self._outputs(kind)
         whole, notes = None, ""
         try:
             whole = self._whole(names)
         except kept.NotKept as reason:
             notes = str(reason)
+        for kind, name in zip(self.steps.kinds, names, strict=True):
+            self._update(kind, name)
+        recorded = _RECORDED.format(
+            batches=f"{self.target.stem}_batches.npz",
+            plan=[self.steps.kind_of[step.number] for step in self._first],
+            updates=f"({', '.join(names)},)",
+            arguments=[list(kind.arguments) for kind in self.steps.kinds],
+            count=len(self._first),
+            first=names[0],
+        )
+        return recorded, whole, notes
+
+    @property
+    def complete(self) -> bool:
+        """Whether the steps pass along all state that the program reads between them."""
+        return self.steps.state == self.needed
+
+    @property
+    def _first(self) -> list[Step]:
+        return [step for step in self.observer.steps if step.number < STEPS]
+
+    def write(self, recorded: str, whole: str | None, notes: str) -> int:
+        first, batches = self._first, dict(self._batches(self._first))
+        head = self._head(recorded + (whole or ""))
         np.savez_compressed(self.target.with_suffix(".npz"), **self.data)
         beside = self.target.with_name(f"{self.target.stem}_batches.npz")
         np.savez_compressed(beside, **batches)
@@ -188,12 +234,11 @@ class _Port:
 
     # -- the functions
 
-    def _update(self, kind: Kind) -> str:
-        """Prints the functions of a kind of step, and the step made of them; returns its name."""
+    def _update(self, kind: Kind, name: str) -> None:
+        """Prints the functions of a kind of step, and the step made of them."""
         arguments = list(kind.arguments)
         lines: list[str] = []
         losses: list[str] = []
-        outputs: dict[str, Any] = {}  # what the program uses of it afterwards
         before: list[str] = []  # what changes the state
         for i, piece in enumerate(kind.losses, 1):
             gradient = piece.subject[0]
@@ -217,14 +262,11 @@ class _Port:
                 lines.append(f"# {self._at(gradient)}: {self._text(gradient.line)}")
             lines.append(f"{result}, {piece.name} = jax.value_and_grad({function}{option})({given})")
             losses.append(f"loss_{i}")
-            ends = {id(x): f"loss_{i}" for x in gradient.targets[:1] if np.ndim(x) == 0}
-            made = {n: ends.get(id(x)) for n, x in gradient.block.after.items() if id(x) in ends}
-            aux = list(piece.targets[1]) if has_aux else []
-            changed = [n for n in aux if n in self.steps.variables]
-            made |= {n: f"found_{i}[{n!r}]" for n in aux if n not in changed}
-            wanted = self.steps.outputs(gradient.block)
-            outputs |= {n: text for n, text in made.items() if n in wanted}
+            changed = [n for n in piece.targets[1] if n in self.steps.variables] if has_aux else []
             before += [self._part(f"found_{i}", changed, "state")] if changed else []
+        carried = [n for n in arguments if n in self.steps.variables]
+        if carried:
+            lines.insert(0, f"params = params | {{{', '.join(f'{n!r}: {n}' for n in carried)}}}")
         updated = "params"
         for piece in kind.pieces:
             if piece.role == "change":
@@ -240,11 +282,13 @@ class _Port:
                     lines.append(f"updated = {updated} | {self._part('assigned', trained, 'params')}")
                     updated = "updated"
                 before += [self._part("assigned", rest, "state")] if rest else []
+        for piece in kind.pieces:
+            if piece.role == "value":
+                function = self._print(piece, self._sources(piece), {}, piece.name, None)
+                kind.outputs[piece.name] = self._call(function, piece, updated)
         if before:
-            lines.append(f"state = {' | '.join(['state', *before])}")
-        name = self._unique("update")
-        kind.outputs = list(outputs)
-        found = "{" + ", ".join(f"{n!r}: {text}" for n, text in outputs.items()) + "}"
+            lines.append(f"state_after = {' | '.join(['state', *before])}")
+        found = "{" + ", ".join(f"{n!r}: {text}" for n, text in kind.outputs.items()) + "}"
         types = ", ".join(f"{n}: {_type(values[0])}" for n, values in kind.arguments.items())
         text = [
             "@jax.jit",
@@ -255,10 +299,22 @@ class _Port:
             '    """',
             "    params, state, optimizers = carry",
             *(f"    {line}" for line in lines),
-            f"    return ({updated}, state, optimizers), ({', '.join(losses)},), {found}",
+            f"    return ({updated}, {'state_after' if before else 'state'}, optimizers), ({', '.join(losses)},), {found}",
         ]
         self.chunks.append("\n".join(text))
-        return name
+
+    def _outputs(self, kind: Kind) -> dict[str, str]:
+        """The names that a step's block binds and the program reads afterwards, with code for each in the step."""
+        outputs: dict[str, str] = {}
+        for i, piece in enumerate(kind.losses, 1):
+            block, targets = piece.subject[0].block, piece.subject[0].targets[:1]
+            ends = [id(x) for x in targets if np.ndim(x) == 0]
+            made = {n: f"loss_{i}" for n, x in block.after.items() if id(x) in ends}
+            aux = piece.targets[1] if isinstance(piece.targets, tuple) else ()
+            made |= {n: f"found_{i}[{n!r}]" for n in aux if n not in self.steps.variables}
+            wanted = self.steps.outputs(block)
+            outputs |= {n: text for n, text in made.items() if n in wanted}
+        return outputs
 
     def _applied(self, piece: Piece, updated: str) -> list[str]:
         applied: Applied = piece.subject[0]
@@ -302,6 +358,17 @@ class _Port:
         groups = ", ".join(f"{g!r}: {updated if g == 'updated' else g}" for g in self._sources(piece))
         return f"{function}({', '.join([f'{{{groups}}}', *self._names(piece)])})"
 
+    def _without_steps(self) -> str:
+        if ".fit(" in self.source:
+            return "where Keras trains (`fit` of a compiled model), it runs on JAX already: KERAS_BACKEND=jax"
+        if "GradientTape" not in self.source:
+            return "port is for programs with a tape; `python -m tapejax run` runs others on JAX"
+        return (
+            "give what is trained a name, take the gradient with respect to it, and let it change by the gradient: "
+            "`w = w - rate * gradient`, `assign`, or a Keras optimizer; of a gradient that is only looked at, tape.as_function "
+            "prints the function"
+        )
+
     @staticmethod
     def _names(piece: Piece) -> list[str]:
         return list(dict.fromkeys(piece.arguments.values()))
@@ -327,6 +394,8 @@ class _Port:
             raise Refused(place, str(error), "change that line, or write that part of the step in JAX") from error
         if state or "params" not in code and piece.role == "loss":
             code = re.sub(r"\bsources\b", "params", code)
+        if not sources:
+            code = re.sub(r"^def f\(sources,? ?", "def f(", code, flags=re.MULTILINE)
         found = self._add(code, constants, wish)
         if look:
             self.chunks[-1] = look + self.chunks[-1]
@@ -425,7 +494,8 @@ class _Port:
 
     # -- text
 
-    def _head(self, names: list[str]) -> str:
+    def _head(self, text: str) -> str:
+        """What stands above a text of the program: what that needs of the functions."""
         steps = self.steps
         groups: dict[str, list[str]] = {"params": [], "state": []}
         for name, variable in steps.variables.items():
@@ -439,7 +509,9 @@ class _Port:
                 p for k in steps.kinds for p in k.pieces if p.role == "change" and p.subject[0].optimizer is optimizer
             )
             optimizers.append(f"{name!r}: {name}.init({self._part('params', tuple(first.targets), 'params')})")
-        body = "\n\n\n".join(self.chunks)
+        body = self._needed(text + "".join(optimizers))
+        unused = [key for key in self.data if key.startswith("constants/") and key not in body]
+        self.data = {key: x for key, x in self.data.items() if key not in unused}
         body = re.sub(r"\n\n\n(?=\w+ = )", "\n", body)
         wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in self.data.values())
         wide = wide or bool(re.search(r"(float|int|uint)64", body))
@@ -456,6 +528,15 @@ class _Port:
             state=_tuple(groups["state"]),
             optimizers="{" + ", ".join(optimizers) + "}",
         )
+
+    def _needed(self, text: str) -> str:
+        """Those of the definitions that a text uses, and what they use."""
+        owners = [_owner(chunk) for chunk in self.chunks]
+        found: set[int] = set()
+        while new := {i for i, name in enumerate(owners) if i not in found and re.search(rf"\b{name}\b", text)}:
+            found |= new
+            text = "".join(self.chunks[i] for i in new)
+        return "\n\n\n".join(self.chunks[i] for i in sorted(found))
 
     def _batches(self, first: Sequence[Step]) -> Iterator[tuple[str, Value]]:
         for step in first:
@@ -499,7 +580,48 @@ class _Port:
             site.updates.append((shapes, name))
             site.lines |= {line for step in kind.steps for line in self.steps.lines(step)}
             site.outputs = list(dict.fromkeys([*site.outputs, *kind.outputs]))
-        return kept.rewrite(self.source, self.tree, sites, self.randoms, self.path.name, self.data)
+        return kept.rewrite(self.source, self.tree, sites, self.randoms, self.path.name, self.data, self._expression)
+
+    def _expression(self, node: ast.expr, reads: bool, fitting: Callable[[ast.expr], str | None]) -> str | None:
+        """A text for an expression that TensorFlow evaluated: what a variable holds, a result of a step, or a function's call."""
+        place: int = node.place  # type: ignore[attr-defined]
+        runs = self.values.computed.get(place, [])
+        if not runs or runs[0].of_variable and not reads:
+            return None
+        texts = {p: text for p in self.values.inner[place] if (text := fitting(self.nodes[p]))}
+        texts = dict(sorted(texts.items(), key=lambda item: (not item[1].isidentifier(), len(item[1]))))
+        key = place, *texts.values()
+        if key not in self.expressions:
+            self.expressions[key] = self._computed(node, runs, texts)
+        return self.expressions[key]
+
+    def _computed(self, node: ast.expr, runs: list[Computed], texts: dict[int, str]) -> str | None:
+        wish = ast.unparse(node.func if isinstance(node, ast.Call) else node)
+        wish = re.sub(r"\W+", "_", wish.rpartition(".")[2]).strip("_") if len(wish) < 30 else ""
+        wish = wish if wish.isidentifier() else "value"
+        result = self.steps.expression(runs, texts)
+        if not (self.grows or self.complete):
+            self.steps.state = set(self.needed)
+            return None
+        if result is None:
+            name = f"{wish}_{node.lineno}_{node.col_offset}"
+            return f"step_found[{name!r}]" if self.steps.output(runs, name) else None
+        pieces, arguments = result
+        sources = self._sources(pieces[0])
+        groups = {"params": "step_carry[0]", "state": "step_carry[1]"}
+        if not pieces[0].slices[0].entries and len(sources) == 1 and not pieces[0].arguments:
+            ((group, (name, *more)),) = sources.items()
+            return f"{groups[group]}[{name!r}]" if not more else None
+        try:
+            codes = {re.sub(r" *#.*\n", "", as_function(p, self._sources(p), {}, p.block.before, unused=False)[0]) for p in pieces}
+            if len(codes) > 1:
+                return None
+            function = self._print(pieces[0], sources, {}, f"{wish}_{node.lineno}", None)
+        except (Refused, ValueError, TypeError, LookupError):
+            return None
+        given = ", ".join(f"{group!r}: {groups[group]}" for group in sources)
+        first = [f"{{{given}}}"] if sources else []
+        return f"{function}({', '.join([*first, *(arguments[n] for n in self._names(pieces[0]))])})"
 
     # -- comparing
 
@@ -555,6 +677,14 @@ def _difference(ours: Sequence[float], theirs: Sequence[float], least: float) ->
     pairs = [(x, y) for x, y in zip(ours, theirs, strict=True) if x != y and (x == x or y == y)]
     found = max((abs(x - y) / max(least, abs(x)) for x, y in pairs), default=0.0)
     return found if found == found else float("inf")
+
+
+def _owner(definition: str) -> str:
+    """The name that a definition is for: its own, or that of the function whose rule it is."""
+    node: Any = ast.parse(definition).body[0]
+    decorators = [ast.unparse(d) for d in getattr(node, "decorator_list", ())]
+    rules = [text.partition(".")[0] for text in decorators if not text.startswith("jax.")]
+    return rules[0] if rules else getattr(node, "name", None) or re.findall(r"\w+", ast.unparse(node))[0]
 
 
 def _type(value: object) -> str:
@@ -666,7 +796,7 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
 # ---- what is written around -----------------------------------------------------------------------------------------
 
 _HEAD_NAMES = (
-    "NPZ", "params", "state", "optimizers", "step_carry", "step_losses", "jax", "jnp", "np", "optax",
+    "NPZ", "step_found", "state_after", "params", "state", "optimizers", "step_carry", "step_losses", "jax", "jnp", "np", "optax",
     "Path", "BATCHES", "batch_of", "f",
     "sources", "found",
 )  # fmt: skip
@@ -699,6 +829,7 @@ state = {{name: jnp.asarray(NPZ[f"state/{{name}}"]) for name in {state}}}
 optimizers = {optimizers}
 step_carry = params, state, optimizers
 step_losses = []  # of each step so far
+step_found = {{}}  # what the last step computed
 
 
 # ---- the program ----

@@ -27,7 +27,7 @@ from ..tape import GradientTape
 from ..values.tensor import Tensor
 from ..values.types import Array, Nest, VariableLike
 from .imports import replaced
-from .observing import Applied, Block, Gradient, Observer, Step
+from .observing import Applied, Block, Carried, Computed, Gradient, Observer, Step
 
 Label = tuple[
     str, str
@@ -64,7 +64,7 @@ class Slice:
 class Piece:
     """One function of a kind of step, as the first of its steps recorded it."""
 
-    role: str  # "loss", "change" (of gradients), "assign"
+    role: str  # "loss", "change" (of gradients), "assign"; "value" (of an expression)
     subject: Any  # the `Gradient`s, `Applied`s of the steps, or nothing
     entries: Sequence[Entry]
     marks: Sequence[Mark]
@@ -83,9 +83,7 @@ class Kind:
     pieces: list[Piece]
     arguments: dict[str, list[Value]] = field(default_factory=dict)
     expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
-    outputs: list[str] = field(
-        default_factory=list
-    )  # what the program uses of the block afterwards, as far as it is known
+    outputs: dict[str, str] = field(default_factory=dict)  # what the program uses of the step afterwards, and code for it
 
     @property
     def losses(self) -> list[Piece]:
@@ -101,12 +99,13 @@ class Steps:
 
     Args:
       outputs: for a block, the names whose values the program uses after it.
+      state: ids of variables that are state in any case.
 
     Raises:
       Refused: something in them cannot be printed as a function of parameters, state and arguments.
     """
 
-    def __init__(self, observer: Observer, outputs: Callable[[Block], list[str]]):
+    def __init__(self, observer: Observer, outputs: Callable[[Block], list[str]], state: set[int]):
         self.observer, self.outputs = observer, outputs
         self.names: dict[int, str] = {}
         self.kinds: list[Kind] = []
@@ -116,7 +115,7 @@ class Steps:
         self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
         sources = {id(v) for step in observer.steps for each in step.gradients for v in each.variables}
         self.trained |= sources & {key for step in observer.steps for key in step.assigned}
-        self.state: set[int] = set()
+        self.state = set(state)
         # what is assigned counts if a loss or an update reads it: found by looking until nothing new turns up
         while True:
             before = len(self.state)
@@ -157,42 +156,56 @@ class Steps:
     def lines(self, step: Step) -> set[int]:
         """The lines at which gradients are taken and variables changed, which a printed step replaces."""
         parts: list[Any] = [a for key, a in step.assigned.items() if key in self.trained | self.state]
+        parts = [part for part in parts if not isinstance(part.variable, Carried)]
         return {part.line for part in (*parts, *step.gradients, *step.applied)}
 
     # -- pieces
 
-    def _pieces(self, step: Step) -> list[Piece]:
+    def _labels(self, step: Step) -> tuple[dict[int, tuple[Label, Array]], dict[int, tuple[Label, Array]]]:
+        """What a step's variables held when it began, and the gradients taken in it: the label of each array, by its id."""
         known: dict[int, tuple[Label, Array]] = {}
-        begins: dict[int, Array] = {}  # id of a variable -> what it held when the step began
+        changed = set()
         for each in step.applied:
-            for v, old, new in zip(each.variables, each.before, each.after, strict=True):
-                if id(v) in begins:
-                    raise Refused(where(step, each), "a variable is updated twice in one step", "write two steps")
-                begins[id(v)] = old
-                known[id(old)] = self.label(v, old), old
-                known[id(new)] = ("updated", self.name(v)), new
-        for assigned in step.assigned.values():
-            if id(assigned.variable) not in begins and id(assigned.variable) in self.trained | self.state:
+            for v, old in zip(each.variables, each.before, strict=True):
+                if id(v) not in changed:
+                    known[id(old)] = self.label(v, old), old
+                changed.add(id(v))
+        for key, assigned in step.assigned.items():
+            if key not in changed and key in self.trained | self.state:
                 known[id(assigned.before)] = self.label(assigned.variable, assigned.before), assigned.before
-        gradients: dict[int, tuple[Label, Array]] = {}
-        for i, gradient in enumerate(step.gradients, 1):
-            for v, x in zip(gradient.variables, gradient.found, strict=True):
-                if x is not None:
-                    gradients[id(x)] = (f"gradients_{i}", self.name(v)), x
+        gradients = {
+            id(x): ((f"gradients_{i}", self.name(v)), x)
+            for i, gradient in enumerate(step.gradients, 1)
+            for v, x in zip(gradient.variables, gradient.found, strict=True)
+            if x is not None
+        }
+        return known, gradients
+
+    def _pieces(self, step: Step) -> list[Piece]:
+        known, gradients = self._labels(step)
         backward = {position for each in step.gradients for position in each.entries}
         entries = [None if i in backward else entry for i, entry in enumerate(step.recording.entries)]
-
-        updates = []
+        updates, block = [], step.gradients[0].block
+        now = {**known, **gradients}  # as the updates go on
         for each in step.applied:
             targets = {self.name(v): x for v, x in zip(each.variables, each.gradients, strict=True) if x is not None}
-            updates.append(self._piece("change", each, entries, (), targets, {**known, **gradients}, step))
+            updates.append(self._piece("change", each, entries, (), targets, now, step, block))
+            for v, old, new in zip(each.variables, each.before, each.after, strict=True):
+                if now[id(old)][0][0] == "updated":
+                    now[id(old)] = (BETWEEN, self.name(v)), old
+                now[id(new)] = ("updated", self.name(v)), new
         values = {
             self.name(a.variable): a.value
             for key, a in step.assigned.items()
             if key in self.trained | self.state and not self._from_block(step, a)
         }
         if values:
-            updates.append(self._piece("assign", step, entries, (), values, {**known, **gradients}, step))
+            updates.append(self._piece("assign", step, entries, (), values, now, step, block))
+        for piece in updates:
+            between = [name for group, name in piece.slices[0].labels if group == BETWEEN]
+            if between:
+                why = f"what the variable {between[0]!r} holds between its two updates in a step is used after the second"
+                raise Refused(where(step, step.applied[0]), why, "write it as two steps, a tape for each")
         used = {label[0] for piece in updates for label in piece.slices[0].labels}
         losses = []
         for i, gradient in enumerate(step.gradients, 1):
@@ -234,7 +247,7 @@ class Steps:
         self._slice(recording.entries, gradient.targets, own, step, strict=where(step, gradient))
         target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
         targets = (target, outputs | state) if outputs or state else target
-        piece = self._piece("loss", gradient, recording.entries, recording.marks, targets, own, step)
+        piece = self._piece("loss", gradient, recording.entries, recording.marks, targets, own, step, gradient.block)
         piece.name = name
         return piece
 
@@ -247,10 +260,11 @@ class Steps:
         targets: Nest,
         known: dict,
         step: Step,
+        block: Block,
+        given: frozenset[int] = frozenset(),
     ) -> Piece:
         arrays, tree = jax.tree.flatten(targets)
-        found, ends = self._slice(entries, arrays, known, step)
-        block = (subject if role == "loss" else step.gradients[0]).block
+        found, ends = self._slice(entries, arrays, known, step, given=given)
         if role == "loss":  # all that was recorded: what Python looked at is there, too
             kept = dict(zip(found.positions, found.entries, strict=True))
             entries = [kept.get(i, entry) for i, entry in enumerate(entries)]
@@ -261,9 +275,16 @@ class Steps:
         return Piece(role, [subject], entries, marks, jax.tree.unflatten(tree, ends), [found], block)
 
     def _slice(
-        self, entries: Sequence[Entry | None], targets: Sequence[Value], known: dict, step: Step, strict: str = ""
+        self,
+        entries: Sequence[Entry | None],
+        targets: Sequence[Value],
+        known: dict,
+        step: Step,
+        strict: str = "",
+        given: frozenset[int] = frozenset(),
     ) -> tuple[Slice, list[Value]]:
-        """The slice that leads to the targets, and these; a variable's value counts as what was assigned to it in the step.
+        """The slice that leads to the targets, from the arrays whose ids are `given` on, and the targets; a variable's value
+        counts as what was assigned to it in the step.
 
         Raises:
           Refused: a loss, at the line `strict`, depends on what was assigned, which carries no gradient.
@@ -281,14 +302,15 @@ class Steps:
         def labelled(x: Value) -> Label | None:
             if id(x) in known:
                 return known[id(x)][0]
-            variable = self.observer.owners.get(id(x), (None, None))[1]
+            known_as = self.observer.owners.get(id(x)) or self.observer.read.get(id(x)) or (None, None)
+            variable = known_as[1]
             return None if variable is None else self.label(variable, x)
 
         targets = [resolved(x) for x in targets]
         wanted, positions = {id(x) for x in targets}, []
         for position in reversed(range(len(entries))):
             entry = entries[position]
-            if entry is not None and any(id(x) in wanted and labelled(x) is None for x in entry.outputs):
+            if entry is not None and any(id(x) in wanted - given and labelled(x) is None for x in entry.outputs):
                 positions.append(position)
                 wanted.update(id(resolved(x)) for x in entry.inputs)
         numbers: dict[int, Any] = {}
@@ -324,16 +346,81 @@ class Steps:
         ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])
         return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
 
+    # -- expressions
+
+    def expression(self, runs: Sequence[Computed], texts: dict[int, str]) -> tuple[list[Piece], dict[str, str]] | None:
+        """The functions that an expression of the program was, and a text for each argument.
+
+        Args:
+          texts: those of its parts that may be arguments, the better ones first.
+
+        Returns None if the expression depends on more than these and what variables hold when it is evaluated.
+        """
+        pieces: list[Piece] = []
+        arguments: dict[str, str] = {}
+        for run in runs:
+            inside = {id(run.parts[p]) for p in texts if p in run.parts} - set(map(id, jax.tree.leaves(run.value)))
+            _, gradients = self._labels(run.step) if run.step.number >= 0 else ({}, {})
+            outside = Step(-1, run.step.tape, run.step.recording)
+            entries = run.step.recording.entries[: run.end]
+            block = Block("", 0, "", {text: run.parts[p] for p, text in texts.items() if p in run.parts}, ())
+            piece = self._piece("value", run, entries, (), run.value, gradients, outside, block, frozenset(inside))
+            for (group, name), x in piece.slices[0].labels.items():
+                if group not in ("params", "state") or run.current.get(id(self.variables[name]), x) is not x:
+                    return None
+            merge(pieces, piece)
+        for piece in pieces:
+            for position, external in enumerate(piece.slices[0].externals):
+                values = [part.externals[position].value for part in piece.slices]
+                text = next(matching([Block("", 0, "", {texts[p]: x for p, x in run.parts.items() if p in texts}, ()) for run in piece.subject], values), None)
+                if type(external.value) in SCALARS and all(same(values[0], x) for x in values) or text is None:
+                    if all(same(values[0], x) for x in values):
+                        continue
+                    return None
+                name = next((n for n, known in arguments.items() if known == text), None)
+                piece.arguments[position] = name = name or argument_name(text, set(arguments))
+                arguments[name] = text
+        return pieces, arguments
+
+    def output(self, runs: Sequence[Computed], name: str) -> bool:
+        """Makes the value of an expression in a step, which depends on its gradients, one more result of the step."""
+        found = False
+        for kind in self.kinds:
+            pieces: list[Piece] = []
+            for run in runs:
+                if run.step in kind.steps:
+                    known, gradients = self._labels(run.step)
+                    for each in run.step.applied:
+                        known |= {id(x): (("updated", self.name(v)), x) for v, x in zip(each.variables, each.after, strict=True)}
+                    entries, block = run.step.recording.entries[: run.end], run.step.gradients[0].block
+                    for each in run.step.gradients:
+                        entries[each.entries.start:each.entries.stop] = [None] * len(each.entries)
+                    merge(pieces, self._piece("value", run, entries, (), run.value, {**known, **gradients}, run.step, block))
+            if len(pieces) > 1:
+                return False
+            for piece in pieces:
+                at = [kind.steps.index(run.step) for run in piece.subject]
+                for position, external in enumerate(piece.slices[0].externals):
+                    values = [part.externals[position].value for part in piece.slices]
+                    if all(same(values[0], x) for x in values):
+                        continue
+                    argument = next((n for n, all_values in kind.arguments.items() if all(same(all_values[i], x) for i, x in zip(at, values, strict=True))), None)
+                    if argument is None:
+                        return False
+                    piece.arguments[position] = argument
+                piece.name = name
+                kind.pieces.append(piece)
+                found = True
+        return found
+
     # -- kinds
 
     def _add(self, step: Step, pieces: list[Piece]) -> None:
         for i, kind in enumerate(self.kinds):
-            same = [(a.role, a.slices[0].key) for a in kind.pieces] == [(b.role, b.slices[0].key) for b in pieces]
-            if same:
+            if [(a.role, a.slices[0].key) for a in kind.pieces] == [(b.role, b.slices[0].key) for b in pieces]:
                 kind.steps.append(step)
                 for mine, new in zip(kind.pieces, pieces, strict=True):
-                    mine.slices += new.slices
-                    mine.subject += new.subject
+                    merge([mine], new)
                 self.kind_of[step.number] = i
                 return
         self.kind_of[step.number] = len(self.kinds)
@@ -360,6 +447,10 @@ class Steps:
                 )
 
     def _find_arguments(self, kind: Kind) -> None:
+        for name, variable in self.variables.items():
+            if isinstance(variable, Carried) and id(variable) in kind.steps[0].assigned:
+                kind.arguments[name] = [step.assigned[id(variable)].before for step in kind.steps]
+                kind.expressions[name] = variable.path
         early = [i for i, step in enumerate(kind.steps) if step.number < self.observer.keep]
         blocks = [kind.losses[0].subject[i].block for i in early]
         taken = set(self.variables)
@@ -395,7 +486,18 @@ class Steps:
         )
 
 
+BETWEEN = "between"  # the label of what a variable held between two updates
 KINDS = 4  # of steps, at one place: batches of different sizes, say
+
+
+def merge(pieces: list[Piece], new: Piece) -> None:
+    """Adds a piece to those that it is the same operations as, or to the list."""
+    for piece in pieces:
+        if piece.slices[0].key == new.slices[0].key:
+            piece.slices += new.slices
+            piece.subject += new.subject
+            return
+    pieces.append(new)
 
 
 def where(step: Step, part: Gradient | Applied) -> str:
