@@ -12,7 +12,7 @@ import copy
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from .probes import SIMPLE, Randoms
 
@@ -30,8 +30,17 @@ JNP = {
 
 _KEYWORDS = ("axis", "dtype", "keepdims", "num")  # with which these functions may be called
 
-# A text for an expression of the program; where it is a variable, for the value of that or not; given texts for those that fit.
-Expression = Callable[[ast.expr, bool, Callable[[ast.expr], str | None]], str | None]
+Fitting = Callable[[ast.expr], str | None]  # the text of an expression, if it fits
+
+
+class Texts(Protocol):
+    """Texts for what TensorFlow did in the program, as far as there are any."""
+
+    def expression(self, node: ast.expr, reads: bool, fitting: Fitting) -> str | None:
+        """For an expression; if `reads`, for the value of a variable, too."""
+
+    def statement(self, node: ast.stmt, fitting: Fitting) -> str | None:
+        """For a statement that assigns to variables."""
 
 
 class NotKept(Exception):
@@ -70,12 +79,12 @@ def rewrite(
     randoms: Randoms,
     program: str,
     data: dict[str, Any],
-    expression: Expression,
+    texts: Texts,
 ) -> str:
     """The text of the program without its tapes' statements, which runs the ported steps in their place.
 
     Args:
-      expression: the text for an expression that does not fit, if there is one.
+      texts: for what does not fit.
 
     Raises:
       NotKept: the statements around a step depend on what goes.
@@ -83,7 +92,7 @@ def rewrite(
     gone: set[str] = set()
     missing: dict[str, set[int]] = {}
     for _ in range(4):  # a function may use what is found later to be gone, or be called with it
-        rewriter = _Rewriter(source, tree, sites, randoms, program, data, expression, gone, missing)
+        rewriter = _Rewriter(source, tree, sites, randoms, program, data, texts, gone, missing)
         lines = rewriter.block(tree.body, set(), "", top=True)
         if rewriter.gone_in_end <= gone and rewriter.missing == missing:
             break
@@ -124,12 +133,12 @@ class _Rewriter:
         randoms: Any,
         program: str,
         data: Any,
-        expression: Expression,
+        texts: Texts,
         ever: set,
         missing: dict,
     ):
         self.source, self.lines, self.sites, self.randoms = source, source.splitlines(), sites, randoms
-        self.expression = expression
+        self.texts = texts
         self.program, self.data, self.ever, self.known_missing = program, data, ever, missing
         self.missing: dict[str, set[int]] = {}  # function -> positions of arguments that are gone
         self.aliases: dict[str, str] = {}
@@ -146,8 +155,10 @@ class _Rewriter:
         self.functions = functions
         self.called: set[str] = set()  # of the functions on the way
         self.in_loop = self.in_class = False
+        self.class_name = ""
         self.runs_once = True  # what is being rewritten, as far as one can see
-        self.drawn = False  # whether something was left out that may have drawn random numbers
+        self.drawn = 0  # the line of what was left out first that may have drawn random numbers
+        self.drawing: set[str] = set()  # functions and classes in which something was
 
     # -- questions
 
@@ -191,12 +202,15 @@ class _Rewriter:
                 out += draws
                 left_out = not draws
                 plain = not isinstance(node, (ast.FunctionDef, ast.ClassDef))
-                self.drawn |= plain and any(isinstance(n, ast.Call) for n in ast.walk(node))
+                if plain and any(isinstance(n, ast.Call) for n in ast.walk(node)):
+                    self.drawn = self.drawn or node.lineno
                 continue
             left_out = left_out and not text
             if text and self.drawn and self.runs_once and not self.in_loop and isinstance(node, SIMPLE):
                 between = [*between, *self._restored(node, gone, indent)]
             out += [*between, *text] if text else []
+            if not self.in_class and self.drawing & {_callee(n) for n in ast.walk(node) if isinstance(n, ast.Call)}:
+                self.drawn = self.drawn or node.lineno
         if top:
             self.gone_in_end = set(gone)
         if not any(line.strip() and not line.strip().startswith("#") for line in out):
@@ -240,7 +254,8 @@ class _Rewriter:
             ):
                 return inner
         gone.update(_stored(node))
-        return None
+        text = self.texts.statement(node, _Translated(self, gone).fitting)
+        return [indent + text] if text else None
 
     def _draws(self, node: ast.stmt, gone: set[str]) -> list[str]:
         """Calls in a statement of a loop that is left out which stay, since they may draw random numbers."""
@@ -307,15 +322,17 @@ class _Rewriter:
         inner = (gone | self.ever) - own | lost
         head = ast.unparse(new).splitlines()[:-1]
         outside = self.runs_once, self.drawn, self.in_class
-        self.in_class = False
+        self.drawn, self.in_class = 0, False
         self.runs_once = any(isinstance(n, (ast.For, ast.While)) and self._leads(n) for n in ast.walk(node))
         body = self.block(node.body, inner, indent + "    ")
+        if self.drawn:
+            self.drawing.add(self.class_name if node.name == "__init__" else key)
         self.runs_once, self.drawn, self.in_class = outside
         gone.update(name for name in inner if name.startswith("."))
         return [*(indent + line for line in head), *body]
 
     def _class(self, node: ast.ClassDef, gone: set[str], indent: str) -> list[str]:
-        self.in_class = True
+        self.in_class, self.class_name = True, node.name
         body = self.block(node.body, gone, indent + "    ")
         self.in_class = False
         return [*self.lines[node.lineno - 1 : node.body[0].lineno - 1][:1], *body]
@@ -349,7 +366,10 @@ class _Rewriter:
         """What puts random generators in the state which they had before a statement, if it may draw numbers."""
         if not any(isinstance(n, ast.Call) for n in ast.walk(node)):
             return []
-        self.drawn = False
+        same = self.randoms.same(self.drawn, node.lineno)
+        self.drawn = 0
+        if same:
+            return []
         states = list(self.randoms.restoring(node.lineno, self.source, gone, self.data))
         note = f"{indent}# The generators as they were here: what was left out has drawn numbers, too."
         return [note, *(indent + line for line in states)] if states else []
@@ -422,7 +442,7 @@ class _Translated(_ToJnp):
         load = isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
         if not (target or load and hasattr(node, "place")) or self.rewriter._fits(new, self.gone):
             return new
-        text = self.rewriter.expression(node.target if target else node, self.reads, self._fitting)
+        text = self.rewriter.texts.expression(node.target if target else node, self.reads, self.fitting)
         if not text:
             return new
         value = ast.parse(text, mode="eval").body
@@ -435,7 +455,7 @@ class _Translated(_ToJnp):
             return root in _READING or isinstance(func, ast.Attribute) and func.attr == "numpy"
         return isinstance(node, _READS) or self.reads and isinstance(node, (ast.Starred, ast.keyword))
 
-    def _fitting(self, node: ast.expr) -> str | None:
+    def fitting(self, node: ast.expr) -> str | None:
         """The text of an expression in `jnp`, if it fits."""
         new = _ToJnp(self.aliases).visit(copy.deepcopy(node))
         return ast.unparse(new) if self.rewriter._fits(new, self.gone) else None

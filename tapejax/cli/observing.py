@@ -10,7 +10,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any, TypeAlias
 
@@ -85,15 +85,16 @@ class Applied:
     count: int  # how often it was applied before
 
 
-@dataclass
+@dataclass(eq=False)
 class Assigned:
-    """All assignments to one variable in a step: the array before, the value assigned last, and the array then."""
+    """One assignment to a variable, or all of a step: the array before, the value assigned last, and the array then."""
 
     variable: VariableLike | Carried
     line: int
     before: Array
     value: Value
     after: Array
+    places: set[int] = field(default_factory=set)  # of the program's statements that made it
 
 
 @dataclass(eq=False)
@@ -103,10 +104,19 @@ class Step:
     recording: Recording
     gradients: list[Gradient] = field(default_factory=list)
     applied: list[Applied] = field(default_factory=list)
-    assigned: dict[int, Assigned] = field(default_factory=dict)
+    events: list[Assigned] = field(default_factory=list)
     held: dict[int, tuple[Array, VariableLike]] = field(
         default_factory=dict
     )  # arrays that were put in variables: id -> array, variable
+
+    def assigned(self, apart: set[int]) -> dict[int, Assigned]:
+        """By the id of a variable its assignments as one, but for those of the statements `apart`."""
+        found: dict[int, Assigned] = {}
+        for event in self.events:
+            if not event.places & apart:
+                first = found.get(id(event.variable), event)
+                found[id(event.variable)] = replace(event, before=first.before)
+        return found
 
 
 @dataclass(eq=False)
@@ -119,6 +129,7 @@ class Computed:
     of_variable: bool  # whether it is a variable itself
     current: dict[int, Array]  # id of a variable -> what it held
     parts: dict[int, Value]  # place of an expression in it -> its value
+    events: list[Assigned] = field(default_factory=list)  # of a statement: what it assigned
 
 
 class Enough(SystemExit):
@@ -139,6 +150,9 @@ class Observer:
         self.values: dict[int, tuple[Value, Array]] = {}
         self.owners: dict[int, tuple[Array, VariableLike]] = {}
         self.read: dict[int, tuple[Array, VariableLike]] = {}  # the same, at the evaluations of expressions
+        self.initial: dict[int, Array] = {}  # id of a variable -> what it held before it changed in a step
+        # id of a variable, place of a statement that assigns to it -> a number that grows, what it held before that
+        self.firsts: dict[tuple[int, int], tuple[int, Array]] = {}
         self.carried: dict[str, Carried] = {}
         self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
         self._step: Step | None = None
@@ -201,7 +215,7 @@ class Observer:
         step = self._step
         if step is not None:
             self._carry(step, frame)
-        if step is not None and step.number >= 0 and not (step.applied or step.assigned and step.gradients):
+        if step is not None and step.number >= 0 and not (step.applied or step.events and step.gradients):
             if len(step.recording.entries) < 50_000:  # tapes that were not for training go on in the same step
                 return
             step.tape.__exit__()
@@ -227,6 +241,11 @@ class Observer:
         if step.number < 0 and len(step.recording.entries) > 50_000:
             step.tape.__exit__()
             return self._start(-1) or []
+        given = type(value)(arrays) if several else arrays[0]
+        variable = any(map(is_variable, value)) if several else is_variable(value)
+        return [self._computed(step, given, variable, parts)]
+
+    def _computed(self, step: Step, value: Nest, variable: bool, parts: dict[int, Any]) -> Computed:
         known: dict[int, Value] = {}
         for place, part in parts.items():
             x = array_of(part)
@@ -236,9 +255,25 @@ class Observer:
                 known[place] = part if x is None else x
         current = {key: held(v) for key, (v, _) in self.names.items()}
         self.read |= {id(x): (x, self.names[key][0]) for key, x in current.items()}
-        given = type(value)(arrays) if several else arrays[0]
-        variable = any(map(is_variable, value)) if several else is_variable(value)
-        return [Computed(step, len(step.recording.entries), given, variable, current, known)]
+        return Computed(step, len(step.recording.entries), value, variable, current, known)
+
+    def begun(self) -> tuple[Step | None, int]:
+        """Where a statement begins: the step, and how much has been assigned in it."""
+        return self._step, len(self._step.events) if self._step is not None else 0
+
+    def changed(self, place: int, begun: tuple[Step | None, int], parts: dict[int, Any]) -> list[Computed]:
+        """What is to be known of a statement that ends, if it assigned to variables what was not made of gradients."""
+        step, first = begun
+        if step is None or step is not self._step or not step.events[first:] or self._active:
+            return []
+        if made_of_gradients(step) & {id(event.value) for event in step.events[first:]}:
+            return []
+        found = self._computed(step, (), False, parts)
+        found.events = step.events[first:]
+        for event in found.events:
+            event.places.add(place)
+            self.firsts.setdefault((id(event.variable), place), (len(self.firsts), event.before))
+        return [found]
 
     def _carry(self, step: Step, frame: FrameType) -> None:
         """Notes what the tensors of a step have become, by their names, if that was made of their gradients."""
@@ -246,22 +281,18 @@ class Observer:
         pairs = [(v, x) for v, x in pairs if isinstance(v, Carried)]
         if not pairs:
             return
-        made = {id(x) for each in step.gradients for x in each.found}
-        for entry in step.recording.entries:
-            if any(id(x) in made for x in entry.inputs):
-                made.update(map(id, entry.outputs))
-        names = snapshot(frame)
+        names, made = snapshot(frame), made_of_gradients(step)
         for carried, before in pairs:
             after = names.get(carried.path)
             if id(after) in made:
-                step.assigned[id(carried)] = Assigned(carried, 0, before, after, after)
+                step.events.append(Assigned(carried, 0, before, after, after))
 
     def _finish(self) -> None:
         step, self._step = self._step, None
         if step is None:
             return
         step.tape.__exit__()
-        updated = bool(step.applied or step.assigned)
+        updated = bool(step.applied or step.events)
         if not step.gradients or not (updated or self._goes_on(step)):
             return self._forget(step)
         self._count += 1
@@ -275,7 +306,7 @@ class Observer:
 
     def _goes_on(self, step: Step) -> bool:
         """Whether the tensors of the step before are its own, too: what it made of them, nobody has asked for any more."""
-        known = {id(x.after) for x in self.steps[-1].assigned.values()} if self.steps else set()
+        known = {id(x.after) for x in self.steps[-1].events} if self.steps else set()
         return any(id(x) in known for each in step.gradients for x in each.held)
 
     def _forget(self, step: Step) -> None:
@@ -393,13 +424,13 @@ class Observer:
         if id(variable) not in self.names:
             with outside():
                 self._name([variable], self._step.recording, frame)
-        first = self._step.assigned.get(id(variable))
-        line = frame.f_lineno
-        self._step.assigned[id(variable)] = Assigned(variable, line, first.before if first else before, value, after)
+        self._step.events.append(Assigned(variable, frame.f_lineno, before, value, after))
 
     def _own(self, variable: VariableLike, before: Array, after: Array) -> None:
         assert self._step is not None
         self.owners.setdefault(id(before), (before, variable))
+        if self._step.number >= 0:
+            self.initial.setdefault(id(variable), before)
         self.owners[id(after)] = self._step.held[id(after)] = after, variable
 
     def _snapshot(self, frame: FrameType) -> dict[str, Value]:
@@ -428,6 +459,15 @@ def array_of(value: object) -> Array | None:
     if isinstance(value, Tensor):
         return value._array
     return value if isinstance(value, jax.Array) else held(value) if is_variable(value) else None
+
+
+def made_of_gradients(step: Step) -> set[int]:
+    """The ids of a step's gradients and of what was computed of them."""
+    made = {id(x) for each in step.gradients for x in each.found if x is not None}
+    for entry in step.recording.entries if made else ():
+        if any(id(x) in made for x in entry.inputs):
+            made.update(map(id, entry.outputs))
+    return made
 
 
 def user_frame() -> FrameType | None:

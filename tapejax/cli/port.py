@@ -84,7 +84,7 @@ def port(
         return _refuse(f"{out}: a file of its own, in a folder that exists, is needed for the JAX program")
     observer = Observer(STEPS, steps)
     randoms, values = probes.Randoms(), probes.Values(observer, STEPS)
-    noted = {probes.BEFORE: randoms.note, probes.VALUE: values.note}
+    noted = {probes.BEFORE: randoms.note, probes.VALUE: values.note, probes.BEGIN: values.begin, probes.END: values.end}
     with runner._settings(False):
         eagerly = functions_run_eagerly()
         run_functions_eagerly(True)
@@ -101,23 +101,25 @@ def port(
             return _refuse(f"{program} does not run whole: see above, and `python -m tapejax check {program}`")
         try:
             make = functools.partial(_Port, path, target, arguments, observer, randoms, values, tolerance)
-            ported, texts = _with_state(make)
+            ported, texts = _settled(observer, make)
             return ported.write(*texts)
         except Refused as refusal:
             return _refuse(str(refusal))
 
 
-def _with_state(make: Callable[[set[int], bool], _Port]) -> tuple[_Port, tuple[str, str | None, str]]:
-    """The program with all state that it reads between its steps; or without what keeps its loop from being kept."""
-    ported = make(set(), True)
+def _settled(observer: Observer, make: Callable[[set[int], set[int], bool], _Port]) -> tuple[_Port, tuple[str, str | None, str]]:
+    """The program with all state that it reads or assigns between its steps; without that if its loop is not kept so."""
+    ported = make(set(), {place for _, place in observer.firsts}, True)
     needed = set(ported.steps.state)
-    texts = ported.texts()
-    while not ported.complete:
-        ported = make(ported.steps.state, True)
+    for _ in range(5):
         texts = ported.texts()
-    if texts[1] is None and ported.steps.state != needed:
-        ported = make(needed, False)
-        texts = ported.texts()
+        if (ported.steps.state, ported.apart) == ported.given:
+            break
+        ported = make(ported.steps.state, ported.apart, True)
+    if texts[1] is None:
+        plain = make(needed, set(), False)
+        others = plain.texts()
+        return (plain, others) if others[1] is not None else (plain, (others[0], None, texts[2]))
     return ported, texts
 
 
@@ -139,6 +141,7 @@ class _Port:
         values: probes.Values,
         tolerance: float,
         state: set[int],
+        apart: set[int],
         grows: bool,
     ):
         self.path, self.target, self.arguments = path, target, arguments
@@ -160,9 +163,10 @@ class _Port:
         self.expressions: dict[tuple, str | None] = {}  # place, and what may be arguments -> text
         self.optimizers: dict[int, tuple[Optimizer, str]] = {}
         self.steps = Steps(
-            observer, lambda block: kept.used_after(self.tree, block.line) if self._is_own(block) else [], state
+            observer, lambda block: kept.used_after(self.tree, block.line) if self._is_own(block) else [], state, apart
         )
-        self.needed, self.grows = set(self.steps.state), grows
+        self.given, self.grows = (set(self.steps.state), apart), grows
+        self.apart: set[int] = set()  # statements that assign to variables apart from the steps
 
     def _is_own(self, block: Block) -> bool:
         return Path(block.file).resolve() == self.path.resolve()
@@ -188,11 +192,6 @@ class _Port:
             first=names[0],
         )
         return recorded, whole, notes
-
-    @property
-    def complete(self) -> bool:
-        """Whether the steps pass along all state that the program reads between them."""
-        return self.steps.state == self.needed
 
     @property
     def _first(self) -> list[Step]:
@@ -402,7 +401,9 @@ class _Port:
         return found
 
     def _helper(self, text: str) -> str:
-        return self._add(text, {}, "summed")
+        if text not in self.known:
+            self.known[text] = self._add(text, {}, "assign" if text is _ASSIGN else "summed")
+        return self.known[text]
 
     def _add(self, code: str, constants: dict[str, Array], wish: str) -> str:
         """Adds the definitions in `code`, under names of their own; returns that of its function ``f``."""
@@ -580,43 +581,67 @@ class _Port:
             site.updates.append((shapes, name))
             site.lines |= {line for step in kind.steps for line in self.steps.lines(step)}
             site.outputs = list(dict.fromkeys([*site.outputs, *kind.outputs]))
-        return kept.rewrite(self.source, self.tree, sites, self.randoms, self.path.name, self.data, self._expression)
+        return kept.rewrite(self.source, self.tree, sites, self.randoms, self.path.name, self.data, self)
 
-    def _expression(self, node: ast.expr, reads: bool, fitting: Callable[[ast.expr], str | None]) -> str | None:
+    def expression(self, node: ast.expr, reads: bool, fitting: kept.Fitting) -> str | None:
         """A text for an expression that TensorFlow evaluated: what a variable holds, a result of a step, or a function's call."""
         place: int = node.place  # type: ignore[attr-defined]
         runs = self.values.computed.get(place, [])
         if not runs or runs[0].of_variable and not reads:
             return None
-        texts = {p: text for p in self.values.inner[place] if (text := fitting(self.nodes[p]))}
-        texts = dict(sorted(texts.items(), key=lambda item: (not item[1].isidentifier(), len(item[1]))))
+        texts = self._parts(place, fitting)
         key = place, *texts.values()
         if key not in self.expressions:
             self.expressions[key] = self._computed(node, runs, texts)
         return self.expressions[key]
+
+    def statement(self, node: ast.stmt, fitting: kept.Fitting) -> str | None:
+        """A text for a statement that assigned to variables, but in a step."""
+        place: int = node.place  # type: ignore[attr-defined]
+        runs = self.values.computed.get(place, [])
+        if not runs or not self.grows:
+            return None
+        texts = self._parts(place, fitting)
+        key = place, *texts.values()
+        if key not in self.expressions:
+            result = self.steps.expression(runs, texts)
+            call = result and self._called(f"assigned_{node.lineno}", *result)
+            self.expressions[key] = call and f"{self._helper(_ASSIGN)}({call})"
+        if self.expressions[key]:
+            self.apart.add(place)
+        return self.expressions[key]
+
+    def _parts(self, place: int, fitting: kept.Fitting) -> dict[int, str]:
+        """Texts of the parts of an expression or a statement that fit, names first."""
+        texts = {p: text for p in self.values.inner[place] if (text := fitting(self.nodes[p]))}
+        return dict(sorted(texts.items(), key=lambda item: (not item[1].isidentifier(), len(item[1]))))
 
     def _computed(self, node: ast.expr, runs: list[Computed], texts: dict[int, str]) -> str | None:
         wish = ast.unparse(node.func if isinstance(node, ast.Call) else node)
         wish = re.sub(r"\W+", "_", wish.rpartition(".")[2]).strip("_") if len(wish) < 30 else ""
         wish = wish if wish.isidentifier() else "value"
         result = self.steps.expression(runs, texts)
-        if not (self.grows or self.complete):
-            self.steps.state = set(self.needed)
+        if not self.grows and self.steps.state != self.given[0]:
+            self.steps.state = set(self.given[0])
             return None
         if result is None:
             name = f"{wish}_{node.lineno}_{node.col_offset}"
             return f"step_found[{name!r}]" if self.steps.output(runs, name) else None
-        pieces, arguments = result
+        return self._called(f"{wish}_{node.lineno}", *result)
+
+    def _called(self, wish: str, pieces: list[Piece], arguments: dict[str, str]) -> str | None:
+        """A call of the function that some pieces are, if it is one and there is code for it."""
         sources = self._sources(pieces[0])
         groups = {"params": "step_carry[0]", "state": "step_carry[1]"}
-        if not pieces[0].slices[0].entries and len(sources) == 1 and not pieces[0].arguments:
-            ((group, (name, *more)),) = sources.items()
-            return f"{groups[group]}[{name!r}]" if not more else None
+        one = isinstance(pieces[0].targets, jax.Array) and len(pieces[0].slices[0].labels) == 1
+        if one and not pieces[0].slices[0].entries and not pieces[0].arguments:
+            ((group, name),) = pieces[0].slices[0].labels
+            return f"{groups[group]}[{name!r}]"
         try:
-            codes = {re.sub(r" *#.*\n", "", as_function(p, self._sources(p), {}, p.block.before, unused=False)[0]) for p in pieces}
-            if len(codes) > 1:
+            codes = [as_function(p, self._sources(p), {}, p.block.before, unused=False)[0] for p in pieces]
+            if len({re.sub(r" *#.*\n", "", code) for code in codes}) > 1:
                 return None
-            function = self._print(pieces[0], sources, {}, f"{wish}_{node.lineno}", None)
+            function = self._print(pieces[0], sources, {}, wish, None)
         except (Refused, ValueError, TypeError, LookupError):
             return None
         given = ", ".join(f"{group!r}: {groups[group]}" for group in sources)
@@ -847,6 +872,13 @@ _SUMMED = '''def f(function):
 _SUMMED_ALONE = '''def f(function):
     """`function` with the sum of all that it returns in the place of a loss, as a tape takes it."""
     return lambda *args: sum(jnp.sum(x) for x in jax.tree.leaves(function(*args)))
+'''
+
+_ASSIGN = '''def f(values):
+    """Puts values in variables, by their names."""
+    global step_carry
+    new = [{name: values.get(name, x) for name, x in group.items()} for group in step_carry[:2]]
+    step_carry = *new, step_carry[2]
 '''
 
 _RECORDED = '''

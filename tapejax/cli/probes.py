@@ -15,7 +15,7 @@ from ..values.tensor import Tensor
 from .observing import Computed, Observer
 
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
-BEFORE, VALUE = "__tapejax_before__", "__tapejax_value__"
+BEFORE, VALUE, BEGIN, END = (f"__tapejax_{name}__" for name in ("before", "value", "begin", "end"))
 
 
 def numbered(tree: ast.Module) -> ast.Module:
@@ -33,6 +33,7 @@ class Values:
         self.inner: dict[int, list[int]] = {}  # place of an expression -> those of the expressions in it
         self.second: set[int] = set()  # places where a tensor gets a second name: a copy, which is not what the first becomes
         self.movable: dict[int, tuple[int, str]] = {}  # expressions that may stand before a block: its line, and their text
+        self.begun: dict[int, Any] = {}
         self.last: dict[int, Any] = {}
         self.computed: dict[int, list[Computed]] = defaultdict(list)
 
@@ -48,6 +49,16 @@ class Values:
             self.computed[place] += self.observer.computed(value, parts)
         return value
 
+    def begin(self, place: int) -> None:
+        self.begun[place] = self.observer.begun()
+
+    def end(self, place: int) -> None:
+        """Notes what a statement has assigned to variables."""
+        parts = {p: self.last[p] for p in self.inner[place] if p in self.last}
+        changed = self.observer.changed(place, self.begun[place], parts)
+        if len(self.computed[place]) < self.keep:
+            self.computed[place] += changed
+
     def prepare(self, tree: ast.Module) -> ast.Module:
         names = (node.value for node in ast.walk(tree) if isinstance(node, ast.Assign))
         self.second = {node.place for node in names if isinstance(node, ast.Name)}  # type: ignore[attr-defined]
@@ -57,7 +68,20 @@ class Values:
                 for node in ast.walk(block):
                     if isinstance(node, _Noted.kinds) and not bound & {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}:
                         self.movable[node.place] = block.lineno, ast.unparse(node)  # type: ignore[union-attr]
-        return ast.fix_missing_locations(_Noted(self.inner).visit(tree))
+        return _located(_Noted(self.inner).visit(tree))
+
+
+def _located(tree: ast.Module) -> ast.Module:
+    """The tree with a line for what was put in: that of what stands around it or before it."""
+    line = 1
+    for node in ast.walk(tree):
+        for part in ast.iter_child_nodes(node):
+            line = getattr(part, "lineno", line)
+            for new in [part] if hasattr(part, "lineno") or not isinstance(part, (ast.stmt, ast.expr)) else ast.walk(part):
+                if isinstance(new, (ast.stmt, ast.expr)) and not hasattr(new, "lineno"):
+                    new.lineno = new.end_lineno = line
+                    new.col_offset = new.end_col_offset = 0
+    return tree
 
 
 class _Noted(ast.NodeTransformer):
@@ -94,6 +118,10 @@ class _Noted(ast.NodeTransformer):
             read.place = node.target.place  # type: ignore[attr-defined]
             return [node, ast.copy_location(ast.Expr(self.noted(read)), node)]
         place = getattr(node, "place", None)
+        if isinstance(node, ast.For) or isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and place is not None:
+            self.inner[place] = list(self.found)
+            calls = [ast.Expr(ast.Call(ast.Name(name, ast.Load()), [ast.Constant(place)], [])) for name in (BEGIN, END)]
+            return [calls[0], node, calls[1]]
         if place is None or not isinstance(node, self.kinds) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             return node
         self.inner[place] = list(self.found)
@@ -137,6 +165,10 @@ class Randoms:
     @property
     def generators(self) -> set[str]:
         return {name for states in self.states.values() for part in ("generators", "legacy") for name in states[part]}
+
+    def same(self, first: int, second: int) -> bool:
+        """Whether no generator drew a number between two lines."""
+        return first in self.states and repr(self.states[first]) == repr(self.states.get(second))
 
     def restoring(self, line: int, source: str, gone: set[str], data: dict[str, Any]) -> Iterator[str]:
         """Statements that put the generators where they were before the loop at a line."""

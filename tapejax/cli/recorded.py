@@ -27,7 +27,7 @@ from ..tape import GradientTape
 from ..values.tensor import Tensor
 from ..values.types import Array, Nest, VariableLike
 from .imports import replaced
-from .observing import Applied, Block, Carried, Computed, Gradient, Observer, Step
+from .observing import Applied, Assigned, Block, Carried, Computed, Gradient, Observer, Step
 
 Label = tuple[
     str, str
@@ -100,13 +100,20 @@ class Steps:
     Args:
       outputs: for a block, the names whose values the program uses after it.
       state: ids of variables that are state in any case.
+      apart: places of statements of the program whose assignments are no part of a step.
 
     Raises:
       Refused: something in them cannot be printed as a function of parameters, state and arguments.
     """
 
-    def __init__(self, observer: Observer, outputs: Callable[[Block], list[str]], state: set[int]):
-        self.observer, self.outputs = observer, outputs
+    def __init__(
+        self,
+        observer: Observer,
+        outputs: Callable[[Block], list[str]],
+        state: set[int],
+        apart: set[int],
+    ):
+        self.observer, self.outputs, self.apart = observer, outputs, apart
         self.names: dict[int, str] = {}
         self.kinds: list[Kind] = []
         self.kind_of: dict[int, int] = {}
@@ -114,7 +121,7 @@ class Steps:
         self.initial: dict[str, Any] = {}
         self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
         sources = {id(v) for step in observer.steps for each in step.gradients for v in each.variables}
-        self.trained |= sources & {key for step in observer.steps for key in step.assigned}
+        self.trained |= sources & {key for step in observer.steps for key in self.assigned(step)}
         self.state = set(state)
         # what is assigned counts if a loss or an update reads it: found by looking until nothing new turns up
         while True:
@@ -131,6 +138,10 @@ class Steps:
             raise Refused(at, "no step ran twice: what differs between steps cannot be seen", "let it make a few steps")
         for kind in often:
             self._find_arguments(kind)
+
+    def assigned(self, step: Step) -> dict[int, Assigned]:
+        """What a step assigns, by the id of the variable."""
+        return step.assigned(self.apart)
 
     # -- variables
 
@@ -150,12 +161,15 @@ class Steps:
         name = self.name(variable)
         if id(variable) not in self.trained:
             self.state.add(id(variable))
-        self.initial.setdefault(name, array)
+        if name not in self.initial:
+            firsts = [x for (key, place), x in self.observer.firsts.items() if key == id(variable) and place in self.apart]
+            begin = min(firsts, key=lambda first: first[0], default=(0, self.observer.initial.get(id(variable), array)))
+            self.initial[name] = begin[1]
         return ("params" if id(variable) in self.trained else "state", name)
 
     def lines(self, step: Step) -> set[int]:
         """The lines at which gradients are taken and variables changed, which a printed step replaces."""
-        parts: list[Any] = [a for key, a in step.assigned.items() if key in self.trained | self.state]
+        parts: list[Any] = [a for key, a in self.assigned(step).items() if key in self.trained | self.state]
         parts = [part for part in parts if not isinstance(part.variable, Carried)]
         return {part.line for part in (*parts, *step.gradients, *step.applied)}
 
@@ -170,7 +184,7 @@ class Steps:
                 if id(v) not in changed:
                     known[id(old)] = self.label(v, old), old
                 changed.add(id(v))
-        for key, assigned in step.assigned.items():
+        for key, assigned in self.assigned(step).items():
             if key not in changed and key in self.trained | self.state:
                 known[id(assigned.before)] = self.label(assigned.variable, assigned.before), assigned.before
         gradients = {
@@ -196,7 +210,7 @@ class Steps:
                 now[id(new)] = ("updated", self.name(v)), new
         values = {
             self.name(a.variable): a.value
-            for key, a in step.assigned.items()
+            for key, a in self.assigned(step).items()
             if key in self.trained | self.state and not self._from_block(step, a)
         }
         if values:
@@ -241,7 +255,7 @@ class Steps:
         outputs = {n: x for n, x in outputs.items() if id(x) in made - ends}
         state = {
             self.name(a.variable): a.value
-            for key, a in step.assigned.items()
+            for key, a in self.assigned(step).items()
             if key in self.state and self._from_block(step, a) is gradient
         }
         self._slice(recording.entries, gradient.targets, own, step, strict=where(step, gradient))
@@ -290,10 +304,13 @@ class Steps:
           Refused: a loss, at the line `strict`, depends on what was assigned, which carries no gradient.
         """
 
+        apart = {id(event.after) for event in step.events if event.places & self.apart}
+        held = {key: x for key, x in step.held.items() if key not in apart}
+
         def resolved(x: Value) -> Value:
-            while id(x) not in known and id(x) in step.held and id(x) in self.observer.values:
+            while id(x) not in known and id(x) in held and id(x) in self.observer.values:
                 if strict and getattr(x, "dtype", np.dtype(int)).kind in "fc":
-                    name = self.name(step.held[id(x)][1])
+                    name = self.name(held[id(x)][1])
                     why = f"the variable {name!r} is assigned to and read again before the gradient is taken"
                     raise Refused(strict, why, "compute with the value itself, and assign it after the block")
                 x = self.observer.values[id(x)][0]
@@ -358,15 +375,18 @@ class Steps:
         """
         pieces: list[Piece] = []
         arguments: dict[str, str] = {}
-        for run in runs:
-            inside = {id(run.parts[p]) for p in texts if p in run.parts} - set(map(id, jax.tree.leaves(run.value)))
+        for run, value in zip(runs, self._values(runs), strict=True):
+            inside = {id(run.parts[p]) for p in texts if p in run.parts} - set(map(id, jax.tree.leaves(value)))
             _, gradients = self._labels(run.step) if run.step.number >= 0 else ({}, {})
+            # what the statement itself assigns counts as that, and what a variable held before as what it holds
             outside = Step(-1, run.step.tape, run.step.recording)
+            outside.held = {id(event.after): (event.after, event.variable) for event in run.events}
+            current = run.current | {id(event.variable): event.before for event in reversed(run.events)}
             entries = run.step.recording.entries[: run.end]
             block = Block("", 0, "", {text: run.parts[p] for p, text in texts.items() if p in run.parts}, ())
-            piece = self._piece("value", run, entries, (), run.value, gradients, outside, block, frozenset(inside))
+            piece = self._piece("value", run, entries, (), value, gradients, outside, block, frozenset(inside))
             for (group, name), x in piece.slices[0].labels.items():
-                if group not in ("params", "state") or run.current.get(id(self.variables[name]), x) is not x:
+                if group not in ("params", "state") or current.get(id(self.variables[name]), x) is not x:
                     return None
             merge(pieces, piece)
         for piece in pieces:
@@ -381,6 +401,20 @@ class Steps:
                 piece.arguments[position] = name = name or argument_name(text, set(arguments))
                 arguments[name] = text
         return pieces, arguments
+
+    def _values(self, runs: Sequence[Computed]) -> list[Nest]:
+        """What expressions gave, or by the names of variables what statements assigned to them."""
+        if not runs[0].events:
+            return [run.value for run in runs]
+        values = [{self.name(event.variable): event.value for event in run.events} for run in runs]
+        for name in set.intersection(*map(set, values)):
+            for key in runs[0].current:  # the copy of a variable, which may have gone through NumPy
+                pairs = [(run.current.get(key), each[name]) for run, each in zip(runs, values, strict=True)]
+                if all(equal(x, value) for x, value in pairs) and any(np.ptp(x) for x, _ in pairs):
+                    for (x, _), each in zip(pairs, values, strict=True):
+                        each[name] = x
+                    break
+        return values
 
     def output(self, runs: Sequence[Computed], name: str) -> bool:
         """Makes the value of an expression in a step, which depends on its gradients, one more result of the step."""
@@ -448,8 +482,8 @@ class Steps:
 
     def _find_arguments(self, kind: Kind) -> None:
         for name, variable in self.variables.items():
-            if isinstance(variable, Carried) and id(variable) in kind.steps[0].assigned:
-                kind.arguments[name] = [step.assigned[id(variable)].before for step in kind.steps]
+            if isinstance(variable, Carried) and id(variable) in self.assigned(kind.steps[0]):
+                kind.arguments[name] = [self.assigned(step)[id(variable)].before for step in kind.steps]
                 kind.expressions[name] = variable.path
         early = [i for i, step in enumerate(kind.steps) if step.number < self.observer.keep]
         blocks = [kind.losses[0].subject[i].block for i in early]
