@@ -440,7 +440,8 @@ class _Translated(_ToJnp):
         self.reads = outside
         target = isinstance(node, ast.AugAssign)
         load = isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-        if not (target or load and hasattr(node, "place")) or self.rewriter._fits(new, self.gone):
+        on_the_way = self.rewriter._calls(node)
+        if not (target or load and hasattr(node, "place")) or on_the_way or self.rewriter._fits(new, self.gone):
             return new
         text = self.rewriter.texts.expression(node.target if target else node, self.reads, self.fitting)
         if not text:

@@ -266,7 +266,7 @@ class Observer:
         step, first = begun
         if step is None or step is not self._step or not step.events[first:] or self._active:
             return []
-        if made_of_gradients(step) & {id(event.value) for event in step.events[first:]}:
+        if self._made_of_gradients(step) & {id(event.value) for event in step.events[first:]}:
             return []
         found = self._computed(step, (), False, parts)
         found.events = step.events[first:]
@@ -281,11 +281,19 @@ class Observer:
         pairs = [(v, x) for v, x in pairs if isinstance(v, Carried)]
         if not pairs:
             return
-        names, made = snapshot(frame), made_of_gradients(step)
+        names, made = snapshot(frame), self._made_of_gradients(step)
         for carried, before in pairs:
             after = names.get(carried.path)
             if id(after) in made:
                 step.events.append(Assigned(carried, 0, before, after, after))
+
+    def _made_of_gradients(self, step: Step) -> set[int]:
+        """The ids of a step's gradients and of what was computed of them."""
+        made = {id(x) for each in step.gradients for x in each.found if x is not None}
+        for entry in step.recording.entries if made else ():
+            if any(id(x) in made or id(self.values.get(id(x), (None,))[0]) in made for x in entry.inputs):
+                made.update(map(id, entry.outputs))
+        return made
 
     def _finish(self) -> None:
         step, self._step = self._step, None
@@ -459,15 +467,6 @@ def array_of(value: object) -> Array | None:
     if isinstance(value, Tensor):
         return value._array
     return value if isinstance(value, jax.Array) else held(value) if is_variable(value) else None
-
-
-def made_of_gradients(step: Step) -> set[int]:
-    """The ids of a step's gradients and of what was computed of them."""
-    made = {id(x) for each in step.gradients for x in each.found if x is not None}
-    for entry in step.recording.entries if made else ():
-        if any(id(x) in made for x in entry.inputs):
-            made.update(map(id, entry.outputs))
-    return made
 
 
 def user_frame() -> FrameType | None:

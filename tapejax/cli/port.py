@@ -36,7 +36,7 @@ import textwrap
 import tokenize
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -101,26 +101,38 @@ def port(
             return _refuse(f"{program} does not run whole: see above, and `python -m tapejax check {program}`")
         try:
             make = functools.partial(_Port, path, target, arguments, observer, randoms, values, tolerance)
-            ported, texts = _settled(observer, make)
-            return ported.write(*texts)
+            return _best(observer, make)
         except Refused as refusal:
             return _refuse(str(refusal))
 
 
-def _settled(observer: Observer, make: Callable[[set[int], set[int], bool], _Port]) -> tuple[_Port, tuple[str, str | None, str]]:
-    """The program with all state that it reads or assigns between its steps; without that if its loop is not kept so."""
-    ported = make(set(), {place for _, place in observer.firsts}, True)
-    needed = set(ported.steps.state)
-    for _ in range(5):
-        texts = ported.texts()
-        if (ported.steps.state, ported.apart) == ported.given:
-            break
-        ported = make(ported.steps.state, ported.apart, True)
-    if texts[1] is None:
-        plain = make(needed, set(), False)
-        others = plain.texts()
-        return (plain, others) if others[1] is not None else (plain, (others[0], None, texts[2]))
-    return ported, texts
+class Written(NamedTuple):
+    """A JAX program: its text, and the arrays that it reads."""
+
+    text: str
+    data: dict[str, Any]
+
+
+def _best(observer: Observer, make: Callable[..., _Port]) -> int:
+    """Writes the program with all that it reads and assigns between its steps; or with less, if its loop is not kept so."""
+    refusal: Refused | None = None
+    ports: list[_Port] = []
+    given: tuple[set[int], set[int]] = set(), {place for _, place in observer.firsts}
+    for grows in (True, False):
+        try:
+            for _ in range(5 if grows else 1):
+                ported = make(*given, grows)
+                ported.texts()
+                if given == (given := (ported.steps.state, ported.apart)):
+                    break
+            ports.append(ported)
+        except Refused as error:
+            refusal = error
+        given = set(), set()
+    if not ports:
+        assert refusal is not None
+        raise refusal
+    return ports[-1].write([each for each in ports if each.whole is not None])
 
 
 def _refuse(message: str) -> int:
@@ -165,65 +177,69 @@ class _Port:
         self.steps = Steps(
             observer, lambda block: kept.used_after(self.tree, block.line) if self._is_own(block) else [], state, apart
         )
-        self.given, self.grows = (set(self.steps.state), apart), grows
+        self.needed, self.grows = set(self.steps.state), grows
+        self.notes = ""
         self.apart: set[int] = set()  # statements that assign to variables apart from the steps
 
     def _is_own(self, block: Block) -> bool:
         return Path(block.file).resolve() == self.path.resolve()
 
-    def texts(self) -> tuple[str, str | None, str]:
-        """The program on the recorded arguments; with its own data and loop, or none; and why there is none."""
+    def texts(self) -> None:
+        """Makes the program on the recorded arguments, and with its own data and loop; or says in `notes` why not."""
         names = [self._unique("update") for _ in self.steps.kinds]
         for kind in self.steps.kinds:
             kind.outputs = self._outputs(kind)
-        whole, notes = None, ""
+        whole = ""
         try:
             whole = self._whole(names)
         except kept.NotKept as reason:
-            notes = str(reason)
+            self.notes = str(reason)
         for kind, name in zip(self.steps.kinds, names, strict=True):
             self._update(kind, name)
-        recorded = _RECORDED.format(
-            batches=f"{self.target.stem}_batches.npz",
-            plan=[self.steps.kind_of[step.number] for step in self._first],
-            updates=f"({', '.join(names)},)",
-            arguments=[list(kind.arguments) for kind in self.steps.kinds],
-            count=len(self._first),
-            first=names[0],
+        self.recorded = self._written(
+            _RECORDED.format(
+                batches=f"{self.target.stem}_batches.npz",
+                plan=[self.steps.kind_of[step.number] for step in self._first],
+                updates=f"({', '.join(names)},)",
+                arguments=[list(kind.arguments) for kind in self.steps.kinds],
+                count=len(self._first),
+                first=names[0],
+            )
         )
-        return recorded, whole, notes
+        self.whole = self._written(whole) if whole else None
 
     @property
     def _first(self) -> list[Step]:
         return [step for step in self.observer.steps if step.number < STEPS]
 
-    def write(self, recorded: str, whole: str | None, notes: str) -> int:
-        first, batches = self._first, dict(self._batches(self._first))
-        head = self._head(recorded + (whole or ""))
-        np.savez_compressed(self.target.with_suffix(".npz"), **self.data)
+    def write(self, wholes: list[_Port]) -> int:
+        """Writes the first program of `wholes` whose losses are right, or the one on the recorded arguments."""
         beside = self.target.with_name(f"{self.target.stem}_batches.npz")
-        np.savez_compressed(beside, **batches)
-        texts = [head + recorded] + ([] if whole is None else [head + whole])
-        results = self._run(texts)
+        np.savez_compressed(beside, **dict(self._batches(self._first)))
         # of a step's gradients those that changed variables, which are the first, second ... of so many
         used = {
             len(k.steps[0].gradients): [int(piece.name.rpartition("_")[2]) - 1 for piece in k.losses]
             for k in self.steps.kinds
         }
         expected = [tuple(loss[i] for i in used.get(len(loss), range(len(loss)))) for loss in self.observer.losses]
-        status = self._compare("step by step, on the recorded arguments", results[0], expected[: len(first)])
-        program = recorded if whole is None else whole
-        if whole is not None:
-            if self._compare("as a whole, with the program's own data and loop", results[1], expected):
-                notes = "run as a whole it does not give the same losses, see above"
-                program = recorded
-            else:
+        results = self._run([self.recorded, *(each.whole for each in wholes[:1] if each.whole)])
+        status = self._compare("step by step, on the recorded arguments", results[0], expected[: len(self._first)])
+        written, notes = self.recorded, self.notes
+        for i, each in enumerate(wholes):
+            assert each.whole is not None
+            result = self._run([each.whole])[0] if i else results[1]
+            if not self._compare("as a whole, with the program's own data and loop", result, expected):
+                written, notes = each.whole, ""
                 beside.unlink()
+                break
+            notes = "run as a whole it does not give the same losses, see above"
+        text = written.text
         if notes:
             print(f"The program's loop was not kept: {notes}. {self.target.name} runs on the recorded arguments.")
-            program += "\n\n# What the program did around its steps, to be done here by hand:\n#\n"
-            program += textwrap.indent(self.source, "# ", lambda _: True)
-        self.target.write_text(head + program)
+            text += "\n\n# What the program did around its steps, to be done here by hand:\n#\n"
+            text += textwrap.indent(self.source, "# ", lambda _: True)
+        self.target.write_text(text)
+        np.savez_compressed(self.target.with_suffix(".npz"), **written.data)
         print(f"wrote {self.target.name} and {self.target.stem}.npz: {self._summary()}")
         return status
 
@@ -495,8 +511,8 @@ class _Port:
 
     # -- text
 
-    def _head(self, text: str) -> str:
-        """What stands above a text of the program: what that needs of the functions."""
+    def _written(self, text: str) -> Written:
+        """A text of the program with what it needs of the functions above it."""
         steps = self.steps
         groups: dict[str, list[str]] = {"params": [], "state": []}
         for name, variable in steps.variables.items():
@@ -511,15 +527,14 @@ class _Port:
             )
             optimizers.append(f"{name!r}: {name}.init({self._part('params', tuple(first.targets), 'params')})")
         body = self._needed(text + "".join(optimizers))
-        unused = [key for key in self.data if key.startswith("constants/") and key not in body]
-        self.data = {key: x for key, x in self.data.items() if key not in unused}
+        data = {key: x for key, x in self.data.items() if not key.startswith("constants/") or f'"{key}"' in body}
         body = re.sub(r"\n\n\n(?=\w+ = )", "\n", body)
-        wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in self.data.values())
+        wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in data.values())
         wide = wide or bool(re.search(r"(float|int|uint)64", body))
         wide = wide or any(
             "64" in _type(v[0]) for k in steps.kinds for v in k.arguments.values() if hasattr(v[0], "dtype")
         )
-        return _HEAD.format(
+        head = _HEAD.format(
             program=self.path.name,
             x64=_X64 if wide else "",
             extend="import jax.extend\n" if "jax.extend" in body else "",
@@ -529,6 +544,7 @@ class _Port:
             state=_tuple(groups["state"]),
             optimizers="{" + ", ".join(optimizers) + "}",
         )
+        return Written(head + text, data)
 
     def _needed(self, text: str) -> str:
         """Those of the definitions that a text uses, and what they use."""
@@ -621,8 +637,8 @@ class _Port:
         wish = re.sub(r"\W+", "_", wish.rpartition(".")[2]).strip("_") if len(wish) < 30 else ""
         wish = wish if wish.isidentifier() else "value"
         result = self.steps.expression(runs, texts)
-        if not self.grows and self.steps.state != self.given[0]:
-            self.steps.state = set(self.given[0])
+        if not self.grows and self.steps.state != self.needed:
+            self.steps.state = set(self.needed)
             return None
         if result is None:
             name = f"{wish}_{node.lineno}_{node.col_offset}"
@@ -650,12 +666,13 @@ class _Port:
 
     # -- comparing
 
-    def _run(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+    def _run(self, programs: Sequence[Written]) -> list[dict[str, Any]]:
         """Runs programs in a process without tapejax and TensorFlow; of each its losses, and the error that ended it."""
         with tempfile.TemporaryDirectory() as folder:
-            files = [Path(folder, f"{i}.py") for i in range(len(texts))]
-            for file, text in zip(files, texts, strict=True):
-                file.write_text(text)
+            files = [Path(folder, f"{i}.py") for i in range(len(programs))]
+            for file, program in zip(files, programs, strict=True):
+                file.write_text(program.text)
+                np.savez(file.with_suffix(".npz"), **program.data)
             Path(folder, "run.py").write_text(_RUN)
             # at the latest after a step more than the program's
             count = self.observer.stop_after or len(self.observer.losses) + 1
@@ -929,6 +946,7 @@ sys.argv = [target, *arguments]
 sys.meta_path.insert(0, Blocked())
 for file in map(Path, files):
     text = file.read_text().replace("\\nstep_losses = []", "\\nstep_losses = Losses()", 1)
+    text = text.replace('Path(__file__).with_suffix(".npz")', repr(str(file.with_suffix(".npz"))), 1)
     names, error = {"__name__": "__main__", "__file__": target, "Losses": Losses}, ""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
