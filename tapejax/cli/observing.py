@@ -150,8 +150,8 @@ class Observer:
         self.values: dict[int, tuple[Value, Array]] = {}
         self.owners: dict[int, tuple[Array, VariableLike]] = {}
         self.read: dict[int, tuple[Array, VariableLike]] = {}  # the same, at the evaluations of expressions
-        self.initial: dict[int, Array] = {}  # id of a variable -> what it held before it changed in a step
-        # id of a variable, place of a statement that assigns to it -> a number that grows, what it held before that
+        # id of a variable, and place of a statement that assigns to it, or 0 for any in a step -> a number that grows, and what
+        # it held before that happened first
         self.firsts: dict[tuple[int, int], tuple[int, Array]] = {}
         self.carried: dict[str, Carried] = {}
         self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
@@ -253,7 +253,7 @@ class Observer:
                 x = part.copy() if part.size < 1 << 20 else part  # it may change in place
             if x is not None or isinstance(part, (bool, int, float, np.number)):
                 known[place] = part if x is None else x
-        current = {key: held(v) for key, (v, _) in self.names.items()}
+        current = {key: held(v) for key, (v, _) in self.names.items() if not isinstance(v, Carried)}
         self.read |= {id(x): (x, self.names[key][0]) for key, x in current.items()}
         return Computed(step, len(step.recording.entries), value, variable, current, known)
 
@@ -438,7 +438,7 @@ class Observer:
         assert self._step is not None
         self.owners.setdefault(id(before), (before, variable))
         if self._step.number >= 0:
-            self.initial.setdefault(id(variable), before)
+            self.firsts.setdefault((id(variable), 0), (len(self.firsts), before))
         self.owners[id(after)] = self._step.held[id(after)] = after, variable
 
     def _snapshot(self, frame: FrameType) -> dict[str, Value]:

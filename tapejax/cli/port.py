@@ -117,7 +117,7 @@ def _best(observer: Observer, make: Callable[..., _Port]) -> int:
     """Writes the program with all that it reads and assigns between its steps; or with less, if its loop is not kept so."""
     refusal: Refused | None = None
     ports: list[_Port] = []
-    given: tuple[set[int], set[int]] = set(), {place for _, place in observer.firsts}
+    given: tuple[set[int], set[int]] = set(), {place for _, place in observer.firsts if place}
     for grows in (True, False):
         try:
             for _ in range(5 if grows else 1):
@@ -291,7 +291,7 @@ class _Port:
             if piece.role == "assign":
                 function = self._print(piece, self._sources(piece), {}, "assigned_values", None)
                 lines.append(f"assigned = {self._call(function, piece, updated)}")
-                trained = [n for n in piece.targets if ("params", n) == self.steps.label(self.steps.variables[n], None)]
+                trained = [n for n in piece.targets if self.steps.group(self.steps.variables[n]) == "params"]
                 rest = [n for n in piece.targets if n not in trained]
                 if trained:
                     lines.append(f"updated = {updated} | {self._part('assigned', trained, 'params')}")
@@ -355,7 +355,7 @@ class _Port:
 
     def _part(self, values: str, names: Sequence[str], group: str) -> str:
         """Code for the part of a dict that has these names."""
-        if set(names) == {n for n, v in self.steps.variables.items() if self.steps.label(v, None)[0] == group}:
+        if set(names) == {n for n, v in self.steps.variables.items() if n in self.steps.initial and self.steps.group(v) == group}:
             return values if values in ("params", "updated") else f"{{name: {values}[name] for name in {group}}}"
         text = _tuple(names)
         if text not in self.known:
@@ -517,7 +517,7 @@ class _Port:
         groups: dict[str, list[str]] = {"params": [], "state": []}
         for name, variable in steps.variables.items():
             if name in steps.initial:
-                groups[steps.label(variable, None)[0]].append(name)
+                groups[steps.group(variable)].append(name)
         for group, members in groups.items():
             self.data |= {f"{group}/{name}": np.asarray(steps.initial[name]) for name in members}
         optimizers = []

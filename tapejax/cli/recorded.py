@@ -162,10 +162,12 @@ class Steps:
         if id(variable) not in self.trained:
             self.state.add(id(variable))
         if name not in self.initial:
-            firsts = [x for (key, place), x in self.observer.firsts.items() if key == id(variable) and place in self.apart]
-            begin = min(firsts, key=lambda first: first[0], default=(0, self.observer.initial.get(id(variable), array)))
-            self.initial[name] = begin[1]
-        return ("params" if id(variable) in self.trained else "state", name)
+            firsts = [self.observer.firsts.get((id(variable), place)) for place in (0, *self.apart)]
+            _, self.initial[name] = min(filter(None, firsts), key=lambda first: first[0], default=(0, array))
+        return self.group(variable), name
+
+    def group(self, variable: VariableLike) -> str:
+        return "params" if id(variable) in self.trained else "state"
 
     def lines(self, step: Step) -> set[int]:
         """The lines at which gradients are taken and variables changed, which a printed step replaces."""
