@@ -237,7 +237,9 @@ class _Rewriter:
             if isinstance(node, ast.ClassDef) and all(self._fits(base, gone) for base in node.bases):
                 return self._class(node, gone, indent)
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                raise NotKept(f"the tape at line {min(self.sites)} is in a method of a Keras class, or in a function inside another")
+                raise NotKept(
+                    f"the tape at line {min(self.sites)} is in a Keras class, or in a function inside another"
+                )
             return self._call(node, gone, indent)
         new = self._translated(node, gone)
         if self._fits(new, gone):
@@ -253,7 +255,7 @@ class _Rewriter:
                 for n in ast.walk(ast.parse(textwrap.dedent("\n".join(inner))))
             ):
                 return inner
-        gone.update(_stored(node))
+        gone.update(_stored(node), _added_to(node))
         text = self.texts.statement(node, _Translated(self, gone).fitting)
         return [indent + text] if text else None
 
@@ -394,7 +396,19 @@ class _Rewriter:
 
 
 _READS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.FormattedValue)
-_READING = ("np", "jnp", "numpy", "float", "int", "bool", "print", "abs", "round", "len", "str")  # calls that take arrays
+_READING = (
+    "np",
+    "jnp",
+    "numpy",
+    "float",
+    "int",
+    "bool",
+    "print",
+    "abs",
+    "round",
+    "len",
+    "str",
+)  # calls that take arrays
 
 
 class _ToJnp(ast.NodeTransformer):
@@ -434,7 +448,7 @@ class _Translated(_ToJnp):
         self.rewriter, self.gone = rewriter, gone
         self.reads = False  # whether what is around an expression takes a variable for its value
 
-    def visit(self, node: ast.AST) -> Any:
+    def visit(self, node: Any) -> Any:
         outside, self.reads = self.reads, self._reads(node)
         new = super().visit(node)
         self.reads = outside
@@ -482,6 +496,14 @@ def _stored(node: ast.AST) -> Iterator[str]:
             yield _name(each)
         elif isinstance(each, (ast.FunctionDef, ast.ClassDef)):
             yield each.name
+
+
+def _added_to(node: ast.AST) -> Iterator[str]:
+    """Names of what a statement changes by a method, as in ``losses.append(x)``."""
+    calls = (
+        each.func for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
+    )
+    return (_name(func.value) for func in calls if func.attr in ("append", "extend", "insert", "update", "add"))
 
 
 def _name(node: ast.AST) -> str:

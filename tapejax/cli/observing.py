@@ -240,7 +240,8 @@ class Observer:
             return []
         if step.number < 0 and len(step.recording.entries) > 50_000:
             step.tape.__exit__()
-            return self._start(-1) or []
+            self._start(-1)
+            return []
         given = type(value)(arrays) if several else arrays[0]
         variable = any(map(is_variable, value)) if several else is_variable(value)
         return [self._computed(step, given, variable, parts)]

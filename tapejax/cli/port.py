@@ -166,7 +166,7 @@ class _Port:
             )
         self.source = path.read_text()
         self.tree = probes.numbered(ast.parse(self.source))
-        self.nodes = {node.place: node for node in ast.walk(self.tree)}  # type: ignore[attr-defined]
+        self.nodes: dict[int, Any] = {node.place: node for node in ast.walk(self.tree)}  # type: ignore[attr-defined]
         words = re.findall(r"[^\W\d]\w*", self.source)
         self.taken = {*words, *_HEAD_NAMES, *keyword.kwlist}
         self.data: dict[str, Any] = {}
@@ -355,7 +355,9 @@ class _Port:
 
     def _part(self, values: str, names: Sequence[str], group: str) -> str:
         """Code for the part of a dict that has these names."""
-        if set(names) == {n for n, v in self.steps.variables.items() if n in self.steps.initial and self.steps.group(v) == group}:
+        if set(names) == {
+            n for n, v in self.steps.variables.items() if n in self.steps.initial and self.steps.group(v) == group
+        }:
             return values if values in ("params", "updated") else f"{{name: {values}[name] for name in {group}}}"
         text = _tuple(names)
         if text not in self.known:

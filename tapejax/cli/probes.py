@@ -31,8 +31,12 @@ class Values:
     def __init__(self, observer: Observer, keep: int):
         self.observer, self.keep = observer, keep
         self.inner: dict[int, list[int]] = {}  # place of an expression -> those of the expressions in it
-        self.second: set[int] = set()  # places where a tensor gets a second name: a copy, which is not what the first becomes
-        self.movable: dict[int, tuple[int, str]] = {}  # expressions that may stand before a block: its line, and their text
+        self.second: set[int] = (
+            set()
+        )  # places where a tensor gets a second name: a copy, which is not what the first becomes
+        self.movable: dict[
+            int, tuple[int, str]
+        ] = {}  # expressions that may stand before a block: its line, and their text
         self.begun: dict[int, Any] = {}
         self.last: dict[int, Any] = {}
         self.computed: dict[int, list[Computed]] = defaultdict(list)
@@ -66,7 +70,9 @@ class Values:
             if isinstance(block, ast.With):
                 bound = {n.id for n in ast.walk(block) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
                 for node in ast.walk(block):
-                    if isinstance(node, _Noted.kinds) and not bound & {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}:
+                    if isinstance(node, _Noted.kinds) and not bound & {
+                        n.id for n in ast.walk(node) if isinstance(n, ast.Name)
+                    }:
                         self.movable[node.place] = block.lineno, ast.unparse(node)  # type: ignore[union-attr]
         return _located(_Noted(self.inner).visit(tree))
 
@@ -77,7 +83,9 @@ def _located(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         for part in ast.iter_child_nodes(node):
             line = getattr(part, "lineno", line)
-            for new in [part] if hasattr(part, "lineno") or not isinstance(part, (ast.stmt, ast.expr)) else ast.walk(part):
+            for new in (
+                [part] if hasattr(part, "lineno") or not isinstance(part, (ast.stmt, ast.expr)) else ast.walk(part)
+            ):
                 if isinstance(new, (ast.stmt, ast.expr)) and not hasattr(new, "lineno"):
                     new.lineno = new.end_lineno = line
                     new.col_offset = new.end_col_offset = 0
@@ -89,7 +97,16 @@ class _Noted(ast.NodeTransformer):
 
     kinds = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare)
     # fields that are no computation of the program, or must stay what they are
-    skipped = {"decorator_list", "annotation", "returns", "bases", "keywords_of_class", "context_expr", "targets", "target"}
+    skipped = {
+        "decorator_list",
+        "annotation",
+        "returns",
+        "bases",
+        "keywords_of_class",
+        "context_expr",
+        "targets",
+        "target",
+    }
 
     def __init__(self, inner: dict[int, list[int]]):
         self.inner = inner
@@ -118,11 +135,13 @@ class _Noted(ast.NodeTransformer):
             read.place = node.target.place  # type: ignore[attr-defined]
             return [node, ast.copy_location(ast.Expr(self.noted(read)), node)]
         place = getattr(node, "place", None)
-        if isinstance(node, ast.For) or isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and place is not None:
+        if place is None:
+            return node
+        if isinstance(node, ast.For) or isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             self.inner[place] = list(self.found)
             calls = [ast.Expr(ast.Call(ast.Name(name, ast.Load()), [ast.Constant(place)], [])) for name in (BEGIN, END)]
             return [calls[0], node, calls[1]]
-        if place is None or not isinstance(node, self.kinds) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        if not isinstance(node, self.kinds) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             return node
         self.inner[place] = list(self.found)
         self.found.append(place)

@@ -74,6 +74,11 @@ class Piece:
     name: str = ""  # what the gradients of a loss are called
     arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
 
+    def values(self) -> Iterator[tuple[int, list[Value]]]:
+        """Of each external its position and its values, slice by slice."""
+        for position in range(len(self.slices[0].externals)):
+            yield position, [part.externals[position].value for part in self.slices]
+
 
 @dataclass
 class Kind:
@@ -83,7 +88,9 @@ class Kind:
     pieces: list[Piece]
     arguments: dict[str, list[Value]] = field(default_factory=dict)
     expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
-    outputs: dict[str, str] = field(default_factory=dict)  # what the program uses of the step afterwards, and code for it
+    outputs: dict[str, str] = field(
+        default_factory=dict
+    )  # what the program uses of the step afterwards, and code for it
 
     @property
     def losses(self) -> list[Piece]:
@@ -206,10 +213,7 @@ class Steps:
         for each in step.applied:
             targets = {self.name(v): x for v, x in zip(each.variables, each.gradients, strict=True) if x is not None}
             updates.append(self._piece("change", each, entries, (), targets, now, step, block))
-            for v, old, new in zip(each.variables, each.before, each.after, strict=True):
-                if now[id(old)][0][0] == "updated":
-                    now[id(old)] = (BETWEEN, self.name(v)), old
-                now[id(new)] = ("updated", self.name(v)), new
+            self._relabel(now, each)
         values = {
             self.name(a.variable): a.value
             for key, a in self.assigned(step).items()
@@ -220,7 +224,9 @@ class Steps:
         for piece in updates:
             between = [name for group, name in piece.slices[0].labels if group == BETWEEN]
             if between:
-                why = f"what the variable {between[0]!r} holds between its two updates in a step is used after the second"
+                why = (
+                    f"what the variable {between[0]!r} holds between its two updates in a step is used after the second"
+                )
                 raise Refused(where(step, step.applied[0]), why, "write it as two steps, a tape for each")
         used = {label[0] for piece in updates for label in piece.slices[0].labels}
         losses = []
@@ -365,6 +371,13 @@ class Steps:
         ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])
         return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
 
+    def _relabel(self, known: dict[int, tuple[Label, Array]], applied: Applied) -> None:
+        """What variables held between two updates, and what they hold after one."""
+        for v, old, new in zip(applied.variables, applied.before, applied.after, strict=True):
+            if known[id(old)][0][0] == "updated":
+                known[id(old)] = (BETWEEN, self.name(v)), old
+            known[id(new)] = ("updated", self.name(v)), new
+
     # -- expressions
 
     def expression(self, runs: Sequence[Computed], texts: dict[int, str]) -> tuple[list[Piece], dict[str, str]] | None:
@@ -378,41 +391,54 @@ class Steps:
         pieces: list[Piece] = []
         arguments: dict[str, str] = {}
         for run, value in zip(runs, self._values(runs), strict=True):
-            inside = {id(run.parts[p]) for p in texts if p in run.parts} - set(map(id, jax.tree.leaves(value)))
-            _, gradients = self._labels(run.step) if run.step.number >= 0 else ({}, {})
-            # what the statement itself assigns counts as that, and what a variable held before as what it holds
-            outside = Step(-1, run.step.tape, run.step.recording)
-            outside.held = {id(event.after): (event.after, event.variable) for event in run.events}
-            current = run.current | {id(event.variable): event.before for event in reversed(run.events)}
-            entries = run.step.recording.entries[: run.end]
-            block = Block("", 0, "", {text: run.parts[p] for p, text in texts.items() if p in run.parts}, ())
-            piece = self._piece("value", run, entries, (), value, gradients, outside, block, frozenset(inside))
-            for (group, name), x in piece.slices[0].labels.items():
-                if group not in ("params", "state") or current.get(id(self.variables[name]), x) is not x:
-                    return None
+            piece = self._outside(run, value, texts)
+            if piece is None:
+                return None
             merge(pieces, piece)
         for piece in pieces:
-            for position, external in enumerate(piece.slices[0].externals):
-                values = [part.externals[position].value for part in piece.slices]
-                text = next(matching([Block("", 0, "", {texts[p]: x for p, x in run.parts.items() if p in texts}, ()) for run in piece.subject], values), None)
-                if type(external.value) in SCALARS and all(same(values[0], x) for x in values) or text is None:
-                    if all(same(values[0], x) for x in values):
-                        continue
+            blocks = [Block("", 0, "", named_parts(run, texts), ()) for run in piece.subject]
+            for position, values in piece.values():
+                constant = all(same(values[0], x) for x in values)
+                text = next(matching(blocks, values), None)
+                if constant and (text is None or type(values[0]) in SCALARS):
+                    continue
+                if text is None:
                     return None
-                name = next((n for n, known in arguments.items() if known == text), None)
-                piece.arguments[position] = name = name or argument_name(text, set(arguments))
-                arguments[name] = text
+                known = [name for name, other in arguments.items() if other == text]
+                piece.arguments[position] = known[0] if known else argument_name(text, set(arguments))
+                arguments[piece.arguments[position]] = text
         return pieces, arguments
+
+    def _outside(self, run: Computed, value: Nest, texts: dict[int, str]) -> Piece | None:
+        """What was computed outside of steps, if it is of what variables hold and of arguments."""
+        step = run.step
+        inside = {id(run.parts[p]) for p in texts if p in run.parts} - set(map(id, jax.tree.leaves(value)))
+        gradients = self._labels(step)[1] if step.number >= 0 else {}
+        # what a statement itself assigns counts as that, and what a variable held before as what it holds
+        outside = Step(-1, step.tape, step.recording)
+        outside.held = {id(event.after): (event.after, event.variable) for event in run.events}
+        current = run.current | {id(event.variable): event.before for event in reversed(run.events)}
+        block = Block("", 0, "", named_parts(run, texts), ())
+        entries = step.recording.entries[: run.end]
+        piece = self._piece("value", run, entries, (), value, gradients, outside, block, frozenset(inside))
+        # a ported step changes variables where the block was
+        changed = {id(x) for each in step.applied for x in each.before}
+        changed |= {id(event.before) for event in step.events if not event.places & self.apart}
+        for (group, name), x in piece.slices[0].labels.items():
+            old = current.get(id(self.variables[name]), x) is not x or id(x) in changed
+            if old or group not in ("params", "state"):
+                return None
+        return piece
 
     def _values(self, runs: Sequence[Computed]) -> list[Nest]:
         """What expressions gave, or by the names of variables what statements assigned to them."""
         if not runs[0].events:
             return [run.value for run in runs]
-        values = [{self.name(event.variable): event.value for event in run.events} for run in runs]
+        values: list[Any] = [{self.name(event.variable): event.value for event in run.events} for run in runs]
         for name in set.intersection(*map(set, values)):
             for key in runs[0].current:  # the copy of a variable, which may have gone through NumPy
                 pairs = [(run.current.get(key), each[name]) for run, each in zip(runs, values, strict=True)]
-                if all(equal(x, value) for x, value in pairs) and any(np.ptp(x) for x, _ in pairs):
+                if all(equal(x, value) for x, value in pairs) and any(np.ptp(np.asarray(x)) for x, _ in pairs):
                     for (x, _), each in zip(pairs, values, strict=True):
                         each[name] = x
                     break
@@ -420,34 +446,43 @@ class Steps:
 
     def output(self, runs: Sequence[Computed], name: str) -> bool:
         """Makes the value of an expression in a step, which depends on its gradients, one more result of the step."""
-        found = False
+        made = False
         for kind in self.kinds:
             pieces: list[Piece] = []
             for run in runs:
                 if run.step in kind.steps:
-                    known, gradients = self._labels(run.step)
-                    for each in run.step.applied:
-                        known |= {id(x): (("updated", self.name(v)), x) for v, x in zip(each.variables, each.after, strict=True)}
-                    entries, block = run.step.recording.entries[: run.end], run.step.gradients[0].block
-                    for each in run.step.gradients:
-                        entries[each.entries.start:each.entries.stop] = [None] * len(each.entries)
-                    merge(pieces, self._piece("value", run, entries, (), run.value, {**known, **gradients}, run.step, block))
-            if len(pieces) > 1:
+                    merge(pieces, self._inside(run))
+            if not pieces:
+                continue
+            piece, *others = pieces
+            at = [kind.steps.index(run.step) for run in piece.subject]
+            for position, values in piece.values():
+                if all(same(values[0], x) for x in values):
+                    continue
+                known = (
+                    n
+                    for n, of_all in kind.arguments.items()
+                    if all(same(of_all[i], x) for i, x in zip(at, values, strict=True))
+                )
+                piece.arguments[position] = next(known, "")
+            between = any(group == BETWEEN for group, _ in piece.slices[0].labels)
+            if others or between or "" in piece.arguments.values():
                 return False
-            for piece in pieces:
-                at = [kind.steps.index(run.step) for run in piece.subject]
-                for position, external in enumerate(piece.slices[0].externals):
-                    values = [part.externals[position].value for part in piece.slices]
-                    if all(same(values[0], x) for x in values):
-                        continue
-                    argument = next((n for n, all_values in kind.arguments.items() if all(same(all_values[i], x) for i, x in zip(at, values, strict=True))), None)
-                    if argument is None:
-                        return False
-                    piece.arguments[position] = argument
-                piece.name = name
-                kind.pieces.append(piece)
-                found = True
-        return found
+            piece.name = name
+            kind.pieces.append(piece)
+            made = True
+        return made
+
+    def _inside(self, run: Computed) -> Piece:
+        """What was computed in a step, of its gradients and of what variables held before and after."""
+        step = run.step
+        known, gradients = self._labels(step)
+        for each in step.applied:
+            self._relabel(known, each)
+        entries: list[Any] = step.recording.entries[: run.end]
+        for gradient in step.gradients:
+            entries[gradient.entries.start : gradient.entries.stop] = [None] * len(gradient.entries)
+        return self._piece("value", run, entries, (), run.value, {**known, **gradients}, step, step.gradients[0].block)
 
     # -- kinds
 
@@ -491,8 +526,7 @@ class Steps:
         blocks = [kind.losses[0].subject[i].block for i in early]
         taken = set(self.variables)
         for piece in kind.pieces:
-            for position, external in enumerate(piece.slices[0].externals):
-                values = [part.externals[position].value for part in piece.slices]
+            for position, values in piece.values():
                 if len(values) > 1:
                     varies = any(not same(values[0], x) for x in values[1:])
                 else:  # it ran once: what is no constant of the other steps
@@ -502,8 +536,8 @@ class Steps:
                 if known is None:
                     expression = next(matching(blocks, [values[i] for i in early]), None) if early else None
                 own = expression is not None and re.split(r"\W", expression)[0] in blocks[0].names
-                if not varies and not (own and np.ndim(external.value) > 0):
-                    self._constants.append(external.value)
+                if not varies and not (own and np.ndim(values[0]) > 0):
+                    self._constants.append(values[0])
                     continue
                 if known is None:
                     known = argument_name(expression, taken)
@@ -524,6 +558,10 @@ class Steps:
 
 BETWEEN = "between"  # the label of what a variable held between two updates
 KINDS = 4  # of steps, at one place: batches of different sizes, say
+
+
+def named_parts(run: Computed, texts: dict[int, str]) -> dict[str, Value]:
+    return {text: run.parts[p] for p, text in texts.items() if p in run.parts}
 
 
 def merge(pieces: list[Piece], new: Piece) -> None:
