@@ -187,6 +187,8 @@ class _Rewriter:
     def block(self, statements: Sequence[ast.stmt], gone: set[str], indent: str, top: bool = False) -> list[str]:
         out: list[str] = []
         end = statements[0].lineno - 1 if statements and not top else 0
+        if top and isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant):
+            end, statements = statements[0].end_lineno or 0, statements[1:]  # the docstring stands above
         left_out = False
         for node in statements:
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
@@ -227,6 +229,11 @@ class _Rewriter:
             return self._step(node, gone, indent)
         own = self._own_lines(node)
         if own & self.update_lines and not self._leads(node):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not _is_gradient(node.value):
+                new = self._translated(node, gone)
+                if self._fits(new, gone):
+                    gone.difference_update(_stored(node))
+                    return [indent + line for line in ast.unparse(new).splitlines()]
             gone.update(_stored(node))
             return []
         if isinstance(node, ast.FunctionDef) and (self.in_class or node.name in self.way):
@@ -504,6 +511,10 @@ def _added_to(node: ast.AST) -> Iterator[str]:
         each.func for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
     )
     return (_name(func.value) for func in calls if func.attr in ("append", "extend", "insert", "update", "add"))
+
+
+def _is_gradient(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and _callee(node) == ".gradient"
 
 
 def _name(node: ast.AST) -> str:

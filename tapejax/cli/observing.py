@@ -213,9 +213,8 @@ class Observer:
 
     def _begin(self, frame: FrameType) -> None:
         step = self._step
-        if step is not None:
-            self._carry(step, frame)
-        if step is not None and step.number >= 0 and not (step.applied or step.events and step.gradients):
+        ended = step is not None and (self._carry(step, frame) or bool(step.applied or step.events and step.gradients))
+        if step is not None and step.number >= 0 and not ended:
             if len(step.recording.entries) < 50_000:  # tapes that were not for training go on in the same step
                 return
             step.tape.__exit__()
@@ -267,8 +266,11 @@ class Observer:
         step, first = begun
         if step is None or step is not self._step or not step.events[first:] or self._active:
             return []
-        if self._made_of_gradients(step) & {id(event.value) for event in step.events[first:]}:
-            return []
+        differentiated = {id(v) for each in step.gradients for v in each.variables}
+        for through, events in (False, step.events[first:]), (True, step.events[first:]):
+            made = self._made_of_gradients(step, through)
+            if any(id(e.value) in made for e in events if not through or id(e.variable) in differentiated):
+                return []
         found = self._computed(step, (), False, parts)
         found.events = step.events[first:]
         for event in found.events:
@@ -276,23 +278,28 @@ class Observer:
             self.firsts.setdefault((id(event.variable), place), (len(self.firsts), event.before))
         return [found]
 
-    def _carry(self, step: Step, frame: FrameType) -> None:
-        """Notes what the tensors of a step have become, by their names, if that was made of their gradients."""
+    def _carry(self, step: Step, frame: FrameType) -> bool:
+        """Notes what the tensors of a step have become, by their names; returns whether any is another one."""
         pairs = [(v, x) for each in step.gradients for v, x in zip(each.variables, each.held, strict=True)]
         pairs = [(v, x) for v, x in pairs if isinstance(v, Carried)]
         if not pairs:
-            return
+            return False
         names, made = snapshot(frame), self._made_of_gradients(step)
         for carried, before in pairs:
             after = names.get(carried.path)
             if id(after) in made:
                 step.events.append(Assigned(carried, 0, before, after, after))
+        return any(names.get(carried.path, before) is not before for carried, before in pairs)
 
-    def _made_of_gradients(self, step: Step) -> set[int]:
-        """The ids of a step's gradients and of what was computed of them."""
+    def _made_of_gradients(self, step: Step, through: bool = True) -> set[int]:
+        """The ids of a step's gradients and of what was computed of them, `through` variables as well or not."""
         made = {id(x) for each in step.gradients for x in each.found if x is not None}
         for entry in step.recording.entries if made else ():
-            if any(id(x) in made or id(self.values.get(id(x), (None,))[0]) in made for x in entry.inputs):
+            inputs = [
+                *map(id, entry.inputs),
+                *(id(self.values[id(x)][0]) for x in entry.inputs if through and id(x) in self.values),
+            ]
+            if not made.isdisjoint(inputs):
                 made.update(map(id, entry.outputs))
         return made
 

@@ -158,13 +158,13 @@ class _Port:
     ):
         self.path, self.target, self.arguments = path, target, arguments
         self.observer, self.randoms, self.values, self.tolerance = observer, randoms, values, tolerance
+        self.source = path.read_text()
         if not observer.steps:
             raise Refused(
                 path.name,
                 "no step was seen: no tape's gradient with respect to variables was followed by an update of them",
                 self._without_steps(),
             )
-        self.source = path.read_text()
         self.tree = probes.numbered(ast.parse(self.source))
         self.nodes: dict[int, Any] = {node.place: node for node in ast.walk(self.tree)}  # type: ignore[attr-defined]
         words = re.findall(r"[^\W\d]\w*", self.source)
@@ -223,7 +223,9 @@ class _Port:
         }
         expected = [tuple(loss[i] for i in used.get(len(loss), range(len(loss)))) for loss in self.observer.losses]
         results = self._run([self.recorded, *(each.whole for each in wholes[:1] if each.whole)])
-        status = self._compare("step by step, on the recorded arguments", results[0], expected[: len(self._first)])
+        status = self._compare(
+            "step by step, on the recorded arguments", results[0], [expected[step.number] for step in self._first]
+        )
         written, notes = self.recorded, self.notes
         for i, each in enumerate(wholes):
             assert each.whole is not None
@@ -537,6 +539,7 @@ class _Port:
             "64" in _type(v[0]) for k in steps.kinds for v in k.arguments.values() if hasattr(v[0], "dtype")
         )
         head = _HEAD.format(
+            docstring=(ast.get_docstring(self.tree) or self.path.stem).replace("\\", r"\\").replace('"""', "'" * 3),
             program=self.path.name,
             x64=_X64 if wide else "",
             extend="import jax.extend\n" if "jax.extend" in body else "",
@@ -558,7 +561,7 @@ class _Port:
         return "\n\n\n".join(self.chunks[i] for i in sorted(found))
 
     def _batches(self, first: Sequence[Step]) -> Iterator[tuple[str, Value]]:
-        for step in first:
+        for i, step in enumerate(first):
             kind = self.steps.kinds[self.steps.kind_of[step.number]]
             position = kind.steps.index(step)
             for name, values in kind.arguments.items():
@@ -568,7 +571,7 @@ class _Port:
                         self._at(kind.block), f"the argument {name!r} is a jax.random key", "split keys in the step"
                     )
                 end = ".number" if isinstance(value, (bool, int, float)) else ""
-                yield f"{step.number}.{name}{end}", np.asarray(value)
+                yield f"{i}.{name}{end}", np.asarray(value)
 
     def _whole(self, names: list[str]) -> str:
         """What follows the functions where the program's own data and loop are kept.
@@ -850,10 +853,10 @@ _X64 = """
 jax.config.update("jax_enable_x64", True)
 """
 
-_HEAD = '''"""{program}, in JAX: written by `python -m tapejax port`.
+_HEAD = '''"""{docstring}
 
-LOOK marks what a person should look at. The functions were printed from a recording: they hold for the shapes and dtypes that
-they name, and for the way that Python took through the program when it was recorded.
+{program} in JAX, as `python -m tapejax port` wrote it. LOOK marks what a person should look at. The functions were printed from
+a recording: they hold for the shapes and dtypes that they name, and for the way that Python took when it was recorded.
 """
 
 from pathlib import Path
