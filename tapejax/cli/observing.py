@@ -166,12 +166,12 @@ class Observer:
     def installed(self) -> Iterator[None]:
         self._start(-1)
         with self._patches:
-            self._patch(GradientTape, "__enter__", self._enter)
-            self._patch(GradientTape, "__exit__", self._exit)
-            self._patch(GradientTape, "gradient", self._gradient)
-            self._patch(Variable, "_change", self._change)
-            self._patch(Variable, "assign", self._assign)
-            self._patch(schedule, "_worth_compiling", self._worth_compiling)
+            self.patch(GradientTape, "__enter__", self._enter)
+            self.patch(GradientTape, "__exit__", self._exit)
+            self.patch(GradientTape, "gradient", self._gradient)
+            self.patch(Variable, "_change", self._change)
+            self.patch(Variable, "assign", self._assign)
+            self.patch(schedule, "_worth_compiling", self._worth_compiling)
             try:
                 yield
             finally:
@@ -179,7 +179,7 @@ class Observer:
                 if len(self.steps) > 2 and self.steps[-1].number == self._count - 1:
                     self.steps.pop()  # what the program does after its loop came with it
 
-    def _patch(self, owner: object, name: str, method: Callable) -> None:
+    def patch(self, owner: object, name: str, method: Callable) -> None:
         original, own = getattr(owner, name), vars(owner).get(name)
 
         @functools.wraps(original)
@@ -195,8 +195,8 @@ class Observer:
         if not self._keras and "keras" in sys.modules:
             self._keras = True
             keras = sys.modules["keras"]
-            self._patch(keras.Variable, "_direct_assign", self._assign)
-            self._patch(keras.optimizers.Optimizer, "apply", self._apply)
+            self.patch(keras.Variable, "_direct_assign", self._assign)
+            self.patch(keras.optimizers.Optimizer, "apply", self._apply)
 
     @property
     def in_block(self) -> bool:

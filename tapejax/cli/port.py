@@ -44,6 +44,7 @@ import numpy as np
 
 from ..core.recording import type_of
 from ..core.types import Value
+from ..programs.data import Dataset
 from ..programs.function import functions_run_eagerly, run_functions_eagerly
 from ..tape import GradientTape
 from ..values.tensor import Tensor
@@ -90,6 +91,7 @@ def port(
         run_functions_eagerly(True)
         try:
             with observer.installed(), imports.replaced(vars(builtins), **noted):
+                observer.patch(Dataset, "__iter__", values.iterate)
                 status = runner.run(path, arguments, prepare=lambda tree: values.prepare(randoms.prepare(tree)))
         except Enough:
             status = 0
@@ -422,7 +424,7 @@ class _Port:
 
     def _helper(self, text: str) -> str:
         if text not in self.known:
-            self.known[text] = self._add(text, {}, "assign" if text is _ASSIGN else "summed")
+            self.known[text] = self._add(text, {}, {_ASSIGN: "assign", _BATCHES: "Batches"}.get(text, "summed"))
         return self.known[text]
 
     def _add(self, code: str, constants: dict[str, Array], wish: str) -> str:
@@ -607,6 +609,8 @@ class _Port:
     def expression(self, node: ast.expr, reads: bool, fitting: kept.Fitting) -> str | None:
         """A text for an expression that TensorFlow evaluated: what a variable holds, a result of a step, or a function's call."""
         place: int = node.place  # type: ignore[attr-defined]
+        if place in self.values.rows:
+            return self._batched(node, self.values.rows[place])
         runs = self.values.computed.get(place, [])
         if not runs or runs[0].of_variable and not reads:
             return None
@@ -615,6 +619,15 @@ class _Port:
         if key not in self.expressions:
             self.expressions[key] = self._computed(node, runs, texts)
         return self.expressions[key]
+
+    def _batched(self, node: ast.expr, rows: probes.Rows) -> str | None:
+        """A text for a dataset over which the program went: what gives the same batches."""
+        name = f"data_{node.lineno}_{node.col_offset}"
+        data = rows.data(name)
+        if data is None:
+            return None
+        self.data |= data
+        return f"{self._helper(_BATCHES)}({name!r}, {rows.form})"
 
     def statement(self, node: ast.stmt, fitting: kept.Fitting) -> str | None:
         """A text for a statement that assigned to variables, but in a step."""
@@ -901,6 +914,27 @@ _ASSIGN = '''def f(values):
     global step_carry
     new = [{name: values.get(name, x) for name, x in group.items()} for group in step_carry[:2]]
     step_carry = *new, step_carry[2]
+'''
+
+_BATCHES = '''class f:
+    """The batches of a dataset, pass by pass as they came when the program was recorded.
+
+    LOOK: other data may stand in its place: whatever gives batches of this form whenever it is iterated.
+    """
+
+    passes = {}
+
+    def __init__(self, name, form):
+        self.name, self.form = name, form
+
+    def __iter__(self):
+        number = self.passes[self.name] = self.passes.get(self.name, -1) + 1
+        order, lengths = NPZ[f"{self.name}/order/{number}"], NPZ[f"{self.name}/lengths/{number}"]
+        columns = [NPZ[f"{self.name}/{i}"] for i in range(lengths.shape[-1])]
+        for each in lengths:
+            rows, order = order[: abs(each).sum()], order[abs(each).sum() :]
+            parts = np.split(rows, np.cumsum(abs(each))[:-1])
+            yield self.form(*(jnp.asarray(x[part if n >= 0 else part[0]]) for x, part, n in zip(columns, parts, each)))
 '''
 
 _RECORDED = '''

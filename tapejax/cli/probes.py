@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 import random
+import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..core.recorder import copied
+from ..programs.data import Dataset
+from ..values import nest
 from ..values.tensor import Tensor
-from .observing import Computed, Observer
+from .observing import Computed, Observer, array_of, user_frame
 
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
 BEFORE, VALUE, BEGIN, END = (f"__tapejax_{name}__" for name in ("before", "value", "begin", "end"))
@@ -38,6 +41,10 @@ class Values:
             int, tuple[int, str]
         ] = {}  # expressions that may stand before a block: its line, and their text
         self.begun: dict[int, Any] = {}
+        self.datasets: dict[
+            int, tuple[Dataset, int]
+        ] = {}  # id -> a dataset, and the place of the expression that made it
+        self.rows: dict[int, Rows] = defaultdict(Rows)  # by that place
         self.last: dict[int, Any] = {}
         self.computed: dict[int, list[Computed]] = defaultdict(list)
 
@@ -46,12 +53,20 @@ class Values:
         if place in self.second and isinstance(value, Tensor) and not self.observer.in_block:
             value = Tensor(copied(value._array))
         self.last[place] = value
+        if isinstance(value, Dataset):
+            self.datasets.setdefault(id(value), (value, place))
         if self.observer.in_block and place in self.movable:
             self.observer.given(*self.movable[place], value)
         if len(self.computed[place]) < self.keep:
             parts = {p: self.last[p] for p in self.inner[place] if p in self.last}
             self.computed[place] += self.observer.computed(value, parts)
         return value
+
+    def iterate(self, original: Callable, dataset: Dataset) -> Any:
+        """A pass over a dataset, noted if it is the program's own: what ``Dataset.__iter__`` gives."""
+        frame, found = user_frame(), original(dataset)
+        own = frame is not None and frame is sys._getframe(2) and id(dataset) in self.datasets
+        return _Pass(found, self.rows[self.datasets[id(dataset)][1]]) if own else found
 
     def begin(self, place: int) -> None:
         self.begun[place] = self.observer.begun()
@@ -75,6 +90,64 @@ class Values:
                     }:
                         self.movable[node.place] = block.lineno, ast.unparse(node)  # type: ignore[union-attr]
         return _located(_Noted(self.inner).visit(tree))
+
+
+class Rows:
+    """What the passes over a dataset gave: of each component the rows that there are, and their order, pass by pass."""
+
+    def __init__(self) -> None:
+        self.form = ""  # of an element, code for a function of its components
+        self.columns: list[dict[bytes, tuple[int, np.ndarray]]] = []
+        self.orders: list[list[int]] = []
+        self.lengths: list[list[list[int]]] = []
+        self.size = 0
+
+    def note(self, element: Any) -> None:
+        leaves = [np.asarray(array_of(x)) for x in nest.flatten(element)]
+        names = iter([f"x{i}" for i in range(len(leaves))])
+        self.form = f"lambda {', '.join(f'x{i}' for i in range(len(leaves)))}: {_form(element, names)}"
+        self.columns = self.columns or [{} for _ in leaves]
+        for column, x in zip(self.columns, leaves, strict=True):
+            for row in x[None] if x.ndim == 0 else x:
+                self.size += row.nbytes * (row.tobytes() not in column)
+                number, _ = column.setdefault(row.tobytes(), (len(column), row))
+                self.orders[-1].append(number)
+        self.lengths[-1].append([len(x) if x.ndim else -1 for x in leaves])
+
+    def data(self, name: str) -> dict[str, np.ndarray] | None:
+        """Arrays for the ``.npz``; none if rows have different shapes, or are too many."""
+        shapes = [{(row.shape, row.dtype) for _, row in column.values()} for column in self.columns]
+        if not shapes or any(len(found) > 1 for found in shapes) or self.size > 1 << 28:
+            return None
+        data = {f"{name}/{i}": np.stack([row for _, row in x.values()]) for i, x in enumerate(self.columns)}
+        data |= {f"{name}/order/{i}": np.asarray(x, "int32") for i, x in enumerate(self.orders)}
+        return data | {f"{name}/lengths/{i}": np.asarray(x, "int32") for i, x in enumerate(self.lengths)}
+
+
+def _form(element: Any, names: Iterator[str]) -> str:
+    if isinstance(element, dict):
+        return "{" + ", ".join(f"{key!r}: {_form(element[key], names)}" for key in sorted(element)) + "}"
+    if isinstance(element, (tuple, list)):
+        return "(" + ", ".join([*(_form(x, names) for x in element), ""]).strip() + ")"
+    return next(names)
+
+
+class _Pass:
+    def __init__(self, elements: Any, rows: Rows):
+        self.elements, self.rows = elements, rows
+        rows.orders.append([])
+        rows.lengths.append([])
+
+    def __iter__(self) -> _Pass:
+        return self
+
+    def __next__(self) -> Any:
+        element = next(self.elements)
+        self.rows.note(element)
+        return element
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.elements, name)
 
 
 def _located(tree: ast.Module) -> ast.Module:
