@@ -1,8 +1,9 @@
-"""What is left of a program where its tapes' statements are taken out: the data, the loop, what it prints.
+"""The text of a program without its tapes' statements: the data, the loop, what it prints.
 
 A statement stays if it uses neither TensorFlow, but for a few names that `jnp` has, nor anything that was made by a statement
-that went. The ``with`` statement of a step becomes a call of the ported step, and what takes and applies its gradients goes.
-Functions on the way to it, from the module's own statements, are kept statement by statement, all others whole or not at all.
+that went; expressions of it may become other `Texts` first. The ``with`` statement of a step becomes a call of the ported step,
+and what takes and applies its gradients goes. Functions and classes on the way to it, from the module's own statements, are kept
+statement by statement, all others whole or not at all.
 """
 
 from __future__ import annotations
@@ -142,6 +143,7 @@ class _Rewriter:
         self.program, self.data, self.ever, self.known_missing = program, data, ever, missing
         self.missing: dict[str, set[int]] = {}  # function -> positions of arguments that are gone
         self.aliases: dict[str, str] = {}
+        self.unused: dict[str, list[int]] = {}  # function -> positions of parameters that it does not read
         self.found: set[int] = set()
         self.gone_in_end: set[str] = set()
         self.update_lines = {line for site in sites.values() for line in site.lines}
@@ -251,6 +253,9 @@ class _Rewriter:
         new = self._translated(node, gone)
         if self._fits(new, gone):
             gone.difference_update(_stored(node))
+            if isinstance(node, ast.FunctionDef):
+                read = {n.id for part in new.body for n in ast.walk(part) if isinstance(n, ast.Name)}
+                self.unused[node.name] = [i for i, a in enumerate(_arguments(node.args)) if a.arg not in read]
             same = ast.dump(new) == ast.dump(node)
             return self._text(node) if same else [indent + line for line in ast.unparse(new).splitlines()]
         if isinstance(node, (ast.For, ast.While, ast.If, ast.Try)) and self._fits(
@@ -458,6 +463,10 @@ class _Translated(_ToJnp):
     def visit(self, node: Any) -> Any:
         outside, self.reads = self.reads, self._reads(node)
         new = super().visit(node)
+        if isinstance(new, ast.Call):
+            for i in self.rewriter.unused.get(_callee(new), ()):
+                if i < len(new.args) and not self.rewriter._fits(new.args[i], self.gone):
+                    new.args[i] = ast.Constant(None)
         self.reads = outside
         target = isinstance(node, ast.AugAssign)
         load = isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)

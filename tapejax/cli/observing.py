@@ -153,6 +153,9 @@ class Observer:
         # id of a variable, and place of a statement that assigns to it, or 0 for any in a step -> a number that grows, and what
         # it held before that happened first
         self.firsts: dict[tuple[int, int], tuple[int, Array]] = {}
+        self.predicted: dict[
+            int, tuple[np.ndarray, Array]
+        ] = {}  # id of a result of `predict` -> it, as a recorded array
         self.carried: dict[str, Carried] = {}
         self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
         self._step: Step | None = None
@@ -197,6 +200,7 @@ class Observer:
             keras = sys.modules["keras"]
             self.patch(keras.Variable, "_direct_assign", self._assign)
             self.patch(keras.optimizers.Optimizer, "apply", self._apply)
+            self.patch(keras.Model, "predict", self._predict)
 
     @property
     def in_block(self) -> bool:
@@ -234,7 +238,8 @@ class Observer:
     def computed(self, value: Any, parts: dict[int, Any]) -> list[Computed]:
         """What is to be known of the value of an expression, if it consists of tensors: one `Computed` or none."""
         step, several = self._step, type(value) in (list, tuple) and 0 < len(value) < 9
-        arrays = [array_of(x) for x in (value if several else [value])]
+        _, predicted = self.predicted.get(id(value), (None, None))
+        arrays = [array_of(x) for x in (value if several else [value])] if predicted is None else [predicted]
         if step is None or any(x is None or isinstance(x, Tracer) for x in arrays):
             return []
         if step.number < 0 and len(step.recording.entries) > 50_000:
@@ -412,6 +417,15 @@ class Observer:
             self._own(variable, old, new)
         self._step.applied.append(Applied(optimizer, frame.f_lineno, arrays, variables, before, after, rate, count))
         return result
+
+    def _predict(self, original: Callable, model: Any, x: Any, *rest: Any, **more: Any) -> Any:
+        """``predict`` gives NumPy's arrays, which were computed where no tape sees it: it is what the model gives of `x`."""
+        if user_frame() is None or not isinstance(x, (np.ndarray, Tensor)):
+            return original(model, x, *rest, **more)
+        found, again = original(model, x, *rest, **more), array_of(model(x, training=False))
+        if again is not None:
+            self.predicted[id(found)] = found, again
+        return found
 
     def _assign(self, original: Callable, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any) -> Any:
         before = held(variable) if self._step is not None and not self._quiet else None

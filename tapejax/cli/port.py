@@ -1,16 +1,18 @@
 """``python -m tapejax port PROGRAM.py -o OUT.py``: a JAX program for a TensorFlow program that trains with a tape.
 
-The program is run, as `tapejax run` does, with its ``tf.function``s run by Python, and its steps are observed
-(`observing`). What they have in common (`recorded`) is printed by ``tape.as_function``: the loss of each gradient, and what
-the program does with gradients and variables itself. Around that come ``jax.value_and_grad``, Optax and ``jax.jit``; and what is
-left of the program where the tape's statements are taken out (`kept`).
+The program is run, as `tapejax run` does, with its ``tf.function``s run by Python; its steps are observed (`observing`), and the
+values of its expressions are noted (`probes`). What the steps have in common (`recorded`) is printed by ``tape.as_function``: the
+loss of each gradient, and what the program does with gradients and variables itself. Around that come ``jax.value_and_grad``,
+Optax and ``jax.jit``; and the text of the program (`kept`), where what TensorFlow evaluated is a call of a recorded function.
 
 Programs of these shapes are taken:
 
 * a step with one or more tapes, nested ones as well, whose gradients with respect to variables change these variables, by a Keras
-  optimizer or by ``assign``, ``assign_add``, ``assign_sub``; in a function, compiled or not, in a method or in a loop;
+  optimizer or by ``assign``, ``assign_add``, ``assign_sub``, also twice in a step; or with respect to tensors that the program
+  carries by names (``x = x - rate * gradient``); in a function, compiled or not, in a method or in a loop;
 * several steps (a discriminator and a generator; batches of a few sizes), each the same operations whenever it runs;
-* state that a step assigns (averages of batch normalisation, counters, velocities, seeds of dropout) is passed along.
+* state that a step assigns (averages of batch normalisation, counters, velocities, seeds of dropout), or a statement between the
+  steps (metrics, a target network), is passed along.
 
 Refused, with the line: steps whose operations change from one to the next, Python that reads a batch's values, gradients
 started by ``output_gradients``, optimizers and settings of them that have no equal in Optax, complex variables.
@@ -559,7 +561,7 @@ class _Port:
         found: set[int] = set()
         while new := {i for i, name in enumerate(owners) if i not in found and re.search(rf"\b{name}\b", text)}:
             found |= new
-            text = "".join(self.chunks[i] for i in new)
+            text = "\n".join(self.chunks[i] for i in new)
         return "\n\n\n".join(self.chunks[i] for i in sorted(found))
 
     def _batches(self, first: Sequence[Step]) -> Iterator[tuple[str, Value]]:
