@@ -31,7 +31,9 @@ JNP = {
 
 _KEYWORDS = ("axis", "dtype", "keepdims", "num")  # with which these functions may be called
 
-Fitting = Callable[[ast.expr], str | None]  # the text of an expression, if it fits
+Fitting = Callable[
+    [ast.expr, bool], str | None
+]  # the text of an expression, if it fits; if wanted, of other `Texts`, too
 
 
 class Texts(Protocol):
@@ -486,9 +488,9 @@ class _Translated(_ToJnp):
             return root in _READING or isinstance(func, ast.Attribute) and func.attr == "numpy"
         return isinstance(node, _READS) or self.reads and isinstance(node, (ast.Starred, ast.keyword))
 
-    def fitting(self, node: ast.expr) -> str | None:
-        """The text of an expression in `jnp`, if it fits."""
-        new = _ToJnp(self.aliases).visit(copy.deepcopy(node))
+    def fitting(self, node: ast.expr, others: bool) -> str | None:
+        """The text of an expression in `jnp`, and if wanted with `others`, if it fits."""
+        new = (self if others else _ToJnp(self.aliases)).visit(copy.deepcopy(node))
         return ast.unparse(new) if self.rewriter._fits(new, self.gone) else None
 
 

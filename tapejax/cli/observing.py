@@ -419,12 +419,12 @@ class Observer:
         return result
 
     def _predict(self, original: Callable, model: Any, x: Any, *rest: Any, **more: Any) -> Any:
-        """``predict`` gives NumPy's arrays, which were computed where no tape sees it: it is what the model gives of `x`."""
-        if user_frame() is None or not isinstance(x, (np.ndarray, Tensor)):
+        """``predict`` computes where no tape sees it, and deletes what variables held: the model itself gives the same."""
+        again = array_of(model(x, training=False)) if user_frame() and isinstance(x, (np.ndarray, Tensor)) else None
+        if again is None:
             return original(model, x, *rest, **more)
-        found, again = original(model, x, *rest, **more), array_of(model(x, training=False))
-        if again is not None:
-            self.predicted[id(found)] = found, again
+        found = np.array(again)
+        self.predicted[id(found)] = found, again
         return found
 
     def _assign(self, original: Callable, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any) -> Any:

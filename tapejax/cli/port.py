@@ -649,7 +649,9 @@ class _Port:
 
     def _parts(self, place: int, fitting: kept.Fitting) -> dict[int, str]:
         """Texts of the parts of an expression or a statement that fit, names first."""
-        texts = {p: text for p in self.values.inner[place] if (text := fitting(self.nodes[p]))}
+        known = self.values.computed[place][0].parts  # what is NumPy's array comes from what no recording shows
+        inner = [(p, isinstance(known.get(p), np.ndarray)) for p in self.values.inner[place]]
+        texts = {p: text for p, others in inner if (text := fitting(self.nodes[p], others))}
         return dict(sorted(texts.items(), key=lambda item: (not item[1].isidentifier(), len(item[1]))))
 
     def _computed(self, node: ast.expr, runs: list[Computed], texts: dict[int, str]) -> str | None:
@@ -678,7 +680,7 @@ class _Port:
             if len({re.sub(r" *#.*\n", "", code) for code in codes}) > 1:
                 return None
             function = self._print(pieces[0], sources, {}, wish, None)
-        except (Refused, ValueError, TypeError, LookupError):
+        except (Refused, ValueError, TypeError, LookupError, RuntimeError):  # as for an array that was deleted
             return None
         given = ", ".join(f"{group!r}: {groups[group]}" for group in sources)
         first = [f"{{{given}}}"] if sources else []

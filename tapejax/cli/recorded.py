@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.program import SCALARS
-from ..core.recording import Entry, Mark, Recording, type_of
+from ..core.recording import Entry, Mark, Recording, is_deleted, type_of
 from ..core.types import Value
 from ..seeing.parameters import is_parameter_name
 from ..tape import GradientTape
@@ -400,6 +400,9 @@ class Steps:
             for position, values in piece.values():
                 constant = all(same(values[0], x) for x in values)
                 text = next(matching(blocks, values), None)
+                kept = constant and text is None and np.size(values[0]) > 1
+                if kept and any(id(event.variable) in self.trained for event in runs[0].events):
+                    return None  # weights that were kept somewhere
                 if constant and (text is None or type(values[0]) in SCALARS):
                     continue
                 if text is None:
@@ -423,7 +426,10 @@ class Steps:
         piece = self._piece("value", run, entries, (), value, gradients, outside, block, frozenset(inside))
         # a ported step changes variables where the block was
         changed = {id(x) for each in step.applied for x in each.before}
-        changed |= {id(event.before) for event in step.events if not event.places & self.apart}
+        seen = step.number in self.kind_of  # of another step what its own statements assign is no part
+        changed |= {
+            id(event.before) for event in step.events if not event.places & self.apart and (seen or not event.places)
+        }
         for (group, name), x in piece.slices[0].labels.items():
             old = current.get(id(self.variables[name]), x) is not x or id(x) in changed
             if old or group not in ("params", "state"):
@@ -601,6 +607,8 @@ def equal(given: Value, used: Value) -> bool:
     """Whether a value of the program's becomes `used` when it is converted to its dtype."""
     if given is used:
         return True
+    if is_deleted(given) or is_deleted(used):
+        return False
     if np.shape(given) != np.shape(used) or getattr(used, "dtype", None) is not None and used.dtype.kind not in "biufc":
         return False
     if not np.shape(given) and np.asarray(given).dtype.kind != np.asarray(used).dtype.kind:
