@@ -1,23 +1,22 @@
-"""What is left of a program where its tapes' statements are taken out: the data, the loop, what it prints.
+"""The text of a program without its tapes' statements: the data, the loop, what it prints.
 
 A statement stays if it uses neither TensorFlow, but for a few names that `jnp` has, nor anything that was made by a statement
-that went. The ``with`` statement of a step becomes a call of the ported step, and what takes and applies its gradients goes.
-Functions on the way to it, from the module's own statements, are kept statement by statement, all others whole or not at all.
+that went; expressions of it may become other `Texts` first. The ``with`` statement of a step becomes a call of the ported step,
+and what takes and applies its gradients goes. Functions and classes on the way to it, from the module's own statements, are kept
+statement by statement, all others whole or not at all.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-import random
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
+from .probes import SIMPLE, Randoms
 
-PROBE = "__tapejax_before_loop__"
 _ALIASES = ("tensorflow", "keras", "tapejax", "tf_keras")
 
 # TensorFlow's name: what takes the same arguments in `jnp` and gives the same.
@@ -30,7 +29,21 @@ JNP = {
 ).split()}  # fmt: skip
 
 
-_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
+_KEYWORDS = ("axis", "dtype", "keepdims", "num")  # with which these functions may be called
+
+Fitting = Callable[
+    [ast.expr, bool], str | None
+]  # the text of an expression, if it fits; if wanted, of other `Texts`, too
+
+
+class Texts(Protocol):
+    """Texts for what TensorFlow did in the program, as far as there are any."""
+
+    def expression(self, node: ast.expr, reads: bool, fitting: Fitting) -> str | None:
+        """For an expression; if `reads`, for the value of a variable, too."""
+
+    def statement(self, node: ast.stmt, fitting: Fitting) -> str | None:
+        """For a statement that assigns to variables."""
 
 
 class NotKept(Exception):
@@ -50,67 +63,6 @@ class Site:
     updates: list[tuple[tuple, str]] = field(default_factory=list)  # shapes of the arguments, and the step for them
 
 
-class Randoms:
-    """The states of the program's generators of random numbers when it first came to each of its loops."""
-
-    def __init__(self) -> None:
-        self.states: dict[int, dict[str, Any]] = {}
-
-    def prepare(self, tree: ast.Module) -> ast.Module:
-        """The program with a probe before each statement of the module and its functions, and before each loop."""
-        for node in ast.walk(tree):
-            whole = isinstance(node, (ast.Module, ast.FunctionDef))
-            for name in ("body", "orelse", "finalbody"):
-                statements = getattr(node, name, None)
-                if isinstance(statements, list):
-                    setattr(node, name, [part for s in statements for part in self._probed(s, whole)])
-        return ast.fix_missing_locations(tree)
-
-    def _probed(self, statement: ast.stmt, whole: bool) -> Iterator[ast.stmt]:
-        first = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)  # a docstring
-        if isinstance(statement, (ast.For, ast.While)) or whole and isinstance(statement, _SIMPLE) and not first:
-            probe = ast.parse(f"{PROBE}({statement.lineno}, globals(), locals())").body[0]
-            for part in ast.walk(probe):
-                ast.copy_location(part, statement)
-            yield probe
-        yield statement
-
-    def note(self, line: int, *spaces: dict[str, Any]) -> None:
-        if line not in self.states:
-            names = {name: x for space in spaces for name, x in space.items()}
-            found = {n: x.bit_generator.state for n, x in names.items() if isinstance(x, np.random.Generator)}
-            legacy = {n: x.get_state() for n, x in names.items() if isinstance(x, np.random.RandomState)}
-            whole = {"np.random": np.random.get_state(), "random": random.getstate()}
-            self.states[line] = {"generators": found, "legacy": legacy, "whole": whole}
-
-    @property
-    def generators(self) -> set[str]:
-        return {name for states in self.states.values() for part in ("generators", "legacy") for name in states[part]}
-
-    def restoring(self, line: int, source: str, gone: set[str], data: dict[str, Any]) -> Iterator[str]:
-        """Statements that put the generators where they were before the loop at a line."""
-        states = self.states.get(line, {"generators": {}, "legacy": {}, "whole": {}})
-        for name, state in states["generators"].items():
-            if name not in gone and all(isinstance(x, (int, str)) for part in state.values() for x in _values(part)):
-                yield f"{name}.bit_generator.state = {state!r}"
-        legacy = {f"{n}": x for n, x in states["legacy"].items() if n not in gone}
-        if "np.random." in source.replace("np.random.default_rng", "") and states["whole"]:
-            legacy["np.random"] = states["whole"]["np.random"]
-        for name, (kind, keys, *rest) in legacy.items():
-            key = f"random/{name}/{line}"
-            data[key] = np.asarray(keys)
-            yield f"{name}.set_state(({kind!r}, NPZ[{key!r}], *{tuple(rest)!r}))"
-        if "import random" in source and states["whole"]:
-            version, numbers, rest = states["whole"]["random"]
-            key = f"random/python/{line}"
-            data[key] = np.asarray(numbers)
-            yield f"random.setstate(({version}, tuple(NPZ[{key!r}].tolist()), {rest!r}))"
-
-
-def _values(part: Any) -> Any:
-    return part.values() if isinstance(part, dict) else (part,)
-
-
 def used_after(tree: ast.Module, line: int) -> list[str]:
     """The names that the ``with`` statement at a line binds, and that are read outside of it."""
     inside = next((n for n in ast.walk(tree) if isinstance(n, ast.With) and n.lineno == line), None)
@@ -124,9 +76,18 @@ def used_after(tree: ast.Module, line: int) -> list[str]:
 
 
 def rewrite(
-    source: str, tree: ast.Module, sites: dict[int, Site], randoms: Randoms, program: str, data: dict[str, Any]
+    source: str,
+    tree: ast.Module,
+    sites: dict[int, Site],
+    randoms: Randoms,
+    program: str,
+    data: dict[str, Any],
+    texts: Texts,
 ) -> str:
     """The text of the program without its tapes' statements, which runs the ported steps in their place.
+
+    Args:
+      texts: for what does not fit.
 
     Raises:
       NotKept: the statements around a step depend on what goes.
@@ -134,7 +95,7 @@ def rewrite(
     gone: set[str] = set()
     missing: dict[str, set[int]] = {}
     for _ in range(4):  # a function may use what is found later to be gone, or be called with it
-        rewriter = _Rewriter(source, tree, sites, randoms, program, data, gone, missing)
+        rewriter = _Rewriter(source, tree, sites, randoms, program, data, texts, gone, missing)
         lines = rewriter.block(tree.body, set(), "", top=True)
         if rewriter.gone_in_end <= gone and rewriter.missing == missing:
             break
@@ -150,42 +111,58 @@ def rewrite(
 def _caller(site: Site) -> str:
     names = site.arguments
     given = [f"jnp.asarray({n}, {t!r})" if t else n for n, t in zip(names, site.types, strict=True)]
-    returned = ", ".join(f"found[{name!r}]" for name in site.outputs)
+    returned = ", ".join(f"step_found[{name!r}]" for name in site.outputs)
     lines = [
         f"def {site.name}({', '.join(names)}):",
         '    """Runs a step; returns what the program uses of it afterwards."""',
     ]
-    lines += ["    global step_carry", f"    batch = [{', '.join(given)}]"]
+    lines += ["    global step_carry, step_found", f"    batch = [{', '.join(given)}]"]
     update = site.updates[0][1]
     if len(site.updates) > 1:
         table = ", ".join(f"{shapes!r}: {name}" for shapes, name in site.updates)
         lines.append(f"    step = {{{table}}}[tuple(np.shape(x) for x in batch)]")
         update = "step"
-    lines.append(f"    step_carry, loss, found = {update}(step_carry, *batch)")
+    lines.append(f"    step_carry, loss, step_found = {update}(step_carry, *batch)")
     lines.append("    step_losses.append([float(x) for x in loss])")
-    return "\n".join([*lines, f"    return {returned}" if returned else "", "", ""])
+    return "\n".join([*lines, *([f"    return {returned}"] if returned else []), "", ""])
 
 
 class _Rewriter:
     def __init__(
-        self, source: str, tree: ast.Module, sites: Any, randoms: Any, program: str, data: Any, ever: set, missing: dict
+        self,
+        source: str,
+        tree: ast.Module,
+        sites: Any,
+        randoms: Any,
+        program: str,
+        data: Any,
+        texts: Texts,
+        ever: set,
+        missing: dict,
     ):
         self.source, self.lines, self.sites, self.randoms = source, source.splitlines(), sites, randoms
+        self.texts = texts
         self.program, self.data, self.ever, self.known_missing = program, data, ever, missing
         self.missing: dict[str, set[int]] = {}  # function -> positions of arguments that are gone
         self.aliases: dict[str, str] = {}
+        self.unused: dict[str, list[int]] = {}  # function -> positions of parameters that it does not read
         self.found: set[int] = set()
         self.gone_in_end: set[str] = set()
         self.update_lines = {line for site in sites.values() for line in site.lines}
         functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        for each in tree.body:
+            if isinstance(each, ast.ClassDef):
+                functions |= {f".{n.name}": n for n in each.body if isinstance(n, ast.FunctionDef)}
         self.way = {name for name, node in functions.items() if self._has_site(node)}
         while more := {n for n, node in functions.items() if n not in self.way and self._calls(node)}:
             self.way |= more
         self.functions = functions
         self.called: set[str] = set()  # of the functions on the way
-        self.in_loop = False
+        self.in_loop = self.in_class = False
+        self.class_name = ""
         self.runs_once = True  # what is being rewritten, as far as one can see
-        self.drawn = False  # whether something was left out that may have drawn random numbers
+        self.drawn = 0  # the line of what was left out first that may have drawn random numbers
+        self.drawing: set[str] = set()  # functions and classes in which something was
 
     # -- questions
 
@@ -193,8 +170,7 @@ class _Rewriter:
         return any(isinstance(n, ast.With) and n.lineno in self.sites for n in ast.walk(node))
 
     def _calls(self, node: ast.AST) -> list[ast.Call]:
-        calls = (n for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
-        return [call for call in calls if call.func.id in self.way]  # type: ignore[attr-defined]
+        return [n for n in ast.walk(node) if isinstance(n, ast.Call) and _callee(n) in self.way]
 
     def _leads(self, node: ast.AST) -> bool:
         return self._has_site(node) or bool(self._calls(node))
@@ -204,17 +180,19 @@ class _Rewriter:
         definition = isinstance(node, (ast.FunctionDef, ast.ClassDef))
         own = set(_stored(node)) if definition else _bound_inside(node)
         own |= {a.arg for n in ast.walk(node) if isinstance(n, ast.arguments) for a in _arguments(n)}
-        gone = (gone | self.ever if definition else gone) - own
-        names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+        gone = (gone | self.ever if definition else gone) - {name for name in own if not name.startswith(".")}
+        names = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
         added_to = [n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign)]
         read = [n for n in names if not isinstance(n.ctx, ast.Store) or n in added_to]
-        return not any(n.id in self.aliases for n in names) and not any(n.id in gone for n in read)
+        return not any(_name(n) in self.aliases for n in names) and not any(_name(n) in gone for n in read)
 
     # -- statements
 
     def block(self, statements: Sequence[ast.stmt], gone: set[str], indent: str, top: bool = False) -> list[str]:
         out: list[str] = []
         end = statements[0].lineno - 1 if statements and not top else 0
+        if top and isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant):
+            end, statements = statements[0].end_lineno or 0, statements[1:]  # the docstring stands above
         left_out = False
         for node in statements:
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
@@ -230,12 +208,15 @@ class _Rewriter:
                 out += draws
                 left_out = not draws
                 plain = not isinstance(node, (ast.FunctionDef, ast.ClassDef))
-                self.drawn |= plain and any(isinstance(n, ast.Call) for n in ast.walk(node))
+                if plain and any(isinstance(n, ast.Call) for n in ast.walk(node)):
+                    self.drawn = self.drawn or node.lineno
                 continue
             left_out = left_out and not text
-            if text and self.drawn and self.runs_once and not self.in_loop and isinstance(node, _SIMPLE):
+            if text and self.drawn and self.runs_once and not self.in_loop and isinstance(node, SIMPLE):
                 between = [*between, *self._restored(node, gone, indent)]
             out += [*between, *text] if text else []
+            if not self.in_class and self.drawing & {_callee(n) for n in ast.walk(node) if isinstance(n, ast.Call)}:
+                self.drawn = self.drawn or node.lineno
         if top:
             self.gone_in_end = set(gone)
         if not any(line.strip() and not line.strip().startswith("#") for line in out):
@@ -244,29 +225,43 @@ class _Rewriter:
 
     def statement(self, node: ast.stmt, gone: set[str], indent: str) -> list[str] | None:
         """The lines of a statement that stays; nothing for one whose work is done elsewhere; None for one that is left out."""
+        if isinstance(node, ast.Delete) and not self._fits(node, gone):
+            return []
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             return self._import(node, gone)
         if isinstance(node, ast.With) and node.lineno in self.sites:
             return self._step(node, gone, indent)
         own = self._own_lines(node)
         if own & self.update_lines and not self._leads(node):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not _is_gradient(node.value):
+                new = self._translated(node, gone)
+                if self._fits(new, gone):
+                    gone.difference_update(_stored(node))
+                    return [indent + line for line in ast.unparse(new).splitlines()]
             gone.update(_stored(node))
             return []
-        if isinstance(node, ast.FunctionDef) and node.name in self.way:
+        if isinstance(node, ast.FunctionDef) and (self.in_class or node.name in self.way):
             return self._function(node, gone, indent)
         if self._leads(node):
             if isinstance(node, (ast.For, ast.While, ast.If, ast.With, ast.Try)):
                 return self._compound(node, gone, indent)
+            if isinstance(node, ast.ClassDef) and all(self._fits(base, gone) for base in node.bases):
+                return self._class(node, gone, indent)
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                raise NotKept(f"the tape at line {min(self.sites)} is in a method or a function inside another")
+                raise NotKept(
+                    f"the tape at line {min(self.sites)} is in a Keras class, or in a function inside another"
+                )
             return self._call(node, gone, indent)
-        new = self._translated(node)
+        new = self._translated(node, gone)
         if self._fits(new, gone):
             gone.difference_update(_stored(node))
+            if isinstance(node, ast.FunctionDef):
+                read = {n.id for part in new.body for n in ast.walk(part) if isinstance(n, ast.Name)}
+                self.unused[node.name] = [i for i, a in enumerate(_arguments(node.args)) if a.arg not in read]
             same = ast.dump(new) == ast.dump(node)
             return self._text(node) if same else [indent + line for line in ast.unparse(new).splitlines()]
         if isinstance(node, (ast.For, ast.While, ast.If, ast.Try)) and self._fits(
-            _header(self._translated(node)), gone
+            self._translated(_header(node), gone), gone
         ):
             inner = self._compound(node, gone, indent)
             if any(
@@ -274,15 +269,16 @@ class _Rewriter:
                 for n in ast.walk(ast.parse(textwrap.dedent("\n".join(inner))))
             ):
                 return inner
-        gone.update(_stored(node))
-        return None
+        gone.update(_stored(node), _added_to(node))
+        text = self.texts.statement(node, _Translated(self, gone).fitting)
+        return [indent + text] if text else None
 
     def _draws(self, node: ast.stmt, gone: set[str]) -> list[str]:
         """Calls in a statement of a loop that is left out which stay, since they may draw random numbers."""
         if not self.in_loop or isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If)):
             return []
         found: list[str] = []
-        pending: list[Any] = [self._translated(node)]
+        pending: list[Any] = [self._translated(node, gone)]
         while pending:
             part = pending.pop(0)
             func = part.func if isinstance(part, ast.Call) else None
@@ -336,17 +332,29 @@ class _Rewriter:
         for argument in _arguments(new.args):
             argument.annotation = None
         names = [a.arg for a in _arguments(node.args)]
-        lost = {names[i] for i in self.known_missing.get(node.name, ()) if i < len(names)}
-        inner = (gone | self.ever) - set(_stored(node)) - set(names) | lost
+        key = f".{node.name}" if self.in_class else node.name
+        lost = {names[i] for i in self.known_missing.get(key, ()) if i < len(names)}
+        own = {name for name in _stored(node) if not name.startswith(".")} | set(names)
+        inner = (gone | self.ever) - own | lost
         head = ast.unparse(new).splitlines()[:-1]
-        outside = self.runs_once, self.drawn
+        outside = self.runs_once, self.drawn, self.in_class
+        self.drawn, self.in_class = 0, False
         self.runs_once = any(isinstance(n, (ast.For, ast.While)) and self._leads(n) for n in ast.walk(node))
         body = self.block(node.body, inner, indent + "    ")
-        self.runs_once, self.drawn = outside
+        if self.drawn:
+            self.drawing.add(self.class_name if node.name == "__init__" else key)
+        self.runs_once, self.drawn, self.in_class = outside
+        gone.update(name for name in inner if name.startswith("."))
         return [*(indent + line for line in head), *body]
 
+    def _class(self, node: ast.ClassDef, gone: set[str], indent: str) -> list[str]:
+        self.in_class, self.class_name = True, node.name
+        body = self.block(node.body, gone, indent + "    ")
+        self.in_class = False
+        return [*self.lines[node.lineno - 1 : node.body[0].lineno - 1][:1], *body]
+
     def _compound(self, node: Any, gone: set[str], indent: str) -> list[str]:
-        header = _header(self._translated(node))
+        header = self._translated(_header(node), gone)
         if not self._fits(header, gone):
             raise NotKept(f"line {node.lineno} uses TensorFlow or what it made: {self.lines[node.lineno - 1].strip()}")
         out = []
@@ -374,30 +382,52 @@ class _Rewriter:
         """What puts random generators in the state which they had before a statement, if it may draw numbers."""
         if not any(isinstance(n, ast.Call) for n in ast.walk(node)):
             return []
-        self.drawn = False
+        same = self.randoms.same(self.drawn, node.lineno)
+        self.drawn = 0
+        if same:
+            return []
         states = list(self.randoms.restoring(node.lineno, self.source, gone, self.data))
         note = f"{indent}# The generators as they were here: what was left out has drawn numbers, too."
         return [note, *(indent + line for line in states)] if states else []
 
     def _call(self, node: ast.stmt, gone: set[str], indent: str) -> list[str] | None:
         """A statement that calls a function on the way to a step: arguments that are gone are no longer given."""
-        new = self._translated(node)
+        new = self._translated(node, gone)
         for call in self._calls(new):
-            self.called.add(call.func.id)  # type: ignore[attr-defined]
+            name = _callee(call)
+            self.called.add(name)
             for i, argument in enumerate(call.args):
                 if not self._fits(argument, gone):
                     call.args[i] = ast.Constant(None)
-                    self.missing.setdefault(call.func.id, set()).add(i)  # type: ignore[attr-defined]
+                    self.missing.setdefault(name, set()).add(i + name.startswith("."))
         if not self._fits(new, gone):
             raise NotKept(f"line {node.lineno} uses TensorFlow or what it made: {self.lines[node.lineno - 1].strip()}")
         gone.difference_update(_stored(node))
         return [indent + line for line in ast.unparse(new).splitlines()]
 
-    def _translated(self, node: ast.stmt) -> ast.stmt:
-        return _ToJnp(self.aliases).visit(copy.deepcopy(node))
+    def _translated(self, node: Any, gone: set[str]) -> Any:
+        return _Translated(self, gone).visit(copy.deepcopy(node))
+
+
+_READS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.FormattedValue)
+_READING = (
+    "np",
+    "jnp",
+    "numpy",
+    "float",
+    "int",
+    "bool",
+    "print",
+    "abs",
+    "round",
+    "len",
+    "str",
+)  # calls that take arrays
 
 
 class _ToJnp(ast.NodeTransformer):
+    """TensorFlow's names in `jnp`, where there are any."""
+
     def __init__(self, aliases: dict[str, str]):
         self.aliases = aliases
 
@@ -414,10 +444,54 @@ class _ToJnp(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
-        self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" and not node.args:
-            return ast.Call(ast.parse("np.asarray", mode="eval").body, [node.func.value], [])
+            return ast.Call(ast.parse("np.asarray", mode="eval").body, [self.visit(node.func.value)], [])
+        if all(keyword.arg in _KEYWORDS for keyword in node.keywords):
+            return self.generic_visit(node)
+        func, node.func = node.func, ast.Constant(None)
+        self.generic_visit(node)
+        node.func = func
         return node
+
+
+class _Translated(_ToJnp):
+    """Other texts, too, for expressions that do not fit: for the smallest that will do."""
+
+    def __init__(self, rewriter: _Rewriter, gone: set[str]):
+        super().__init__(rewriter.aliases)
+        self.rewriter, self.gone = rewriter, gone
+        self.reads = False  # whether what is around an expression takes a variable for its value
+
+    def visit(self, node: Any) -> Any:
+        outside, self.reads = self.reads, self._reads(node)
+        new = super().visit(node)
+        if isinstance(new, ast.Call):
+            for i in self.rewriter.unused.get(_callee(new), ()):
+                if i < len(new.args) and not self.rewriter._fits(new.args[i], self.gone):
+                    new.args[i] = ast.Constant(None)
+        self.reads = outside
+        target = isinstance(node, ast.AugAssign)
+        load = isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        on_the_way = self.rewriter._calls(node)
+        if not (target or load and hasattr(node, "place")) or on_the_way or self.rewriter._fits(new, self.gone):
+            return new
+        text = self.rewriter.texts.expression(node.target if target else node, self.reads, self.fitting)
+        if not text:
+            return new
+        value = ast.parse(text, mode="eval").body
+        return ast.Assign([node.target], value, lineno=0) if target else value
+
+    def _reads(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Call):
+            func = node.func
+            root = ast.unparse(_ToJnp(self.aliases).visit(copy.deepcopy(func))).split(".")[0]
+            return root in _READING or isinstance(func, ast.Attribute) and func.attr == "numpy"
+        return isinstance(node, _READS) or self.reads and isinstance(node, (ast.Starred, ast.keyword))
+
+    def fitting(self, node: ast.expr, others: bool) -> str | None:
+        """The text of an expression in `jnp`, and if wanted with `others`, if it fits."""
+        new = (self if others else _ToJnp(self.aliases)).visit(copy.deepcopy(node))
+        return ast.unparse(new) if self.rewriter._fits(new, self.gone) else None
 
 
 def _header(node: Any) -> Any:
@@ -436,8 +510,31 @@ def _stored(node: ast.AST) -> Iterator[str]:
     for each in ast.walk(node):
         if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
             yield each.id
+        elif isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load):
+            yield _name(each)
         elif isinstance(each, (ast.FunctionDef, ast.ClassDef)):
             yield each.name
+
+
+def _added_to(node: ast.AST) -> Iterator[str]:
+    """Names of what a statement changes by a method, as in ``losses.append(x)``."""
+    calls = (
+        each.func for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
+    )
+    return (_name(func.value) for func in calls if func.attr in ("append", "extend", "insert", "update", "add"))
+
+
+def _is_gradient(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and _callee(node) == ".gradient"
+
+
+def _name(node: ast.AST) -> str:
+    """A name, or an attribute's with a dot before it: of whichever object."""
+    return node.id if isinstance(node, ast.Name) else f".{node.attr}" if isinstance(node, ast.Attribute) else ""
+
+
+def _callee(call: ast.Call) -> str:
+    return _name(call.func)
 
 
 def _bound_inside(node: ast.AST) -> set[str]:

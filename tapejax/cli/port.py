@@ -1,16 +1,18 @@
 """``python -m tapejax port PROGRAM.py -o OUT.py``: a JAX program for a TensorFlow program that trains with a tape.
 
-The program is run, as `tapejax run` does, with its ``tf.function``s run by Python, and its steps are observed
-(`observing`). What they have in common (`recorded`) is printed by ``tape.as_function``: the loss of each gradient, and what
-the program does with gradients and variables itself. Around that come ``jax.value_and_grad``, Optax and ``jax.jit``; and what is
-left of the program where the tape's statements are taken out (`kept`).
+The program is run, as `tapejax run` does, with its ``tf.function``s run by Python; its steps are observed (`observing`), and the
+values of its expressions are noted (`probes`). What the steps have in common (`recorded`) is printed by ``tape.as_function``: the
+loss of each gradient, and what the program does with gradients and variables itself. Around that come ``jax.value_and_grad``,
+Optax and ``jax.jit``; and the text of the program (`kept`), where what TensorFlow evaluated is a call of a recorded function.
 
 Programs of these shapes are taken:
 
 * a step with one or more tapes, nested ones as well, whose gradients with respect to variables change these variables, by a Keras
-  optimizer or by ``assign``, ``assign_add``, ``assign_sub``; in a function, compiled or not, in a method or in a loop;
+  optimizer or by ``assign``, ``assign_add``, ``assign_sub``, also twice in a step; or with respect to tensors that the program
+  carries by names (``x = x - rate * gradient``); in a function, compiled or not, in a method or in a loop;
 * several steps (a discriminator and a generator; batches of a few sizes), each the same operations whenever it runs;
-* state that a step assigns (averages of batch normalisation, counters, velocities, seeds of dropout) is passed along.
+* state that a step assigns (averages of batch normalisation, counters, velocities, seeds of dropout), or a statement between the
+  steps (metrics, a target network), is passed along.
 
 Refused, with the line: steps whose operations change from one to the next, Python that reads a batch's values, gradients
 started by ``output_gradients``, optimizers and settings of them that have no equal in Optax, complex variables.
@@ -23,6 +25,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import io
 import json
 import keyword
@@ -35,7 +38,7 @@ import textwrap
 import tokenize
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,12 +46,13 @@ import numpy as np
 
 from ..core.recording import type_of
 from ..core.types import Value
+from ..programs.data import Dataset
 from ..programs.function import functions_run_eagerly, run_functions_eagerly
 from ..tape import GradientTape
 from ..values.tensor import Tensor
 from ..values.types import Array, Nest, TensorLike
-from . import imports, kept, runner
-from .observing import Applied, Assigned, Block, Enough, Gradient, Observer, Optimizer, Step
+from . import imports, kept, probes, runner
+from .observing import Applied, Assigned, Block, Computed, Enough, Gradient, Observer, Optimizer, Step
 from .recorded import Kind, Piece, Refused, Steps, as_function
 
 STEPS = 10  # that are kept and compared, with their arguments
@@ -82,13 +86,15 @@ def port(
     if path.resolve() == target.resolve() or not target.parent.is_dir():
         return _refuse(f"{out}: a file of its own, in a folder that exists, is needed for the JAX program")
     observer = Observer(STEPS, steps)
-    randoms = kept.Randoms()
+    randoms, values = probes.Randoms(), probes.Values(observer, STEPS)
+    noted = {probes.BEFORE: randoms.note, probes.VALUE: values.note, probes.BEGIN: values.begin, probes.END: values.end}
     with runner._settings(False):
         eagerly = functions_run_eagerly()
         run_functions_eagerly(True)
         try:
-            with observer.installed(), imports.replaced(vars(builtins), **{kept.PROBE: randoms.note}):
-                status = runner.run(path, arguments, prepare=randoms.prepare)
+            with observer.installed(), imports.replaced(vars(builtins), **noted):
+                observer.patch(Dataset, "__iter__", values.iterate)
+                status = runner.run(path, arguments, prepare=lambda tree: values.prepare(randoms.prepare(tree)))
         except Enough:
             status = 0
         except SystemExit as end:
@@ -98,9 +104,39 @@ def port(
         if status:
             return _refuse(f"{program} does not run whole: see above, and `python -m tapejax check {program}`")
         try:
-            return _Port(path, target, arguments, observer, randoms, tolerance).write()
+            make = functools.partial(_Port, path, target, arguments, observer, randoms, values, tolerance)
+            return _best(observer, make)
         except Refused as refusal:
             return _refuse(str(refusal))
+
+
+class Written(NamedTuple):
+    """A JAX program: its text, and the arrays that it reads."""
+
+    text: str
+    data: dict[str, Any]
+
+
+def _best(observer: Observer, make: Callable[..., _Port]) -> int:
+    """Writes the program with all that it reads and assigns between its steps; or with less, if its loop is not kept so."""
+    refusal: Refused | None = None
+    ports: list[_Port] = []
+    given: tuple[set[int], set[int]] = set(), {place for _, place in observer.firsts if place}
+    for grows in (True, False):
+        try:
+            for _ in range(5 if grows else 1):
+                ported = make(*given, grows)
+                ported.texts()
+                if given == (given := (ported.steps.state, ported.apart)):
+                    break
+            ports.append(ported)
+        except Refused as error:
+            refusal = error
+        given = set(), set()
+    if not ports:
+        assert refusal is not None
+        raise refusal
+    return ports[-1].write([each for each in ports if each.whole is not None])
 
 
 def _refuse(message: str) -> int:
@@ -112,73 +148,104 @@ class _Port:
     """One program on its way: `head` is the part of OUT.py that holds functions, `data` what it reads from the ``.npz``."""
 
     def __init__(
-        self, path: Path, target: Path, arguments: Any, observer: Observer, randoms: kept.Randoms, tolerance: float
+        self,
+        path: Path,
+        target: Path,
+        arguments: Any,
+        observer: Observer,
+        randoms: probes.Randoms,
+        values: probes.Values,
+        tolerance: float,
+        state: set[int],
+        apart: set[int],
+        grows: bool,
     ):
         self.path, self.target, self.arguments = path, target, arguments
-        self.observer, self.randoms, self.tolerance = observer, randoms, tolerance
+        self.observer, self.randoms, self.values, self.tolerance = observer, randoms, values, tolerance
+        self.source = path.read_text()
         if not observer.steps:
             raise Refused(
                 path.name,
                 "no step was seen: no tape's gradient with respect to variables was followed by an update of them",
-                "where Keras trains (`fit` of a compiled model), it runs on JAX already: KERAS_BACKEND=jax",
+                self._without_steps(),
             )
-        self.source = path.read_text()
-        self.tree = ast.parse(self.source)
+        self.tree = probes.numbered(ast.parse(self.source))
+        self.nodes: dict[int, Any] = {node.place: node for node in ast.walk(self.tree)}  # type: ignore[attr-defined]
         words = re.findall(r"[^\W\d]\w*", self.source)
         self.taken = {*words, *_HEAD_NAMES, *keyword.kwlist}
         self.data: dict[str, Any] = {}
         self.chunks: list[str] = []
         self.known: dict[Hashable, str] = {}  # text of a definition, or an array's dtype, shape and bytes -> its name
+        self.expressions: dict[tuple, str | None] = {}  # place, and what may be arguments -> text
         self.optimizers: dict[int, tuple[Optimizer, str]] = {}
         self.steps = Steps(
-            observer, lambda block: kept.used_after(self.tree, block.line) if self._is_own(block) else []
+            observer, lambda block: kept.used_after(self.tree, block.line) if self._is_own(block) else [], state, apart
         )
+        self.needed, self.grows = set(self.steps.state), grows
+        self.notes = ""
+        self.apart: set[int] = set()  # statements that assign to variables apart from the steps
 
     def _is_own(self, block: Block) -> bool:
         return Path(block.file).resolve() == self.path.resolve()
 
-    def write(self) -> int:
-        names = [self._update(kind) for kind in self.steps.kinds]
-        head = self._head(names)
-        first = [step for step in self.observer.steps if step.number < STEPS]
-        batches = dict(self._batches(first))
-        recorded = _RECORDED.format(
-            batches=f"{self.target.stem}_batches.npz",
-            plan=[self.steps.kind_of[step.number] for step in first],
-            updates=f"({', '.join(names)},)",
-            arguments=[list(kind.arguments) for kind in self.steps.kinds],
-            count=len(first),
-            first=names[0],
-        )
-        whole, notes = None, ""
+    def texts(self) -> None:
+        """Makes the program on the recorded arguments, and with its own data and loop; or says in `notes` why not."""
+        names = [self._unique("update") for _ in self.steps.kinds]
+        for kind in self.steps.kinds:
+            kind.outputs = self._outputs(kind)
+        whole = ""
         try:
             whole = self._whole(names)
         except kept.NotKept as reason:
-            notes = str(reason)
-        np.savez_compressed(self.target.with_suffix(".npz"), **self.data)
+            self.notes = str(reason)
+        for kind, name in zip(self.steps.kinds, names, strict=True):
+            self._update(kind, name)
+        self.recorded = self._written(
+            _RECORDED.format(
+                batches=f"{self.target.stem}_batches.npz",
+                plan=[self.steps.kind_of[step.number] for step in self._first],
+                updates=f"({', '.join(names)},)",
+                arguments=[list(kind.arguments) for kind in self.steps.kinds],
+                count=len(self._first),
+                first=names[0],
+            )
+        )
+        self.whole = self._written(whole) if whole else None
+
+    @property
+    def _first(self) -> list[Step]:
+        return [step for step in self.observer.steps if step.number < STEPS]
+
+    def write(self, wholes: list[_Port]) -> int:
+        """Writes the first program of `wholes` whose losses are right, or the one on the recorded arguments."""
         beside = self.target.with_name(f"{self.target.stem}_batches.npz")
-        np.savez_compressed(beside, **batches)
-        texts = [head + recorded] + ([] if whole is None else [head + whole])
-        results = self._run(texts)
+        np.savez_compressed(beside, **dict(self._batches(self._first)))
         # of a step's gradients those that changed variables, which are the first, second ... of so many
         used = {
             len(k.steps[0].gradients): [int(piece.name.rpartition("_")[2]) - 1 for piece in k.losses]
             for k in self.steps.kinds
         }
         expected = [tuple(loss[i] for i in used.get(len(loss), range(len(loss)))) for loss in self.observer.losses]
-        status = self._compare("step by step, on the recorded arguments", results[0], expected[: len(first)])
-        program = recorded if whole is None else whole
-        if whole is not None:
-            if self._compare("as a whole, with the program's own data and loop", results[1], expected):
-                notes = "run as a whole it does not give the same losses, see above"
-                program = recorded
-            else:
+        results = self._run([self.recorded, *(each.whole for each in wholes[:1] if each.whole)])
+        status = self._compare(
+            "step by step, on the recorded arguments", results[0], [expected[step.number] for step in self._first]
+        )
+        written, notes = self.recorded, self.notes
+        for i, each in enumerate(wholes):
+            assert each.whole is not None
+            result = self._run([each.whole])[0] if i else results[1]
+            if not self._compare("as a whole, with the program's own data and loop", result, expected):
+                written, notes = each.whole, ""
                 beside.unlink()
+                break
+            notes = "run as a whole it does not give the same losses, see above"
+        text = written.text
         if notes:
             print(f"The program's loop was not kept: {notes}. {self.target.name} runs on the recorded arguments.")
-            program += "\n\n# What the program did around its steps, to be done here by hand:\n#\n"
-            program += textwrap.indent(self.source, "# ", lambda _: True)
-        self.target.write_text(head + program)
+            text += "\n\n# What the program did around its steps, to be done here by hand:\n#\n"
+            text += textwrap.indent(self.source, "# ", lambda _: True)
+        self.target.write_text(text)
+        np.savez_compressed(self.target.with_suffix(".npz"), **written.data)
         print(f"wrote {self.target.name} and {self.target.stem}.npz: {self._summary()}")
         return status
 
@@ -188,12 +255,11 @@ class _Port:
 
     # -- the functions
 
-    def _update(self, kind: Kind) -> str:
-        """Prints the functions of a kind of step, and the step made of them; returns its name."""
+    def _update(self, kind: Kind, name: str) -> None:
+        """Prints the functions of a kind of step, and the step made of them."""
         arguments = list(kind.arguments)
         lines: list[str] = []
         losses: list[str] = []
-        outputs: dict[str, Any] = {}  # what the program uses of it afterwards
         before: list[str] = []  # what changes the state
         for i, piece in enumerate(kind.losses, 1):
             gradient = piece.subject[0]
@@ -217,14 +283,11 @@ class _Port:
                 lines.append(f"# {self._at(gradient)}: {self._text(gradient.line)}")
             lines.append(f"{result}, {piece.name} = jax.value_and_grad({function}{option})({given})")
             losses.append(f"loss_{i}")
-            ends = {id(x): f"loss_{i}" for x in gradient.targets[:1] if np.ndim(x) == 0}
-            made = {n: ends.get(id(x)) for n, x in gradient.block.after.items() if id(x) in ends}
-            aux = list(piece.targets[1]) if has_aux else []
-            changed = [n for n in aux if n in self.steps.variables]
-            made |= {n: f"found_{i}[{n!r}]" for n in aux if n not in changed}
-            wanted = self.steps.outputs(gradient.block)
-            outputs |= {n: text for n, text in made.items() if n in wanted}
+            changed = [n for n in piece.targets[1] if n in self.steps.variables] if has_aux else []
             before += [self._part(f"found_{i}", changed, "state")] if changed else []
+        carried = [n for n in arguments if n in self.steps.variables]
+        if carried:
+            lines.insert(0, f"params = params | {{{', '.join(f'{n!r}: {n}' for n in carried)}}}")
         updated = "params"
         for piece in kind.pieces:
             if piece.role == "change":
@@ -234,17 +297,19 @@ class _Port:
             if piece.role == "assign":
                 function = self._print(piece, self._sources(piece), {}, "assigned_values", None)
                 lines.append(f"assigned = {self._call(function, piece, updated)}")
-                trained = [n for n in piece.targets if ("params", n) == self.steps.label(self.steps.variables[n], None)]
+                trained = [n for n in piece.targets if self.steps.group(self.steps.variables[n]) == "params"]
                 rest = [n for n in piece.targets if n not in trained]
                 if trained:
                     lines.append(f"updated = {updated} | {self._part('assigned', trained, 'params')}")
                     updated = "updated"
                 before += [self._part("assigned", rest, "state")] if rest else []
+        for piece in kind.pieces:
+            if piece.role == "value":
+                function = self._print(piece, self._sources(piece), {}, piece.name, None)
+                kind.outputs[piece.name] = self._call(function, piece, updated)
         if before:
-            lines.append(f"state = {' | '.join(['state', *before])}")
-        name = self._unique("update")
-        kind.outputs = list(outputs)
-        found = "{" + ", ".join(f"{n!r}: {text}" for n, text in outputs.items()) + "}"
+            lines.append(f"state_after = {' | '.join(['state', *before])}")
+        found = "{" + ", ".join(f"{n!r}: {text}" for n, text in kind.outputs.items()) + "}"
         types = ", ".join(f"{n}: {_type(values[0])}" for n, values in kind.arguments.items())
         text = [
             "@jax.jit",
@@ -255,10 +320,22 @@ class _Port:
             '    """',
             "    params, state, optimizers = carry",
             *(f"    {line}" for line in lines),
-            f"    return ({updated}, state, optimizers), ({', '.join(losses)},), {found}",
+            f"    return ({updated}, {'state_after' if before else 'state'}, optimizers), ({', '.join(losses)},), {found}",
         ]
         self.chunks.append("\n".join(text))
-        return name
+
+    def _outputs(self, kind: Kind) -> dict[str, str]:
+        """The names that a step's block binds and the program reads afterwards, with code for each in the step."""
+        outputs: dict[str, str] = {}
+        for i, piece in enumerate(kind.losses, 1):
+            block, targets = piece.subject[0].block, piece.subject[0].targets[:1]
+            ends = [id(x) for x in targets if np.ndim(x) == 0]
+            made = {n: f"loss_{i}" for n, x in block.after.items() if id(x) in ends}
+            aux = piece.targets[1] if isinstance(piece.targets, tuple) else ()
+            made |= {n: f"found_{i}[{n!r}]" for n in aux if n not in self.steps.variables}
+            wanted = self.steps.outputs(block)
+            outputs |= {n: text for n, text in made.items() if n in wanted}
+        return outputs
 
     def _applied(self, piece: Piece, updated: str) -> list[str]:
         applied: Applied = piece.subject[0]
@@ -284,7 +361,9 @@ class _Port:
 
     def _part(self, values: str, names: Sequence[str], group: str) -> str:
         """Code for the part of a dict that has these names."""
-        if set(names) == {n for n, v in self.steps.variables.items() if self.steps.label(v, None)[0] == group}:
+        if set(names) == {
+            n for n, v in self.steps.variables.items() if n in self.steps.initial and self.steps.group(v) == group
+        }:
             return values if values in ("params", "updated") else f"{{name: {values}[name] for name in {group}}}"
         text = _tuple(names)
         if text not in self.known:
@@ -301,6 +380,17 @@ class _Port:
     def _call(self, function: str, piece: Piece, updated: str) -> str:
         groups = ", ".join(f"{g!r}: {updated if g == 'updated' else g}" for g in self._sources(piece))
         return f"{function}({', '.join([f'{{{groups}}}', *self._names(piece)])})"
+
+    def _without_steps(self) -> str:
+        if ".fit(" in self.source:
+            return "where Keras trains (`fit` of a compiled model), it runs on JAX already: KERAS_BACKEND=jax"
+        if "GradientTape" not in self.source:
+            return "port is for programs with a tape; `python -m tapejax run` runs others on JAX"
+        return (
+            "give what is trained a name, take the gradient with respect to it, and let it change by the gradient: "
+            "`w = w - rate * gradient`, `assign`, or a Keras optimizer; of a gradient that is only looked at, tape.as_function "
+            "prints the function"
+        )
 
     @staticmethod
     def _names(piece: Piece) -> list[str]:
@@ -327,13 +417,17 @@ class _Port:
             raise Refused(place, str(error), "change that line, or write that part of the step in JAX") from error
         if state or "params" not in code and piece.role == "loss":
             code = re.sub(r"\bsources\b", "params", code)
+        if not sources:
+            code = re.sub(r"^def f\(sources,? ?", "def f(", code, flags=re.MULTILINE)
         found = self._add(code, constants, wish)
         if look:
             self.chunks[-1] = look + self.chunks[-1]
         return found
 
     def _helper(self, text: str) -> str:
-        return self._add(text, {}, "summed")
+        if text not in self.known:
+            self.known[text] = self._add(text, {}, {_ASSIGN: "assign", _BATCHES: "Batches"}.get(text, "summed"))
+        return self.known[text]
 
     def _add(self, code: str, constants: dict[str, Array], wish: str) -> str:
         """Adds the definitions in `code`, under names of their own; returns that of its function ``f``."""
@@ -425,12 +519,13 @@ class _Port:
 
     # -- text
 
-    def _head(self, names: list[str]) -> str:
+    def _written(self, text: str) -> Written:
+        """A text of the program with what it needs of the functions above it."""
         steps = self.steps
         groups: dict[str, list[str]] = {"params": [], "state": []}
         for name, variable in steps.variables.items():
             if name in steps.initial:
-                groups[steps.label(variable, None)[0]].append(name)
+                groups[steps.group(variable)].append(name)
         for group, members in groups.items():
             self.data |= {f"{group}/{name}": np.asarray(steps.initial[name]) for name in members}
         optimizers = []
@@ -439,14 +534,16 @@ class _Port:
                 p for k in steps.kinds for p in k.pieces if p.role == "change" and p.subject[0].optimizer is optimizer
             )
             optimizers.append(f"{name!r}: {name}.init({self._part('params', tuple(first.targets), 'params')})")
-        body = "\n\n\n".join(self.chunks)
+        body = self._needed(text + "".join(optimizers))
+        data = {key: x for key, x in self.data.items() if not key.startswith("constants/") or f'"{key}"' in body}
         body = re.sub(r"\n\n\n(?=\w+ = )", "\n", body)
-        wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in self.data.values())
+        wide = any(x.dtype.itemsize == 8 and x.dtype.kind in "fiu" or x.dtype.kind == "c" for x in data.values())
         wide = wide or bool(re.search(r"(float|int|uint)64", body))
         wide = wide or any(
             "64" in _type(v[0]) for k in steps.kinds for v in k.arguments.values() if hasattr(v[0], "dtype")
         )
-        return _HEAD.format(
+        head = _HEAD.format(
+            docstring=(ast.get_docstring(self.tree) or self.path.stem).replace("\\", r"\\").replace('"""', "'" * 3),
             program=self.path.name,
             x64=_X64 if wide else "",
             extend="import jax.extend\n" if "jax.extend" in body else "",
@@ -456,9 +553,19 @@ class _Port:
             state=_tuple(groups["state"]),
             optimizers="{" + ", ".join(optimizers) + "}",
         )
+        return Written(head + text, data)
+
+    def _needed(self, text: str) -> str:
+        """Those of the definitions that a text uses, and what they use."""
+        owners = [_owner(chunk) for chunk in self.chunks]
+        found: set[int] = set()
+        while new := {i for i, name in enumerate(owners) if i not in found and re.search(rf"\b{name}\b", text)}:
+            found |= new
+            text = "\n".join(self.chunks[i] for i in new)
+        return "\n\n\n".join(self.chunks[i] for i in sorted(found))
 
     def _batches(self, first: Sequence[Step]) -> Iterator[tuple[str, Value]]:
-        for step in first:
+        for i, step in enumerate(first):
             kind = self.steps.kinds[self.steps.kind_of[step.number]]
             position = kind.steps.index(step)
             for name, values in kind.arguments.items():
@@ -468,7 +575,7 @@ class _Port:
                         self._at(kind.block), f"the argument {name!r} is a jax.random key", "split keys in the step"
                     )
                 end = ".number" if isinstance(value, (bool, int, float)) else ""
-                yield f"{step.number}.{name}{end}", np.asarray(value)
+                yield f"{i}.{name}{end}", np.asarray(value)
 
     def _whole(self, names: list[str]) -> str:
         """What follows the functions where the program's own data and loop are kept.
@@ -499,16 +606,95 @@ class _Port:
             site.updates.append((shapes, name))
             site.lines |= {line for step in kind.steps for line in self.steps.lines(step)}
             site.outputs = list(dict.fromkeys([*site.outputs, *kind.outputs]))
-        return kept.rewrite(self.source, self.tree, sites, self.randoms, self.path.name, self.data)
+        return kept.rewrite(self.source, self.tree, sites, self.randoms, self.path.name, self.data, self)
+
+    def expression(self, node: ast.expr, reads: bool, fitting: kept.Fitting) -> str | None:
+        """A text for an expression that TensorFlow evaluated: what a variable holds, a result of a step, or a function's call."""
+        place: int = node.place  # type: ignore[attr-defined]
+        if place in self.values.rows:
+            return self._batched(node, self.values.rows[place])
+        runs = self.values.computed.get(place, [])
+        if not runs or runs[0].of_variable and not reads:
+            return None
+        texts = self._parts(place, fitting)
+        key = place, *texts.values()
+        if key not in self.expressions:
+            self.expressions[key] = self._computed(node, runs, texts)
+        return self.expressions[key]
+
+    def _batched(self, node: ast.expr, rows: probes.Rows) -> str | None:
+        """A text for a dataset over which the program went: what gives the same batches."""
+        name = f"data_{node.lineno}_{node.col_offset}"
+        data = rows.data(name)
+        if data is None:
+            return None
+        self.data |= data
+        return f"{self._helper(_BATCHES)}({name!r}, {rows.form})"
+
+    def statement(self, node: ast.stmt, fitting: kept.Fitting) -> str | None:
+        """A text for a statement that assigned to variables, but in a step."""
+        place: int = node.place  # type: ignore[attr-defined]
+        runs = self.values.computed.get(place, [])
+        if not runs or not self.grows:
+            return None
+        texts = self._parts(place, fitting)
+        key = place, *texts.values()
+        if key not in self.expressions:
+            result = self.steps.expression(runs, texts)
+            call = result and self._called(f"assigned_{node.lineno}", *result)
+            self.expressions[key] = call and f"{self._helper(_ASSIGN)}({call})"
+        if self.expressions[key]:
+            self.apart.add(place)
+        return self.expressions[key]
+
+    def _parts(self, place: int, fitting: kept.Fitting) -> dict[int, str]:
+        """Texts of the parts of an expression or a statement that fit, names first."""
+        known = self.values.computed[place][0].parts  # what is NumPy's array comes from what no recording shows
+        inner = [(p, isinstance(known.get(p), np.ndarray)) for p in self.values.inner[place]]
+        texts = {p: text for p, others in inner if (text := fitting(self.nodes[p], others))}
+        return dict(sorted(texts.items(), key=lambda item: (not item[1].isidentifier(), len(item[1]))))
+
+    def _computed(self, node: ast.expr, runs: list[Computed], texts: dict[int, str]) -> str | None:
+        wish = ast.unparse(node.func if isinstance(node, ast.Call) else node)
+        wish = re.sub(r"\W+", "_", wish.rpartition(".")[2]).strip("_") if len(wish) < 30 else ""
+        wish = wish if wish.isidentifier() else "value"
+        result = self.steps.expression(runs, texts)
+        if not self.grows and self.steps.state != self.needed:
+            self.steps.state = set(self.needed)
+            return None
+        if result is None:
+            name = f"{wish}_{node.lineno}_{node.col_offset}"
+            return f"step_found[{name!r}]" if self.steps.output(runs, name) else None
+        return self._called(f"{wish}_{node.lineno}", *result)
+
+    def _called(self, wish: str, pieces: list[Piece], arguments: dict[str, str]) -> str | None:
+        """A call of the function that some pieces are, if it is one and there is code for it."""
+        sources = self._sources(pieces[0])
+        groups = {"params": "step_carry[0]", "state": "step_carry[1]"}
+        one = isinstance(pieces[0].targets, jax.Array) and len(pieces[0].slices[0].labels) == 1
+        if one and not pieces[0].slices[0].entries and not pieces[0].arguments:
+            ((group, name),) = pieces[0].slices[0].labels
+            return f"{groups[group]}[{name!r}]"
+        try:
+            codes = [as_function(p, self._sources(p), {}, p.block.before, unused=False)[0] for p in pieces]
+            if len({re.sub(r" *#.*\n", "", code) for code in codes}) > 1:
+                return None
+            function = self._print(pieces[0], sources, {}, wish, None)
+        except (Refused, ValueError, TypeError, LookupError, RuntimeError):  # as for an array that was deleted
+            return None
+        given = ", ".join(f"{group!r}: {groups[group]}" for group in sources)
+        first = [f"{{{given}}}"] if sources else []
+        return f"{function}({', '.join([*first, *(arguments[n] for n in self._names(pieces[0]))])})"
 
     # -- comparing
 
-    def _run(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+    def _run(self, programs: Sequence[Written]) -> list[dict[str, Any]]:
         """Runs programs in a process without tapejax and TensorFlow; of each its losses, and the error that ended it."""
         with tempfile.TemporaryDirectory() as folder:
-            files = [Path(folder, f"{i}.py") for i in range(len(texts))]
-            for file, text in zip(files, texts, strict=True):
-                file.write_text(text)
+            files = [Path(folder, f"{i}.py") for i in range(len(programs))]
+            for file, program in zip(files, programs, strict=True):
+                file.write_text(program.text)
+                np.savez(file.with_suffix(".npz"), **program.data)
             Path(folder, "run.py").write_text(_RUN)
             # at the latest after a step more than the program's
             count = self.observer.stop_after or len(self.observer.losses) + 1
@@ -555,6 +741,14 @@ def _difference(ours: Sequence[float], theirs: Sequence[float], least: float) ->
     pairs = [(x, y) for x, y in zip(ours, theirs, strict=True) if x != y and (x == x or y == y)]
     found = max((abs(x - y) / max(least, abs(x)) for x, y in pairs), default=0.0)
     return found if found == found else float("inf")
+
+
+def _owner(definition: str) -> str:
+    """The name that a definition is for: its own, or that of the function whose rule it is."""
+    node: Any = ast.parse(definition).body[0]
+    decorators = [ast.unparse(d) for d in getattr(node, "decorator_list", ())]
+    rules = [text.partition(".")[0] for text in decorators if not text.startswith("jax.")]
+    return rules[0] if rules else getattr(node, "name", None) or re.findall(r"\w+", ast.unparse(node))[0]
 
 
 def _type(value: object) -> str:
@@ -666,7 +860,7 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
 # ---- what is written around -----------------------------------------------------------------------------------------
 
 _HEAD_NAMES = (
-    "NPZ", "params", "state", "optimizers", "step_carry", "step_losses", "jax", "jnp", "np", "optax",
+    "NPZ", "step_found", "state_after", "params", "state", "optimizers", "step_carry", "step_losses", "jax", "jnp", "np", "optax",
     "Path", "BATCHES", "batch_of", "f",
     "sources", "found",
 )  # fmt: skip
@@ -676,10 +870,10 @@ _X64 = """
 jax.config.update("jax_enable_x64", True)
 """
 
-_HEAD = '''"""{program}, in JAX: written by `python -m tapejax port`.
+_HEAD = '''"""{docstring}
 
-LOOK marks what a person should look at. The functions were printed from a recording: they hold for the shapes and dtypes that
-they name, and for the way that Python took through the program when it was recorded.
+{program} in JAX, as `python -m tapejax port` wrote it. LOOK marks what a person should look at. The functions were printed from
+a recording: they hold for the shapes and dtypes that they name, and for the way that Python took when it was recorded.
 """
 
 from pathlib import Path
@@ -699,6 +893,7 @@ state = {{name: jnp.asarray(NPZ[f"state/{{name}}"]) for name in {state}}}
 optimizers = {optimizers}
 step_carry = params, state, optimizers
 step_losses = []  # of each step so far
+step_found = {{}}  # what the last step computed
 
 
 # ---- the program ----
@@ -716,6 +911,34 @@ _SUMMED = '''def f(function):
 _SUMMED_ALONE = '''def f(function):
     """`function` with the sum of all that it returns in the place of a loss, as a tape takes it."""
     return lambda *args: sum(jnp.sum(x) for x in jax.tree.leaves(function(*args)))
+'''
+
+_ASSIGN = '''def f(values):
+    """Puts values in variables, by their names."""
+    global step_carry
+    new = [{name: values.get(name, x) for name, x in group.items()} for group in step_carry[:2]]
+    step_carry = *new, step_carry[2]
+'''
+
+_BATCHES = '''class f:
+    """The batches of a dataset, pass by pass as they came when the program was recorded.
+
+    LOOK: other data may stand in its place: whatever gives batches of this form whenever it is iterated.
+    """
+
+    passes = {}
+
+    def __init__(self, name, form):
+        self.name, self.form = name, form
+
+    def __iter__(self):
+        number = self.passes[self.name] = self.passes.get(self.name, -1) + 1
+        order, lengths = NPZ[f"{self.name}/order/{number}"], NPZ[f"{self.name}/lengths/{number}"]
+        columns = [NPZ[f"{self.name}/{i}"] for i in range(lengths.shape[-1])]
+        for each in lengths:
+            rows, order = order[: abs(each).sum()], order[abs(each).sum() :]
+            parts = np.split(rows, np.cumsum(abs(each))[:-1])
+            yield self.form(*(jnp.asarray(x[part if n >= 0 else part[0]]) for x, part, n in zip(columns, parts, each)))
 '''
 
 _RECORDED = '''
@@ -766,6 +989,7 @@ sys.argv = [target, *arguments]
 sys.meta_path.insert(0, Blocked())
 for file in map(Path, files):
     text = file.read_text().replace("\\nstep_losses = []", "\\nstep_losses = Losses()", 1)
+    text = text.replace('Path(__file__).with_suffix(".npz")', repr(str(file.with_suffix(".npz"))), 1)
     names, error = {"__name__": "__main__", "__file__": target, "Losses": Losses}, ""
     try:
         with contextlib.redirect_stdout(io.StringIO()):

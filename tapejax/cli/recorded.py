@@ -20,14 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.program import SCALARS
-from ..core.recording import Entry, Mark, Recording, type_of
+from ..core.recording import Entry, Mark, Recording, is_deleted, type_of
 from ..core.types import Value
 from ..seeing.parameters import is_parameter_name
 from ..tape import GradientTape
 from ..values.tensor import Tensor
 from ..values.types import Array, Nest, VariableLike
 from .imports import replaced
-from .observing import Applied, Block, Gradient, Observer, Step
+from .observing import Applied, Assigned, Block, Carried, Computed, Gradient, Observer, Step
 
 Label = tuple[
     str, str
@@ -64,7 +64,7 @@ class Slice:
 class Piece:
     """One function of a kind of step, as the first of its steps recorded it."""
 
-    role: str  # "loss", "change" (of gradients), "assign"
+    role: str  # "loss", "change" (of gradients), "assign"; "value" (of an expression)
     subject: Any  # the `Gradient`s, `Applied`s of the steps, or nothing
     entries: Sequence[Entry]
     marks: Sequence[Mark]
@@ -73,6 +73,11 @@ class Piece:
     block: Block  # of the tape
     name: str = ""  # what the gradients of a loss are called
     arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
+
+    def values(self) -> Iterator[tuple[int, list[Value]]]:
+        """Of each external its position and its values, slice by slice."""
+        for position in range(len(self.slices[0].externals)):
+            yield position, [part.externals[position].value for part in self.slices]
 
 
 @dataclass
@@ -83,9 +88,9 @@ class Kind:
     pieces: list[Piece]
     arguments: dict[str, list[Value]] = field(default_factory=dict)
     expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
-    outputs: list[str] = field(
-        default_factory=list
-    )  # what the program uses of the block afterwards, as far as it is known
+    outputs: dict[str, str] = field(
+        default_factory=dict
+    )  # what the program uses of the step afterwards, and code for it
 
     @property
     def losses(self) -> list[Piece]:
@@ -101,13 +106,21 @@ class Steps:
 
     Args:
       outputs: for a block, the names whose values the program uses after it.
+      state: ids of variables that are state in any case.
+      apart: places of statements of the program whose assignments are no part of a step.
 
     Raises:
       Refused: something in them cannot be printed as a function of parameters, state and arguments.
     """
 
-    def __init__(self, observer: Observer, outputs: Callable[[Block], list[str]]):
-        self.observer, self.outputs = observer, outputs
+    def __init__(
+        self,
+        observer: Observer,
+        outputs: Callable[[Block], list[str]],
+        state: set[int],
+        apart: set[int],
+    ):
+        self.observer, self.outputs, self.apart = observer, outputs, apart
         self.names: dict[int, str] = {}
         self.kinds: list[Kind] = []
         self.kind_of: dict[int, int] = {}
@@ -115,8 +128,8 @@ class Steps:
         self.initial: dict[str, Any] = {}
         self.trained = {id(v) for step in observer.steps for each in step.applied for v in each.variables}
         sources = {id(v) for step in observer.steps for each in step.gradients for v in each.variables}
-        self.trained |= sources & {key for step in observer.steps for key in step.assigned}
-        self.state: set[int] = set()
+        self.trained |= sources & {key for step in observer.steps for key in self.assigned(step)}
+        self.state = set(state)
         # what is assigned counts if a loss or an update reads it: found by looking until nothing new turns up
         while True:
             before = len(self.state)
@@ -132,6 +145,10 @@ class Steps:
             raise Refused(at, "no step ran twice: what differs between steps cannot be seen", "let it make a few steps")
         for kind in often:
             self._find_arguments(kind)
+
+    def assigned(self, step: Step) -> dict[int, Assigned]:
+        """What a step assigns, by the id of the variable."""
+        return step.assigned(self.apart)
 
     # -- variables
 
@@ -151,48 +168,66 @@ class Steps:
         name = self.name(variable)
         if id(variable) not in self.trained:
             self.state.add(id(variable))
-        self.initial.setdefault(name, array)
-        return ("params" if id(variable) in self.trained else "state", name)
+        if name not in self.initial:
+            firsts = [self.observer.firsts.get((id(variable), place)) for place in (0, *self.apart)]
+            _, self.initial[name] = min(filter(None, firsts), key=lambda first: first[0], default=(0, array))
+        return self.group(variable), name
+
+    def group(self, variable: VariableLike) -> str:
+        return "params" if id(variable) in self.trained else "state"
 
     def lines(self, step: Step) -> set[int]:
         """The lines at which gradients are taken and variables changed, which a printed step replaces."""
-        parts: list[Any] = [a for key, a in step.assigned.items() if key in self.trained | self.state]
+        parts: list[Any] = [a for key, a in self.assigned(step).items() if key in self.trained | self.state]
+        parts = [part for part in parts if not isinstance(part.variable, Carried)]
         return {part.line for part in (*parts, *step.gradients, *step.applied)}
 
     # -- pieces
 
-    def _pieces(self, step: Step) -> list[Piece]:
+    def _labels(self, step: Step) -> tuple[dict[int, tuple[Label, Array]], dict[int, tuple[Label, Array]]]:
+        """What a step's variables held when it began, and the gradients taken in it: the label of each array, by its id."""
         known: dict[int, tuple[Label, Array]] = {}
-        begins: dict[int, Array] = {}  # id of a variable -> what it held when the step began
+        changed = set()
         for each in step.applied:
-            for v, old, new in zip(each.variables, each.before, each.after, strict=True):
-                if id(v) in begins:
-                    raise Refused(where(step, each), "a variable is updated twice in one step", "write two steps")
-                begins[id(v)] = old
-                known[id(old)] = self.label(v, old), old
-                known[id(new)] = ("updated", self.name(v)), new
-        for assigned in step.assigned.values():
-            if id(assigned.variable) not in begins and id(assigned.variable) in self.trained | self.state:
+            for v, old in zip(each.variables, each.before, strict=True):
+                if id(v) not in changed:
+                    known[id(old)] = self.label(v, old), old
+                changed.add(id(v))
+        for key, assigned in self.assigned(step).items():
+            if key not in changed and key in self.trained | self.state:
                 known[id(assigned.before)] = self.label(assigned.variable, assigned.before), assigned.before
-        gradients: dict[int, tuple[Label, Array]] = {}
-        for i, gradient in enumerate(step.gradients, 1):
-            for v, x in zip(gradient.variables, gradient.found, strict=True):
-                if x is not None:
-                    gradients[id(x)] = (f"gradients_{i}", self.name(v)), x
+        gradients = {
+            id(x): ((f"gradients_{i}", self.name(v)), x)
+            for i, gradient in enumerate(step.gradients, 1)
+            for v, x in zip(gradient.variables, gradient.found, strict=True)
+            if x is not None
+        }
+        return known, gradients
+
+    def _pieces(self, step: Step) -> list[Piece]:
+        known, gradients = self._labels(step)
         backward = {position for each in step.gradients for position in each.entries}
         entries = [None if i in backward else entry for i, entry in enumerate(step.recording.entries)]
-
-        updates = []
+        updates, block = [], step.gradients[0].block
+        now = {**known, **gradients}  # as the updates go on
         for each in step.applied:
             targets = {self.name(v): x for v, x in zip(each.variables, each.gradients, strict=True) if x is not None}
-            updates.append(self._piece("change", each, entries, (), targets, {**known, **gradients}, step))
+            updates.append(self._piece("change", each, entries, (), targets, now, step, block))
+            self._relabel(now, each)
         values = {
             self.name(a.variable): a.value
-            for key, a in step.assigned.items()
+            for key, a in self.assigned(step).items()
             if key in self.trained | self.state and not self._from_block(step, a)
         }
         if values:
-            updates.append(self._piece("assign", step, entries, (), values, {**known, **gradients}, step))
+            updates.append(self._piece("assign", step, entries, (), values, now, step, block))
+        for piece in updates:
+            between = [name for group, name in piece.slices[0].labels if group == BETWEEN]
+            if between:
+                why = (
+                    f"what the variable {between[0]!r} holds between its two updates in a step is used after the second"
+                )
+                raise Refused(where(step, step.applied[0]), why, "write it as two steps, a tape for each")
         used = {label[0] for piece in updates for label in piece.slices[0].labels}
         losses = []
         for i, gradient in enumerate(step.gradients, 1):
@@ -228,13 +263,13 @@ class Steps:
         outputs = {n: x for n, x in outputs.items() if id(x) in made - ends}
         state = {
             self.name(a.variable): a.value
-            for key, a in step.assigned.items()
+            for key, a in self.assigned(step).items()
             if key in self.state and self._from_block(step, a) is gradient
         }
         self._slice(recording.entries, gradient.targets, own, step, strict=where(step, gradient))
         target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
         targets = (target, outputs | state) if outputs or state else target
-        piece = self._piece("loss", gradient, recording.entries, recording.marks, targets, own, step)
+        piece = self._piece("loss", gradient, recording.entries, recording.marks, targets, own, step, gradient.block)
         piece.name = name
         return piece
 
@@ -247,10 +282,11 @@ class Steps:
         targets: Nest,
         known: dict,
         step: Step,
+        block: Block,
+        given: frozenset[int] = frozenset(),
     ) -> Piece:
         arrays, tree = jax.tree.flatten(targets)
-        found, ends = self._slice(entries, arrays, known, step)
-        block = (subject if role == "loss" else step.gradients[0]).block
+        found, ends = self._slice(entries, arrays, known, step, given=given)
         if role == "loss":  # all that was recorded: what Python looked at is there, too
             kept = dict(zip(found.positions, found.entries, strict=True))
             entries = [kept.get(i, entry) for i, entry in enumerate(entries)]
@@ -261,18 +297,28 @@ class Steps:
         return Piece(role, [subject], entries, marks, jax.tree.unflatten(tree, ends), [found], block)
 
     def _slice(
-        self, entries: Sequence[Entry | None], targets: Sequence[Value], known: dict, step: Step, strict: str = ""
+        self,
+        entries: Sequence[Entry | None],
+        targets: Sequence[Value],
+        known: dict,
+        step: Step,
+        strict: str = "",
+        given: frozenset[int] = frozenset(),
     ) -> tuple[Slice, list[Value]]:
-        """The slice that leads to the targets, and these; a variable's value counts as what was assigned to it in the step.
+        """The slice that leads to the targets, from the arrays whose ids are `given` on, and the targets; a variable's value
+        counts as what was assigned to it in the step.
 
         Raises:
           Refused: a loss, at the line `strict`, depends on what was assigned, which carries no gradient.
         """
 
+        apart = {id(event.after) for event in step.events if event.places & self.apart}
+        held = {key: x for key, x in step.held.items() if key not in apart}
+
         def resolved(x: Value) -> Value:
-            while id(x) not in known and id(x) in step.held and id(x) in self.observer.values:
+            while id(x) not in known and id(x) in held and id(x) in self.observer.values:
                 if strict and getattr(x, "dtype", np.dtype(int)).kind in "fc":
-                    name = self.name(step.held[id(x)][1])
+                    name = self.name(held[id(x)][1])
                     why = f"the variable {name!r} is assigned to and read again before the gradient is taken"
                     raise Refused(strict, why, "compute with the value itself, and assign it after the block")
                 x = self.observer.values[id(x)][0]
@@ -281,14 +327,15 @@ class Steps:
         def labelled(x: Value) -> Label | None:
             if id(x) in known:
                 return known[id(x)][0]
-            variable = self.observer.owners.get(id(x), (None, None))[1]
+            known_as = self.observer.owners.get(id(x)) or self.observer.read.get(id(x)) or (None, None)
+            variable = known_as[1]
             return None if variable is None else self.label(variable, x)
 
         targets = [resolved(x) for x in targets]
         wanted, positions = {id(x) for x in targets}, []
         for position in reversed(range(len(entries))):
             entry = entries[position]
-            if entry is not None and any(id(x) in wanted and labelled(x) is None for x in entry.outputs):
+            if entry is not None and any(id(x) in wanted - given and labelled(x) is None for x in entry.outputs):
                 positions.append(position)
                 wanted.update(id(resolved(x)) for x in entry.inputs)
         numbers: dict[int, Any] = {}
@@ -324,16 +371,133 @@ class Steps:
         ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])
         return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
 
+    def _relabel(self, known: dict[int, tuple[Label, Array]], applied: Applied) -> None:
+        """What variables held between two updates, and what they hold after one."""
+        for v, old, new in zip(applied.variables, applied.before, applied.after, strict=True):
+            if known[id(old)][0][0] == "updated":
+                known[id(old)] = (BETWEEN, self.name(v)), old
+            known[id(new)] = ("updated", self.name(v)), new
+
+    # -- expressions
+
+    def expression(self, runs: Sequence[Computed], texts: dict[int, str]) -> tuple[list[Piece], dict[str, str]] | None:
+        """The functions that an expression of the program was, and a text for each argument.
+
+        Args:
+          texts: those of its parts that may be arguments, the better ones first.
+
+        Returns None if the expression depends on more than these and what variables hold when it is evaluated.
+        """
+        pieces: list[Piece] = []
+        arguments: dict[str, str] = {}
+        for run, value in zip(runs, self._values(runs), strict=True):
+            piece = self._outside(run, value, texts)
+            if piece is None:
+                return None
+            merge(pieces, piece)
+        for piece in pieces:
+            blocks = [Block("", 0, "", named_parts(run, texts), ()) for run in piece.subject]
+            for position, values in piece.values():
+                constant = all(same(values[0], x) for x in values)
+                text = next(matching(blocks, values), None)
+                kept = constant and text is None and np.size(values[0]) > 1
+                if kept and any(id(event.variable) in self.trained for event in runs[0].events):
+                    return None  # weights that were kept somewhere
+                if constant and (text is None or type(values[0]) in SCALARS):
+                    continue
+                if text is None:
+                    return None
+                known = [name for name, other in arguments.items() if other == text]
+                piece.arguments[position] = known[0] if known else argument_name(text, set(arguments))
+                arguments[piece.arguments[position]] = text
+        return pieces, arguments
+
+    def _outside(self, run: Computed, value: Nest, texts: dict[int, str]) -> Piece | None:
+        """What was computed outside of steps, if it is of what variables hold and of arguments."""
+        step = run.step
+        inside = {id(run.parts[p]) for p in texts if p in run.parts} - set(map(id, jax.tree.leaves(value)))
+        gradients = self._labels(step)[1] if step.number >= 0 else {}
+        # what a statement itself assigns counts as that, and what a variable held before as what it holds
+        outside = Step(-1, step.tape, step.recording)
+        outside.held = {id(event.after): (event.after, event.variable) for event in run.events}
+        current = run.current | {id(event.variable): event.before for event in reversed(run.events)}
+        block = Block("", 0, "", named_parts(run, texts), ())
+        entries = step.recording.entries[: run.end]
+        piece = self._piece("value", run, entries, (), value, gradients, outside, block, frozenset(inside))
+        # a ported step changes variables where the block was
+        changed = {id(x) for each in step.applied for x in each.before}
+        seen = step.number in self.kind_of  # of another step what its own statements assign is no part
+        changed |= {
+            id(event.before) for event in step.events if not event.places & self.apart and (seen or not event.places)
+        }
+        for (group, name), x in piece.slices[0].labels.items():
+            old = current.get(id(self.variables[name]), x) is not x or id(x) in changed
+            if old or group not in ("params", "state"):
+                return None
+        return piece
+
+    def _values(self, runs: Sequence[Computed]) -> list[Nest]:
+        """What expressions gave, or by the names of variables what statements assigned to them."""
+        if not runs[0].events:
+            return [run.value for run in runs]
+        values: list[Any] = [{self.name(event.variable): event.value for event in run.events} for run in runs]
+        for name in set.intersection(*map(set, values)):
+            for key in runs[0].current:  # the copy of a variable, which may have gone through NumPy
+                pairs = [(run.current.get(key), each[name]) for run, each in zip(runs, values, strict=True)]
+                if all(equal(x, value) for x, value in pairs) and any(np.ptp(np.asarray(x)) for x, _ in pairs):
+                    for (x, _), each in zip(pairs, values, strict=True):
+                        each[name] = x
+                    break
+        return values
+
+    def output(self, runs: Sequence[Computed], name: str) -> bool:
+        """Makes the value of an expression in a step, which depends on its gradients, one more result of the step."""
+        made = False
+        for kind in self.kinds:
+            pieces: list[Piece] = []
+            for run in runs:
+                if run.step in kind.steps:
+                    merge(pieces, self._inside(run))
+            if not pieces:
+                continue
+            piece, *others = pieces
+            at = [kind.steps.index(run.step) for run in piece.subject]
+            for position, values in piece.values():
+                if all(same(values[0], x) for x in values):
+                    continue
+                known = (
+                    n
+                    for n, of_all in kind.arguments.items()
+                    if all(same(of_all[i], x) for i, x in zip(at, values, strict=True))
+                )
+                piece.arguments[position] = next(known, "")
+            between = any(group == BETWEEN for group, _ in piece.slices[0].labels)
+            if others or between or "" in piece.arguments.values():
+                return False
+            piece.name = name
+            kind.pieces.append(piece)
+            made = True
+        return made
+
+    def _inside(self, run: Computed) -> Piece:
+        """What was computed in a step, of its gradients and of what variables held before and after."""
+        step = run.step
+        known, gradients = self._labels(step)
+        for each in step.applied:
+            self._relabel(known, each)
+        entries: list[Any] = step.recording.entries[: run.end]
+        for gradient in step.gradients:
+            entries[gradient.entries.start : gradient.entries.stop] = [None] * len(gradient.entries)
+        return self._piece("value", run, entries, (), run.value, {**known, **gradients}, step, step.gradients[0].block)
+
     # -- kinds
 
     def _add(self, step: Step, pieces: list[Piece]) -> None:
         for i, kind in enumerate(self.kinds):
-            same = [(a.role, a.slices[0].key) for a in kind.pieces] == [(b.role, b.slices[0].key) for b in pieces]
-            if same:
+            if [(a.role, a.slices[0].key) for a in kind.pieces] == [(b.role, b.slices[0].key) for b in pieces]:
                 kind.steps.append(step)
                 for mine, new in zip(kind.pieces, pieces, strict=True):
-                    mine.slices += new.slices
-                    mine.subject += new.subject
+                    merge([mine], new)
                 self.kind_of[step.number] = i
                 return
         self.kind_of[step.number] = len(self.kinds)
@@ -360,12 +524,15 @@ class Steps:
                 )
 
     def _find_arguments(self, kind: Kind) -> None:
+        for name, variable in self.variables.items():
+            if isinstance(variable, Carried) and id(variable) in self.assigned(kind.steps[0]):
+                kind.arguments[name] = [self.assigned(step)[id(variable)].before for step in kind.steps]
+                kind.expressions[name] = variable.path
         early = [i for i, step in enumerate(kind.steps) if step.number < self.observer.keep]
         blocks = [kind.losses[0].subject[i].block for i in early]
         taken = set(self.variables)
         for piece in kind.pieces:
-            for position, external in enumerate(piece.slices[0].externals):
-                values = [part.externals[position].value for part in piece.slices]
+            for position, values in piece.values():
                 if len(values) > 1:
                     varies = any(not same(values[0], x) for x in values[1:])
                 else:  # it ran once: what is no constant of the other steps
@@ -375,8 +542,8 @@ class Steps:
                 if known is None:
                     expression = next(matching(blocks, [values[i] for i in early]), None) if early else None
                 own = expression is not None and re.split(r"\W", expression)[0] in blocks[0].names
-                if not varies and not (own and np.ndim(external.value) > 0):
-                    self._constants.append(external.value)
+                if not varies and not (own and np.ndim(values[0]) > 0):
+                    self._constants.append(values[0])
                     continue
                 if known is None:
                     known = argument_name(expression, taken)
@@ -395,7 +562,22 @@ class Steps:
         )
 
 
+BETWEEN = "between"  # the label of what a variable held between two updates
 KINDS = 4  # of steps, at one place: batches of different sizes, say
+
+
+def named_parts(run: Computed, texts: dict[int, str]) -> dict[str, Value]:
+    return {text: run.parts[p] for p, text in texts.items() if p in run.parts}
+
+
+def merge(pieces: list[Piece], new: Piece) -> None:
+    """Adds a piece to those that it is the same operations as, or to the list."""
+    for piece in pieces:
+        if piece.slices[0].key == new.slices[0].key:
+            piece.slices += new.slices
+            piece.subject += new.subject
+            return
+    pieces.append(new)
 
 
 def where(step: Step, part: Gradient | Applied) -> str:
@@ -425,6 +607,8 @@ def equal(given: Value, used: Value) -> bool:
     """Whether a value of the program's becomes `used` when it is converted to its dtype."""
     if given is used:
         return True
+    if is_deleted(given) or is_deleted(used):
+        return False
     if np.shape(given) != np.shape(used) or getattr(used, "dtype", None) is not None and used.dtype.kind not in "biufc":
         return False
     if not np.shape(given) and np.asarray(given).dtype.kind != np.asarray(used).dtype.kind:
