@@ -182,7 +182,6 @@ def _moves(devices: Sequence[Any], args: Values) -> bool:
 
 def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
     # It will not be recognised when it comes again: nothing is compiled or kept for it.
-    params = {name: snapshot(value) for name, value in params.items()}
     call = functools.partial(primitive.bind, **params)
     return PythonOp(params.get("name") or primitive.name, _silent(primitive, params), call)
 
