@@ -13,7 +13,7 @@ from jax import jit
 from ._jax import Literal, jaxpr_as_fun, trace_context
 from .cache import Cache
 from .canonical import open_jaxpr
-from .jaxprs import consts_of, jaxprs_in
+from .jaxprs import consts_of, jaxprs_in, tells_zeros
 from .lifting import evaluate_equation
 from .op import Op
 from .recording import Recording
@@ -158,7 +158,10 @@ depends_on_rules(_keeping, lambda key: key[:1])
 
 
 def _measure(jaxpr: JaxProgram) -> bool:
-    return bool(_multiplications(jaxpr) >= WORTH_KEEPING) and not open_jaxpr(jaxpr).effects
+    large = bool(_multiplications(jaxpr) >= WORTH_KEEPING) and not open_jaxpr(jaxpr).effects
+    return large and not tells_zeros(
+        jaxpr
+    )  # it is not known yet with respect to which inputs a gradient will be asked for
 
 
 def _multiplications(jaxpr: Any) -> Any:

@@ -123,7 +123,7 @@ class Graph:
     def _uses_that_count(self, ids: set[int]) -> set[int]:
         """The entries with the source among their inputs that the tape kept for another input, which was watched by then."""
         links = Query(self.recording, [], [self.sought]).active()
-        return {p for p, ins, _ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
+        return {p for p, ins, *_ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
 
     def swapped(self, targets: Sequence[Leaf]) -> Reason | None:
         """Whether it is the source that was computed from the targets."""
