@@ -199,7 +199,7 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
     # It is not recognised: nothing is compiled for it here. JAX keeps what it makes of the program with that object.
     name, fn = params.get("name") or primitive.name, _silent(primitive, params)
     call = functools.partial(primitive.bind, **params)
-    if primitive.name in jaxprs.JIT:
+    if primitive.name in jaxprs.JIT and jaxprs.is_plain_jit(params) and not params["jaxpr"].effects:
         return JittedOp(name, fn, call, _links_of.setdefault(params["jaxpr"], {}))
     return ToldOp(name, fn, call, {}) if jaxprs.among(params) else PythonOp(name, fn, call)
 

@@ -47,6 +47,7 @@ from .canonical import snapshot
 from .compiling import Trial, as_arrays, possible
 from .op import (
     CACHED_OPS,
+    JittedOp,
     Op,
     PullbackOp,
     PythonOp,
@@ -60,7 +61,7 @@ from .op import (
     refuse_ref,
 )
 from .recording import Entry, Recording
-from .residuals import Kept, is_large, keeping
+from .residuals import Kept, is_large, keeping, linearized
 from .rules import connected, is_inexact, zero_gradients
 from .types import Function, Params, Primitive, Subfun, TraceLike, Value, Values
 from .where import caller
@@ -158,6 +159,9 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             if large and (wide := keeping(op, op, large, inputs, self._recordings.active)) is not None:
                 every = wide.call(*inputs)
                 return self.note(op, inputs, every[:large], Kept(wide, tuple(every[large:])))
+            if type(op) is JittedOp and type(self.outer) is EvalTrace:
+                if (found := linearized(op, inputs, self._recordings.active)) is not None:
+                    return self.note(op, inputs, *found)
             return self.note(op, inputs, op.call(*inputs))
         finally:
             try:

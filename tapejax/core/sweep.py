@@ -16,7 +16,7 @@ from .op import Op, PythonOp
 from .program import Program, Step
 from .query import Query
 from .recording import Recording
-from .residuals import KeepingOp
+from .residuals import KeepingOp, LinearizedOp
 from .rules import depends_on_rules, differentiable, runs_python
 from .types import Positions, Slot, Value, Values
 
@@ -66,6 +66,8 @@ def sweep_steps(
                 pull = pullback_of_kept(step.op, step.active_ins, active_outs)
             else:
                 pull = pullback(step.op, step.active_ins, active_outs, step.perturbed)
+                if isinstance(step.op, LinearizedOp) and step.op.active_ins == step.perturbed:
+                    pull = step.op.pullback(step.active_ins, active_outs, pull)
             back = recorder.run_derivative(step.op, pull, (*inputs, *[ct[step.outs[j]] for j in active_outs]))
         for i, x in zip(step.active_ins, back, strict=True):
             if x is not None:
