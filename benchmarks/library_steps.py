@@ -193,7 +193,10 @@ def rlax_td_lambda() -> Step:
     import rlax
 
     def loss(v: Any) -> Any:
-        return jnp.sum(rlax.td_lambda(v[:-1], jnp.ones(3), jnp.full(3, 0.9), v[1:], jnp.asarray(0.9)) ** 2)
+        return jnp.sum(
+            rlax.td_lambda(v[:-1], jnp.ones_like(v[1:]), 0.9 * jnp.ones_like(v[1:]), v[1:], jnp.asarray(0.9, v.dtype))
+            ** 2
+        )
 
     return loss, jnp.asarray(VECTOR)
 

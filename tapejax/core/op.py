@@ -199,12 +199,37 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
     # It is not recognised: nothing is compiled for it here. JAX keeps what it makes of the program with that object.
     name, fn = params.get("name") or primitive.name, _silent(primitive, params)
     call = functools.partial(primitive.bind, **params)
+    if not jaxprs.among(params):
+        return PythonOp(name, fn, call)
+    links: dict[Any, Any] = {}
     if primitive.name in jaxprs.JIT and jaxprs.is_plain_jit(params) and not params["jaxpr"].effects:
-        return JittedOp(name, fn, call, _links_of.setdefault(params["jaxpr"], {}))
-    return ToldOp(name, fn, call, {}) if jaxprs.among(params) else PythonOp(name, fn, call)
+        links = _links_of.get(params["jaxpr"], links)
+        if not links:
+            links["remade"] = not _is_first(name, params["jaxpr"])
+            _links_of[params["jaxpr"]] = links
+        if not links["remade"]:
+            return JittedOp(name, fn, call, links)
+    return ToldOp(name, fn, _forward_call(primitive, params) or call, links)
 
 
 _links_of: weakref.WeakKeyDictionary[JaxProgram, dict[Any, Any]] = weakref.WeakKeyDictionary()
+_likes: Cache[Any] = Cache(CACHED_OPS)
+
+
+def _is_first(name: str, jaxpr: JaxProgram) -> bool:
+    """Whether there was no like of it. What is like another has most likely been made anew, and will not come back."""
+    this = object()
+    like = name, *jaxpr.in_avals, *jaxpr.out_avals, len(jaxprs.open_jaxpr(jaxpr).eqns)
+    return _likes.get(like, lambda: this) is this
+
+
+def _forward_call(primitive: Primitive, params: Params) -> Function | None:
+    """What runs a program whose rules alone have no key: they do not matter for that."""
+    same = {name: interning.intern_forward(value) for name, value in params.items()}
+    if interning.is_uncacheable(same) or jaxprs.constants_of(same):
+        return None
+    op = _bind_op(primitive, same)
+    return None if op.eager else op.call
 
 
 def _silent(primitive: Primitive, params: Params) -> Function:
@@ -274,6 +299,8 @@ def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: 
     if recognised and jaxprs.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
         return Staged(given["jaxpr"], params["name"]).op()
     op = (_bind_op if recognised else _uncacheable)(primitive, given)
+    if type(op) is ToldOp and not any(map(_is_placed, arrays.values())):
+        return op
     # Forward it is the call as it came: JAX moves a constant to where the program runs, but not an input.
     call = functools.partial(call_without, len(arrays), functools.partial(primitive.bind, **params))
     if op.key is not op:  # others have it, too

@@ -306,7 +306,7 @@ def links(op: Op, kinds: tuple[Any, ...], entry: Entry, context: Any, active_ins
     ``stop_gradient``..., is a symbolic zero.
     """
     if isinstance(op, ToldOp):
-        key = kinds, context, active_ins
+        key = kinds, context, active_ins, has_rule(op)
         if key not in op.links:
             op.links[key] = _find_links(op, entry, active_ins)
         known: Links = op.links[key]

@@ -176,7 +176,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         if op.pull is refuse_ref:
             return self._run_on_ref(primitive, tracers, params, op.name, inputs)
         jitted = primitive.name in jaxprs.JIT and type(self.outer) is EvalTrace
-        large = jitted and is_large(op, params["jaxpr"]) and jaxprs.is_plain_jit(params)
+        large = jitted and not op.eager and is_large(op, params["jaxpr"]) and jaxprs.is_plain_jit(params)
         outputs = self.run(op, inputs, len(params["jaxpr"].out_avals) if large else None)
         if primitive.name in _CALLS and len(outputs) > 1:
             forwarded = jaxprs.forwarded_inputs(params)

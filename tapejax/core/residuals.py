@@ -17,7 +17,7 @@ from .jaxprs import consts_of, jaxprs_in, tells_zeros
 from .lifting import evaluate_equation
 from .op import JittedOp, Op, PythonOp
 from .recording import Recording
-from .rules import depends_on_rules, differentiable, is_inexact, joint, runs_python
+from .rules import depends_on_rules, differentiable, has_rule, is_inexact, joint, runs_python
 from .types import Equation, JaxProgram, Positions, Values
 
 # A call with fewer multiplications in products and convolutions is run again: to hand arrays over would take longer.
@@ -121,6 +121,9 @@ class LinearizedOp(JittedOp):
         super().__init__(op.name, op.fn, op.call, op.links)
         self.active_ins, self.avals, self.vjp = active_ins, avals, vjp
 
+    def serves(self, perturbed: Positions) -> bool:
+        return perturbed == self.active_ins and not has_rule(self)
+
     def pullback(self, active_ins: Positions, active_outs: Positions, otherwise: Op) -> Op:
         """The same as `otherwise`, the operation (inputs, cotangents of its active outputs) -> those of its active inputs."""
 
@@ -144,7 +147,7 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
     To run it and then `jax.vjp` of it would compile and run it twice.
     """
     active_ins = _reached(inputs, recordings)
-    if not active_ins or not op.links.get(active_ins, True):
+    if not active_ins or has_rule(op) or not op.links.get(active_ins, True):
         return None
 
     def at(*active: Any) -> tuple[list[Any], list[Any]]:

@@ -66,7 +66,7 @@ def sweep_steps(
                 pull = pullback_of_kept(step.op, step.active_ins, active_outs)
             else:
                 pull = pullback(step.op, step.active_ins, active_outs, step.perturbed)
-                if isinstance(step.op, LinearizedOp) and step.op.active_ins == step.perturbed:
+                if isinstance(step.op, LinearizedOp) and step.op.serves(step.perturbed):
                     pull = step.op.pullback(step.active_ins, active_outs, pull)
             back = recorder.run_derivative(step.op, pull, (*inputs, *[ct[step.outs[j]] for j in active_outs]))
         for i, x in zip(step.active_ins, back, strict=True):
