@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import interning, jaxprs, lifting, prints
-from ._jax import Ref, Tracer, eval_jaxpr, jaxpr_as_fun, runs_compiled
+from ._jax import EvalTrace, Ref, Tracer, current_trace, eval_jaxpr, jaxpr_as_fun, runs_compiled
 from .cache import Cache, Once
 from .canonical import UncacheableError, exact, snapshot
 from .compiling import Trial
@@ -209,7 +209,7 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
             _links_of[params["jaxpr"]] = links
         if not links["remade"]:
             return JittedOp(name, fn, call, links)
-    return ToldOp(name, fn, _forward_call(primitive, params) or call, links)
+    return ToldOp(name, fn, _forward_call(primitive, params, call), links)
 
 
 _links_of: weakref.WeakKeyDictionary[JaxProgram, dict[Any, Any]] = weakref.WeakKeyDictionary()
@@ -223,13 +223,17 @@ def _is_first(name: str, jaxpr: JaxProgram) -> bool:
     return _likes.get(like, lambda: this) is this
 
 
-def _forward_call(primitive: Primitive, params: Params) -> Function | None:
-    """What runs a program whose rules alone have no key: they do not matter for that."""
+def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Function:
+    """What runs a program whose rules have no key: on values they do not matter, under a transformation it is `itself`."""
     same = {name: interning.intern_forward(value) for name, value in params.items()}
     if interning.is_uncacheable(same) or jaxprs.constants_of(same):
-        return None
+        return itself
     op = _bind_op(primitive, same)
-    return None if op.eager else op.call
+
+    def call(*inputs: Any) -> Any:
+        return (op.call if type(current_trace()) is EvalTrace else itself)(*inputs)
+
+    return itself if op.eager else call
 
 
 def _silent(primitive: Primitive, params: Params) -> Function:

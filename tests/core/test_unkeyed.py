@@ -96,7 +96,7 @@ def in_scan(g, x):
 USES = {
     "jit": lambda g: jax.jit(lambda x: g(x, jnp.sin(x))),
     "jit of a loop": lambda g: jax.jit(lambda x: in_scan(g, x)),
-    "jit beside": lambda g: lambda x, f=jax.jit(g): f(jnp.cos(x), x),
+    "jit beside": lambda g: functools.partial(lambda f, x: f(jnp.cos(x), x), jax.jit(g)),
     "eager": lambda g: lambda x: g(x, jnp.sin(x)),
     "new jit": lambda g: lambda x: jax.jit(lambda x: g(x, jnp.sin(x)))(x),
     "new loop": lambda g: lambda x: in_scan(g, x),
@@ -145,7 +145,8 @@ def test_a_global_that_a_rule_reads(use):
 
     global FACTOR
     f, x = USES[use](times), jnp.asarray(X)
-    for FACTOR in (1.0, 2.0, 1.0, 3.0):
+    for factor in (1.0, 2.0, 1.0, 3.0):
+        FACTOR = factor
         np.testing.assert_allclose(gradient(f, x), jax.vjp(f, x)[1](jnp.ones_like(x))[0], rtol=1e-5)
 
 
@@ -181,6 +182,26 @@ def test_every_question(kind):
             with tf.autodiff.ForwardAccumulator(x, jnp.ones_like(x)) as acc:
                 z = f(x, y)
             np.testing.assert_allclose(acc.jvp(z), rows[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_under_transformations_inside_a_block(kind, use):
+    """There a program is not run but differentiated, and needs its rules."""
+    f, x = USES[use](MAKERS[kind]()), jnp.asarray(X)
+    expected = jax.vjp(f, x)[1](jnp.ones_like(x))[0]
+    transformed = {
+        "vjp": lambda: jax.vjp(f, x)[1](jnp.ones_like(x))[0],
+        "jit": lambda: jax.jit(jax.grad(lambda x: f(x).sum()))(x),
+        "vmap": lambda: (
+            jax.vmap(jax.grad(lambda x: f(x).sum()))(jnp.stack([x, x]))[0] if use != "new branch" else expected
+        ),
+        "tape in vjp": lambda: jax.vjp(lambda x: gradient(lambda x: x * 2, f(x)) * f(x) / 2, x)[1](jnp.ones_like(x))[0],
+    }
+    for _ in range(3):
+        for run in transformed.values():
+            with tf.GradientTape():
+                np.testing.assert_allclose(run(), expected, rtol=1e-5)
 
 
 def test_outputs_that_are_not_used():
