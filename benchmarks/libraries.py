@@ -105,7 +105,7 @@ def show(found: dict[str, Any]) -> bool:
             passed = False
             continue
         warm, first = row["warm"] / row["jax warm"], row["first"] / row["jax first"]
-        good = warm <= WARM and first <= FIRST and not row["compiled"]
+        good = warm <= WARM and first <= FIRST and row["compiled"] < 0.1  # one that came back often enough is compiled
         passed &= good
         numbers = [f"{row['warm']:.2f}", f"{row['jax warm']:.2f}", f"{warm:.2f} x"]
         numbers += [f"{row['compiled']:.1f}", f"{row['jax compiled']:.1f}"]
