@@ -213,14 +213,15 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
 
 
 _links_of: weakref.WeakKeyDictionary[JaxProgram, dict[Any, Any]] = weakref.WeakKeyDictionary()
-_likes: Cache[Any] = Cache(CACHED_OPS)
+_likes: Cache[bool] = Cache(CACHED_OPS)
 
 
 def _is_first(name: str, jaxpr: JaxProgram) -> bool:
     """Whether there was no like of it. What is like another has most likely been made anew, and will not come back."""
-    this = object()
     like = name, *jaxpr.in_avals, *jaxpr.out_avals, len(jaxprs.open_jaxpr(jaxpr).eqns)
-    return _likes.get(like, lambda: this) is this
+    first = _likes.peek(like) is None
+    _likes.get(like, bool, True)
+    return first
 
 
 def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Function:
