@@ -41,7 +41,7 @@ def product(a, b):
 def _(primals, tangents):
     (a, b), (da, db) = primals, tangents
     parts = [t * x for t, x in ((da, b), (db, a)) if not isinstance(t, Zero)]
-    return a * b, sum(parts) * len(parts)
+    return product(a, b), sum(parts) * len(parts)
 
 
 @jax.custom_vjp
@@ -96,6 +96,7 @@ PROGRAMS = {
     "jit_of_a_constant": lambda x: jax.jit(second)(2.0, jnp.sin(x)),
     "jit_of_zero_derivative": lambda x: jax.jit(second)(jax.jit(lambda x: jnp.round(x))(x), jnp.sin(x)),
     "jit_of_a_zero_of_a_jit": lambda x: jax.jit(second)(jax.jit(lambda x: second(x, 1.0))(x), jnp.sin(x)),
+    "two": lambda x: product(jnp.sin(x), x) * second(x, jnp.cos(x)),
     "jit_of_two": jax.jit(lambda x: product(jnp.sin(x), x) * second(x, jnp.cos(x))),
     "vmap": lambda x: jax.vmap(second)(jnp.stack([x, x]), jnp.stack([jnp.sin(x), x])).sum(0),
     "vmap_of_a_constant": lambda x: jax.vmap(second, (None, 0))(2.0, jnp.stack([jnp.sin(x), x])).sum(0),

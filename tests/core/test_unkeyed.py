@@ -72,11 +72,11 @@ def _(primals, tangents):
 
 
 def raising(factor=1.0):
-    return lambda a, b: factor * a * b * fixed(jnp.ones(3))
+    return lambda a, b: factor * a * b * fixed(jnp.ones_like(X))
 
 
 def over_an_array(factor=1.0):
-    w = jnp.full(3, factor)
+    w = jnp.full(3, factor, X.dtype)
 
     @jax.custom_vjp
     def product(a, b):
@@ -218,7 +218,7 @@ def test_outputs_that_are_not_used():
 def test_what_has_no_derivative_may_be_recorded():
     """A call that JAX cannot differentiate raises where a gradient is asked for, and only then."""
     f = jax.jit(lambda x: jax.lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, fixed(x)))
-    x = jnp.ones(3)
+    x = jnp.ones_like(X)
     for _ in range(3):
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -234,7 +234,7 @@ def test_arrays_of_a_rule_are_let_go(use):
     x = jnp.asarray(X)
 
     def once():
-        w = jnp.arange(3.0)
+        w = jnp.arange(3, dtype=X.dtype)
 
         @jax.custom_vjp
         def product(a, b):
