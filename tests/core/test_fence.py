@@ -469,3 +469,18 @@ def test_what_jax_makes_of_a_number(wide):
             fn = jax.jit(lambda x, traced=traced: traced.append(x.aval) or x)
             array = fence.array_from_host(np.asarray(number, aval.dtype), aval)
             assert fn(number) == fn(array) and traced == [aval] and not array.committed
+
+
+def test_a_pullback_takes_symbolic_zeros():
+    """What comes back to a result that is not used: JAX runs nothing for it."""
+    told = []
+
+    @jax.custom_vjp
+    def f(x):
+        return x, 2 * x
+
+    f.defvjp(lambda x: (f(x.value), None), lambda _, cts: told.extend(map(type, cts)) or (cts[0],), symbolic_zeros=True)
+    _, pull = jax.vjp(jax.jit(lambda x: list(f(x))), jnp.ones(3))
+    aval = jax.typeof(jnp.ones(3)).to_ct_aval()
+    np.testing.assert_array_equal(pull([jnp.full(3, 5.0), fence.Zero(aval)])[0], np.full(3, 5.0))
+    assert told[1] is jax.custom_derivatives.SymbolicZero
