@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks import lines, short
+from benchmarks import libraries, lines, short
 from benchmarks.torch_workloads import STEPS
 from benchmarks.worker import SYSTEMS
 from benchmarks.workloads import ON_A_GPU, WORKLOADS
@@ -29,6 +29,7 @@ CAPTURE = "capture"
 CAPTURE_LIMIT = 2.0  # microseconds that noting the line may take, per operation
 LINES = "lines"  # of code; counted only if named
 SHORT = "short"  # whole short programs; run only if named
+LIBRARIES = "libraries"  # steps of other libraries; run only if named
 ROOT = Path(__file__).resolve().parents[1]
 
 TITLES = {
@@ -53,6 +54,10 @@ def main(argv: list[str] | None = None) -> int:
             results[name] = short.run_all(rounds=1 if options.quick else 3)
             passed &= short.show(results[name])
             continue
+        if name == LIBRARIES:
+            results[name] = libraries.run_all(rounds=1 if options.quick else 3)
+            passed &= libraries.show(results[name])
+            continue
         if name == IMPORT:
             results[name] = _import_times(options.systems, repeats=1 if options.quick else 5)
         elif name == CAPTURE:
@@ -71,13 +76,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
-    names = [*WORKLOADS, CAPTURE, IMPORT, LINES, SHORT]
+    names = [*WORKLOADS, CAPTURE, IMPORT, LINES, SHORT, LIBRARIES]
     parser = argparse.ArgumentParser("python -m benchmarks", description=(__doc__ or "").split("\n\n")[1])
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"which ones (default: all but {LINES} and {SHORT}): {', '.join(names)}",
+        help=f"which ones (default: all but {LINES}, {SHORT} and {LIBRARIES}): {', '.join(names)}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers to FILE, too")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the workloads, too (needs matplotlib)")

@@ -55,6 +55,7 @@ PRINTING_EFFECTS: Any = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 eval_jaxpr = core.eval_jaxpr
 jaxpr_as_fun = core.jaxpr_as_fun
 wrap_init = linear_util.wrap_init
+Zero: Any = ad_util.Zero  # a symbolic zero, of a type
 zeros_of: Any = ad_util.zeros_like_aval  # of a type, with all that it says beside shape and dtype
 add_tangents: Any = ad.add_jaxvals  # by the rule of their dtype, which may be a user's
 UNSPECIFIED: Any = named_sharding.UNSPECIFIED  # what a jit has where no sharding is asked for

@@ -7,6 +7,7 @@ with rules, its own among them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import threading
@@ -45,6 +46,16 @@ class _Around(threading.local):
 
 
 _around = _Around()
+
+
+@contextlib.contextmanager
+def left_out() -> Iterator[None]:
+    """A block in which keys and snapshots are of programs that are run and never differentiated: without their rules."""
+    before, _around.shallow = _around.shallow, True
+    try:
+        yield
+    finally:
+        _around.shallow = before
 
 
 class Composed(NamedTuple):
@@ -86,6 +97,10 @@ def _rule_snapshot(params: Params) -> dict[str, Any]:
         programs += map(canonical.snapshot, rule.programs)  # in which the rule may occur again
         return stand_in
 
+    if _around.shallow:
+        return {
+            name: wrap_init(_no_rule, debug_info=params[_replaced(params)[0]].debug_info) for name in _replaced(params)
+        }
     if (known := composition_of(params)) is not None:
         programs = tuple(map(canonical.snapshot, known.programs))
         return {} if canonical.all_same(programs, known.programs) else remade(params, known, programs)
@@ -94,6 +109,10 @@ def _rule_snapshot(params: Params) -> dict[str, Any]:
         return found
     except UncacheableError:  # nothing will be taken for its equal
         return {}
+
+
+def _no_rule(*args: Any) -> Any:
+    raise AssertionError("a program that is run forward only")
 
 
 def _replaced(params: Params) -> tuple[str, ...]:
@@ -110,11 +129,8 @@ def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> An
         rule = _traced_jvp(params) if "jvp_jaxpr_fun" in params else _traced_vjp(params)
     except Exception as error:  # the user's rule fails, or is not for tracing
         raise UncacheableError("a rule that cannot be traced") from error
-    try:
-        _around.shallow = True
+    with left_out():
         key = rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
-    finally:
-        _around.shallow = False
     for depth, (known, stand_in) in enumerate(reversed(_around.rules)):
         if known == key:
             return stand_in or ("itself", depth)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import cache, canonical
+from . import cache, canonical, custom_rules
 from .cache import Cache
 from .canonical import JAXPR_TYPES, Identity, UncacheableError
 from .jaxprs import constants, jaxprs_in, mapped
@@ -20,6 +20,7 @@ from .types import JaxProgram, Params, Value
 CACHED_STRUCTURES = 4096
 _representatives: Cache[JaxProgram] = Cache(CACHED_STRUCTURES)
 _known: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
+_forward: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
 # Jaxprs that have no exact key, such as those with a custom rule that closes over arrays: no two are the same to us, and to
 # keep one is to keep its arrays.
 _uncacheable: weakref.WeakSet[JaxProgram] = weakref.WeakSet()
@@ -44,6 +45,25 @@ def intern(value: Value) -> Any:
     # a copy: NumPy's arrays can change, the scalars among them too
     first = _representatives.get(key, canonical.snapshot, value)
     _known[value] = weakref.ref(first)
+    return first
+
+
+def intern_forward(value: Value) -> Any:
+    """`intern` for what is run and never differentiated: the rules of functions in it do not matter, and are left out."""
+    if not isinstance(value, JAXPR_TYPES):
+        return mapped(intern_forward, value)
+    if constants(value):
+        return value
+    known = _forward.get(value)
+    if known is not None and (first := known()) is not None and not cache.shadowing:
+        return first
+    with custom_rules.left_out():
+        try:
+            key = "forward", canonical.exact(value)
+        except UncacheableError:
+            return value
+        first = _representatives.get(key, canonical.snapshot, value)
+    _forward[value] = weakref.ref(first)
     return first
 
 

@@ -15,6 +15,7 @@ from ._jax import (
     PRINTING_EFFECTS,
     REF_EFFECTS,
     UNSPECIFIED,
+    HighPrimitive,
     Literal,
     Ref,
     has_lowering,
@@ -141,6 +142,16 @@ def calls_rules(jaxpr: JaxProgram) -> bool:
     """Whether a program that `jaxpr` calls calls a function with a rule of its own."""
     called = [inner for eqn in open_jaxpr(jaxpr).eqns for inner in jaxprs_in(eqn.params)]
     return any(contains(inner, name) for inner in called for name in RULES)
+
+
+def tells_zeros(jaxpr: JaxProgram) -> bool:
+    """Whether a rule in it, at any depth, may be told which inputs are perturbed."""
+    return any(
+        eqn.params.get("symbolic_zeros") is True
+        or any(isinstance(value, HighPrimitive) for value in eqn.params.values())
+        or any(map(tells_zeros, jaxprs_in(eqn.params)))
+        for eqn in open_jaxpr(jaxpr).eqns
+    )
 
 
 def scan_counts(params: Params) -> tuple[int, int]:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import interning, jaxprs, lifting, prints
-from ._jax import Ref, Tracer, eval_jaxpr, jaxpr_as_fun, runs_compiled
+from ._jax import EvalTrace, Ref, Tracer, current_trace, eval_jaxpr, jaxpr_as_fun, runs_compiled
 from .cache import Cache, Once
 from .canonical import UncacheableError, exact, snapshot
 from .compiling import Trial
@@ -46,6 +46,7 @@ class Op:
     outputs = 0  # where residuals follow them: how many there are
     reads = False  # whether what its derivative traces may have the values of variables as constants
     staged: Staged | None = None
+    jitted = False  # whether JAX keeps what it compiles of it and its derivative, for nothing but the program itself
 
     def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
         self.name = name
@@ -94,10 +95,17 @@ class ConstantOp(PythonOp):
     __slots__ = ()
 
 
-class ZerosOp(PythonOp):
-    """A ``custom_jvp`` whose rule is told which tangents are zero, and may do otherwise for each choice."""
+class ToldOp(PythonOp):
+    """One with rules that may be told which inputs are perturbed, and do otherwise for each choice.
 
-    __slots__ = ()
+    `links` has what was found of it, for each choice.
+    """
+
+    __slots__ = ("links",)
+
+    def __init__(self, name: str, fn: Function, call: Function, links: dict[Any, Any]):
+        super().__init__(name, fn, call)
+        self.links = links
 
 
 class PullbackOp(PythonOp):
@@ -127,6 +135,13 @@ class StagedOp(Op):
     def __init__(self, staged: Staged, call: Function | None):
         super().__init__(staged.name, jaxpr_as_fun(staged.jaxpr), call)
         self.staged = staged
+
+
+class JittedOp(ToldOp):
+    """A jitted function's program that nothing but itself equals."""
+
+    __slots__ = ()
+    jitted = True
 
 
 # ---- of a function and its static arguments ---------------------------------------------------------------------------
@@ -181,10 +196,45 @@ def _moves(devices: Sequence[Any], args: Values) -> bool:
 
 
 def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
-    # It will not be recognised when it comes again: nothing is compiled or kept for it.
-    params = {name: snapshot(value) for name, value in params.items()}
+    # It is not recognised: nothing is compiled for it here. JAX keeps what it makes of the program with that object.
+    name, fn = params.get("name") or primitive.name, _silent(primitive, params)
     call = functools.partial(primitive.bind, **params)
-    return PythonOp(params.get("name") or primitive.name, _silent(primitive, params), call)
+    if not jaxprs.among(params):
+        return PythonOp(name, fn, call)
+    links: dict[Any, Any] = {}
+    if primitive.name in jaxprs.JIT and jaxprs.is_plain_jit(params) and not params["jaxpr"].effects:
+        links = _links_of.get(params["jaxpr"], links)
+        if not links:
+            links["remade"] = not _is_first(name, params["jaxpr"])
+            _links_of[params["jaxpr"]] = links
+        if not links["remade"]:
+            return JittedOp(name, fn, call, links)
+    return ToldOp(name, fn, _forward_call(primitive, params, call), links)
+
+
+_links_of: weakref.WeakKeyDictionary[JaxProgram, dict[Any, Any]] = weakref.WeakKeyDictionary()
+_likes: Cache[bool] = Cache(CACHED_OPS)
+
+
+def _is_first(name: str, jaxpr: JaxProgram) -> bool:
+    """Whether there was no like of it. What is like another has most likely been made anew, and will not come back."""
+    like = name, *jaxpr.in_avals, *jaxpr.out_avals, len(jaxprs.open_jaxpr(jaxpr).eqns)
+    first = _likes.peek(like) is None
+    _likes.get(like, bool, True)
+    return first
+
+
+def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Function:
+    """What runs a program whose rules have no key: on values they do not matter, under a transformation it is `itself`."""
+    same = {name: interning.intern_forward(value) for name, value in params.items()}
+    if interning.is_uncacheable(same) or jaxprs.constants_of(same):
+        return itself
+    op = _bind_op(primitive, same)
+
+    def call(*inputs: Any) -> Any:
+        return (op.call if type(current_trace()) is EvalTrace else itself)(*inputs)
+
+    return itself if op.eager else call
 
 
 def _silent(primitive: Primitive, params: Params) -> Function:
@@ -254,9 +304,14 @@ def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: 
     if recognised and jaxprs.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
         return Staged(given["jaxpr"], params["name"]).op()
     op = (_bind_op if recognised else _uncacheable)(primitive, given)
+    if type(op) is ToldOp and not any(map(_is_placed, arrays.values())):
+        return op
     # Forward it is the call as it came: JAX moves a constant to where the program runs, but not an input.
-    call = functools.partial(_call_without, len(arrays), functools.partial(primitive.bind, **params))
-    return type(op)(op.name, op.fn, call, None if op.key is op else op.key)
+    call = functools.partial(call_without, len(arrays), functools.partial(primitive.bind, **params))
+    if op.key is not op:  # others have it, too
+        return type(op)(op.name, op.fn, call, op.key)
+    op.call = call
+    return op
 
 
 def _is_placed(x: Value) -> bool:
@@ -264,7 +319,7 @@ def _is_placed(x: Value) -> bool:
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.committed
 
 
-def _call_without(count: int, fn: Function, *inputs: Any) -> Any:
+def call_without(count: int, fn: Function, *inputs: Any) -> Any:
     return fn(*inputs[count:])
 
 
@@ -293,13 +348,15 @@ class Staged(NamedTuple):
             return _jaxpr_ops.get(key, _make_jaxpr_op, *key)
         closed = snapshot(same)
         call = functools.partial(eval_jaxpr, closed.jaxpr, jaxprs.consts_of(closed))
+        fn: Function
         if self.again is not None:  # a rule that cannot be traced runs on values
-            fn = functools.partial(_call_without, self.constants, self.again)
+            fn = functools.partial(call_without, self.constants, self.again)
         else:  # a rule may get a constant of its function, and expects an array of JAX's
             fn = functools.partial(_call_on_arrays, jaxpr_as_fun(prints.without_prints(closed)))
         equations = jaxprs.open_jaxpr(closed).eqns
+        fn = lifting.without_closure(fn, self.name, self.closed_over)
         told = any(e.primitive.name == "custom_jvp_call" and e.params["symbolic_zeros"] for e in equations)
-        op = (ZerosOp if told else PythonOp)(self.name, lifting.without_closure(fn, self.name, self.closed_over), call)
+        op = ToldOp(self.name, fn, call, {}) if told else PythonOp(self.name, fn, call)
         op.reads = self.reads
         return op
 
@@ -355,5 +412,5 @@ def without_derivative(op: Op, constants: int = 0) -> Op:
             "what it asks for in as an argument (tf.random.stateless_normal with a seed)."
         )
 
-    fn, call = (functools.partial(_call_without, constants, function) for function in (op.fn, op.call))
+    fn, call = (functools.partial(call_without, constants, function) for function in (op.fn, op.call))
     return PullbackOp(op.name, fn, refuse, call)

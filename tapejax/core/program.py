@@ -15,23 +15,27 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
-from ._jax import ConcreteArray, Literal, RefType, has_tangent, trace_context, user_type
+from ._jax import ConcreteArray, Literal, RefType, has_tangent, jaxpr_as_fun, trace_context, user_type
 from .cache import Cache
 from .canonical import open_jaxpr
-from .op import ConstantOp, Op, ZerosOp, is_ref
+from .op import ConstantOp, Op, ToldOp, is_ref
 from .recording import Entry
 from .rules import depends_on_rules, differentiable, has_rule, joint, zero_gradients
 from .types import Atom, Equation, JaxProgram, Params, Positions, Value
 
 
 class Step(NamedTuple):
-    """One operation of a program. `active_ins`, `active_outs`: the positions in `ins`, `outs` that carry a gradient."""
+    """One operation of a program. `active_ins`, `active_outs`: the positions in `ins`, `outs` that carry a gradient.
+
+    `perturbed`: where a rule may be told which inputs are perturbed, all that are, whether or not an output depends on them.
+    """
 
     op: Op
     ins: tuple[int, ...]
     outs: tuple[int, ...]
     active_ins: Positions
     active_outs: Positions
+    perturbed: Positions = ()
 
     @property
     def residuals(self) -> tuple[int, ...]:
@@ -92,11 +96,15 @@ def kind_of(value: Value) -> Any:
 
 
 class Link(NamedTuple):
-    """How gradient passes an entry: its position, the inputs by which it comes, and for each output reached by which."""
+    """How gradient passes an entry: its position, the inputs by which it comes, and for each output reached by which.
+
+    `perturbed` as in `Step`.
+    """
 
     position: int
     active_ins: Positions
     linked: dict[int, frozenset[int]]
+    perturbed: Positions = ()
 
 
 def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Iterator[Link]:
@@ -117,25 +125,35 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
         active_ins = tuple([i for i, x in enumerate(ins) if x in active and (x in tracked or x in numbered.late)])
         if not active_ins:
             continue
+        perturbed: Positions = ()
         if numbered.include_nondifferentiable:
             linked = dict.fromkeys(range(len(outs)), frozenset(active_ins))
             active.update(outs)
         else:
             kinds = tuple([numbered.kinds[x] for x in ins])
             linked = {}
-            for j, by in enumerate(links(op, kinds, entries[position], context, active_ins)):
+            found = links(op, kinds, entries[position], context, active_ins)
+            for j, by in enumerate(found.by):
                 if not by.isdisjoint(active_ins):
                     linked[j] = by
                     active.add(outs[j])
+            if found.told:
+                perturbed = tuple([i for i in active_ins if inexact[ins[i]]])
         if linked:
-            yield Link(position, active_ins, linked)
+            yield Link(position, active_ins, linked, perturbed)
 
 
-def relevant_entries(
-    numbered: NumberedRecording, entries: Sequence[Entry]
-) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
-    """The entries that lead from a source to a target: of each its position, active inputs and active outputs. And all values
-    that a target depends on through them."""
+class Relevant(NamedTuple):
+    """An entry that leads from a source to a target, by its position; the rest as in `Step`."""
+
+    position: int
+    active_ins: Positions
+    active_outs: Positions
+    perturbed: Positions
+
+
+def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> tuple[list[Relevant], set[int]]:
+    """The entries that lead from a source to a target, and all values that a target depends on through them."""
     # A target that is itself a source has the cotangent that it is given, whatever numbers it holds.
     needed = {
         x
@@ -145,25 +163,25 @@ def relevant_entries(
         or (x in numbered.sources and not _is_key(numbered.kinds[x]))
     }
     found = []
-    for position, active_ins, linked in reversed(list(active_entries(numbered, entries))):
+    for position, active_ins, linked, perturbed in reversed(list(active_entries(numbered, entries))):
         _, ins, outs = numbered.entries[position]
         active_outs = tuple([j for j in linked if outs[j] in needed])
         if active_outs:
             by = linked[active_outs[0]].union(*[linked[j] for j in active_outs[1:]])
             active_ins = tuple([i for i in active_ins if i in by])
             needed.update([ins[i] for i in active_ins])
-            found.append((position, active_ins, active_outs))
+            found.append(Relevant(position, active_ins, active_outs, perturbed))
     return found[::-1], needed
 
 
 def slice_program(numbered: NumberedRecording, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
     """The program in a numbered recording, and the number of the value in each slot whose value is read."""
     found, needed = relevant_entries(numbered, entries)
-    kept = [(*numbered.entries[position], active_ins, active_outs) for position, active_ins, active_outs in found]
-    used = {x for _, ins, *_ in kept for x in ins}
+    steps = [Step(*numbered.entries[entry.position], *entry[1:]) for entry in found]
+    used = {x for step in steps for x in step.ins}
     ends = [x if x in needed else None for x in numbered.targets]
     starts = [x if x in needed and (x in used or x in ends) else None for x in numbered.sources]
-    return compact([Step(*step) for step in kept], ends, starts)
+    return compact(steps, ends, starts)
 
 
 def compact(
@@ -190,10 +208,7 @@ def compact(
     def end(x: int | None) -> int | None:
         return None if x is None else slot(x)
 
-    numbered = [
-        Step(op, tuple(map(slot, ins)), tuple(map(slot, outs)), active_ins, active_outs)
-        for op, ins, outs, active_ins, active_outs in steps
-    ]
+    numbered = [Step(op, tuple(map(slot, ins)), tuple(map(slot, outs)), *active) for op, ins, outs, *active in steps]
     return Program(tuple(numbered), tuple(map(end, targets)), tuple(map(end, sources))), read
 
 
@@ -223,7 +238,7 @@ _chunks: Cache[tuple[Chunk, ...]] = Cache(256)
 
 
 def _find_chunks(program: Program) -> tuple[Chunk, ...]:
-    kinds = [(step.op, step.active_ins, step.active_outs) for step in program.steps]
+    kinds = [(step.op, *step[3:]) for step in program.steps]
     count = len(kinds)
     middle = count // 3
     period = next(
@@ -277,22 +292,34 @@ def is_inexact(x: Value) -> bool:
 _LINKS_KEPT = 8192
 
 
-def links(
-    op: Op, kinds: tuple[Any, ...], entry: Entry, context: Any, active_ins: Positions
-) -> tuple[frozenset[int], ...]:
-    """For each output of `entry`, an `op` on inputs of these `kinds`, the inputs on which its derivative depends.
+class Links(NamedTuple):
+    """For each output of an operation the inputs on which its derivative depends; whether a rule may be `told`."""
+
+    by: tuple[frozenset[int], ...]
+    told: bool
+
+
+def links(op: Op, kinds: tuple[Any, ...], entry: Entry, context: Any, active_ins: Positions) -> Links:
+    """The `Links` of `entry`, an `op` on inputs of these `kinds`, of which some are active.
 
     JAX decides: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
-    ``stop_gradient``..., is a symbolic zero. Of these inputs some are active.
+    ``stop_gradient``..., is a symbolic zero.
     """
-    if isinstance(op, ZerosOp):
-        return _find_links(op, entry, active_ins)
+    if isinstance(op, ToldOp):
+        key = kinds, context, active_ins, has_rule(op)
+        if key not in op.links:
+            op.links[key] = _find_links(op, entry, active_ins)
+        known: Links = op.links[key]
+        return known
     if op.eager:
-        return _eager_links(op, entry)
-    return _links.get((op, kinds, context), _find_links, op, entry)
+        return Links(_eager_links(op, entry), op.pull is None)
+    found = _links.get((op, kinds, context), _find_links, op, entry)
+    if found.told:
+        found = _links.get((op, kinds, context, active_ins), _find_links, op, entry, active_ins)
+    return found
 
 
-_links: Cache[tuple[frozenset[int], ...]] = Cache(_LINKS_KEPT)
+_links: Cache[Links] = Cache(_LINKS_KEPT)
 
 
 depends_on_rules(_links, lambda key: key[:1])
@@ -309,15 +336,15 @@ def _eager_links(op: Op, entry: Entry) -> tuple[frozenset[int], ...]:
     return tuple(inputs if inexact(x) else frozenset() for x in entry.outputs)
 
 
-def _find_links(op: Op, entry: Entry, active_ins: Positions | None = None) -> tuple[frozenset[int], ...]:
+def _find_links(op: Op, entry: Entry, active_ins: Positions | None = None) -> Links:
     inexact = [i for i, x in enumerate(entry.inputs) if hasattr(x, "dtype") and _inexact_dtype(x.dtype)]  # NumPy's too
     if active_ins is not None:
         inexact = [i for i in inexact if i in active_ins]
     outputs = [hasattr(x, "dtype") and _inexact_dtype(x.dtype) for x in entry.outputs]
     everything = tuple(frozenset(inexact) if out else frozenset() for out in outputs)
-    fn = differentiable(op)
+    fn, told = differentiable(op), active_ins is not None
     if getattr(op.fn, "func", op.fn) in zero_gradients:
-        return everything
+        return Links(everything, False)
 
     def tangents_out(primals: list[Any], tangents: list[Any]) -> list[Any]:
         def on_inexact(*xs: Any) -> list[Any]:
@@ -330,17 +357,19 @@ def _find_links(op: Op, entry: Entry, active_ins: Positions | None = None) -> tu
 
     try:
         with recorder.outside():
+            if not told:
+                program = jax.make_jaxpr(fn)(*entry.inputs)
+                fn, told = jaxpr_as_fun(program), jaxprs.tells_zeros(program)
             closed = jax.make_jaxpr(tangents_out)(list(entry.inputs), [entry.inputs[i] for i in inexact])
     except Exception:  # it cannot be differentiated: the sweep will say so, if a gradient is to pass through it
-        return everything
+        return Links(everything, True)
     masks = [0] * len(entry.inputs) + [1 << i for i in inexact]
     reached = _propagate(closed, masks)
     if op.fn in joint:
         reached = [functools.reduce(int.__or__, reached, 0)] * len(reached)
     found = iter(reached)
-    return tuple(
-        frozenset(i for i in inexact if mask >> i & 1) for mask in ((next(found) if out else 0) for out in outputs)
-    )
+    by = [frozenset(i for i in inexact if mask >> i & 1) for mask in ((next(found) if out else 0) for out in outputs)]
+    return Links(tuple(by), told)
 
 
 def equation_links(eqn: Equation) -> tuple[frozenset[int], ...]:
@@ -348,7 +377,7 @@ def equation_links(eqn: Equation) -> tuple[frozenset[int], ...]:
     params = eqn.primitive.get_bind_params(eqn.params)
     specs = [v.val if isinstance(v, Literal) else v.aval for v in eqn.invars]
     op = Op(eqn.primitive.name, lambda *xs: eqn.primitive.bind(*xs, **params))
-    return _find_links(op, Entry(op, tuple(specs), tuple(v.aval for v in eqn.outvars)))
+    return _find_links(op, Entry(op, tuple(specs), tuple(v.aval for v in eqn.outvars))).by
 
 
 def _propagate(jaxpr: JaxProgram, masks: Sequence[int]) -> list[int]:

@@ -15,7 +15,17 @@ import jax.numpy as jnp
 from . import recorder
 from ._jax import current_trace, trace_context, under
 from .cache import Cache
-from .program import SCALARS, Link, NumberedRecording, Program, active_entries, kind_of, relevant_entries, slice_program
+from .program import (
+    SCALARS,
+    Link,
+    NumberedRecording,
+    Program,
+    Relevant,
+    active_entries,
+    kind_of,
+    relevant_entries,
+    slice_program,
+)
 from .recording import Recording, is_deleted
 from .rules import depends_on_rules
 from .types import Value
@@ -156,7 +166,7 @@ class Query:
         """The entries through which a source reaches a value, in order."""
         return active_entries(self.numbered, self.entries)
 
-    def relevant(self) -> tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], set[int]]:
+    def relevant(self) -> tuple[list[Relevant], set[int]]:
         """The entries that lead from a source to a target, see `relevant_entries`."""
         return relevant_entries(self.numbered, self.entries)
 

@@ -47,11 +47,13 @@ from .canonical import snapshot
 from .compiling import Trial, as_arrays, possible
 from .op import (
     CACHED_OPS,
+    JittedOp,
     Op,
     PullbackOp,
     PythonOp,
     Staged,
     StagedOp,
+    call_without,
     is_ref,
     op_of,
     primitive_op,
@@ -59,8 +61,8 @@ from .op import (
     refuse_ref,
 )
 from .recording import Entry, Recording
-from .residuals import Kept, is_large, keeping
-from .rules import connected, zero_gradients
+from .residuals import Kept, is_large, keeping, linearized
+from .rules import connected, is_inexact, zero_gradients
 from .types import Function, Params, Primitive, Subfun, TraceLike, Value, Values
 from .where import caller
 
@@ -157,6 +159,9 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             if large and (wide := keeping(op, op, large, inputs, self._recordings.active)) is not None:
                 every = wide.call(*inputs)
                 return self.note(op, inputs, every[:large], Kept(wide, tuple(every[large:])))
+            if type(op) is JittedOp and type(self.outer) is EvalTrace:
+                if (found := linearized(op, inputs, self._recordings.active)) is not None:
+                    return self.note(op, inputs, *found)
             return self.note(op, inputs, op.call(*inputs))
         finally:
             try:
@@ -171,7 +176,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         if op.pull is refuse_ref:
             return self._run_on_ref(primitive, tracers, params, op.name, inputs)
         jitted = primitive.name in jaxprs.JIT and type(self.outer) is EvalTrace
-        large = jitted and is_large(op, params["jaxpr"]) and jaxprs.is_plain_jit(params)
+        large = jitted and not op.eager and is_large(op, params["jaxpr"]) and jaxprs.is_plain_jit(params)
         outputs = self.run(op, inputs, len(params["jaxpr"].out_avals) if large else None)
         if primitive.name in _CALLS and len(outputs) > 1:
             forwarded = jaxprs.forwarded_inputs(params)
@@ -223,6 +228,9 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         return self._run_staged(primitive, (fun,), tracers, params)
 
     def _run_custom(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
+        if not self.recordings:  # where no derivative is asked for, it is the function
+            with set_current_trace(self):
+                return subfuns[0].call_wrapped(*tracers)
         if not any(isinstance(trace, DIFFERENTIATING_TRACES) for trace in trace_stack(self.outer)):
             outputs = self._run_staged(primitive, subfuns, tracers, params)
             calls.keep_stores_of_rule(subfuns)
@@ -234,6 +242,8 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
         return self.note(PythonOp(name, fn), tracers, outputs)
 
     def _run_staged(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
+        if not self.recordings:
+            return under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
         key = calls.stable_key(subfuns, tracers, params)
         if key is None:
             op, arrays, _, repack = self._stage(primitive, subfuns, tracers, params, False).value
@@ -265,7 +275,8 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
                 if found is None:
                     # Most likely Python in there reads values: it runs on the values, now and again in the backward pass.
                     # What fails for another reason fails then, too.
-                    op = PythonOp(name, again, functools.partial(_arrays_of, again))
+                    numbers = all([isinstance(x, _NUMBERS) for x in tracers])
+                    op = PythonOp(name, again, again if numbers else functools.partial(_arrays_of, again))
                     return Once(StagedCall(op, (), stores, repack))
                 staged = found
             if jaxprs.touches_refs(staged):
@@ -277,7 +288,10 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             lifted = lifting.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
             evaluate = functools.partial(eval_jaxpr, lifted.jaxpr, jaxprs.consts_of(lifted))
-            call = None if recurs else functools.partial(_arrays_of, evaluate)
+            call: Function | None = None if recurs else functools.partial(_arrays_of, evaluate)
+            if call and custom and all([isinstance(x, _NUMBERS) for x in (*arrays.values(), *tracers)]):
+                # no gradient comes to these: what comes out is as without a tape
+                call = functools.partial(call_without, len(arrays), again)
             closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
             # What is traced of a rule within a jitted function is kept by JAX with that function, for other calls.
             own = custom and not (within and jaxprs.calls_rules(staged))
@@ -328,13 +342,15 @@ copied = Trial(jnp.copy)
 
 
 def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
-    """``fn(*inputs)``, in which numbers that depend on no input are arrays: a value's identity is its history."""
-    outputs = fn(*inputs)
+    """``fn(*inputs)``, run `by_operations`; floats that depend on no input are arrays.
+
+    A rule may give them a gradient, and the tape knows a value by the identity of its array.
+    """
     return [
         copied(x.item() if getattr(x, "weak_type", False) and isinstance(x, np.ndarray) else x)  # Python's are weak
-        if isinstance(x, _NUMBERS)
+        if isinstance(x, _NUMBERS) and is_inexact(x)
         else x
-        for x in outputs
+        for x in by_operations(fn, *inputs)
     ]
 
 
@@ -447,6 +463,12 @@ def on_trial(fn: Function, /, *args: Any, **kwargs: Any) -> Any:
     if type(current_trace()) is not EvalTrace or not possible():
         return fn(*args, **kwargs)
     return also(Recording(), fn, *args, **kwargs)
+
+
+def by_operations(fn: Function, /, *args: Any) -> Any:
+    """``fn(*args)``, of which nothing is recorded, and each operation is recognised and run as on a tape."""
+    trace = current_trace()
+    return under(trace, alone, (), fn, *args) if type(trace) is EvalTrace and possible() else fn(*args)
 
 
 def alone(recordings: Sequence[Recording], fn: Function, /, *args: Any, **kwargs: Any) -> Any:

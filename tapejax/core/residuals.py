@@ -9,15 +9,15 @@ import jax
 import jax.numpy as jnp
 from jax import jit
 
-from ._jax import Literal, jaxpr_as_fun, trace_context
+from ._jax import Literal, Zero, jaxpr_as_fun, trace_context
 from .cache import Cache
 from .canonical import open_jaxpr
 from .convolutions import made_quick, products
-from .jaxprs import consts_of, jaxprs_in
+from .jaxprs import consts_of, jaxprs_in, tells_zeros
 from .lifting import evaluate_equation
-from .op import Op
+from .op import JittedOp, Op, PythonOp
 from .recording import Recording
-from .rules import depends_on_rules, differentiable, is_inexact, joint, runs_python
+from .rules import depends_on_rules, differentiable, has_rule, is_inexact, joint, runs_python
 from .types import Equation, JaxProgram, Positions, Values
 
 # A call with fewer multiplications in products and convolutions is run again: to hand arrays over would take longer.
@@ -112,10 +112,70 @@ def _cut(jaxpr: Any, first: int) -> tuple[list[Equation], list[Any]]:
     return again[::-1], kept[::-1]
 
 
-class Kept(NamedTuple):
-    """Beside the entry of a call: the operation that gives the residuals, too, and these."""
+class LinearizedOp(JittedOp):
+    """A call with its pullback with respect to the inputs `active_ins`, from `jax.vjp` when it was recorded."""
 
-    op: KeepingOp
+    __slots__ = ("active_ins", "avals", "vjp")
+
+    def __init__(self, op: JittedOp, active_ins: Positions, avals: dict[int, Any], vjp: Any):
+        super().__init__(op.name, op.fn, op.call, op.links)
+        self.active_ins, self.avals, self.vjp = active_ins, avals, vjp
+
+    def serves(self, perturbed: Positions) -> bool:
+        return perturbed == self.active_ins and not has_rule(self)
+
+    def pullback(self, active_ins: Positions, active_outs: Positions, otherwise: Op) -> Op:
+        """The same as `otherwise`, the operation (inputs, cotangents of its active outputs) -> those of its active inputs."""
+
+        def pull(*flat: Any) -> Sequence[Any]:
+            given = dict(zip(active_outs, flat[-len(active_outs) :], strict=True))
+            ends = [given[j] if j in given else Zero(aval.to_ct_aval()) for j, aval in self.avals.items()]
+            try:
+                back = self.vjp(ends)
+            except Exception:  # it has no gradient, or there are rules in it that take no symbolic zeros
+                self.links[self.active_ins] = False
+                found: Sequence[Any] = otherwise.call(*flat)
+                return found
+            return [x for i, x in zip(self.active_ins, back, strict=True) if i in active_ins]
+
+        return PythonOp(otherwise.name, pull)
+
+
+def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) -> tuple[list[Any], Kept] | None:
+    """What a jitted program without a key gives, and its pullback; None where gradient may not go back through it.
+
+    To run it and then `jax.vjp` of it would compile and run it twice.
+    """
+    active_ins = _reached(inputs, recordings)
+    if not active_ins or has_rule(op) or not op.links.get(active_ins, True):
+        return None
+
+    def at(*active: Any) -> tuple[list[Any], list[Any]]:
+        full = list(inputs)
+        for i, x in zip(active_ins, active, strict=True):
+            full[i] = x
+        every = op.fn(*full)
+        return [x for x in every if is_inexact(x)], every
+
+    try:
+        _, vjp, every = jax.vjp(at, *[inputs[i] for i in active_ins], has_aux=True)
+    except Exception:  # it has no derivative: `gradient` says so, if it is asked
+        op.links[active_ins] = False
+        return None
+    avals = {j: jax.typeof(x) for j, x in enumerate(every) if is_inexact(x)}
+    return every, Kept(LinearizedOp(op, active_ins, avals, vjp), ())
+
+
+def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:
+    """Which inputs carry gradient."""
+    reached = set().union(*[recording.reached() for recording in recordings])
+    return tuple([i for i, x in enumerate(inputs) if id(x) in reached and is_inexact(x)])
+
+
+class Kept(NamedTuple):
+    """Beside the entry of a call: the operation with its pullback, or one that gives the residuals, too, and these."""
+
+    op: KeepingOp | LinearizedOp
     arrays: tuple[Any, ...]
 
 
@@ -131,8 +191,7 @@ def keeping(noted: Op, op: Op, outputs: int, inputs: Values, recordings: Sequenc
     """
     if runs_python(noted) or differentiable(noted) is not noted.fn or not all([hasattr(x, "dtype") for x in inputs]):
         return None
-    reached = set().union(*[recording.reached() for recording in recordings])
-    active_ins = tuple([i for i, x in enumerate(inputs) if id(x) in reached and is_inexact(x)])
+    active_ins = _reached(inputs, recordings)
     if not active_ins:
         return None
     found = _keeping.get((noted, active_ins, trace_context()), _make, noted, op, active_ins, outputs, inputs)
@@ -158,7 +217,10 @@ depends_on_rules(_keeping, lambda key: key[:1])
 
 
 def _measure(jaxpr: JaxProgram) -> bool:
-    return bool(_multiplications(jaxpr) >= WORTH_KEEPING) and not open_jaxpr(jaxpr).effects
+    large = bool(_multiplications(jaxpr) >= WORTH_KEEPING) and not open_jaxpr(jaxpr).effects
+    return large and not tells_zeros(
+        jaxpr
+    )  # it is not known yet with respect to which inputs a gradient will be asked for
 
 
 def _multiplications(jaxpr: Any) -> Any:

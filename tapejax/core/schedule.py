@@ -107,7 +107,7 @@ class Sightings:
 _sightings: Cache[Sightings] = Cache(CACHED_PROGRAMS)
 _kinds: Cache[Sightings] = Cache(CACHED_PROGRAMS)
 depends_on_rules(_sightings, lambda program: [step.op for step in program.steps])
-depends_on_rules(_kinds, lambda kind: kind[2:3])
+depends_on_rules(_kinds, lambda kind: kind[:1])
 
 
 def _worth_compiling(program: Program, values: Values) -> bool:
@@ -124,7 +124,7 @@ def _worth_compiling(program: Program, values: Values) -> bool:
     if seen.count:
         worth = seen.count > len(_unused_compiles) // COMPILES_PER_PENALTY
     else:
-        kinds = {(*step[3:], step.op, *(_kind(values[slot]) for slot in step.ins)) for step in program.steps}
+        kinds = {(step.op, *step[3:], *(_kind(values[slot]) for slot in step.ins)) for step in program.steps}
         fresh = sum(not _kinds.get(kind, Sightings).again() for kind in kinds)
         worth = fresh >= len(program.steps) * COMPILE_FRESH_SHARE
     seen.again()

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 
 from . import jaxprs, recorder
-from ._jax import add_tangents
+from ._jax import add_tangents, zeros_of
 from .cache import Cache
 from .op import Op, PythonOp
 from .program import Program, Step
 from .query import Query
 from .recording import Recording
-from .residuals import KeepingOp
+from .residuals import KeepingOp, LinearizedOp
 from .rules import depends_on_rules, differentiable, runs_python
 from .types import Positions, Slot, Value, Values
 
@@ -65,7 +65,9 @@ def sweep_steps(
                 inputs += [values[slot] for slot in step.residuals]
                 pull = pullback_of_kept(step.op, step.active_ins, active_outs)
             else:
-                pull = pullback(step.op, step.active_ins, active_outs)
+                pull = pullback(step.op, step.active_ins, active_outs, step.perturbed)
+                if isinstance(step.op, LinearizedOp) and step.op.serves(step.perturbed):
+                    pull = step.op.pullback(step.active_ins, active_outs, pull)
             back = recorder.run_derivative(step.op, pull, (*inputs, *[ct[step.outs[j]] for j in active_outs]))
         for i, x in zip(step.active_ins, back, strict=True):
             if x is not None:
@@ -102,22 +104,27 @@ def _cached_by_op(make: Any) -> Any:
 
 
 @_cached_by_op
-def pullback(op: Op, active_ins: Positions, active_outs: Positions) -> Op:
-    """The operation (inputs of `op`, cotangents of its active outputs) -> cotangents of its active inputs."""
+def pullback(op: Op, active_ins: Positions, active_outs: Positions, perturbed: Positions = ()) -> Op:
+    """The operation (inputs of `op`, cotangents of its active outputs) -> cotangents of its active inputs.
+
+    Of an `op` whose rules may be told, it is differentiated with respect to all inputs that are `perturbed`.
+    """
+    of = perturbed or active_ins
 
     def pull(*inputs_and_cotangents: Any) -> tuple[Any, ...]:
         split = len(inputs_and_cotangents) - len(active_outs)
         inputs, cotangents = inputs_and_cotangents[:split], inputs_and_cotangents[split:]
 
-        at = _restricted(op, inputs, active_ins, active_outs)
+        at = _restricted(op, inputs, of, active_outs)
         try:
-            return tuple(jax.vjp(at, *(inputs[i] for i in active_ins))[1](list(cotangents)))
+            back = jax.vjp(at, *(inputs[i] for i in of))[1](list(cotangents))
+            return tuple([x for i, x in zip(of, back, strict=True) if i in active_ins])
         except (NotImplementedError, ValueError) as error:
             raise _explained(op, error) from error
 
     name = f"{op.name}_pullback"
-    key = (op, active_ins, active_outs)
-    return (PythonOp if runs_python(op) else Op)(name, pull, key=key)
+    key = (op, active_ins, active_outs, perturbed)
+    return _derivative_op(op, name, pull, key)
 
 
 @_cached_by_op
@@ -142,6 +149,12 @@ def _restricted(op: Op, inputs: Values, active_ins: Sequence[int], active_outs: 
         return [outputs[j] for j in active_outs]
 
     return at
+
+
+def _derivative_op(of: Op, name: str, fn: Any, key: Any) -> Op:
+    if not runs_python(of):
+        return Op(name, fn, key=key)
+    return PythonOp(name, fn, fn if of.jitted else functools.partial(recorder.by_operations, fn), key=key)
 
 
 def _explained(op: Op, error: Exception) -> Exception:
@@ -176,9 +189,8 @@ def push(program: Program, values: Values, tangents: Values) -> list[Any]:
             out = _push_own(step, values, dict(zip(active_ins, pushed, strict=True)))
         else:
             inputs = [values[slot] for slot in step.ins]
-            out = recorder.run_derivative(
-                step.op, pushforward(step.op, active_ins, step.active_outs), (*inputs, *pushed)
-            )
+            forward = pushforward(step.op, active_ins, step.active_outs, step.perturbed)
+            out = recorder.run_derivative(step.op, forward, (*inputs, *pushed))
         for j, x in zip(step.active_outs, out, strict=True):
             if x is not None:
                 add(step.outs[j], x)
@@ -203,26 +215,31 @@ def _push_own(step: Step, values: Values, tangents: dict[int, Value]) -> list[An
 
 
 @_cached_by_op
-def pushforward(op: Op, active_ins: Positions, active_outs: Positions) -> Op:
-    """The operation (inputs of `op`, tangents of its active inputs) -> tangents of its active outputs."""
+def pushforward(op: Op, active_ins: Positions, active_outs: Positions, perturbed: Positions = ()) -> Op:
+    """The operation (inputs of `op`, tangents of its active inputs) -> tangents of its active outputs.
+
+    Of an `op` whose rules may be told, the others that are `perturbed` have zeros that are not symbolic.
+    """
+    of = perturbed or active_ins
 
     def forward(*inputs_and_tangents: Any) -> list[Any]:
         split = len(inputs_and_tangents) - len(active_ins)
-        inputs, tangents = inputs_and_tangents[:split], inputs_and_tangents[split:]
-        at = _restricted(op, inputs, active_ins, active_outs)
-        primals = [inputs[i] for i in active_ins]
+        inputs, given = inputs_and_tangents[:split], dict(zip(active_ins, inputs_and_tangents[split:], strict=True))
+        at = _restricted(op, inputs, of, active_outs)
+        primals = [inputs[i] for i in of]
+        tangents = [given[i] if i in given else zeros_of(jax.typeof(inputs[i]).to_tangent_aval()) for i in of]
         try:
             if _pulls_only(at, primals):
                 # The pullback of a custom_vjp is all that is known; it is linear, and its transpose is the pushforward.
                 outputs, pull = jax.vjp(at, *primals)
                 return list(jax.vjp(pull, jax.tree.map(jnp.zeros_like, outputs))[1](tuple(tangents))[0])
-            return list(jax.jvp(at, primals, list(tangents))[1])
+            return list(jax.jvp(at, primals, tangents)[1])
         except (NotImplementedError, ValueError) as error:
             raise _explained(op, error) from error
 
     name = f"{op.name}_pushforward"
-    key = ("push", op, active_ins, active_outs)
-    return (PythonOp if runs_python(op) else Op)(name, forward, key=key)
+    key = ("push", op, active_ins, active_outs, perturbed)
+    return _derivative_op(op, name, forward, key)
 
 
 def _pulls_only(at: Any, primals: Values) -> bool:

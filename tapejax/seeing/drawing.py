@@ -213,7 +213,7 @@ def graph(names: Names, query: Query) -> list[Node]:
         shown = ancestors(entries, targets, assigned)[0] if targets else shown
     # the entries that gradient passes, and the inputs by which it does
     if targets:
-        active = {position: active_ins for position, active_ins, _ in query.relevant()[0]}
+        active = {position: active_ins for position, active_ins, *_ in query.relevant()[0]}
     else:
         active = {link.position: link.active_ins for link in query.active()}
     source_ids, target_ids = {id(x) for x in sources}, {id(x) for x in targets}

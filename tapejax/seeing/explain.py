@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from ..core import recorder
-from ..core.program import is_inexact
+from ..core.program import Relevant, is_inexact
 from ..core.query import Query
 from ..core.recording import Entry, Recording
 from ..core.rules import runs_python
@@ -39,7 +39,6 @@ from .text_evidence import TextEvidence, Texts, number_name
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 # A longer path is printed by its beginning and its end.
 STEPS, FIRST, LAST = 24, 12, 8
-_Found = Sequence[tuple[int, tuple[int, ...], tuple[int, ...]]]  # what `Query.relevant` finds
 
 
 # What is said where `gradient` raises an error.
@@ -228,7 +227,7 @@ class _Case:
         self.traced: set[Hashable] = set()  # pullbacks that were found to be sound
         self.values = values
         # of each connected source what else there is to ask
-        self._connected: list[tuple[int, Leaf, TextEvidence, _Found]] = []
+        self._connected: list[tuple[int, Leaf, TextEvidence, Sequence[Relevant]]] = []
 
     def report(self, source: Leaf, position: int) -> SourceReport:
         name = _source_name(source, position, self.names)
@@ -241,7 +240,7 @@ class _Case:
         targets = [leaf.array for leaf in self.ends]
         query = Query(self.recording, targets, [graph.sought])
         numbered, (found, needed) = query.numbered, query.relevant()
-        used = {x for position, _, _ in found for x in numbered.entries[position][1]}.union(numbered.targets)
+        used = {x for position, *_ in found for x in numbered.entries[position][1]}.union(numbered.targets)
         if any(x in needed and x in used for x in numbered.sources):
             if refused := self._refused(found, source, name):
                 return SourceReport(name, source.value, False, (), tuple(refused))
@@ -277,18 +276,20 @@ class _Case:
         return reports
 
     def _through(
-        self, entry: Entry, targets: Sequence[Array], arrays: Sequence[Array], found: _Found
+        self, entry: Entry, targets: Sequence[Array], arrays: Sequence[Array], found: Sequence[Relevant]
     ) -> tuple[PathStep, ...]:
         """A way from the source to a target that leads through `entry`, if there is one."""
         before, after = self._path(entry.outputs, arrays, found), self._path(targets, entry.outputs, found)
         ends = any(x is y for x in entry.outputs for y in targets)
         return (*before, *after) if before and (after or ends) else ()
 
-    def _path(self, targets: Sequence[Array], arrays: Sequence[Array], found: _Found) -> tuple[PathStep, ...]:
+    def _path(
+        self, targets: Sequence[Array], arrays: Sequence[Array], found: Sequence[Relevant]
+    ) -> tuple[PathStep, ...]:
         """The shortest way from the source to a target, through the entries that `Query.relevant` found."""
         away = {id(x): 0 for x in arrays}
         before: dict[int, tuple[Entry, int]] = {}  # the entry that made a value, and what it made it from
-        for position, active_ins, active_outs in found:
+        for position, active_ins, active_outs, _ in found:
             entry = self.entries[position]
             ways = [id(entry.inputs[i]) for i in active_ins if id(entry.inputs[i]) in away]
             if ways:
@@ -304,19 +305,20 @@ class _Case:
             best.append(entry)
         return tuple([PathStep(name_of(e), ", ".join(map(self.names.typed, e.outputs)), e.line) for e in best[::-1]])
 
-    def _refused(self, found: _Found, source: Leaf, name: str) -> list[Reason]:
+    def _refused(self, found: Sequence[Relevant], source: Leaf, name: str) -> list[Reason]:
         """Operations on the way that cannot be differentiated, or whose gradient function of the user's returns None."""
-        entries = [(self.entries[position], active_ins, active_outs) for position, active_ins, active_outs in found]
-        for entry, active_ins, active_outs in reversed(entries):
-            key = entry.op, active_ins, active_outs, tuple(map(jax.typeof, entry.inputs))
+        for position, active_ins, active_outs, perturbed in reversed(found):
+            entry = self.entries[position]
+            key = entry.op, active_ins, active_outs, perturbed, tuple(map(jax.typeof, entry.inputs))
             if entry.op.pull is None and not runs_python(entry.op) and key not in self.traced:
-                cotangents = [entry.outputs[j] for j in active_outs]
+                pull = pullback(*key[:4])
                 try:
-                    jax.eval_shape(pullback(entry.op, active_ins, active_outs).fn, *entry.inputs, *cotangents)
+                    jax.eval_shape(pull.fn, *entry.inputs, *[entry.outputs[j] for j in active_outs])
                 except (LookupError, TypeError) as error:
                     return [_not_differentiable(entry, name, error)]
                 self.traced.add(key)
-        by_python = [entry for entry, _, _ in entries if entry.op.pull is not None or runs_python(entry.op)]
+        entries = [self.entries[position] for position, *_ in found]
+        by_python = [entry for entry in entries if entry.op.pull is not None or runs_python(entry.op)]
         if not by_python:
             return []
         walk = Backward(self.tape, [leaf.value for leaf in self.ends], [source.value], None, self.spaces)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core import jaxprs, recorder
 from ..core._jax import Literal
-from ..core.program import equation_links, is_inexact
+from ..core.program import Relevant, equation_links, is_inexact
 from ..core.query import Query, Source
 from ..core.recording import Entry, Mark, Recording, type_of
 from ..core.types import JaxProgram, Value
@@ -130,7 +130,7 @@ class Graph:
     def _uses_that_count(self, ids: set[int]) -> set[int]:
         """The entries with the source among their inputs that the tape kept for another input, which was watched by then."""
         links = Query(self.recording, [], [self.sought]).active()
-        return {p for p, ins, _ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
+        return {p for p, ins, *_ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
 
     def swapped(self, targets: Sequence[Leaf]) -> Reason | None:
         """Whether it is the source that was computed from the targets."""
@@ -142,9 +142,9 @@ class Graph:
         target = called[0] if len(called) == 1 else f"[{', '.join(called)}]"
         return reason("swapped", at(self.made.get(id(self.source.array))), name=self.name, target=target)
 
-    def squashed(self, found: Sequence[tuple[int, Collection[int], Collection[int]]]) -> list[Reason]:
+    def squashed(self, found: Sequence[Relevant]) -> list[Reason]:
         """A loss of logits on the way, `found`, that is given probabilities."""
-        for position, active_ins, _ in found:
+        for position, active_ins, *_ in found:
             entry = self.entries[position]
             for i in active_ins if name_of(entry) in _OF_LOGITS else ():
                 x, made = entry.inputs[i], self.made.get(id(entry.inputs[i]))

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core._jax import Tracer
+from ..core.program import Relevant
 from ..core.recording import Entry
-from ..core.types import Positions, Value
+from ..core.types import Value
 from ..tape import GradientTape
 from ..values.errors import NonFiniteError
 from ..values.shown import number_text, value_text
@@ -45,15 +46,13 @@ class Numbers:
     def _zeros(self) -> dict[int, tuple[bool, set[int]]]:
         return {number: (silent, zero) for number, silent, zero in self._walk.zeros()}
 
-    def zero(
-        self, position: int, graph: Graph, found: Sequence[tuple[int, Positions, Positions]], of: str
-    ) -> list[Reason]:
+    def zero(self, position: int, graph: Graph, found: Sequence[Relevant], of: str) -> list[Reason]:
         """If the gradient with respect to a source is zero: the operations on the way, `found`, that make it so."""
         gradient = self.gradients[position]
         if gradient is None or not gradient.size or is_nonzero(gradient):
             return []
         stops = []
-        for number, active_ins, _ in reversed(found):
+        for number, active_ins, *_ in reversed(found):
             entry = graph.entries[number]
             silent, zero = self._zeros.get(number, (False, set()))
             for i in zero.intersection(active_ins):

@@ -193,7 +193,7 @@ class Parameters:
     def _require_connected(self, query: Query) -> None:
         used = {id(x) for x in query.targets}
         computed: set[int] = set()
-        for position, active_ins, active_outs in query.relevant()[0]:
+        for position, active_ins, active_outs, _ in query.relevant()[0]:
             entry = self.recording.entries[position]
             used.update(id(entry.inputs[i]) for i in active_ins)
             computed.update(id(entry.outputs[j]) for j in active_outs)

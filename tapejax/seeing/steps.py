@@ -82,7 +82,7 @@ class Backward:
         ends = [leaf.array for leaf in targets]
         self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])
         found, _ = self.query.relevant()
-        self._entries = [(position, recording.entries[position]) for position, _, _ in found]
+        self._entries = [(position, recording.entries[position]) for position, *_ in found]
         self.program, self._values = self.query.program()
         with recorder.outside():
             self.seeds = [conjugate(x) for x in cotangents_of(targets, target, output_gradients)]
@@ -126,7 +126,7 @@ class Backward:
             silent = not any(map(is_nonzero, incoming))
             if silent and step.op.pull is None:
                 inputs = [self._values[slot] for slot in step.ins]
-                pull = derivatives.pullback(step.op, step.active_ins, active_outs)
+                pull = derivatives.pullback(step.op, step.active_ins, active_outs, step.perturbed)
                 with recorder.outside():
                     back = recorder.run(pull, (*inputs, *map(_of_no_symmetry, incoming)))
             pairs = zip(step.active_ins, back, strict=True)

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core.program import is_inexact
+from ..core.program import Relevant, is_inexact
 from ..core.recording import Entry, Recording
-from ..core.types import Positions, Value, Where
+from ..core.types import Value, Where
 from ..core.where import Line, line_of
 from ..values.shown import number_text
 from ..values.structures import is_variable
@@ -222,9 +222,9 @@ class TextEvidence:
             return False
         return any(map(self._depends, map(self._array_of, statement.uses)))  # what is no Tensor leaves without a mark
 
-    def broadcast(self, found: Sequence[tuple[int, Positions, Positions]]) -> list[Reason]:
+    def broadcast(self, found: Sequence[Relevant]) -> list[Reason]:
         """A difference on the way, `found`, of a column and a row that are as long: what of this is computed, what is given."""
-        for position, active_ins, _ in found:
+        for position, active_ins, *_ in found:
             entry = self.graph.entries[position]
             if entry.op.name not in _DIFFERENCES or len(entry.inputs) != 2 or len(active_ins) != 1:
                 continue

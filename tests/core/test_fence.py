@@ -484,3 +484,18 @@ def test_a_tracer_knows_the_line_that_made_it():
     kept = []
     jax.jit(lambda x: kept.append(x + 1.0))(1.0)  # that it is no line of tapejax, test_explain_students.py says
     assert __file__ in fence.made_at(kept[0])
+
+
+def test_a_pullback_takes_symbolic_zeros():
+    """What comes back to a result that is not used: JAX runs nothing for it."""
+    told = []
+
+    @jax.custom_vjp
+    def f(x):
+        return x, 2 * x
+
+    f.defvjp(lambda x: (f(x.value), None), lambda _, cts: told.extend(map(type, cts)) or (cts[0],), symbolic_zeros=True)
+    _, pull = jax.vjp(jax.jit(lambda x: list(f(x))), jnp.ones(3))
+    aval = jax.typeof(jnp.ones(3)).to_ct_aval()
+    np.testing.assert_array_equal(pull([jnp.full(3, 5.0), fence.Zero(aval)])[0], np.full(3, 5.0))
+    assert told[1] is jax.custom_derivatives.SymbolicZero

@@ -572,6 +572,34 @@ def rule(p, t):
     return f0(*p), t[0] * 3.0
 f0.defjvp(rule, symbolic_zeros=True)
 
+f0 = jax.custom_vjp(lambda x: jnp.sin(x))
+back = lambda r, g: (g if type(g) is jax.custom_derivatives.SymbolicZero else g * 2,)
+f0.defvjp(lambda x: (jnp.sin(x.value), None), back, symbolic_zeros=True)
+---
+f0 = jax.custom_vjp(lambda x: jnp.sin(x))
+back = lambda r, g: (g if type(g) is jax.custom_derivatives.SymbolicZero else g * 3,)
+f0.defvjp(lambda x: (jnp.sin(x.value), None), back, symbolic_zeros=True)
+---
+f0 = jax.custom_vjp(lambda x: jnp.cos(x))
+back = lambda r, g: (g if type(g) is jax.custom_derivatives.SymbolicZero else g * 3,)
+f0.defvjp(lambda x: (jnp.cos(x.value), None), back, symbolic_zeros=True)
+
+h = jax.custom_jvp(lambda n: n * 2)
+def rule(p, t):
+    raise RuntimeError("by design")
+h.defjvp(rule)
+f0 = lambda x: x * h(jnp.ones(3, x.dtype))
+---
+h = jax.custom_jvp(lambda n: n * 3)
+def rule(p, t):
+    raise RuntimeError("by design")
+h.defjvp(rule)
+f0 = lambda x: x * h(jnp.ones(3, x.dtype))
+---
+h = jax.custom_jvp(lambda n: n * 2)
+h.defjvp(lambda p, t: (h(*p), t[0]))
+f0 = lambda x: x * h(jnp.ones(3, x.dtype))
+
 f0 = jax.custom_jvp(lambda x: jnp.sin(x))
 f0.defjvp(lambda p, t: (f0(*p), 2 * t[0]))
 ---

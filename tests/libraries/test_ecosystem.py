@@ -1,0 +1,52 @@
+"""Libraries that know nothing of tapes: gradients as by `jax.grad`, and no compilation in a warm step.
+
+They are not needed by other tests: ``pip install -e '.[libraries]'``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+import jax
+import numpy as np
+import pytest
+
+import tapejax as tf
+from benchmarks.library_steps import CASES
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
+
+# Functions that are new at each step, which lineax gives to primitives of Equinox: these have parameters without a key, and JAX
+# alone compiles each time, too (two programs).
+COMPILED = {"ott_plan": 1, "optimistix_root_find": 3}
+
+
+def step(function, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    return tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_step(name, x64, no_shadow):
+    library = name.partition("_")[0]
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    with jax.enable_x64(x64):
+        function, x = CASES[name]()
+        expected = jax.grad(function)(x)
+        for _ in range(4):
+            np.testing.assert_allclose(step(function, x), expected, rtol=1e-3, atol=1e-4)
+        compiled = []
+
+        def count(event, _, **more):
+            compiled.extend([event] * ("backend_compile" in event))
+
+        jax.monitoring.register_event_duration_secs_listener(count)
+        try:
+            step(function, x)
+        finally:
+            jax.monitoring.unregister_event_duration_listener(count)
+        assert len(compiled) <= COMPILED.get(name, 0)
