@@ -55,6 +55,7 @@ def install(keras: types.ModuleType) -> None:
     from keras.src.optimizers.base_optimizer import BaseOptimizer
 
     _note_variables(keras.Variable, backend.in_stateless_scope)
+    keras.random.SeedGenerator.next = _as_one_step(keras.random.SeedGenerator.next)
     _take_tensors(keras.Layer, keras.Operation, backend)
     _take_gradients(BaseOptimizer, backend)
     _branch_in_python(keras.optimizers.LossScaleOptimizer)
@@ -102,7 +103,9 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
         capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
         if capture is not None and not is_new:
             capture.assign(variable, "_value", new)
-        direct_assign(variable, reading.detached(new))
+        new = reading.detached(new)
+        with reading.tracing:  # as `Variable._store`
+            direct_assign(variable, new)
         if capture is not None and is_new and isinstance(new, Tracer):
             capture.create(variable, "_value")
 
@@ -113,6 +116,7 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
             return initialize(variable, initializer)
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
+    kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
     kind._initialize_with_initializer = initialize_now
 
     ours: Any = Variable
@@ -122,6 +126,18 @@ def _note_variables(kind: Any, in_stateless_scope: Callable[[], bool]) -> None:
         return reading.read(variable) if _called_by_keras() else our_value.fget(variable)
 
     ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
+
+
+def _as_one_step(update: Callable) -> Callable:
+    """A method that reads a variable and then assigns it: no other thread assigns it in between."""
+
+    @functools.wraps(update)
+    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(arrays_in, args))  # what the user's Python has to give is given before
+        with reading.tracing:
+            return update(self, *args, **kwargs)
+
+    return alone
 
 
 # ---- from tensors to arrays, and back -------------------------------------------------------------------------------
