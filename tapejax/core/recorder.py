@@ -58,13 +58,12 @@ from .op import (
     refuse_compiled,
     refuse_ref,
 )
-from .recording import Entry, Recording
+from .recording import Entry, Recording, new_tuple
 from .residuals import Kept, is_large, keeping
 from .rules import connected, zero_gradients
 from .types import Function, Params, Primitive, Subfun, TraceLike, Value, Values
 from .where import caller
 
-new_tuple = tuple.__new__  # a NamedTuple's own is Python, and takes three times as long
 # Integers up to this many stay known while a program is traced.
 MOST_SIZES = 64
 
