@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import jax
 
+from .cache import on_clear
+
 _PATHS = sysconfig.get_paths()
 # Code that serves the user's: no line of it is where an operation was asked for.
 _INSTALLED = tuple(_PATHS[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -86,3 +88,7 @@ def _line(file: str, code: Any, instruction: int) -> Line:  # code of two files 
         if start <= instruction < end and line is not None:
             number = line
     return Line(file, number, linecache.getline(file, number).strip(), code.co_name)
+
+
+on_clear(_line.cache_clear)
+on_clear(_serves.clear)

@@ -26,6 +26,7 @@ import jax
 
 from ..core import recorder
 from ..core._jax import Tracer, current_trace, trace_context
+from ..core.cache import on_clear
 from ..core.canonical import Identity, exact
 from ..core.where import serves
 from ..values import reading, staging
@@ -379,6 +380,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
 # An optimizer's update, as one program: Keras's own function, traced as `tapejax.function` traces a function. Its hundred or
 # so small operations would each cost a call from Python.
 _updates: weakref.WeakKeyDictionary[Optimizer, dict[tuple, _Update]] = weakref.WeakKeyDictionary()
+on_clear(_updates.clear)
 _SETTINGS = (int, float, bool, str, type(None))
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer, current_trace, under
+from ..core.cache import on_clear
 from ..core.types import Value
 from ..values import reading
 from ..values.dtypes import as_dtype, requested
@@ -153,6 +154,7 @@ def _folded(seed: IntLike) -> int:
 
 
 _BITS = 0x7FFFFFFF
+on_clear(_mixed.cache_clear)
 
 
 class _Here(threading.local):
