@@ -19,7 +19,7 @@ import numpy as np
 from . import cache, interning, jaxprs, lifting, prints
 from ._jax import Ref, Tracer, eval_jaxpr, jaxpr_as_fun, runs_compiled
 from .cache import Cache, Once
-from .canonical import Identity, UncacheableError, exact, snapshot
+from .canonical import JAXPR_TYPES, Identity, UncacheableError, exact, snapshot
 from .compiling import Trial
 from .types import Function, JaxProgram, Params, Primitive, Value, Values
 
@@ -165,9 +165,11 @@ def primitive_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op
     # `jnp` functions bring the same objects every time
     key = primitive, *map(id, params.values())
     found = _program_ops.get(key, _make_program_op, primitive, params, args)
-    if not all([kept() is x for kept, x in zip(found.programs, jaxprs.jaxprs_in(params), strict=True)]):
-        _program_ops.discard(key)  # others are where those were
-        found = _program_ops.get(key, _make_program_op, primitive, params, args)
+    for name, position, program in found.programs:
+        value = params[name]
+        if program() is not (value if position is None else value[position]):  # another one is where that was
+            _program_ops.discard(key)
+            return primitive_op(primitive, params, args)
     return found.op, (*found.arrays, *args) if found.arrays else args
 
 
@@ -227,7 +229,7 @@ class ProgramOp(NamedTuple):
     op: Op
     arrays: Iterable[Any]
     params: Params
-    programs: Sequence[Callable[[], Any]]
+    programs: Sequence[tuple[str, int | None, Callable[[], Any]]]  # which parameter, where in it, and a weak reference
 
 
 # By the identity of all parameters: only what comes a second time is kept. Where functions are made all the time, their
@@ -237,13 +239,19 @@ _program_ops: Cache[ProgramOp] = Cache(CACHED_OPS // 2)
 
 def _make_program_op(primitive: Primitive, params: Params, args: Values) -> ProgramOp | Once:
     arrays = jaxprs.constants_of(params)
-    jaxprs_of = [*jaxprs.jaxprs_in(params)]
-    again = not arrays and all(map(interning.is_known, jaxprs_of))
+    again = not arrays and all(map(interning.is_known, jaxprs.jaxprs_in(params)))
     op = _op_of_programs(primitive, params, args, arrays)
     kept = again and not op.eager
+    programs = [
+        (name, position, weakref.ref(x))
+        for name, value in params.items()
+        for position, x in (enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)])
+        if isinstance(x, JAXPR_TYPES)
+    ]
     if kept and not cache.shadowing:
-        params = {name: x for name, x in params.items() if not jaxprs.among({name: x})}
-    found = ProgramOp(op, arrays.values(), params, [*map(weakref.ref, jaxprs_of)])
+        held = {name for name, _, _ in programs}
+        params = {name: x for name, x in params.items() if name not in held}
+    found = ProgramOp(op, arrays.values(), params, programs)
     return found if kept else Once(found)
 
 
@@ -264,7 +272,7 @@ def ops_of(programs: Iterable[JaxProgram]) -> list[Op]:
                 found.append(op)
     lost = set(map(id, found))
     for key, known in _program_ops.items():
-        if id(known.op) in lost or any([program() is None for program in known.programs]):
+        if id(known.op) in lost or any([program() is None for _, _, program in known.programs]):
             _program_ops.discard(key)
     return found
 

@@ -375,7 +375,7 @@ class Compiled:
     def _exchange(self, state: Sequence[Array], new: Sequence[Array]) -> bool:
         """Keeps the new state where the old one is that which was read."""
         holders, attributes = self._changing
-        read = [state[i] for i in self.changed]
+        read = map(state.__getitem__, self.changed)
         with tracing:
             if all(map(operator.is_, map(getattr, holders, attributes), read)):
                 list(map(setattr, holders, attributes, new))  # one call in C: all of it, or nothing
