@@ -73,7 +73,7 @@ _TABLE = {
         Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
         assert_positive assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar
-        assert_shapes assert_type check_numerics disable_shadow_mode enable_shadow_mode is_numeric_tensor shadow_mode
+        assert_shapes assert_type check_numerics clear_caches disable_shadow_mode enable_shadow_mode is_numeric_tensor shadow_mode
         """,
     "tf.bitwise": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift",
 }

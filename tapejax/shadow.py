@@ -103,7 +103,7 @@ def _(kept: KeepingOp, fresh: Op, key: Any) -> KeepingOp:
 @compare.register
 def _(kept: ProgramOp, fresh: ProgramOp, key: Any) -> ProgramOp:
     bind = functools.partial(key[0].bind, **fresh.params)
-    return ProgramOp(compare(kept.op, Op(fresh.op.name, bind, fresh.op.call), key), (), fresh.params)
+    return fresh._replace(op=compare(kept.op, Op(fresh.op.name, bind, fresh.op.call), key), arrays=())
 
 
 @compare.register

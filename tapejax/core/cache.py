@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -15,6 +16,21 @@ class Once(NamedTuple):
 
 
 V = TypeVar("V")
+_caches: weakref.WeakSet[Cache[Any]] = weakref.WeakSet()
+_clearing: list[Callable[[], object]] = []
+
+
+def on_clear(forget: Callable[[], object]) -> None:
+    """Has `clear` call `forget`, which empties a table that is no `Cache`."""
+    _clearing.append(forget)
+
+
+def clear() -> None:
+    """Forgets all that was made and kept: it will be made again when it is used."""
+    for cache in list(_caches):
+        cache.clear()
+    for forget in _clearing:
+        forget()
 
 
 class Cache(Generic[V]):
@@ -23,12 +39,13 @@ class Cache(Generic[V]):
     Two dicts, of which the older is dropped when the younger is full: no lock, and nothing to keep in order at a hit.
     """
 
-    __slots__ = ("size", "_young", "_old")
+    __slots__ = ("size", "_young", "_old", "__weakref__")
 
     def __init__(self, size: int):
         self.size = size
         self._young: dict[Hashable, V] = {}
         self._old: dict[Hashable, V] = {}
+        _caches.add(self)
 
     def get(self, key: Hashable, make: Callable[..., V | Once], *args: Any) -> V:
         """What is kept under `key`; where there is nothing, ``make(*args)``, which is kept unless it is `Once`."""
@@ -57,12 +74,14 @@ class Cache(Generic[V]):
     def clear(self) -> None:
         self._young, self._old = {}, {}
 
-    def discard(self, concerns: Callable[[Any], bool]) -> None:
-        """Forgets what is kept under the keys for which ``concerns(key)``."""
+    def items(self) -> list[tuple[Any, V]]:
+        """What is kept, with its keys."""
+        return list((self._old | self._young).items())
+
+    def discard(self, key: Hashable) -> None:
+        """Forgets what is kept under `key`."""
         for kept in (self._young, self._old):
-            for key in list(kept):
-                if concerns(key):
-                    kept.pop(key, None)
+            kept.pop(key, None)
 
     def __len__(self) -> int:
         return len(self._young.keys() | self._old.keys())

@@ -15,6 +15,7 @@ import functools
 import math
 import os
 import struct
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ from jax import jit  # the real one, though a user may replace `jax.jit`
 
 from . import convolutions, jaxprs
 from ._jax import ConcreteArray, EvalTrace, array_from_host, current_trace, enable_x64, key_numbers, trace_context
-from .cache import Cache, Once
+from .cache import Cache, Once, on_clear
 from .canonical import open_jaxpr
 from .types import Equation, Function, JaxProgram, Value, Values
 
@@ -119,6 +120,12 @@ class Trial:
         self._compiled_runs = 0
         self._decided = False
         self._on_decided = on_decided
+        _trials.add(self)
+
+    def forget(self) -> None:
+        """Begins anew."""
+        self._plans.clear()
+        self._cheap = None
 
     def __call__(self, *args: Any) -> Any:
         if self._decided or type(current_trace()) is not EvalTrace or not _plain():
@@ -201,6 +208,10 @@ class Trial:
             return self._jitted(*args)
 
 
+_trials: weakref.WeakSet[Trial] = weakref.WeakSet()
+on_clear(lambda: list(map(Trial.forget, _trials)))
+
+
 def _kind(x: Value) -> Any:
     if isinstance(x, jax.Array):
         weak = getattr(x, "weak_type", False)  # keys of random numbers have none
@@ -260,8 +271,9 @@ def _plain() -> bool:
 # number: of its type and bits, with 64-bit types on or off.
 NUMBERS = frozenset((float, int, bool))
 _bits = struct.Struct("<d").pack
-_arrays: Cache[Any] = Cache(4096)
-_seen_once: set[Any] = set()
+_arrays: Cache[Any] = Cache(1024)
+_seen: dict[Any, int] = {}
+on_clear(_seen.clear)
 
 
 def as_arrays(args: Values) -> list[Any] | None:
@@ -279,10 +291,11 @@ def as_arrays(args: Values) -> list[Any] | None:
 
 
 def _make_array(key: Any, number: Any) -> Any:
-    if key not in _seen_once:  # it may be a loop's, and never come back
-        if len(_seen_once) >= 4096:
-            _seen_once.clear()
-        _seen_once.add(key)
+    # It may be a loop's, and never come back but in the backward pass of the same step.
+    if _seen.get(key, 0) < 2:
+        if len(_seen) >= 4096:
+            _seen.clear()
+        _seen[key] = _seen.get(key, 0) + 1
         return Once(number)
     aval = jax.typeof(number)
     return array_from_host(_as_numpy(number, aval.dtype), aval)

@@ -20,6 +20,7 @@ from ._jax import (
     Ref,
     has_lowering,
 )
+from .cache import on_clear
 from .canonical import JAXPR_TYPES
 from .canonical import open_jaxpr as open_jaxpr  # used with the rest of this module
 from .types import Equation, Function, JaxProgram, Params, Primitive, Value
@@ -166,6 +167,7 @@ def scan_counts(params: Params) -> tuple[int, int]:
 
 
 _constants: weakref.WeakKeyDictionary[JaxProgram, dict[int, Value]] = weakref.WeakKeyDictionary()
+on_clear(_constants.clear)
 
 
 def constants(jaxpr: JaxProgram) -> dict[int, Value]:

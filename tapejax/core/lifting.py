@@ -32,6 +32,7 @@ def lift(primitive: Primitive, params: Params, args: Values, arrays: dict[int, V
 
 
 _lifted: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
+cache.on_clear(_lifted.clear)
 
 
 def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:

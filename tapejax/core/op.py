@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import interning, jaxprs, lifting, prints
+from . import cache, interning, jaxprs, lifting, prints
 from ._jax import EvalTrace, Ref, Tracer, current_trace, eval_jaxpr, jaxpr_as_fun, runs_compiled
 from .cache import Cache, Once
-from .canonical import UncacheableError, exact, snapshot
+from .canonical import JAXPR_TYPES, Identity, UncacheableError, exact, snapshot
 from .compiling import Trial
 from .types import Function, JaxProgram, Params, Primitive, Value, Values
 
@@ -179,8 +179,13 @@ def primitive_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op
         return _bind_op(primitive, params), args
     # `jnp` functions bring the same objects every time
     key = primitive, *map(id, params.values())
-    op, arrays, _ = _program_ops.get(key, _make_program_op, primitive, params, args)
-    return op, (*arrays, *args) if arrays else args
+    found = _program_ops.get(key, _make_program_op, primitive, params, args)
+    for name, position, program in found.programs:
+        value = params[name]
+        if program() is not (value if position is None else value[position]):  # another one is where that was
+            _program_ops.discard(key)
+            return primitive_op(primitive, params, args)
+    return found.op, (*found.arrays, *args) if found.arrays else args
 
 
 def _moves(devices: Sequence[Any], args: Values) -> bool:
@@ -214,6 +219,7 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
 
 _links_of: weakref.WeakKeyDictionary[JaxProgram, dict[Any, Any]] = weakref.WeakKeyDictionary()
 _likes: Cache[bool] = Cache(CACHED_OPS)
+cache.on_clear(_links_of.clear)
 
 
 def _is_first(name: str, jaxpr: JaxProgram) -> bool:
@@ -266,15 +272,19 @@ def _make_bind_op(primitive: Primitive, params: Params, key: Any) -> Op:
 
 
 class ProgramOp(NamedTuple):
-    """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters."""
+    """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters.
+
+    Where it is kept, the jaxprs are not: they go with the function that they were made of.
+    """
 
     op: Op
     arrays: Iterable[Any]
     params: Params
+    programs: Sequence[tuple[str, int | None, Callable[[], Any]]]  # which parameter, where in it, and a weak reference
 
 
-# By the identity of all parameters, which are kept alive here, some 30 KiB each: only what comes a second time is kept. Where
-# functions are made all the time, their programs never do.
+# By the identity of all parameters: only what comes a second time is kept. Where functions are made all the time, their
+# programs never do.
 _program_ops: Cache[ProgramOp] = Cache(CACHED_OPS // 2)
 
 
@@ -282,8 +292,40 @@ def _make_program_op(primitive: Primitive, params: Params, args: Values) -> Prog
     arrays = jaxprs.constants_of(params)
     again = not arrays and all(map(interning.is_known, jaxprs.jaxprs_in(params)))
     op = _op_of_programs(primitive, params, args, arrays)
-    found = ProgramOp(op, arrays.values(), params)
-    return found if again and not op.eager else Once(found)
+    kept = again and not op.eager
+    programs = [
+        (name, position, weakref.ref(x))
+        for name, value in params.items()
+        for position, x in (enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)])
+        if isinstance(x, JAXPR_TYPES)
+    ]
+    if kept and not cache.shadowing:
+        held = {name for name, _, _ in programs}
+        params = {name: x for name, x in params.items() if name not in held}
+    found = ProgramOp(op, arrays.values(), params, programs)
+    return found if kept else Once(found)
+
+
+def ops_of(programs: Iterable[JaxProgram]) -> list[Op]:
+    """The Ops that run one of `programs`, which are representatives. They are forgotten here."""
+    gone = set(map(id, programs))
+
+    def mentions(key: Any) -> bool:
+        if type(key) is tuple:
+            return any(map(mentions, key))
+        return id(key.value if type(key) is Identity else key) in gone
+
+    found = []
+    for kept in (_bind_ops, _jaxpr_ops):
+        for key, op in kept.items():
+            if mentions(key):
+                kept.discard(key)
+                found.append(op)
+    lost = set(map(id, found))
+    for key, known in _program_ops.items():
+        if id(known.op) in lost or any([program() is None for _, _, program in known.programs]):
+            _program_ops.discard(key)
+    return found
 
 
 def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Op:

@@ -7,7 +7,7 @@ equal programs, which is what lets compiled code be kept.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from ._jax import ConcreteArray, Literal, RefType, has_tangent, jaxpr_as_fun, tr
 from .cache import Cache
 from .canonical import open_jaxpr
 from .op import ConstantOp, Op, ToldOp, is_ref
-from .recording import Entry
+from .recording import Entry, new_tuple
 from .rules import depends_on_rules, differentiable, has_rule, joint, zero_gradients
 from .types import Atom, Equation, JaxProgram, Params, Positions, Value
 
@@ -113,7 +113,8 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
     tracked: set[int] = set()
     watched = sorted(numbered.watched, reverse=True)
     active = set(numbered.sources)
-    context = trace_context()
+    seen: dict[Any, tuple[dict[int, frozenset[int]], bool]] = {}
+    context, kinds_of, late = trace_context(), numbered.kinds.__getitem__, numbered.late
     for position, (op, ins, outs) in enumerate(numbered.entries):
         while watched and watched[-1][0] <= position:
             tracked.add(watched.pop()[1])
@@ -122,7 +123,7 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
         for x in outs:
             if inexact[x] or numbered.include_nondifferentiable:
                 tracked.add(x)
-        active_ins = tuple([i for i, x in enumerate(ins) if x in active and (x in tracked or x in numbered.late)])
+        active_ins = tuple([i for i, x in enumerate(ins) if x in active and (x in tracked or x in late)])
         if not active_ins:
             continue
         perturbed: Positions = ()
@@ -130,17 +131,20 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
             linked = dict.fromkeys(range(len(outs)), frozenset(active_ins))
             active.update(outs)
         else:
-            kinds = tuple([numbered.kinds[x] for x in ins])
-            linked = {}
-            found = links(op, kinds, entries[position], context, active_ins)
-            for j, by in enumerate(found.by):
-                if not by.isdisjoint(active_ins):
-                    linked[j] = by
-                    active.add(outs[j])
-            if found.told:
+            kinds = tuple(map(kinds_of, ins))
+            key = id(op), active_ins, *map(id, kinds)  # a look-up by what these are takes longer than all else here
+            known = seen.get(key)
+            if known is None:
+                found = links(op, kinds, entries[position], context, active_ins)
+                known = {j: by for j, by in enumerate(found.by) if not by.isdisjoint(active_ins)}, found.told
+                if not op.eager:
+                    seen[key] = known
+            linked, told = known
+            active.update([outs[j] for j in linked])
+            if told:
                 perturbed = tuple([i for i in active_ins if inexact[ins[i]]])
         if linked:
-            yield Link(position, active_ins, linked, perturbed)
+            yield new_tuple(Link, (position, active_ins, linked, perturbed))
 
 
 class Relevant(NamedTuple):
@@ -163,21 +167,23 @@ def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> t
         or (x in numbered.sources and not _is_key(numbered.kinds[x]))
     }
     found = []
+    same: dict[Positions, Positions] = {}  # one tuple for all that are equal
     for position, active_ins, linked, perturbed in reversed(list(active_entries(numbered, entries))):
         _, ins, outs = numbered.entries[position]
         active_outs = tuple([j for j in linked if outs[j] in needed])
         if active_outs:
-            by = linked[active_outs[0]].union(*[linked[j] for j in active_outs[1:]])
-            active_ins = tuple([i for i in active_ins if i in by])
-            needed.update([ins[i] for i in active_ins])
-            found.append(Relevant(position, active_ins, active_outs, perturbed))
+            by = frozenset().union(*map(linked.__getitem__, active_outs))
+            active_ins = tuple(filter(by.__contains__, active_ins))
+            needed.update(map(ins.__getitem__, active_ins))
+            positions = (same.setdefault(x, x) for x in (active_ins, active_outs, perturbed))
+            found.append(new_tuple(Relevant, (position, *positions)))
     return found[::-1], needed
 
 
 def slice_program(numbered: NumberedRecording, entries: Sequence[Entry]) -> tuple[Program, tuple[int, ...]]:
     """The program in a numbered recording, and the number of the value in each slot whose value is read."""
     found, needed = relevant_entries(numbered, entries)
-    steps = [Step(*numbered.entries[entry.position], *entry[1:]) for entry in found]
+    steps = [new_tuple(Step, (*numbered.entries[entry.position], *entry[1:])) for entry in found]
     used = {x for step in steps for x in step.ins}
     ends = [x if x in needed else None for x in numbered.targets]
     starts = [x if x in needed and (x in used or x in ends) else None for x in numbered.sources]
@@ -197,7 +203,8 @@ def compact(
 
     for step in steps:
         give(step.ins)
-        give(step.residuals)
+        if step.op.outputs:
+            give(step.residuals)
     give(targets)
     give(sources)
     read = tuple(slots)
@@ -208,7 +215,10 @@ def compact(
     def end(x: int | None) -> int | None:
         return None if x is None else slot(x)
 
-    numbered = [Step(op, tuple(map(slot, ins)), tuple(map(slot, outs)), *active) for op, ins, outs, *active in steps]
+    numbered = [
+        new_tuple(Step, (op, tuple(map(slot, ins)), tuple(map(slot, outs)), *active))
+        for op, ins, outs, *active in steps
+    ]
     return Program(tuple(numbered), tuple(map(end, targets)), tuple(map(end, sources))), read
 
 
@@ -251,17 +261,22 @@ def _find_chunks(program: Program) -> tuple[Chunk, ...]:
     if begin is None:
         return ()
     edges = sorted({0, *range(begin, count, length), count})
-    return tuple(_chunk(program, a, b) for a, b in zip(edges, edges[1:], strict=False))
+    later, sources, found = set(program.targets), {*program.sources}, []
+    same: dict[Program, Program] = {}
+    for a, b in zip(reversed(edges[:-1]), reversed(edges), strict=False):
+        chunk = _chunk(program.steps[a:b], later, sources)
+        found.append(chunk._replace(program=same.setdefault(chunk.program, chunk.program)))
+        later.update([step.ins[i] for step in program.steps[a:b] for i in step.active_ins])
+    return tuple(reversed(found))
 
 
-def _chunk(program: Program, begin: int, end: int) -> Chunk:
-    steps = program.steps[begin:end]
-    written = {slot for step in steps for slot in step.outs}
-    later = {step.ins[i] for step in program.steps[end:] for i in step.active_ins} | set(program.targets)
+def _chunk(steps: Sequence[Step], later: Set[int | None], sources: Set[int | None]) -> Chunk:
+    """`steps` of a longer program that has these `sources`, of which the slots `later` are read afterwards."""
+    written = dict.fromkeys(slot for step in steps for slot in step.outs)
     targets = tuple(dict.fromkeys(step.outs[j] for step in steps for j in step.active_outs if step.outs[j] in later))
     active_ins = dict.fromkeys(step.ins[i] for step in steps for i in step.active_ins)
     outer = [slot for slot in active_ins if slot not in written]
-    own = [slot for slot in dict.fromkeys(program.sources) if slot is not None and slot in written]
+    own = [slot for slot in written if slot in sources]
     part, read = compact(steps, targets, [*outer, *own])
     return Chunk(part, read, targets, (*outer, *own), len(own))
 

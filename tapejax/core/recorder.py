@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import calls, jaxprs, lifting
+from . import calls, interning, jaxprs, lifting
 from ._jax import (
     DIFFERENTIATING_TRACES,
     ConcreteArray,
@@ -60,13 +60,12 @@ from .op import (
     refuse_compiled,
     refuse_ref,
 )
-from .recording import Entry, Recording
+from .recording import Entry, Recording, new_tuple
 from .residuals import Kept, is_large, keeping, linearized
-from .rules import connected, is_inexact, zero_gradients
+from .rules import connected, forget_unused, is_inexact, zero_gradients
 from .types import Function, Params, Primitive, Subfun, TraceLike, Value, Values
 from .where import caller
 
-new_tuple = tuple.__new__  # a NamedTuple's own is Python, and takes three times as long
 # Integers up to this many stay known while a program is traced.
 MOST_SIZES = 64
 
@@ -252,7 +251,7 @@ class RecorderTrace(Trace):  # type: ignore[misc]  # JAX has no types for it
             key = threading.get_ident(), key
             found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
             if not calls.are_filled(found.stores):  # an interrupt has left it so
-                _staged.discard(key.__eq__)
+                _staged.discard(key)
                 found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
             op, arrays, stores, repack = found
             if stores is not subfuns[0].stores:
@@ -430,6 +429,8 @@ class Activation:
 def start(recording: Recording) -> Activation:
     """Makes `recording` active under the current trace."""
     global _eager
+    if interning.tape_opened():
+        forget_unused()
     trace = current_trace()
     if type(trace) is not RecorderTrace:
         hide(RecorderTrace)

@@ -31,6 +31,9 @@ def is_deleted(x: Value) -> bool:
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
 
+new_tuple = tuple.__new__  # a NamedTuple's own is Python, and takes three times as long
+
+
 class Entry(NamedTuple):
     """One recorded operation: `outputs = op(*inputs)`. Inputs that are no ``jax.Array`` are constants."""
 

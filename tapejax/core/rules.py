@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from . import interning
 from ._jax import has_tangent
 from .cache import Cache
-from .op import Op
+from .op import Op, ops_of
 from .types import Function, Value
 
 # (inputs, outputs, cotangents of the outputs) -> cotangents of the inputs, None where there is none. A name without a rule
@@ -29,14 +30,32 @@ def depends_on_rules(cache: Cache[Any], ops_in: Callable[[Any], Iterable[Op]]) -
     _caches.append((cache, ops_in))
 
 
-def forget(op: Op) -> None:
-    """Drops what is known of `op`, which will not be run again, and of its pullbacks: compiled programs take memory."""
+def forget(*ops: Op) -> None:
+    """Drops what is known of `ops`, which will not be run again, and of what is made of them: compiled programs take memory."""
+    concerned: dict[int, tuple[Op, bool]] = {id(op): (op, True) for op in ops}
 
-    def concerns(other: Op) -> bool:
-        return other is op or type(other.key) is tuple and isinstance(other.key[0], Op) and concerns(other.key[0])
+    def concerns(op: Op) -> bool:
+        known = concerned.get(id(op))
+        if known is None:
+            parts = op.key if type(op.key) is tuple else ()
+            made_of = [x for part in parts for x in ([part] if isinstance(part, Op) else _ops_of_steps(part))]
+            known = concerned[id(op)] = op, any(map(concerns, made_of))
+        return known[1]
 
     for cache, ops_in in _caches:
-        cache.discard(lambda key, ops_in=ops_in: any(map(concerns, ops_in(key))))  # type: ignore[misc]
+        for key, _ in cache.items():
+            if any(map(concerns, ops_in(key))):
+                cache.discard(key)
+
+
+def _ops_of_steps(program: Any) -> list[Op]:
+    return [step.op for step in getattr(program, "steps", ())]
+
+
+def forget_unused() -> None:
+    """Drops what is known of programs whose functions are gone."""
+    if gone := interning.drop_unused():
+        forget(*ops_of(gone))
 
 
 def register(name: str, rule: Rule | None) -> None:

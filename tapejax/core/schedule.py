@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from . import recorder
-from .cache import Cache, Once
+from .cache import Cache, Once, on_clear
 from .op import Op
 from .program import Chunk, Program, chunks
 from .rules import depends_on_rules, runs_python
@@ -31,6 +31,7 @@ COMPILES_PER_PENALTY = 8
 CACHED_PROGRAMS = 4096
 
 _unused_compiles: set[int] = set()  # programs that were compiled as one and have not come back yet
+on_clear(_unused_compiles.clear)
 
 
 def pull_back(program: Program, values: Values, cotangents: Values | None = None) -> list[Any]:

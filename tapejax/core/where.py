@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import jax
 
+from .cache import on_clear
+
 # Folders into which libraries are installed, wherever they are.
 INSTALLED = ("site-packages", "dist-packages", "__pypackages__")
 _ARCHIVES = (".egg", ".whl")
@@ -139,3 +141,7 @@ def _line(file: str, code: Any, instruction: int) -> Line:  # code of two files 
         if start <= instruction < end and line is not None:
             number = line
     return Line(file, number, linecache.getline(file, number).strip(), code.co_name)
+
+
+on_clear(_line.cache_clear)
+on_clear(_serves.clear)

@@ -27,6 +27,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer, current_trace, trace_context
+from ..core.cache import on_clear
 from ..core.canonical import Identity, exact
 from ..core.where import serves
 from ..ops.sizes import Sizes
@@ -66,6 +67,7 @@ def install(keras: types.ModuleType) -> None:
     from keras.src.optimizers.base_optimizer import BaseOptimizer
 
     _note_variables(keras.Variable, backend.get_stateless_scope)
+    keras.random.SeedGenerator.next = _as_one_step(keras.random.SeedGenerator.next)
     _take_tensors(keras.Layer, keras.Operation, backend)
     _take_gradients(BaseOptimizer, backend)
     keras_control_flow.install(backend.core, _on_arrays)
@@ -121,7 +123,9 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
             keras_control_flow.refuse_assignment(variable.path)
         if not is_new:
             reading.use(variable, "_value", variable._value)
-        direct_assign(variable, reading.detached(new))
+        new = reading.detached(new)
+        with reading.tracing:  # as `Variable._store`
+            direct_assign(variable, new)
         if capture is not None and is_new and isinstance(new, Tracer):
             capture.create(variable, "_value")
 
@@ -137,6 +141,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
             return initialize(variable, initializer)
 
     kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
+    kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
     kind._initialize_with_initializer = initialize_now
     kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
 
@@ -147,6 +152,18 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         return reading.read(variable) if _called_by_keras() else our_value.fget(variable)
 
     ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
+
+
+def _as_one_step(update: Callable) -> Callable:
+    """A method that reads a variable and then assigns it: no other thread assigns it in between."""
+
+    @functools.wraps(update)
+    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(arrays_in, args))  # what the user's Python has to give is given before
+        with reading.tracing:
+            return update(self, *args, **kwargs)
+
+    return alone
 
 
 # ---- from tensors to arrays, and back -------------------------------------------------------------------------------
@@ -420,6 +437,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
 # An optimizer's update, as one program: Keras's own function, traced as `tapejax.function` traces a function. Its hundred or
 # so small operations would each cost a call from Python.
 _updates: weakref.WeakKeyDictionary[Optimizer, dict[tuple, _Update]] = weakref.WeakKeyDictionary()
+on_clear(_updates.clear)
 _SETTINGS = (int, float, bool, str, type(None))
 
 

@@ -65,6 +65,18 @@ def shadow_mode() -> Iterator[None]:
         shadow.switch(before)
 
 
+def clear_caches() -> None:
+    """Forgets the programs and derivatives that tapejax keeps to use them again: the next use makes and compiles each anew.
+
+    What a function that is gone alone used goes by itself, a while later. Call this, and ``jax.clear_caches()`` after it, where
+    memory matters more than time. What is in use stays: tapes, variables, each `tf.function` with its programs.
+
+    >>> import tapejax as tf
+    >>> tf.debugging.clear_caches()
+    """
+    cache.clear()
+
+
 def _values(*tensors: TensorLike) -> list[np.ndarray] | None:
     arrays = operands(*tensors) if len(tensors) > 1 else [raw(tensors[0])]
     if any(isinstance(array, Tracer) for array in arrays):

@@ -10,6 +10,7 @@ import enum
 import math
 import secrets
 from collections.abc import Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -188,21 +189,31 @@ class Generator:
 
     def skip(self, delta: IntLike) -> Tensor:
         """Moves on as drawing `delta` numbers does, and returns the state before."""
-        before = self._state.read_value()
-        self._next((int(host(delta, "delta")),))
-        return before
+        before, _, _ = self._move((int(host(delta, "delta")),))
+        return Tensor(recorder.apply(jnp.copy, before))
 
     def _next(self, shape: tuple[int, ...]) -> tuple[Value, Value]:
         """The two numbers of the key of a draw of that `shape`; moves on."""
-        high, low = divmod(STEP * math.prod(shape), 1 << 32)
-        # Neither the numbers nor the state have a derivative: tapes need not look.
-        with recorder.outside():
-            held = reading.read(self._state)
-            new, seed, count = recorder.apply(_advance, held, np.uint32(low), np.uint32(high))
-        self._state.assign(new, read_value=False)
+        _, seed, count = self._move(shape)
         for row in random._here.rows:
             seed = recorder.apply(random._row_seed, seed, row)
         return seed, count
+
+    def _move(self, shape: tuple[int, ...]) -> tuple[Array, Value, Value]:
+        """Moves on as a draw of that `shape` does: the state before, and the two numbers of the key."""
+        high, low = divmod(STEP * math.prod(shape), 1 << 32)
+        drawn: list[Any] = []
+
+        def advance(held: Array) -> Array:
+            new, seed, count = recorder.apply(_advance, held, np.uint32(low), np.uint32(high))
+            drawn[:] = held, seed, count
+            return new
+
+        # Neither the numbers nor the state have a derivative: tapes need not look.
+        with recorder.outside():
+            reading.read(self._state)
+            self._state._change(advance)
+        return tuple(drawn)
 
     # ---- what it draws ----
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from ..core import recorder
 from ..core._jax import Tracer, current_trace, under
+from ..core.cache import on_clear
 from ..core.types import Value
 from ..values import reading
 from ..values.dtypes import as_dtype, requested
@@ -58,7 +59,7 @@ class State(Counter):
 
     def reset(self, seed: IntLike | None) -> None:
         """Starts anew: reproducibly, or where `seed` is None, from a random number."""
-        with self._lock:
+        with reading.tracing, self._lock:
             self._chosen = seed is not None
             self._number = secrets.randbits(31) if seed is None else _folded(seed)
             self.seed: Value = np.uint32(self._number)
@@ -94,19 +95,23 @@ class State(Counter):
         return branch
 
     def _count(self, own: int | None, kind: int = 0) -> tuple[Value, Value]:
-        with self._lock:
-            if own is None and not kind:
-                counter, seed = cast(Counter, self), self._number
-            else:
-                counter, seed = self._counters.setdefault((own, kind), Counter()), self._seed_of(own, kind)
-            if not isinstance(counter.count, Tracer):
-                count = int(counter.count)  # an array, where a compiled function counted
-                reading.use(counter, "count", np.uint32(count))
-                counter.count = np.uint32(count + 1 & 0xFFFFFFFF)
-                return seed, count
-        with reading.tracing:  # another thread traces a function, and gives the count back when it is done
-            pass
-        return self._count(own, kind)
+        if own is None and not kind:  # compiled functions count here, too
+            counter, seed = cast(Counter, self), self._number
+            lock: Any = reading.tracing
+        else:
+            counter = self._counters.setdefault((own, kind), Counter())
+            seed, lock = self._seed_of(own, kind), self._lock
+        while True:
+            held = counter.count
+            if isinstance(held, Tracer):
+                with reading.tracing:  # another thread traces a function, and gives the count back when it is done
+                    held = counter.count
+            count = int(held)  # an array, where a compiled function counted: there is no waiting for it with the lock
+            with lock:
+                if counter.count is held:
+                    reading.use(counter, "count", np.uint32(count))
+                    counter.count = np.uint32(count + 1 & 0xFFFFFFFF)
+                    return seed, count
 
     def _seed_of(self, own: int | None, kind: int = 0) -> int:
         # A seed of an operation's own counts even where there is none for the process.
@@ -150,6 +155,7 @@ def _folded(seed: IntLike) -> int:
 
 
 _BITS = 0x7FFFFFFF
+on_clear(_mixed.cache_clear)
 
 
 class _Here(threading.local):

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..core.cache import on_clear
 from ..core.where import serves
 from ..ops import array, control_flow, graph
 from ..values import reading
@@ -165,6 +166,8 @@ def _parts(value: Any, names: frozenset[str]) -> list:
 
 _lock = threading.RLock()
 _factories: weakref.WeakKeyDictionary[types.CodeType, dict[str, Any]] = weakref.WeakKeyDictionary()
+on_clear(_factories.clear)
+on_clear(_facts.cache_clear)
 
 
 def call(

@@ -163,13 +163,14 @@ class Function:
         if known is not None and known[0]() is instance:
             return known[1]
         methods, key = self._methods, id(instance)
+        if known is not None:
+            methods.pop(key, None)
         try:
             reference: Callable[[], object] = weakref.ref(instance, lambda _: methods.pop(key, None))
         except TypeError:  # it cannot be referred to weakly, so it is kept as long as this function
             reference = lambda: instance  # noqa: E731
         bound = Function(_Method(self.python_function, reference), self.input_signature, self.autograph)
-        methods[key] = reference, bound
-        return bound
+        return methods.setdefault(key, (reference, bound))[1]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
         if _eagerly:
@@ -409,8 +410,9 @@ class Program:
 
     def complete(self) -> None:
         """Traces the function once more where its custom gradients were left out: a derivative may be asked for."""
-        if self._again is not None:
-            self.staged, self._again = self._again(), None
+        with tracing:  # another thread may be at it
+            if self._again is not None:
+                self.staged, self._again = self._again(), None
 
     @property
     def structured_outputs(self) -> Spec:

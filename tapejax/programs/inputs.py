@@ -42,6 +42,8 @@ class Elements:
     The call that traces runs the program on what was read for the trace: a pass over a dataset may have effects.
     """
 
+    read_once = True
+
     def __init__(self, dataset: Any):
         self._dataset, self._unread = dataset, {}
         self._shapes: list | None = None

@@ -700,6 +700,7 @@ class _LoadedCompiled(Compiled):
         program.__name__ = name
         self.op, self.noted = Op(name, program), Op(name, noted)
         joint.add(noted)
+        self._prepare()
 
 
 def _differentiable(name: str, exported: Exported, reason: str) -> Callable:

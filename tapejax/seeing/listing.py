@@ -23,6 +23,7 @@ import numpy as np
 
 from ..core import jaxprs, recorder
 from ..core._jax import Tracer
+from ..core.cache import on_clear
 from ..core.query import Query, Source
 from ..core.recording import Entry, Mark, Recording, type_of
 from ..core.types import Value, Where
@@ -625,3 +626,7 @@ def _typed_html(text: str) -> str:
         name, colon, kind = item.partition(": ")
         parts.append(html.escape(name) + (f" {faint(kind)}" if colon else ""))
     return ", ".join(parts)
+
+
+for _table in (_bound_by_loops, _arguments, _stores):
+    on_clear(_table.cache_clear)

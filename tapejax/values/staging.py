@@ -11,19 +11,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..core import jaxprs, lifting, prints, recorder
-from ..core._jax import Literal, Primitive, Tracer, current_trace, jaxpr_as_fun, set_current_trace, under
+from ..core._jax import ConcreteArray, Literal, Primitive, Tracer, current_trace, jaxpr_as_fun, set_current_trace, under
 from ..core.op import Op, without_derivative
 from ..core.residuals import Kept, is_large, keeping
 from ..core.rules import forget, joint
-from ..core.types import Atom, JaxProgram, Pytree
+from ..core.types import Atom, JaxProgram, Pytree, TraceLike
 from . import reading
 from .reading import tracing
 from .tensor import Variable
@@ -98,6 +100,9 @@ class Slot:
             return reading.read(self.holder)
         capture = reading.capturing.capture
         array = self.array if capture is None else capture.adopt(self.holder, self.attribute)
+        if capture is None and isinstance(array, Tracer) and recorder.eager():
+            with tracing:  # as in `reading.held`
+                array = self.array
         if hasattr(self.holder, "trainable"):
             reading.note_read(self.holder, array, lambda new: setattr(self, "array", new))
             array = self.array
@@ -124,6 +129,10 @@ class Capture:
 
     def trace(self, body: Callable, *tracers: Array) -> Pytree:
         """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
+        with tracing:
+            return self._trace_alone(body, *tracers)
+
+    def _trace_alone(self, body: Callable, *tracers: Array) -> Pytree:
         self._trace = current_trace()
         restore = itertools.starmap(setattr, self._settings)
         used = reading.capturing.used
@@ -292,45 +301,110 @@ class Compiled:
     constants: Sequence[Array]
     outputs: int
 
+    def _prepare(self) -> None:
+        places = [(slot.holder, slot.attribute) for slot in self.slots]
+        # As `map` takes them: the holders and attributes of all slots, and of those that are changed.
+        self._every: Sequence[Any] = list(zip(*places, strict=True)) or ((), ())
+        self._changing: Sequence[Any] = list(zip(*[places[i] for i in self.changed], strict=True)) or ((), ())
+        # Of these some give another array at each read.
+        self._once = [slot for slot in self.slots if getattr(type(slot.holder), "read_once", False)]
+        self._contended = False  # whether another thread has once assigned during a run
+
     def run(self, arrays: Sequence[Array]) -> Sequence[Array]:
-        """Runs it on the present state and `arrays`, keeps the new state and returns the outputs."""
+        """Runs it on the present state and `arrays`, keeps the new state and returns the outputs.
+
+        Among threads that is one step: where another one has assigned meanwhile to what it changes, it is run once more, on
+        what is there now and with that kept from other threads; from then on always so. What asks Python for something is
+        never run so, since that may wait for another thread.
+        """
         trace = current_trace()
-        if reading.plain(trace):  # neither tape nor trace has to see it: the same as below, at full speed
-            with tracing:
-                inputs = [getattr(slot.holder, slot.attribute) for slot in self.slots]
-            found = self.op.call(*inputs, *self.constants, *arrays)
-            if self.changed:
-                with tracing:
-                    for i, array in zip(self.changed, found[self.outputs :], strict=True):
-                        slot = self.slots[i]
-                        setattr(slot.holder, slot.attribute, array)
-            return found
-        with tracing:
+        if reading.plain(trace) and not self._contended:
+            found = self._run_plain(self.op, arrays)
+        elif self._contended and self._again is self.op:
+            found = self._run_alone(trace, arrays)
+        else:
+            found = self._run_noted(trace, self.op, arrays)
+        while found is None:
+            self._contended = True
+            found = self._run_alone(trace, arrays)
+        return found
+
+    def _run_alone(self, trace: TraceLike, arrays: Sequence[Array]) -> Sequence[Array] | None:
+        with tracing if self._again else contextlib.nullcontext():
+            return self._run_noted(trace, self._again or self.op, arrays)
+
+    @functools.cached_property
+    def _again(self) -> Op | None:
+        """What runs it once more: without printing; None where it asks Python for something."""
+        if self.lifted is None:
+            return self.op
+        if jaxprs.asks_host(self.lifted) or jaxprs.contains(self.lifted, "pure_callback"):
+            return None
+        silent = prints.without_prints(self.lifted)
+        return self.op if silent is self.lifted else _named(self.op.name, silent)
+
+    # Both give None where they came too late to keep the new state, and have done nothing then.
+
+    def _run_plain(self, op: Op, arrays: Sequence[Array]) -> Sequence[Array] | None:
+        """As `_run_noted`, where neither a tape nor a trace has to see it, at full speed."""
+        state: Sequence[Array] = ()
+        if self.slots:
+            state = [] if self._once else [*map(getattr, *self._every)]  # one call in C: what is there at one moment
+            if self._once or not _VALUES.issuperset(map(type, state)):
+                with tracing:  # another thread that traces a function gives back what it has taken when it is done
+                    state = [*map(getattr, *self._every)]
+        found = op.call(*state, *self.constants, *arrays)
+        return found if not self.changed or self._exchange(state, found[self.outputs :]) else None
+
+    def _run_noted(self, trace: TraceLike, op: Op, arrays: Sequence[Array]) -> Sequence[Array] | None:
+        with tracing if self._once else contextlib.nullcontext():
             state = [slot.read() for slot in self.slots]
         values = (*state, *self.constants, *arrays)
         if type(trace) is not recorder.RecorderTrace:
-            found = self.op.call(*values)
-        else:
-            with recorder.outside():
-                wide = None
-                if self.lifted is not None and recorder.eager() and is_large(self.noted, self.lifted):
-                    wide = keeping(self.noted, self.op, self.outputs, values, trace.recordings)
-                found = (wide or self.op).call(*values)
-                end = self.outputs + len(self.changed)
-                kept = None if wide is None else Kept(wide, tuple(found[end:]))
-                found = [*trace.note(self.noted, values, found[: self.outputs], kept), *found[self.outputs : end]]
-        if self.changed:
-            with tracing:
-                self._store(found[self.outputs :], arrays)
-        return found
+            found = op.call(*values)
+            return found if not self.changed or self._store(state, found[self.outputs :], arrays) else None
+        with recorder.outside():
+            wide = None
+            if self.lifted is not None and recorder.eager() and is_large(self.noted, self.lifted):
+                wide = keeping(self.noted, self.op, self.outputs, values, trace.recordings)
+            found = (wide or op).call(*values)
+        end = self.outputs + len(self.changed)
+        if self.changed and not self._store(state, found[self.outputs : end], arrays):
+            return None
+        with recorder.outside():
+            kept = None if wide is None else Kept(wide, tuple(found[end:]))
+            return trace.note(self.noted, values, found[: self.outputs], kept)
 
-    def _store(self, new: Sequence[Array], arrays: Sequence[Array]) -> None:
-        if reading.capturing.capture is None:
-            for i, array in zip(self.changed, new, strict=True):
-                _require_no_tracer(self.slots[i], array)
-        for i, array in zip(self.changed, new, strict=True):
-            _keep(self.slots[i], array)
+    def _exchange(self, state: Sequence[Array], new: Sequence[Array]) -> bool:
+        """Keeps the new state where the old one is that which was read."""
+        holders, attributes = self._changing
+        read = map(state.__getitem__, self.changed)
+        with tracing:
+            if all(map(operator.is_, map(getattr, holders, attributes), read)):
+                list(map(setattr, holders, attributes, new))  # one call in C: all of it, or nothing
+                return True
+        for slot in self._once:
+            slot.array = state[self.slots.index(slot)]
+        return False
+
+    def _store(self, state: Sequence[Array], new: Sequence[Array], arrays: Sequence[Array]) -> bool:
+        """As `_exchange`, where tapes or functions that are being traced have to know."""
+        slots = [self.slots[i] for i in self.changed]
+        if reading.capturing.capture is not None:
+            for slot, array in zip(slots, new, strict=True):
+                _keep(slot, array)
+        else:
+            for slot, array in zip(slots, new, strict=True):
+                _require_no_tracer(slot, array)
+            if not self._exchange(state, new):
+                return False
+        for array in new:
             recorder.record_escape("state", *arrays, into=array)
+        return True
+
+
+# Types of what a variable holds while no function that assigns it is being traced.
+_VALUES = {ConcreteArray, np.uint32}
 
 
 class Staged(Compiled):
@@ -397,6 +471,7 @@ class Staged(Compiled):
                 self.noted = without_derivative(self.noted)
             joint.add(self.noted.fn)
             weakref.finalize(self, forget, self.noted).atexit = False
+            self._prepare()
 
     def _finish(self, capture: Capture, arrays: Sequence[Array] | None) -> None:
         self.incomplete = capture.incomplete

@@ -1002,16 +1002,26 @@ class Variable(_Value):
             raise InvalidArgumentError(f"Variable {self.name!r} {shapes}")
         return self._change(lambda held: _updates[name](held, array), array, read_value)
 
-    def _change(self, change: Callable[[Array], Array], by: Array, read_value: bool) -> Variable | None:
+    def _change(
+        self, change: Callable[[Array], Array], by: Array | None = None, read_value: bool = False
+    ) -> Variable | None:
         """Stores ``change(held)``: what another thread assigns meanwhile is changed in turn, not lost."""
-        while True:
-            held = reading.held(self)
-            with recorder.outside():
-                new = change(held)
-            with reading.tracing:
-                if reading.held(self) is held:
-                    recorder.record_escape("state", held, by, into=new)
-                    return self._store(new, read_value)
+        if not self._exchange(change, by):
+            with reading.tracing:  # the others wait this time
+                while not self._exchange(change, by):
+                    pass
+        return self if read_value else None
+
+    def _exchange(self, change: Callable[[Array], Array], by: Array | None) -> bool:
+        held = reading.held(self)
+        with recorder.outside():
+            new = change(held)
+        with reading.tracing:
+            if reading.held(self) is not held:
+                return False
+            recorder.record_escape("state", held, by, into=new)
+            self._store(new)
+            return True
 
     def _store(self, array: Array, read_value: bool = True) -> Variable | None:
         reading.access(self)  # of what it held so far

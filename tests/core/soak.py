@@ -1,5 +1,7 @@
 """Many tapes, and many threads with tapes, functions, variables, custom rules and nested tapes, for a long time.
 
+The threads share functions that assign, too: no update is lost, and no random number comes twice.
+
     python -m tests.core.soak --count 1000000
     python -m tests.core.soak --minutes 20 --threads 16
 
@@ -96,6 +98,19 @@ def threads(minutes: float, count: int, seed: int) -> list[str]:
     counter, weight = tf.Variable(0, trainable=False), tf.Variable([1.0, 2.0, 3.0])
     shared = tf.function(lambda x: tf.reduce_sum(tf.sin(x) * weight))
     sines = np.sin(np.asarray(X))
+    account, moved, drawn = (
+        tf.Variable(0, trainable=False),
+        tf.Variable(0, trainable=False),
+        [set() for _ in range(count)],
+    )
+    generator = tf.random.Generator.from_seed(seed)
+
+    @tf.function
+    def transfer(amount):
+        account.assign_sub(amount)
+        moved.assign_add(amount)
+        return generator.uniform_full_int([2], "uint32")
+
     end, wrong, runs, failed = time.monotonic() + 60 * minutes, [], [0] * count, threading.Event()
 
     def work(number: int) -> None:
@@ -112,6 +127,8 @@ def threads(minutes: float, count: int, seed: int) -> list[str]:
                     y = shared(X)
                 np.testing.assert_allclose(tape.gradient(y, weight), sines, rtol=1e-5)
                 counter.assign_add(1)
+                for _ in range(10):
+                    drawn[number].add(transfer(tf.constant(rng.randint(1, 5))).numpy().tobytes())
                 faults._variables.clear()  # what is kept is to be tapejax's
                 runs[number] += 1
         except BaseException as error:
@@ -142,6 +159,10 @@ def threads(minutes: float, count: int, seed: int) -> list[str]:
         wrong.append(f"memory grew from {before[0] >> 20} to {now[0] >> 20} MiB")
     if not wrong and int(counter) != sum(runs):
         wrong.append(f"the shared counter is {int(counter)} after {sum(runs)} additions")
+    if not wrong and int(account) != -int(moved):
+        wrong.append(f"{-int(account)} was taken from the account, {int(moved)} has come")
+    if (times := 10 * sum(runs) - len(set().union(*drawn))) and not wrong:
+        wrong.append(f"{times} of {10 * sum(runs)} random numbers came more than once")
     return wrong
 
 

@@ -24,7 +24,7 @@ def run(*command, **environment):
 # What says `tf.keras`, and what says `import keras` where that runs on JAX; to import Keras takes seconds.
 PROCESSES = {
     "tapejax.keras": (["checks", "layers", "optimizers", "tensors"], {}),
-    "keras": (["checkpoints", "functions", "plain", "recomputed"], {"KERAS_BACKEND": "jax"}),
+    "keras": (["checkpoints", "functions", "plain", "recomputed", "threads"], {"KERAS_BACKEND": "jax"}),
 }
 
 
