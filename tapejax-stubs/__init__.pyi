@@ -430,10 +430,11 @@ def realdiv(x: TensorLike, y: TensorLike, name: str | None = None) -> tf.Tensor:
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f` with its intermediate values computed again in the backward pass instead of kept, as `jax.checkpoint` does.
 
-    On values `f` runs as Python both times: what it draws at random should come from a key or seed that it is given.
+    On values `f` runs as Python both times. The second time it finds variables and random states as it found them the first
+    time, so it computes the same, and what it assigns is undone: state changes once.
 
     Args:
-      f: a function of tensors; it may read Variables.
+      f: a function of tensors; it may read and assign variables, Keras's included, and draw random numbers.
 
     >>> import tapejax as tf
     >>> x = tf.Variable(2.0)
@@ -450,6 +451,7 @@ from tapejax.math import reduce_mean as reduce_mean
 from tapejax.math import reduce_min as reduce_min
 from tapejax.math import reduce_prod as reduce_prod
 from tapejax.math import reduce_sum as reduce_sum
+from tapejax.compat.v1 import register_tensor_conversion_function as register_tensor_conversion_function
 def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
 from tapejax.compat.v1 import required_space_to_batch_paddings as required_space_to_batch_paddings

@@ -1,6 +1,6 @@
 """Made by .ci/stubs of the live namespace."""
 
-from typing import Any, NoReturn, TypeVar, overload
+from typing import Any, TypeVar, overload
 import jax
 import numpy as np
 import tapejax as tf
@@ -735,7 +735,6 @@ class GradientTape:
         >>> print(f(x, rate=2.0))
         6.0
         """
-    def __getattr__(self, name: str) -> NoReturn: ...
     def __str__(self) -> str:
         """Return str(self)."""
     def __repr__(self) -> str:
@@ -755,8 +754,8 @@ class GradientTape:
         Returns:
           An `Explanation`. Print it, or iterate over its reports, each with ``connected``, the ``path``, and ``reasons``
           with ``kind``, ``message``, ``remedy``, ``operation`` and ``line``. Reasons of a connected source are notes: the
-          gradient is zero, is of a part of `target` only, or with respect to another value than was meant. For these one
-          backward pass is run. The tape is not used up.
+          gradient is zero, nan or infinite, is of a part of `target` only, or with respect to another value than was meant.
+          For these one backward pass is run, as by `steps`. The tape is not used up.
 
         Raises:
           TypeError: `target` or `sources` holds something that is no tensor.
@@ -858,7 +857,8 @@ class GradientTape:
 
         Returns:
           A `Backward`. Iterate over its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
-          cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up.
+          cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up. Iterating
+          computes what `gradient` computes: a ``jax.pure_callback`` in a function with a gradient is called again, as there.
 
         Raises:
           RuntimeError, TypeError, ValueError, LookupError: as `gradient`.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+import jax
 import tapejax as tf
 from tapejax.values.types import TensorLike, DTypeLike, IntLike, Ignored
 
@@ -56,6 +57,15 @@ def assert_type(tensor: TensorLike, tf_type: DTypeLike, message: str | None = No
     """Raises TypeError unless `tensor` has the dtype `tf_type`."""
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> tf.Tensor:
     """`tensor`, if it has no NaN and no infinity; else raises InvalidArgumentError."""
+def clear_caches() -> None:
+    """Forgets the programs and derivatives that tapejax keeps to use them again: the next use makes and compiles each anew.
+
+    What a function that is gone alone used goes by itself, a while later. Call this, and ``jax.clear_caches()`` after it, where
+    memory matters more than time. What is in use stays: tapes, variables, each `tf.function` with its programs.
+
+    >>> import tapejax as tf
+    >>> tf.debugging.clear_caches()
+    """
 def disable_check_numerics() -> None:
     """Undoes `enable_check_numerics`."""
 def disable_shadow_mode() -> None:
