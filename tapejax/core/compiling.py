@@ -131,7 +131,7 @@ class Trial:
         if self._decided or type(current_trace()) is not EvalTrace or not _plain():
             return self._jitted(*args)
         try:
-            key = trace_context(), *map(_kind, args)
+            key = enabled, trace_context(), *map(_kind, args)
         except jax.errors.ConcretizationTypeError:  # a tracer that left its trace: JAX has words for it
             return self._jitted(*args)
         plan = self._plans.get(key)

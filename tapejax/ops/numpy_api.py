@@ -137,7 +137,7 @@ def enable_numpy_behavior(prefer_float32: bool = False, dtype_conversion_mode: s
     >>> import tapejax as tf
     >>> tf.constant([1, 2]).T
     Traceback (most recent call last):
-    AttributeError: 'Tensor' object has no attribute 'T'; for NumPy's methods call tf.experimental.numpy...
+    AttributeError: 'Tensor' object has no attribute 'T': use tf.transpose(x); for NumPy's methods call tf.experimental...
     """
     if dtype_conversion_mode not in ("legacy", "all", "safe", "off"):
         raise ValueError(f"dtype_conversion_mode must be 'legacy', 'off', 'safe' or 'all': {dtype_conversion_mode!r}")

@@ -671,7 +671,7 @@ class _Value:
         array = self._seen()
         if isinstance(array, Tracer):
             if recorder.eager():
-                raise escaped(array)
+                raise NoValueError(str(escaped(array)))
             advice = "Compute with tf or jnp functions, or print it with jax.debug.print"
             why = f"its value is only known inside the compiled program. {advice}"
             raise NoValueError(f"{method} of a tensor of shape {array.shape} that JAX is tracing: {why}")

@@ -963,14 +963,6 @@ differs(
     only=lambda found: found.case.form in (("t", "t:float32"), ("t", "t:float64")),
 )
 differs(
-    "parameters of bfloat16 beside a wider input are not rounded at each step",
-    "nn.batch_normalization, bfloat16, n:float64 t t t t, 64-bit types off",
-    *("nn.batch_normalization", "nn.batch_norm_with_global_normalization"),
-    only=lambda found: (
-        found.case.dtype == "bfloat16" and found.case.form[0].startswith("n:") and not refused(found.got)
-    ),
-)
-differs(
     "weighted moments of bfloat16 are computed in float32, as those of float16",
     "nn.weighted_moments, bfloat16, t t:float32",
     "nn.weighted_moments",
