@@ -328,11 +328,18 @@ class Function:
         how = self.input_signature, self.autograph
         if isinstance(self.python_function, _Method):
             method: Any = self.python_function.bound()
-            return Function.__get__, (Function(self.python_function.__wrapped__, *how), method.__self__)
+            return _of_object, (Function(self.python_function.__wrapped__, *how), method.__self__)
         return Function, (self.python_function, *how)
 
     def __repr__(self) -> str:
         return f"<tapejax.function {self.name}{self._binding.signature or ''}>"
+
+
+def _of_object(function: Function, instance: object) -> Function:
+    """The function of a method, which keeps its object: a copy has nothing else that does."""
+    found = function.__get__(instance)
+    vars(found)["_instance"] = instance
+    return found
 
 
 class _Method:

@@ -1,6 +1,7 @@
 """Copies: of a tape, which has none; of functions got from a tape, of compiled functions and modules, also in another process."""
 
 import copy
+import gc
 import os
 import pickle
 import subprocess
@@ -129,6 +130,7 @@ def test_a_module_whose_functions_were_called(copied):
 def test_a_method_and_its_object():
     module = Scaled()
     call = again(module.__call__)
+    gc.collect()
     module.w.assign(7.0)
     assert float(call(tf.constant(3.0))) == 6.0 and float(module(tf.constant(3.0))) == 21.0
 
