@@ -158,7 +158,7 @@ def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conve
     >>> import tapejax as tf
     >>> tf.constant([1, 2]).T
     Traceback (most recent call last):
-    AttributeError: 'Tensor' object has no attribute 'T'; for NumPy's methods call tf.experimental.numpy...
+    AttributeError: 'Tensor' object has no attribute 'T': use tf.transpose(x); for NumPy's methods call tf.experimental...
     """
 def expm1(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.expm1``, of tensors, arrays and lists; gives tensors."""
