@@ -98,9 +98,12 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
         # In a stateless scope, as in `fit`, variables stand for arrays that are passed in, and are identified by those.
         scope = stateless_scope()
         own = scope is None or scope.get_current_value(variable) is None
-        if own and variable._value is not None:
+        while own and variable._value is not None:
             held = reading.note_read(variable, variable._value, functools.partial(direct_assign, variable))
             reading.use(variable, "_value", held)
+            found = value.fget(variable)
+            if variable._value is held:  # and no other thread has assigned meanwhile
+                return found
         return value.fget(variable)
 
     def read(variable: VariableLike) -> Array | Tensor:
