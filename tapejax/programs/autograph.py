@@ -309,7 +309,8 @@ def _transpiler() -> Any:
             return self._marked(super().visit_Name(node))
 
         def _marked(self, node: Node) -> Node:
-            if anno.getanno(node, directives.STATIC_VALUE, None) is graph.set_loop_options:
+            found = anno.getanno(node, directives.STATIC_VALUE, None)
+            if inspect.unwrap(found) is graph.set_loop_options:  # Keras, once it is there, wraps it
                 anno.setanno(node, directives.STATIC_VALUE, marks.set_loop_options)
             return node
 
