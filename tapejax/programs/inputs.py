@@ -39,27 +39,29 @@ def runs(dataset: Any) -> Iterator[tuple[Nest, list[Array]]]:
 class Elements:
     """What a program takes its inputs from: attributes "0", "1" ... for the leaves. It is read when the first is asked for.
 
-    The call that traces runs the program on what was read for the trace: a pass over a dataset may have effects.
+    The call that traces runs the program on what was read for the trace: a pass over a dataset may have effects. For the same
+    reason what a call could not use, since another thread came first, is put back, and is read by the next one.
     """
 
     read_once = True
 
     def __init__(self, dataset: Any):
-        self._dataset, self._unread = dataset, {}
+        self._dataset = dataset
+        self._unread: dict[str, list[Array]] = {}  # a list has an array for each pass that no call has used
         self._shapes: list | None = None
-        self._unread = self._read()
+        self._read()
 
     def __getattr__(self, name: str) -> Any:
         if not name.isdigit():
             raise AttributeError(name)
-        if name not in self._unread:
-            self._unread = self._read()
-        return self._unread.pop(name)
+        if not self._unread.get(name):
+            self._read()
+        return self._unread[name].pop()
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name.isdigit() and not isinstance(value, Tracer):  # put back after tracing
+        if name.isdigit() and not isinstance(value, Tracer):  # put back
             vars(self).pop(name, None)
-            self._unread[name] = value
+            self._unread.setdefault(name, []).append(value)
         else:
             vars(self)[name] = value
 
@@ -67,7 +69,7 @@ class Elements:
         """To be called where a trace is not followed by a run."""
         self._unread = {}
 
-    def _read(self) -> dict[str, Array]:
+    def _read(self) -> None:
         with init_scope(), recorder.outside():
             elements = [(x, [np.shape(leaf) for leaf in nest.flatten(x)]) for x in self._dataset.as_numpy_iterator()]
             groups = [[x for x, _ in group] for _, group in itertools.groupby(elements, lambda pair: pair[1])]
@@ -79,4 +81,5 @@ class Elements:
         elif self._shapes != shapes:
             text = "a dataset that a tf.function loops over has other elements now than when the function was traced"
             raise ValueError(f"{text}: {self._shapes} then, {shapes} now")
-        return {str(i): x for i, x in enumerate(arrays)}
+        for i, x in enumerate(arrays):
+            self._unread.setdefault(str(i), []).append(x)

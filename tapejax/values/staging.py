@@ -383,8 +383,8 @@ class Compiled:
             if all(map(operator.is_, map(getattr, holders, attributes), read)):
                 list(map(setattr, holders, attributes, new))  # one call in C: all of it, or nothing
                 return True
-        for slot in self._once:
-            slot.array = state[self.slots.index(slot)]
+            for slot in self._once:
+                slot.array = state[self.slots.index(slot)]
         return False
 
     def _store(self, state: Sequence[Array], new: Sequence[Array], arrays: Sequence[Array]) -> bool:

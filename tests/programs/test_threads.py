@@ -303,24 +303,28 @@ def test_a_loaded_function_counts_for_all_threads(tmp_path):
 
 
 def test_a_program_that_loops_over_a_dataset_reads_it_once_for_each_call():
-    passes, v = [], tf.Variable(0.0)
+    passes, v, apart = [], tf.Variable(0.0), tf.Variable(0.0)
 
     def elements():
         passes.append(1)
-        yield from (np.float32(1.0), np.float32(2.0))
+        pair = np.float32(len(passes)), np.float32(len(passes))
+        yield from ((np.float32(1.0), pair), (np.float32(2.0), pair))
 
-    data = tf.data.Dataset.from_generator(elements, output_signature=tf.TensorSpec([], tf.float32))
+    scalar = tf.TensorSpec([], tf.float32)
+    data = tf.data.Dataset.from_generator(elements, output_signature=(scalar, (scalar, scalar)))
 
     @tf.function
     def total():
-        for x in data:
+        for x, (y, z) in data:
             v.assign_add(x)
+            apart.assign_add(tf.abs(y - z))
 
     total()
     passes.clear()
-    among_threads(total, lambda: v.assign_add(1.0), times=30)
-    assert float(v) == 3.0 + 30 * 3 + 30
-    assert len(passes) == 30
+    among_threads(total, lambda: v.assign_add(1.0), times=60)
+    assert float(v) == 3.0 + 60 * 3 + 60
+    assert len(passes) == 60
+    assert float(apart) == 0.0  # each call got the columns of one pass
 
 
 def test_nothing_is_compiled_when_threads_meet():
