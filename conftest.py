@@ -15,21 +15,21 @@ import kept
 import pytest
 
 # A process has one Keras backend: tests/test_keras.py runs these in processes where it is JAX.
-collect_ignore = ["tapejax/libraries/keras.py", "tests/libraries/keras_on_jax", "tests/cli/port_programs"]
+collect_ignore = ["tapejax/tf/libraries/keras.py", "tests/tf/libraries/keras_on_jax", "tests/tools/cli/port_programs"]
 # Other names of modules that are collected under their own.
 collect_ignore += [f"tapejax/{name}.py" for name in ("data", "keras", "saved_model", "train")]
-# Runners of hunts: `python -m tests.core.hunt` and the like.
+# Runners of hunts: `python -m tests.tape.hunt` and the like.
 collect_ignore += [
-    f"tests/core/{name}.py" for name in ("hunt", "interpreted", "kernels", "programs", "twin_tables", "twins")
+    f"tests/tape/{name}.py" for name in ("hunt", "interpreted", "kernels", "programs", "twin_tables", "twins")
 ]
 if importlib.util.find_spec("flatbuffers") is None:
-    collect_ignore.append("tapejax/programs/saved_model.py")  # its doctests save models
+    collect_ignore.append("tapejax/tf/programs/saved_model.py")  # its doctests save models
 if importlib.util.find_spec("tensorboardX") is None:
-    collect_ignore.append("tapejax/ops/summary.py")
+    collect_ignore.append("tapejax/tf/ops/summary.py")
 if importlib.util.find_spec("grain") is None:
-    collect_ignore += ["tapejax/programs/data.py", "tapejax/programs/pipeline.py"]
+    collect_ignore += ["tapejax/tf/programs/data.py", "tapejax/tf/programs/pipeline.py"]
 if importlib.util.find_spec("orbax") is None or importlib.util.find_spec("orbax.checkpoint") is None:
-    collect_ignore.append("tapejax/programs/train.py")
+    collect_ignore.append("tapejax/tf/programs/train.py")
 
 
 def pytest_addoption(parser):
@@ -100,8 +100,8 @@ def import_tensorboard():
 @pytest.fixture
 def no_shadow():
     """Shadow mode, which makes everything anew, is off: for tests that count what is made."""
-    from tapejax import shadow
-    from tapejax.core import cache
+    from tapejax.execution import shadow
+    from tapejax.jaxprs import cache
 
     before = cache.shadowing
     shadow.switch(False)
@@ -154,9 +154,9 @@ NOT_UNDER = {
         ],
         "every operation is compiled": [
             "test_interpreter.py::", "test_primitives.py::",
-            "test_compiling.py::test_is_compiled_after_a_number_of_calls_that_depends_on_shapes_alone",
-            "test_compiling.py::test_without_an_evaluator_everything_is_compiled",
-            "test_compiling.py::test_unknown_options_of_xla_do_not_end_the_process",
+            "test_trial.py::test_is_compiled_after_a_number_of_calls_that_depends_on_shapes_alone",
+            "test_trial.py::test_without_an_evaluator_everything_is_compiled",
+            "test_trial.py::test_unknown_options_of_xla_do_not_end_the_process",
             "test_unkeyed.py::test_a_warm_step_compiles_nothing", "test_unkeyed.py::test_arrays_of_a_rule_are_let_go",
         ],
     },
@@ -191,7 +191,7 @@ NOT_UNDER = {
     "jax_disable_jit": {
         "there is no jit: the Python function runs": [
             "test_canonical.py::test_a_program_is_its_operations_types_and_literals",
-            "test_compiling.py::", "test_interpreter.py::", "test_primitives.py::",
+            "test_trial.py::", "test_interpreter.py::", "test_primitives.py::",
             *(f"test_derivatives.py::{name}" for name in (
                 "test_the_memory_of_2000_columns", "test_a_gradient_for_a_jitted_function", "test_no_gradient",
                 "test_the_number_of_registered_gradients", "test_a_while_loop_under_jit", "test_traced_branches_agree",
@@ -296,7 +296,7 @@ clears = []
 def find_caches():
     """Notes what clears tapejax's caches, of those that the garbage collector looks at."""
     for known in gc.get_objects():
-        if type(known) is sys.modules["tapejax.core.cache"].Cache:
+        if type(known) is sys.modules["tapejax.jaxprs.cache"].Cache:
             clears.append(known.clear)
         elif type(known) is functools._lru_cache_wrapper and known.__module__.startswith("tapejax"):
             clears.append(known.cache_clear)

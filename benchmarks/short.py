@@ -66,7 +66,7 @@ def _prepare(system: str, keras: bool, compiles: Any, phases: Any) -> Any:
     import scipy.linalg  # noqa: F401  # JAX imports it at the first call of LAPACK
 
     import tapejax
-    from tapejax.cli import runner
+    from tapejax.tools.cli import runner
 
     tapejax.data, tapejax.random, tapejax.keras if keras else None  # noqa: B018
 

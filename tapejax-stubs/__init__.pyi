@@ -7,29 +7,29 @@ from typing import Any, TypeVar, overload
 import jax
 import numpy as np
 import tapejax as tf
-from tapejax.values.types import TensorLike, Nest, Array, DTypeLike, ShapeLike, AxisLike, IntLike, IntsLike, Ignored
+from tapejax.tf.values.types import TensorLike, Nest, Array, DTypeLike, ShapeLike, AxisLike, IntLike, IntsLike, Ignored
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-from tapejax.ops.graph import AggregationMethod as AggregationMethod
+from tapejax.tf.ops.graph import AggregationMethod as AggregationMethod
 from tapejax.debugging import Assert as Assert
-from tapejax.values.dtypes import DType as DType
+from tapejax.tf.values.dtypes import DType as DType
 from tapejax.autodiff import ForwardAccumulator as ForwardAccumulator
 from tapejax.autodiff import GradientTape as GradientTape
-from tapejax.ops.indexed_slices import IndexedSlices as IndexedSlices
-from tapejax.programs.module import Module as Module
-from tapejax.values.errors import NarrowingWarning as NarrowingWarning
+from tapejax.tf.ops.indexed_slices import IndexedSlices as IndexedSlices
+from tapejax.tf.programs.module import Module as Module
+from tapejax.tf.values.errors import NarrowingWarning as NarrowingWarning
 def NotDifferentiable(op_type: str) -> None:
     """Declares that an operation carries no gradient: sources behind it are not connected. See `RegisterGradient`."""
-from tapejax.ops.registry import RegisterGradient as RegisterGradient
-from tapejax.ops.sparse import SparseTensor as SparseTensor
-from tapejax.values.tensor import Tensor as Tensor
-from tapejax.ops.tensor_array import TensorArray as TensorArray
-from tapejax.values.dtypes import TensorShape as TensorShape
-from tapejax.programs.signatures import TensorSpec as TensorSpec
-from tapejax.tape import UnconnectedGradients as UnconnectedGradients
-from tapejax.values.tensor import Variable as Variable
-from tapejax.ops.graph import VariableAggregation as VariableAggregation
-from tapejax.ops.graph import VariableSynchronization as VariableSynchronization
+from tapejax.tf.ops.registry import RegisterGradient as RegisterGradient
+from tapejax.tf.ops.sparse import SparseTensor as SparseTensor
+from tapejax.tf.values.tensor import Tensor as Tensor
+from tapejax.tf.ops.tensor_array import TensorArray as TensorArray
+from tapejax.tf.values.dtypes import TensorShape as TensorShape
+from tapejax.tf.programs.signatures import TensorSpec as TensorSpec
+from tapejax.tape.gradient_tape import UnconnectedGradients as UnconnectedGradients
+from tapejax.tf.values.tensor import Variable as Variable
+from tapejax.tf.ops.graph import VariableAggregation as VariableAggregation
+from tapejax.tf.ops.graph import VariableSynchronization as VariableSynchronization
 from tapejax.math import abs as abs
 from tapejax.math import acos as acos
 from tapejax.math import acosh as acosh
@@ -156,7 +156,7 @@ def constant(value: TensorLike, dtype: DTypeLike | None = None, shape: ShapeLike
     array([[1, 2],
            [3, 4]], dtype=int32)>
     """
-from tapejax.ops.initializers import constant_initializer as constant_initializer
+from tapejax.tf.ops.initializers import constant_initializer as constant_initializer
 from tapejax.compat.v1 import control_dependencies as control_dependencies
 def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTypeLike | None = None, name: str | None = None) -> tf.Tensor:
     """`value` as a `Tensor`; a `Tensor` is returned as it is. See `raw` for the rules and the errors.
@@ -169,7 +169,7 @@ def convert_to_tensor(value: TensorLike, dtype: DTypeLike | None = None, dtype_h
 from tapejax.math import cos as cos
 from tapejax.math import cosh as cosh
 from tapejax.math import cumsum as cumsum
-from tapejax.ops.custom_gradient import custom_gradient as custom_gradient
+from tapejax.tf.ops.custom_gradient import custom_gradient as custom_gradient
 from tapejax import debugging as debugging
 def device(device_name: str | None) -> contextlib.AbstractContextManager[None]:
     """A context whose new tensors lie on that device: ``jax.default_device``.
@@ -199,7 +199,7 @@ from tapejax.linalg import einsum as einsum
 def ensure_shape(x: TensorLike, shape: ShapeLike, name: str | None = None) -> tf.Tensor:
     """`x`, if it has the shape given (None stands for any size). Raises InvalidArgumentError if not."""
 from tapejax.math import equal as equal
-from tapejax.values import errors as errors
+from tapejax.tf.values import errors as errors
 def executing_eagerly() -> builtins.bool:
     """Whether operations run at once: outside ``jax.jit`` and `function`."""
 from tapejax.math import exp as exp
@@ -295,7 +295,7 @@ def identity(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """A new tensor with the value of `input`; the gradient passes."""
 from tapejax.compat.v1 import identity_n as identity_n
 from tapejax import image as image
-from tapejax.values.staging import init_scope as init_scope
+from tapejax.tf.values.staging import init_scope as init_scope
 def inside_function() -> builtins.bool:
     """Whether this is the body of a `function`."""
 int16: tf.DType
@@ -345,9 +345,9 @@ def meshgrid(*args: TensorLike, indexing: str = 'xy', name: str = 'meshgrid') ->
     """Grids of coordinates out of vectors: 'xy' (the second varies along the first axis) or 'ij'. Matrices are flattened."""
 from tapejax.math import minimum as minimum
 from tapejax.math import multiply as multiply
-from tapejax.values.names import name_scope as name_scope
+from tapejax.tf.values.names import name_scope as name_scope
 from tapejax.math import negative as negative
-from tapejax.values import nest as nest
+from tapejax.tf.values import nest as nest
 newaxis: None
 from tapejax import nn as nn
 from tapejax import NotDifferentiable as no_gradient
@@ -380,7 +380,7 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
     """
 def ones(shape: ShapeLike, dtype: DTypeLike = 'float32', name: str | None = None, layout: Ignored = None) -> tf.Tensor:
     """A tensor of ones."""
-from tapejax.ops.initializers import ones_initializer as ones_initializer
+from tapejax.tf.ops.initializers import ones_initializer as ones_initializer
 def ones_like(input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, layout: Ignored = None) -> tf.Tensor:
     """Ones of the shape of `input`, and of its dtype unless another is given."""
 def pad(tensor: TensorLike, paddings: Any, mode: Any = 'CONSTANT', constant_values: TensorLike = 0, name: str | None = None) -> tf.Tensor:
@@ -410,8 +410,8 @@ def py_function(func: Callable[..., Any], inp: Sequence[TensorLike], Tout: DType
     """
 from tapejax import quantization as quantization
 from tapejax import random as random
-from tapejax.ops.initializers import random_normal_initializer as random_normal_initializer
-from tapejax.ops.initializers import random_uniform_initializer as random_uniform_initializer
+from tapejax.tf.ops.initializers import random_normal_initializer as random_normal_initializer
+from tapejax.tf.ops.initializers import random_uniform_initializer as random_uniform_initializer
 def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dtype: Any = None, name: str | None = 'range') -> tf.Tensor:
     """The numbers from `start` up to, not including, `limit` in steps of `delta`.
 
@@ -654,7 +654,7 @@ def zeros(shape: ShapeLike, dtype: DTypeLike = 'float32', name: str | None = Non
     >>> tf.zeros([2])
     <tf.Tensor: shape=(2,), dtype=float32, numpy=array([0., 0.], dtype=float32)>
     """
-from tapejax.ops.initializers import zeros_initializer as zeros_initializer
+from tapejax.tf.ops.initializers import zeros_initializer as zeros_initializer
 def zeros_like(input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None, layout: Ignored = None) -> tf.Tensor:
     """Zeros of the shape of `input`, and of its dtype unless another is given."""
 from tapejax import data as data

@@ -17,30 +17,30 @@ import importlib as _importlib
 import sys as _sys
 from importlib.util import find_spec as _find_spec
 
-from . import host as _host
-from . import namespaces as _names
 from ._version import __version__
-from .accumulator import ForwardAccumulator
-from .libraries import adapters as _adapters
-from .ops.control_flow import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
-from .ops.custom_gradient import custom_gradient, grad_pass_through, recompute_grad
-from .ops.opaque import numpy_function, py_function
-from .ops.registry import RegisterGradient, no_gradient
-from .programs.function import TensorSpec, function, init_scope, inside_function
-from .programs.module import Module
-from .tape import GradientTape, UnconnectedGradients
-from .values import errors, nest
-from .values.dtypes import DType, TensorShape, as_dtype
-from .values.errors import NarrowingWarning
-from .values.names import name_scope
-from .values.tensor import Tensor, Variable, constant, convert_to_tensor, is_tensor
+from .execution import host as _host
+from .tape.accumulator import ForwardAccumulator
+from .tape.gradient_tape import GradientTape, UnconnectedGradients
+from .tf import namespaces as _names
+from .tf.libraries import adapters as _adapters
+from .tf.ops.control_flow import case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop
+from .tf.ops.custom_gradient import custom_gradient, grad_pass_through, recompute_grad
+from .tf.ops.opaque import numpy_function, py_function
+from .tf.ops.registry import RegisterGradient, no_gradient
+from .tf.programs.function import TensorSpec, function, init_scope, inside_function
+from .tf.programs.module import Module
+from .tf.values import errors, nest
+from .tf.values.dtypes import DType, TensorShape, as_dtype
+from .tf.values.errors import NarrowingWarning
+from .tf.values.names import name_scope
+from .tf.values.tensor import Tensor, Variable, constant, convert_to_tensor, is_tensor
 
 NotDifferentiable = no_gradient
 
 
 def executing_eagerly() -> bool:
     """Whether operations run at once: outside ``jax.jit`` and `function`."""
-    from .values import reading
+    from .tf.values import reading
 
     return not reading.in_graph()
 

@@ -47,7 +47,7 @@ def _add_run(commands: argparse._SubParsersAction) -> None:
     parser.epilog = "The arguments that follow PROGRAM.py are passed on to it."
 
     def command(options: argparse.Namespace, arguments: list[str]) -> int:
-        from .cli import runner
+        from .tools.cli import runner
 
         return runner.run(options.program, arguments, full_traceback=options.full_traceback)
 
@@ -71,7 +71,7 @@ def _add_port(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--tolerance", type=float, default=1e-3, metavar="X", help="of a loss, relative to its size")
 
     def command(options: argparse.Namespace, arguments: list[str]) -> int:
-        from .cli import port
+        from .tools.cli import port
 
         return port.port(options.program, options.out, arguments, steps=options.steps, tolerance=options.tolerance)
 
@@ -93,7 +93,7 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--all", action="store_true", help="list the supported names, too")
 
     def command(options: argparse.Namespace, arguments: list[str]) -> int:
-        from .cli import check
+        from .tools.cli import check
 
         return check.main(options.paths, as_json=options.json, everything=options.all)
 
@@ -108,7 +108,7 @@ def _add_demo(commands: argparse._SubParsersAction) -> None:
     )
 
     def command(options: argparse.Namespace, arguments: list[str]) -> int:
-        from .cli import demo
+        from .tools.cli import demo
 
         return demo.main()
 

@@ -1,6 +1,6 @@
-"""``tapejax.train``: see `tapejax.programs.train`, the module that this name stands for."""
+"""``tapejax.train``: see `tapejax.tf.programs.train`, the module that this name stands for."""
 
 import importlib
 import sys
 
-sys.modules[__name__] = importlib.import_module("tapejax.programs.train")
+sys.modules[__name__] = importlib.import_module("tapejax.tf.programs.train")

@@ -66,7 +66,7 @@ def test_the_commands_that_ci_runs_are_marked(name):
 
 
 def test_the_table_of_differences_is_what_the_tests_say():
-    stale = "stale: run `python -m tests.parity.marks`"
+    stale = "stale: run `python -m tests.tf.parity.marks`"
     assert marks.PAGE.read_text(encoding="utf-8") == marks.written(), stale
 
 

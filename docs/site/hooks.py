@@ -22,46 +22,49 @@ PAGES = {"ARCHITECTURE.md": "architecture.md", "CHANGELOG.md": "changelog.md", "
 API = {
     "tape": (
         "The tape",
-        {"tapejax.tape": "GradientTape UnconnectedGradients", "tapejax.accumulator": "ForwardAccumulator"},
+        {
+            "tapejax.tape.gradient_tape": "GradientTape UnconnectedGradients",
+            "tapejax.tape.accumulator": "ForwardAccumulator",
+        },
     ),
     "seeing": (
         "What a tape shows",
         {
-            "tapejax.seeing.explain": "Explanation SourceReport PathStep",
-            "tapejax.seeing.steps": "Backward:gradients BackwardStep",
-            "tapejax.seeing.memory": "Memory MemoryRow",
-            "tapejax.seeing.summary": "Summary SummaryRow",
-            "tapejax.seeing.source": "TapeFunction code",
-            "tapejax.seeing.drawing": "Drawing",
-            "tapejax.seeing.play": "Play",
+            "tapejax.tools.seeing.explain": "Explanation SourceReport PathStep",
+            "tapejax.tools.seeing.steps": "Backward:gradients BackwardStep",
+            "tapejax.tools.seeing.memory": "Memory MemoryRow",
+            "tapejax.tools.seeing.summary": "Summary SummaryRow",
+            "tapejax.tools.seeing.source": "TapeFunction code",
+            "tapejax.tools.seeing.drawing": "Drawing",
+            "tapejax.tools.seeing.play": "Play",
         },
     ),
     "custom_gradients": (
         "Custom gradients",
         {
-            "tapejax.ops.custom_gradient": "custom_gradient recompute_grad grad_pass_through",
-            "tapejax.ops.registry": "RegisterGradient no_gradient",
+            "tapejax.tf.ops.custom_gradient": "custom_gradient recompute_grad grad_pass_through",
+            "tapejax.tf.ops.registry": "RegisterGradient no_gradient",
         },
     ),
     "values": (
         "Values",
         {
-            "tapejax.values.tensor": "Tensor Variable constant convert_to_tensor is_tensor",
-            "tapejax.values.dtypes": "TensorShape DType as_dtype",
-            "tapejax.values": "nest:assert_same_structure,flatten,is_nested,map_structure,pack_sequence_as errors",
+            "tapejax.tf.values.tensor": "Tensor Variable constant convert_to_tensor is_tensor",
+            "tapejax.tf.values.dtypes": "TensorShape DType as_dtype",
+            "tapejax.tf.values": "nest:assert_same_structure,flatten,is_nested,map_structure,pack_sequence_as errors",
         },
     ),
     "programs": (
         "Whole programs",
         {
-            "tapejax.programs.function": "function TensorSpec",
-            "tapejax.programs.module": "Module",
-            "tapejax.programs": "saved_model train",
-            "tapejax.libraries": "keras",
+            "tapejax.tf.programs.function": "function TensorSpec",
+            "tapejax.tf.programs.module": "Module",
+            "tapejax.tf.programs": "saved_model train",
+            "tapejax.tf.libraries": "keras",
         },
     ),
-    "data": ("Datasets", {"tapejax.programs": "data"}),
-    "checking": ("Checking", {"tapejax.testing": "compute_gradient max_error", "tapejax.ops": "debugging"}),
+    "data": ("Datasets", {"tapejax.tf.programs": "data"}),
+    "checking": ("Checking", {"tapejax.tf.testing": "compute_gradient max_error", "tapejax.tf.ops": "debugging"}),
 }
 PLAYED = "played_tape.html"
 EMBEDDED = f'<iframe class="played" src="{PLAYED}" title="A tape, played"></iframe>\n\n[On a page of its own]({PLAYED})'

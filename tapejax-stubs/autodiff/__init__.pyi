@@ -4,7 +4,7 @@ from typing import Any, TypeVar, overload
 import jax
 import numpy as np
 import tapejax as tf
-from tapejax.values.types import Nest, Array, VariableLike
+from tapejax.tf.values.types import Nest, Array, VariableLike
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -915,5 +915,5 @@ class GradientTape:
         ...     y = jnp.where(x > 0.0, jnp.sqrt(x), 0.0)
         >>> tape.check_numerics(y, x)
         Traceback (most recent call last):
-        tapejax.values.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
+        tapejax.tf.values.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
         """

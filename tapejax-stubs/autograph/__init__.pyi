@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import Ignored
+from tapejax.tf.values.types import Ignored
 
 from tapejax.autograph import experimental as experimental
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:

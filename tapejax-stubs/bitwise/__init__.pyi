@@ -1,7 +1,7 @@
 """Made by .ci/stubs of the live namespace."""
 
 import tapejax as tf
-from tapejax.values.types import TensorLike
+from tapejax.tf.values.types import TensorLike
 
 def bitwise_and(x: TensorLike, y: TensorLike, name: str | None = None) -> tf.Tensor:
     """x & y.

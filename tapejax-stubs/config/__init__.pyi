@@ -3,9 +3,9 @@
 from typing import Any
 import tapejax as tf
 
-from tapejax.ops.config import LogicalDevice as LogicalDevice
-from tapejax.ops.config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
-from tapejax.ops.config import PhysicalDevice as PhysicalDevice
+from tapejax.tf.ops.config import LogicalDevice as LogicalDevice
+from tapejax.tf.ops.config import LogicalDeviceConfiguration as LogicalDeviceConfiguration
+from tapejax.tf.ops.config import PhysicalDevice as PhysicalDevice
 from tapejax.config import experimental as experimental
 def experimental_functions_run_eagerly() -> bool:
     """Whether `run_functions_eagerly` is in force."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 import jax
 import tapejax as tf
-from tapejax.values.types import TensorLike, DTypeLike, IntLike, Ignored
+from tapejax.tf.values.types import TensorLike, DTypeLike, IntLike, Ignored
 
 def Assert(condition: TensorLike, data: object, summarize: Ignored = None, name: str | None = None) -> None:
     """Raises InvalidArgumentError with `data` unless `condition` is true."""

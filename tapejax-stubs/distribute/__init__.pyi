@@ -1,13 +1,14 @@
 """Made by .ci/stubs of the live namespace."""
 
 from typing import Any
+import tapejax as tf
 
-from tapejax.ops.distribute import InputContext as InputContext
-from tapejax.ops.distribute import MirroredStrategy as MirroredStrategy
-from tapejax.ops.distribute import OneDeviceStrategy as OneDeviceStrategy
-from tapejax.ops.distribute import ReduceOp as ReduceOp
-from tapejax.ops.distribute import ReplicaContext as ReplicaContext
-from tapejax.ops.distribute import Strategy as Strategy
+from tapejax.tf.ops.distribute import InputContext as InputContext
+from tapejax.tf.ops.distribute import MirroredStrategy as MirroredStrategy
+from tapejax.tf.ops.distribute import OneDeviceStrategy as OneDeviceStrategy
+from tapejax.tf.ops.distribute import ReduceOp as ReduceOp
+from tapejax.tf.ops.distribute import ReplicaContext as ReplicaContext
+from tapejax.tf.ops.distribute import Strategy as Strategy
 def get_replica_context() -> Any:
     """The context of the only replica."""
 def get_strategy() -> Any:

@@ -3,9 +3,9 @@
 from typing import Any
 import numpy as np
 import tapejax as tf
-from tapejax.values.types import TensorLike, DTypeLike
+from tapejax.tf.values.types import TensorLike, DTypeLike
 
-from tapejax.values.dtypes import DType as DType
+from tapejax.tf.values.dtypes import DType as DType
 def as_dtype(type_value: DTypeLike) -> tf.DType:
     """The `DType` for a name, a NumPy or ``jnp`` type, a TensorFlow type number, or a `DType`.
 

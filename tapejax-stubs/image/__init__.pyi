@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike, DTypeLike, ShapeLike, IntLike, IntsLike, FloatLike
+from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, IntLike, IntsLike, FloatLike
 
-from tapejax.ops.image import ResizeMethod as ResizeMethod
+from tapejax.tf.ops.image import ResizeMethod as ResizeMethod
 def adjust_brightness(image: TensorLike, delta: FloatLike) -> tf.Tensor:
     """`delta`, a part of the range from 0 to 1, added to each pixel."""
 def adjust_contrast(images: TensorLike, contrast_factor: FloatLike) -> tf.Tensor:

@@ -2,7 +2,7 @@
 
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike, DTypeLike, PathLike
+from tapejax.tf.values.types import TensorLike, DTypeLike, PathLike
 
 from tapejax.image import decode_and_crop_jpeg as decode_and_crop_jpeg
 def decode_base64(input: bytes, name: str | None = None) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike, Nest, DTypeLike, AxisLike
+from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, AxisLike
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> tf.Tensor:
     """The last two axes exchanged, the elements conjugated."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike, DTypeLike, ShapeLike, AxisLike, IntLike
+from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, AxisLike, IntLike
 
 def abs(x: TensorLike, name: str | None = None) -> tf.Tensor:
     """The absolute value.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike, DTypeLike, ShapeLike, AxisLike, IntLike, IntsLike, FloatLike, Ignored, PaddingLike
+from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, AxisLike, IntLike, IntsLike, FloatLike, Ignored, PaddingLike
 
 from tapejax.math import approx_max_k as approx_max_k
 from tapejax.math import approx_min_k as approx_min_k

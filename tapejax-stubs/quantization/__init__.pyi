@@ -1,7 +1,7 @@
 """Made by .ci/stubs of the live namespace."""
 
 import tapejax as tf
-from tapejax.values.types import TensorLike, IntLike
+from tapejax.tf.values.types import TensorLike, IntLike
 
 def fake_quant_with_min_max_args(inputs: TensorLike, min: float = -6, max: float = 6, num_bits: IntLike = 8, narrow_range: bool = False, name: str | None = None) -> tf.Tensor:
     """`inputs`, float32, rounded to one of ``2 ** num_bits`` numbers from `min` to `max`, of which one is 0.

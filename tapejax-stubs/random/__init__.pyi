@@ -2,10 +2,10 @@
 
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike, IntLike, IntsLike
+from tapejax.tf.values.types import TensorLike, IntLike, IntsLike
 
-from tapejax.ops.generator import Algorithm as Algorithm
-from tapejax.ops.generator import Generator as Generator
+from tapejax.tf.ops.generator import Algorithm as Algorithm
+from tapejax.tf.ops.generator import Generator as Generator
 def categorical(logits: TensorLike, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None) -> tf.Tensor:
     """For each row of `logits`, `num_samples` classes drawn with those unnormalised log probabilities.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike, DTypeLike, AxisLike, IntLike, IntsLike, FloatLike
+from tapejax.tf.values.types import TensorLike, DTypeLike, AxisLike, IntLike, IntsLike, FloatLike
 
 def dct(input: TensorLike, type: Any = 2, n: Any = None, axis: Any = -1, norm: Any = None, name: str | None = None) -> tf.Tensor:
     """The discrete cosine transform of type 1, 2, 3 or 4 of the last axis.

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike, DTypeLike, ShapeLike, AxisLike, IntLike, IntsLike
+from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, AxisLike, IntLike, IntsLike
 
-from tapejax.ops.sparse import SparseTensor as SparseTensor
+from tapejax.tf.ops.sparse import SparseTensor as SparseTensor
 def add(a: tf.SparseTensor | TensorLike, b: tf.SparseTensor | TensorLike, threshold: TensorLike = 0) -> tf.SparseTensor | tf.Tensor:
     """The sum, dense if one of them is.
 

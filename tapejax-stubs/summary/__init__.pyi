@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike, IntLike, Ignored
+from tapejax.tf.values.types import TensorLike, IntLike, Ignored
 
-from tapejax.ops.summary import SummaryWriter as SummaryWriter
+from tapejax.tf.ops.summary import SummaryWriter as SummaryWriter
 def create_file_writer(logdir: Any, max_queue: int | None = None, flush_millis: int | None = None, filename_suffix: str | None = None, name: str | None = None, experimental_trackable: bool = False, experimental_mesh: Ignored = None) -> Any:
     """A writer of a new file in the directory `logdir`, which TensorBoard reads. Needs the extra ``tapejax[summary]``.
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 import numpy as np
 import tapejax as tf
-from tapejax.values.types import TensorLike
+from tapejax.tf.values.types import TensorLike
 
-from tapejax.ops.testcase import TestCase as TestCase
+from tapejax.tf.ops.testcase import TestCase as TestCase
 def compute_gradient(f: Callable[..., Any], x: Sequence[TensorLike], delta: float | None = None) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The Jacobians of `f` by the tape and by central differences.
 

@@ -4,17 +4,17 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 import tapejax as tf
-from tapejax.values.types import TensorLike, Nest, DTypeLike, ShapeLike, IntLike, Ignored
+from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, ShapeLike, IntLike, Ignored
 
-from tapejax.ops.graph import AggregationMethod as AggregationMethod
-from tapejax.ops.compat import ConfigProto as ConfigProto
-from tapejax.ops.compat import GPUOptions as GPUOptions
-from tapejax.ops.indexed_slices import IndexedSlices as IndexedSlices
-from tapejax.ops.compat import InteractiveSession as InteractiveSession
-from tapejax.ops.compat import Session as Session
-from tapejax.ops.sparse import SparseTensor as SparseTensor
-from tapejax.ops.sparse import SparseTensorValue as SparseTensorValue
-from tapejax.ops.graph import VariableSynchronization as VariableSynchronization
+from tapejax.tf.ops.graph import AggregationMethod as AggregationMethod
+from tapejax.tf.ops.compat import ConfigProto as ConfigProto
+from tapejax.tf.ops.compat import GPUOptions as GPUOptions
+from tapejax.tf.ops.indexed_slices import IndexedSlices as IndexedSlices
+from tapejax.tf.ops.compat import InteractiveSession as InteractiveSession
+from tapejax.tf.ops.compat import Session as Session
+from tapejax.tf.ops.sparse import SparseTensor as SparseTensor
+from tapejax.tf.ops.sparse import SparseTensorValue as SparseTensorValue
+from tapejax.tf.ops.graph import VariableSynchronization as VariableSynchronization
 def assert_equal(*args: Any, **named: Any) -> None:
     """Raises InvalidArgumentError unless ``x == y`` holds for all elements."""
 def assert_greater(*args: Any, **named: Any) -> None:

@@ -1,8 +1,9 @@
 """Made by .ci/stubs of the live namespace."""
 
 from typing import Any
+import tapejax as tf
 
-from tapejax.ops.config import LogicalDeviceConfiguration as VirtualDeviceConfiguration
+from tapejax.tf.ops.config import LogicalDeviceConfiguration as VirtualDeviceConfiguration
 def enable_op_determinism() -> None:
     """Makes XLA choose deterministic algorithms on a GPU, as it does on a CPU. Before JAX computes."""
 def enable_tensor_float_32_execution(enabled: bool) -> None:

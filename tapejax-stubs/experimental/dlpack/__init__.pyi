@@ -2,7 +2,7 @@
 
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike, Array
+from tapejax.tf.values.types import TensorLike, Array
 
 def from_dlpack(dlcapsule: Any) -> tf.Tensor:
     """A tensor that shares the memory of another library's.

@@ -3,7 +3,7 @@
 from typing import Any
 import numpy as np
 import tapejax as tf
-from tapejax.values.types import Nest
+from tapejax.tf.values.types import Nest
 
 def abs(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.abs``, of tensors, arrays and lists; gives tensors."""
@@ -358,7 +358,7 @@ def nanprod(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.nanprod``, of tensors, arrays and lists; gives tensors."""
 def nansum(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.nansum``, of tensors, arrays and lists; gives tensors."""
-from tapejax.values.tensor import Tensor as ndarray
+from tapejax.tf.values.tensor import Tensor as ndarray
 def ndim(*args: Any, **kwargs: Any) -> Nest:
     """``jnp.ndim``, of tensors, arrays and lists; gives tensors."""
 def negative(*args: Any, **kwargs: Any) -> Nest:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from tapejax.values.types import PathLike
+import tapejax as tf
+from tapejax.tf.values.types import PathLike
 
-from tapejax.ops.io import GFile as GFile
+from tapejax.tf.ops.io import GFile as GFile
 def copy(src: PathLike, dst: PathLike, overwrite: bool = False) -> None:
     """Copies a file. Raises AlreadyExistsError where `dst` is there, unless `overwrite`."""
 def exists(path: PathLike) -> bool:

@@ -1,7 +1,7 @@
 """Made by .ci/stubs of the live namespace."""
 
 import tapejax as tf
-from tapejax.values.types import TensorLike
+from tapejax.tf.values.types import TensorLike
 
 from tapejax.math import bessel_i0 as bessel_i0
 from tapejax.math import bessel_i0e as bessel_i0e

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 import tapejax as tf
-from tapejax.values.types import TensorLike
+from tapejax.tf.values.types import TensorLike
 
 def general_dropout(x: TensorLike, rate: Any, uniform_sampler: Callable[..., Any], noise_shape: Any = None, name: str | None = None) -> tf.Tensor:
     """As `dropout`, with ``uniform_sampler(shape=shape, dtype=dtype)`` for numbers in [0, 1)."""

@@ -1,10 +1,10 @@
 """Made by .ci/stubs of the live namespace."""
 
 import tapejax as tf
-from tapejax.values.types import TensorLike, IntLike
+from tapejax.tf.values.types import TensorLike, IntLike
 
-from tapejax.ops.generator import Algorithm as Algorithm
-from tapejax.ops.generator import Generator as Generator
+from tapejax.tf.ops.generator import Algorithm as Algorithm
+from tapejax.tf.ops.generator import Generator as Generator
 from tapejax.random import create_rng_state as create_rng_state
 from tapejax.random import get_global_generator as get_global_generator
 def index_shuffle(index: TensorLike, seed: TensorLike, max_index: IntLike) -> tf.Tensor:

@@ -1,7 +1,7 @@
 """Made by .ci/stubs of the live namespace."""
 
 from collections.abc import Iterator
-from tapejax.values.types import IntLike, Ignored
+from tapejax.tf.values.types import IntLike, Ignored
 
 def get_step() -> IntLike | None:
     """The step of summaries that say none: as `set_step`, or ``writer.as_default(step)``, was given it."""

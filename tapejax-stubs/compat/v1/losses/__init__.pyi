@@ -1,9 +1,9 @@
 """Made by .ci/stubs of the live namespace."""
 
 import tapejax as tf
-from tapejax.values.types import TensorLike, Ignored
+from tapejax.tf.values.types import TensorLike, Ignored
 
-from tapejax.ops.losses import Reduction as Reduction
+from tapejax.tf.ops.losses import Reduction as Reduction
 def absolute_difference(labels: TensorLike, predictions: TensorLike, weights: TensorLike = 1.0, scope: Ignored = None, loss_collection: Ignored = None, reduction: str = 'weighted_sum_by_nonzero_weights') -> tf.Tensor:
     """``|predictions - labels|``, weighted and reduced as `compute_weighted_loss` does.
 

@@ -1,7 +1,7 @@
 """Made by .ci/stubs of the live namespace."""
 
 import tapejax as tf
-from tapejax.values.types import Ignored
+from tapejax.tf.values.types import Ignored
 
 def get_global_step(graph: Ignored = None) -> tf.Variable | None:
     """`get_or_create_global_step`, or None before that was called."""

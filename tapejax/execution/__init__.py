@@ -1,0 +1,1 @@
+"""How what a tape records is run fast."""

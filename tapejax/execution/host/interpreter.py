@@ -1,0 +1,294 @@
+"""Small programs evaluated by NumPy: what runs a few times only is done long before XLA would have compiled it.
+
+`Interpreter` turns a jaxpr into a Python function of NumPy arrays. It evaluates what `primitives` and `decompositions` have,
+on the usual dtypes, and calls, branches and counted loops of it. Anything else it refuses with `Unsupported`.
+What only XLA decides is refused as it turns up: nan from a product in a program with a mask.
+Subnormal numbers (below 1e-38 in single precision) are 0 where XLA computes. A program that is given one is refused, one that
+computes one is run again with 0 in its place.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...jaxprs.canonical import open_jaxpr
+from ...jaxprs.contents import consts_of, scan_counts
+from ...jaxprs.fence import Literal, RefType, ShapeDtypeStruct
+from ...jaxprs.poles import product
+from ...jaxprs.types import Equation, Function, JaxProgram
+from ..trial import Unsupported, with_errors
+from .decompositions import DECOMPOSITIONS
+from .primitives import DTYPES, HALF, PRIMITIVES, flushed, in_single, is_subnormal
+
+
+class Interpreter:
+    """A jaxpr as a function of a list of NumPy arrays, which gives a list of new ones; a key is two numbers."""
+
+    __slots__ = ("_constants", "_steps", "_inputs", "_outputs", "_size", "_masked", "_kept", "_left")
+
+    def __init__(self, closed: JaxProgram, most_numbers: float = math.inf):
+        if closed.effects:
+            raise Unsupported("effects")
+        numbers: dict[Any, int] = {}
+        self._steps: list[tuple[Function, Sequence[int], Sequence[int], Sequence[Any], Sequence[Any]]] = []
+        self._constants: dict[int, Any] = {}
+        self._size = 0
+        self._masked = False
+        self._left = most_numbers
+        jaxpr = open_jaxpr(closed)
+        if not _NUMBERS.issuperset([getattr(x.aval, "dtype", None) for x in jaxpr.outvars]):
+            raise Unsupported("not numbers of NumPy's")
+        self._inputs = [(self._new(numbers, var), _BELOW_ONE.get(var.aval.dtype)) for var in jaxpr.invars]
+        self._add(closed, numbers, jaxpr.outvars)
+        self._outputs = [self._read(numbers, x) for x in jaxpr.outvars]
+        self._kept = list(self._constants.values())
+        if any(map(is_subnormal, self._kept)):
+            raise Unsupported("subnormal")
+
+    def _new(self, numbers: dict[Any, int], var: Any) -> int:
+        dtype = getattr(var.aval, "dtype", None)
+        if dtype not in _NUMBERS and not _is_key(dtype, var.aval) or isinstance(var.aval, RefType):
+            raise Unsupported(str(var.aval))
+        self._left -= math.prod(var.aval.shape)
+        if self._left < 0:
+            raise Unsupported("too many numbers")
+        numbers[var] = self._size
+        self._size += 1
+        return numbers[var]
+
+    def _read(self, numbers: dict[Any, int], atom: Any) -> int:
+        if not isinstance(atom, Literal):
+            return numbers[atom]
+        return self._constant(np.asarray(atom.val, atom.aval.dtype))
+
+    def _constant(self, value: np.ndarray) -> int:
+        self._constants[self._size] = value
+        self._size += 1
+        return self._size - 1
+
+    def _add(self, closed: JaxProgram, numbers: dict[Any, int], results: Sequence[Any]) -> None:
+        """Adds the steps that give `results`, which are among those of `closed`."""
+        jaxpr = open_jaxpr(closed)
+        for var, value in zip(jaxpr.constvars, consts_of(closed), strict=True):
+            number = self._new(numbers, var)
+            self._constants[number] = np.asarray(value)
+        for eqn, wanted in _needed(jaxpr, results):
+            ins = [self._read(numbers, x) for x in eqn.invars]
+            name = eqn.primitive.name
+            if name == "platform_index":
+                numbers[eqn.outvars[0]] = self._constant(np.asarray(_of_a_cpu(eqn.params["platforms"]), np.int32))
+                continue
+            inner, ins = self._inner(eqn, ins)
+            if inner is not None:
+                within = dict(zip(open_jaxpr(inner).invars, ins, strict=True))
+                pairs = zip(eqn.outvars, open_jaxpr(inner).outvars, strict=True)
+                given = [(var, atom) for var, atom in pairs if var in wanted]
+                self._add(inner, within, [atom for _, atom in given])
+                for var, atom in given:
+                    numbers[var] = self._read(within, atom)
+                continue
+            control = self._control(eqn)
+            make = control or PRIMITIVES.get(name) or DECOMPOSITIONS.get(name)
+            dtypes = {getattr(x.aval, "dtype", None) for x in (*eqn.invars, *eqn.outvars)}
+            if make is None or dtypes - _NUMBERS and name not in _OF_KEYS:
+                raise Unsupported(name)
+            step = in_single(make, eqn) if dtypes & HALF and not control else make(eqn)
+            self._masked |= name == "convert_element_type" and eqn.invars[0].aval.dtype == bool
+            if name == "mul" and self._masked:
+                step = functools.partial(_beside_a_mask, step)
+            outs = [self._new(numbers, var) for var in eqn.outvars]
+            types = [getattr(var.aval, "dtype", None) for var in eqn.outvars]
+            below = [None if name in _CHOSEN else _BELOW_ONE.get(dtype) for dtype in types]
+            self._steps.append((step, ins, outs, types, below))
+
+    def _inner(self, eqn: Equation, ins: list[int]) -> tuple[Any, list[int]]:
+        """The program that an equation calls, if it is known which one that is, and the numbers of its inputs."""
+        name, p = eqn.primitive.name, eqn.params
+        if name in _CALLS:
+            return p[_CALLS[name]], ins
+        if name in _TRACED:
+            return _TRACED[name](eqn), ins
+        if name == "cond" and ins[0] in self._constants:
+            return p["branches"][_clamped(self._constants[ins[0]], p["branches"])], ins[1:]
+        if name == "custom_linear_solve":
+            lengths = p["const_lengths"]
+            first = lengths.matvec + lengths.vecmat
+            given = sum(lengths)
+            return p["jaxprs"].solve, [*ins[first : first + lengths.solve], *ins[given:]]
+        return None, ins
+
+    def _control(self, eqn: Equation) -> Any:
+        """What makes the step of a branch or a counted loop, whose programs are interpreted as well."""
+        make = {"cond": _branches, "scan": _loop}.get(eqn.primitive.name)
+        return make and functools.partial(make, most_numbers=self._left)
+
+    def within(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """What a call gives, in a step of another interpreter, which handles NumPy's errors."""
+        return self._run(inputs, np.geterr()["under"] == "ignore")
+
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        found: list[np.ndarray]
+        try:
+            found = with_errors(self._run, inputs, False, all="ignore", under="raise")
+        except FloatingPointError:  # some number is subnormal
+            if any(map(is_subnormal, inputs)):
+                raise Unsupported("subnormal") from None
+            found = with_errors(self._run, inputs, True, all="ignore")
+        return found
+
+    def _run(self, inputs: Sequence[np.ndarray], flush: bool) -> list[np.ndarray]:
+        env: list[Any] = [None] * self._size
+        for number, value in self._constants.items():
+            env[number] = value
+        for (number, less), value in zip(self._inputs, inputs, strict=True):
+            env[number] = value
+            if less is not None and not flush:
+                value * less
+        for step, ins, outs, dtypes, below in self._steps:
+            found = step(*[env[i] for i in ins])
+            if len(outs) == 1:
+                found = (found,)
+            for number, x, dtype, less in zip(outs, found, dtypes, below, strict=True):
+                x = x if x.dtype == dtype or dtype not in _NUMBERS else x.astype(dtype)
+                if x.dtype.kind == "c" and not np.isfinite(x).all():  # XLA has other formulas, which overflow elsewhere
+                    raise Unsupported("complex")
+                if flush:
+                    x = flushed(x)
+                elif less is not None:
+                    x * less  # raises; the step itself does not where a subnormal result is exact, and exp never
+                env[number] = x
+        outputs: list[np.ndarray] = []
+        for number in self._outputs:  # each is to have memory of its own
+            x = np.asarray(env[number])
+            own = (
+                x.flags.owndata and x.flags.c_contiguous and not any([x is y for y in (*inputs, *self._kept, *outputs)])
+            )
+            outputs.append(x if own else np.array(x, order="C"))
+        return outputs
+
+
+def _needed(jaxpr: Any, results: Sequence[Any]) -> list[tuple[Equation, set[Any]]]:
+    """The equations without which there are no `results`, and beside each what is wanted of it."""
+    wanted = {x for x in results if not isinstance(x, Literal)}
+    found = []
+    for eqn in reversed(jaxpr.eqns):
+        given = wanted.intersection(eqn.outvars)
+        if given:
+            found.append((eqn, given))
+            wanted.update([x for x in eqn.invars if not isinstance(x, Literal)])
+    return found[::-1]
+
+
+def _beside_a_mask(product: Function, *factors: Any) -> Any:
+    """XLA makes a choice of a product with a mask that was converted to numbers, some of the time: nan times 0 is 0 then."""
+    found = product(*factors)
+    if np.isnan(found).any():
+        raise Unsupported("nan beside a mask")
+    return found
+
+
+def _is_key(dtype: Any, aval: Any) -> bool:
+    """Whether it is one key of JAX's default generator, here two numbers."""
+    return getattr(getattr(dtype, "_impl", None), "name", None) == "threefry2x32" and aval.shape == ()
+
+
+_NUMBERS = DTYPES | HALF
+
+# What is right of a key whose two numbers NumPy has as an array of shape (2,), where JAX's shape is ().
+_OF_KEYS = frozenset(("copy", "copy_p", "select_n", "stop_gradient", "random_wrap", "random_unwrap"))
+
+# The greatest number below one, for each dtype: a product with it is an underflow where the other factor is subnormal.
+_BELOW_ONE: dict[Any, Any] = {
+    np.dtype(x): np.nextafter(np.finfo(x).dtype.type(1), np.finfo(x).dtype.type(0)) for x in "fdFD"
+}
+
+# What gives numbers that it was given, in which there is nothing subnormal.
+_CHOSEN = frozenset(
+    "abs broadcast_in_dim clamp concatenate conj copy copy_p cond dynamic_slice dynamic_update_slice expand_dims gather imag max "
+    "min neg optimization_barrier pad real reduce_max reduce_min reshape rev scan scatter select_n slice sort split squeeze "
+    "stack stop_gradient tile top_k transpose unstack".split()
+)
+
+_CALLS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "checkpoint": "jaxpr",
+}
+
+
+def _of_a_cpu(platforms: Sequence[Any]) -> int:
+    return next(i for i, names in enumerate(platforms) if names is None or "cpu" in names)
+
+
+def _clamped(index: Any, branches: Sequence[Any]) -> int:
+    return min(max(int(index), 0), len(branches) - 1)
+
+
+def _branches(eqn: Equation, most_numbers: float) -> Function:
+    branches = [Interpreter(each, most_numbers) for each in eqn.params["branches"]]
+
+    def branch(index: Any, *values: Any) -> Any:
+        return _as_step(eqn, branches[_clamped(index, branches)].within(values))
+
+    return branch
+
+
+def _loop(eqn: Equation, most_numbers: float) -> Function:
+    p = eqn.params
+    body = Interpreter(p["jaxpr"], most_numbers)
+    (consts, carried), turns = scan_counts(p), range(p["length"])
+    rows = [v.aval for v in eqn.outvars[carried:]]
+
+    def loop(*values: Any) -> Any:
+        carry: Sequence[Any] = values[consts : consts + carried]
+        found = [np.empty(aval.shape, aval.dtype) for aval in rows]
+        for i in reversed(turns) if p["reverse"] else turns:
+            outs = body.within([*values[:consts], *carry, *[np.asarray(x[i]) for x in values[consts + carried :]]])
+            carry = outs[:carried]
+            for all_of_it, one in zip(found, outs[carried:], strict=True):
+                all_of_it[i] = one
+        return _as_step(eqn, [*carry, *found])
+
+    return loop
+
+
+def _as_step(eqn: Equation, outs: list[Any]) -> Any:
+    return outs[0] if len(eqn.outvars) == 1 else outs
+
+
+# ---- primitives that are programs of others: of random numbers JAX's own, traced down to the one function of chance in them
+
+_KEY = ShapeDtypeStruct((2,), np.dtype("uint32"))
+
+
+def _traced(fn: Function, *specs: Any) -> Any:
+    return jax.make_jaxpr(fn)(*specs)
+
+
+def _implementation(eqn: Equation) -> Any:
+    keys = [v.aval for v in (*eqn.invars, *eqn.outvars) if jax.dtypes.issubdtype(v.aval.dtype, jax.dtypes.prng_key)]
+    aval = keys[0]
+    if not all([_is_key(each.dtype, each) for each in keys]):  # several keys, or of another generator
+        raise Unsupported(str(aval))
+    return aval.dtype._impl
+
+
+def _spec(atom: Any) -> Any:
+    return ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype)
+
+
+_TRACED: dict[str, Callable[[Equation], Any]] = {
+    "random_seed": lambda eqn: _traced(_implementation(eqn).seed, _spec(eqn.invars[0])),
+    "random_fold_in": lambda eqn: _traced(_implementation(eqn).fold_in, _KEY, _spec(eqn.invars[1])),
+    "random_bits": lambda eqn: _traced(functools.partial(_implementation(eqn).random_bits, **eqn.params), _KEY),
+    "scaled_by_slope": lambda eqn: _traced(functools.partial(product, **eqn.params), *map(_spec, eqn.invars)),
+}

@@ -1,0 +1,179 @@
+"""How a program's sweep is run: compiled as one, in chunks, or step by step, whichever makes the user wait least."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..jaxprs.cache import Cache, Once, on_clear
+from ..jaxprs.types import Function, Slot, Value, Values
+from ..tape import recorder
+from ..tape.operation import Op
+from ..tape.rules import depends_on_rules, runs_python
+from ..tape.slicing import Chunk, Program, chunks
+from ..tape.sweep import add_cotangents, push, sweep
+
+CACHED_SWEEPS = 256
+
+
+# Compiling a program as one takes a time that grows with its length; a user notices the pause beyond this many steps.
+COMPILE_AT_MOST = 128
+# Compiling a program as one costs about as much as compiling this share of its steps one by one (docs/speed.md): where more
+# of them were never compiled, it is the cheaper way.
+COMPILE_FRESH_SHARE = 1 / 4
+# For every so many programs that were compiled as one and never used again, the next must have come back once more: a loop of
+# ever new lengths is not worth a compile for each.
+COMPILES_PER_PENALTY = 8
+CACHED_PROGRAMS = 4096
+
+_unused_compiles: set[int] = set()  # programs that were compiled as one and have not come back yet
+on_clear(_unused_compiles.clear)
+
+
+def pull_back(program: Program, values: Values, cotangents: Values | None = None) -> list[Any]:
+    """The sources' cotangents (None where not connected), by the way of running that makes the user wait least.
+
+    They are pulled back from the targets' `cotangents`, by default ones. A program is compiled as one when it comes back, or
+    at once if its parts would have to be compiled anyway. A long one that repeats itself is run chunk by chunk, each of
+    which comes back. What was never seen but is made of known parts runs step by step and compiles nothing.
+    """
+    if not _worth_compiling(program, values):
+        if cotangents is None:
+            cotangents = [
+                None if slot is None else recorder.apply(jnp.ones_like, values[slot]) for slot in program.targets
+            ]
+        long = len(program.steps) > COMPILE_AT_MOST and not _has_python(program)
+        if long and (parts := chunks(program)):
+            return _sweep_chunks(program, parts, values, cotangents)
+        return sweep(program, values, cotangents)
+    if cotangents is None:  # ones that are made inside cost no call
+        back = iter(recorder.run(compiled("gradient", _gradient, program, True), values))
+    else:
+        ends = [x for slot, x in zip(program.targets, cotangents, strict=True) if slot is not None]
+        back = iter(recorder.run(compiled("gradient", _gradient, program, False), (*values, *ends)))
+    return [None if slot is None else next(back) for slot in program.sources]
+
+
+def _sweep_chunks(program: Program, parts: Sequence[Chunk], values: Values, cotangents: Values) -> list[Any]:
+    ct: dict[int, Value] = {}
+
+    def add(slot: Slot, x: Value) -> None:
+        ct[slot] = recorder.apply(add_cotangents, ct[slot], x) if slot in ct else x
+
+    for slot, x in zip(program.targets, cotangents, strict=True):
+        if slot is not None:
+            add(slot, x)
+    known = len(values)
+    for part in reversed(parts):
+        if not all([slot in ct for slot in part.targets]):
+            return sweep(program, values, cotangents)  # nothing came back to some value: only step by step tells
+        read = [values[slot] if slot < known else None for slot in part.read]
+        back = pull_back(part.program, read, [ct[slot] for slot in part.targets])
+        first_computed = len(part.sources) - part.computed
+        for i, (slot, x) in enumerate(zip(part.sources, back, strict=True)):
+            if x is not None and i < first_computed:
+                add(slot, x)
+            elif x is not None:
+                ct[slot] = x
+    return [None if slot is None else ct.get(slot) for slot in program.sources]
+
+
+def push_forward(program: Program, values: Values, tangents: Values) -> list[Any]:
+    """The targets' tangents (None where not connected), run as `pull_back` runs the reverse sweep."""
+    if not _worth_compiling(program, values):
+        return push(program, values, tangents)
+    starts = [x for slot, x in zip(program.sources, tangents, strict=True) if slot is not None]
+    return list(recorder.run(compiled("jvp", _jvp, program), (*values, *starts)))
+
+
+class Sightings:
+    """How often something was seen, and whether it is compiled as one."""
+
+    __slots__ = ("count", "compiled")
+
+    def __init__(self) -> None:
+        self.count, self.compiled = 0, False
+
+    def again(self) -> int:
+        """How often it was seen before."""
+        self.count += 1
+        return self.count - 1
+
+
+# They go with what is known of a function: a program holds its operations alive.
+_sightings: Cache[Sightings] = Cache(CACHED_PROGRAMS)
+_kinds: Cache[Sightings] = Cache(CACHED_PROGRAMS)
+depends_on_rules(_sightings, lambda program: [step.op for step in program.steps])
+depends_on_rules(_kinds, lambda kind: kind[:1])
+
+
+def _worth_compiling(program: Program, values: Values) -> bool:
+    if len(program.steps) <= 1 or _has_python(program):
+        return False
+    if not recorder.eager():
+        return True  # inside jit, vmap or grad nothing is compiled here
+    if len(program.steps) > COMPILE_AT_MOST:
+        return False
+    seen = _sightings.get(program, Sightings)
+    if seen.compiled:
+        _unused_compiles.discard(hash(program))
+        return True
+    if seen.count:
+        worth = seen.count > len(_unused_compiles) // COMPILES_PER_PENALTY
+    else:
+        kinds = {(step.op, *step[3:], *(_kind(values[slot]) for slot in step.ins)) for step in program.steps}
+        fresh = sum(not _kinds.get(kind, Sightings).again() for kind in kinds)
+        worth = fresh >= len(program.steps) * COMPILE_FRESH_SHARE
+    seen.again()
+    if worth:
+        seen.compiled = True
+        if len(_unused_compiles) >= CACHED_SWEEPS:
+            _unused_compiles.clear()
+        _unused_compiles.add(hash(program))
+    return worth
+
+
+_python: Cache[bool] = Cache(CACHED_SWEEPS)
+depends_on_rules(_python, lambda program: [step.op for step in program.steps])
+
+
+def _has_python(program: Program) -> bool:
+    return _python.get(program, _look_for_python, program)
+
+
+def _look_for_python(program: Program) -> bool | Once:
+    found = any([runs_python(step.op) for step in program.steps])
+    return Once(found) if found else found  # to keep it would keep the arrays of that call
+
+
+def _kind(value: Value) -> Any:
+    return (value.shape, value.dtype) if isinstance(value, jax.Array) else type(value)
+
+
+_compiled: Cache[Op] = Cache(CACHED_SWEEPS)
+depends_on_rules(_compiled, lambda key: [step.op for step in key[1].steps])
+
+
+def compiled(name: str, run: Function, program: Program, *how: Any) -> Op:
+    """The operation ``values -> run(program, *how, *values)``, compiled as one. `run` is a function of a module."""
+    key = run, program, *how
+    return _compiled.get(key, lambda: Op(name, functools.partial(run, program, *how), key=key))
+
+
+def _gradient(program: Program, from_ones: bool, *flat: Any) -> list[Any]:
+    connected = [slot for slot in program.targets if slot is not None]
+    split = len(flat) if from_ones else len(flat) - len(connected)
+    ends = iter([jnp.ones_like(flat[slot]) for slot in connected] if from_ones else flat[split:])
+    cotangents = [None if slot is None else next(ends) for slot in program.targets]
+    return [x for x in sweep(program, flat[:split], cotangents) if x is not None]
+
+
+def _jvp(program: Program, *flat: Any) -> list[Any]:
+    split = len(flat) - sum(slot is not None for slot in program.sources)
+    starts = iter(flat[split:])
+    tangents = [None if slot is None else next(starts) for slot in program.sources]
+    return push(program, flat[:split], tangents)  # None for a target that is not connected

@@ -1,0 +1,328 @@
+"""When an operation is compiled, and how well: the one place where the core asks XLA for a program.
+
+XLA takes 30 to 700 milliseconds for what most operations do in microseconds, and a short program runs most of its operations a
+few times. So an operation is on `Trial` first: NumPy evaluates it where `interpreter` can (that of `execution.host`), else XLA
+compiles it with its cheap passes. Each run adds an estimate of what it cost more than a compiled one would have. When that sum
+has reached about what a compile costs, the operation is compiled as `jax.jit` compiles it, for good. The estimate depends on
+shapes and on the number of calls alone, never on a clock: a program that is run twice gives the same numbers. Their last digits
+may change at that call, and more where a number on the way overflows, which XLA's algebra may avoid or cause.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import math
+import os
+import struct
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax import jit  # the real one, though a user may replace `jax.jit`
+
+from ..jaxprs import contents
+from ..jaxprs.cache import Cache, Once, on_clear
+from ..jaxprs.canonical import open_jaxpr
+from ..jaxprs.fence import (
+    ConcreteArray,
+    EvalTrace,
+    array_from_host,
+    current_trace,
+    enable_x64,
+    key_numbers,
+    trace_context,
+)
+from ..jaxprs.types import Equation, Function, JaxProgram, Value, Values
+from . import convolutions
+
+# What compiling costs, in microseconds: for the program, and for each of its equations.
+COMPILE, COMPILE_EQUATION = 25_000.0, 1_500.0
+# What a run by NumPy costs more than a compiled one: for the call, each equation and each number that one reads or writes.
+CALL, EQUATION, ELEMENT = 25.0, 5.0, 0.0003
+# How many numbers one counts for where NumPy takes longer.
+DEAR = {
+    **dict.fromkeys(("erf", "erfc"), 100),
+    **dict.fromkeys(("scatter", *[f"scatter-{name}" for name in ("add", "sub", "mul", "min", "max")]), 40),
+    "threefry2x32": 10,
+    **dict.fromkeys(("pow", "gather", "select_n", "exp", "log", "tanh", "logistic", "sin", "cos", "log1p", "expm1"), 5),
+}
+# The same for each multiplication of a convolution: its windows are laid out one by one.
+IN_WINDOWS = 2
+# What a run compiled with XLA's cheap passes costs more, for each number; a window takes it longer, for each number in it.
+CHEAP_ELEMENT, IN_WINDOW = 0.0007, 8
+# The same for each multiplication of a product or convolution, counted in numbers: Eigen's, and those of a loop of XLA's.
+IN_PRODUCT, IN_LOOP = 0.04, 4
+# NumPy keeps every value of a program until it ends, where XLA keeps few: none that reads and writes more numbers goes to it.
+MOST_NUMBERS = 1 << 21
+# What NumPy does not evaluate (convolutions ...) takes XLA longest.
+CHEAPER = 4
+# After so many compiled runs for each set of types that were seen, an operation is called without looking at the types.
+RUNS_TO_DECIDE = 100
+# Options of XLA on a CPU. Unknown ones are an error; then there are none.
+CHEAP = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_parallel_codegen_split_count": 1,
+    "xla_cpu_use_fusion_emitters": False,
+}
+# The bytes of more elements than this may be more than XLA can count, which ends the process.
+MOST_ELEMENTS = 1 << 58
+# What runs as a loop in a compiled program: unoptimised it may take any number of times as long.
+LOOPS = ("while", "scan", "triangular_solve", "lu", "cholesky", "eigh", "svd", "qr", "householder_product", "sort")
+
+enabled = os.environ.get("TAPEJAX_COMPILE", "") != "always"
+_cheap_options: dict[str, Any] | None = CHEAP
+_ARRAYS = (jax.Array, np.ndarray, np.generic, int, float, complex)
+
+
+class Unsupported(Exception):
+    """NumPy may not compute what XLA does."""
+
+
+def _refused(program: JaxProgram, most_numbers: float) -> Function:
+    raise Unsupported("no interpreter is registered")
+
+
+# From a program to a function of the list of its inputs, as NumPy arrays. Raises Unsupported for a program that NumPy cannot
+# evaluate, or whose values are more numbers than the second argument; the function raises it for inputs of that kind.
+# `tapejax.execution.host` registers itself here.
+interpreter: Callable[[JaxProgram, float], Function] = _refused
+# Given a function, its compiled program, arguments, and what another way of running it gave: `shadow`'s.
+compare: Callable[[Function, Function, Values, Any], None] | None = None
+
+
+class Plan:
+    """How a function is run on arguments of certain types, what a run costs more than a compiled one, and what may be spent."""
+
+    __slots__ = ("run", "cost", "left")
+
+    def __init__(self, run: Function, cost: float = 0.0, left: float = 0.0):
+        self.run, self.cost, self.left = run, cost, left
+
+
+class Trial:
+    """``jax.jit(fn)`` of flat arrays, run by the means that cost least until it has come back often enough.
+
+    `on_decided` is called once, with the compiled function, when there is nothing left to decide.
+    """
+
+    __slots__ = (
+        "_fn",
+        "_jitted",
+        "_quick",
+        "_cheap",
+        "_plans",
+        "_compiled_runs",
+        "_decided",
+        "_on_decided",
+        "__weakref__",
+    )
+
+    def __init__(self, fn: Function, on_decided: Any = None):
+        self._fn = fn
+        self._jitted = jit(fn)
+        self._quick = False  # whether convolutions have been replaced
+        self._cheap: Any = None
+        self._plans: dict[Any, Plan] = {}
+        self._compiled_runs = 0
+        self._decided = False
+        self._on_decided = on_decided
+        _trials.add(self)
+
+    def forget(self) -> None:
+        """Begins anew."""
+        self._plans.clear()
+        self._cheap = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self._decided or type(current_trace()) is not EvalTrace or not _plain():
+            return self._jitted(*args)
+        try:
+            key = enabled, trace_context(), *map(_kind, args)
+        except jax.errors.ConcretizationTypeError:  # a tracer that left its trace: JAX has words for it
+            return self._jitted(*args)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(args)
+        plan.left -= plan.cost
+        if plan.left < 0:
+            plan.run, plan.cost, plan.left = self._run_compiled, 0.0, 0.0
+        found = plan.run(args)
+        if compare is not None and plan.cost:
+            compare(self._fn, self._jitted, args, found)
+        return found
+
+    def _run_compiled(self, args: Values) -> Any:
+        self._compiled_runs += 1
+        if self._compiled_runs > RUNS_TO_DECIDE * len(self._plans):
+            self._decided = True
+            self._plans.clear()
+            self._cheap = None
+            if self._on_decided is not None:
+                self._on_decided(self._jitted)
+        return self._jitted(*args)
+
+    def _plan(self, args: Values) -> Plan:
+        if not all([isinstance(x, _ARRAYS) for x in args]):  # a jax.Ref, or of a type of the user's: as JAX runs it
+            return Plan(lambda args: self._fn(*args))
+        placed = any([isinstance(x, jax.Array) and x.committed for x in args])
+        if placed or not jax.sharding.get_abstract_mesh().empty:
+            return Plan(self._run_compiled)
+        traced = self._jitted.trace(*args)
+        program = traced.jaxpr
+        if not self._quick and convolutions.quick(program) is not program:
+            self._quick, self._fn = True, convolutions.made_quick(self._fn)
+            self._jitted, self._cheap = jit(self._fn), None
+            return self._plan(args)
+        if not enabled:
+            return Plan(self._run_compiled)
+        equations, runs, elements, by_numpy = _measure(program)
+        budget = COMPILE + COMPILE_EQUATION * equations
+        try:
+            evaluate = interpreter(program, MOST_NUMBERS)
+        except Unsupported:
+            if program.effects or any([contents.contains(program, name) for name in LOOPS]) or _cheap_options is None:
+                return Plan(self._run_compiled)
+            return Plan(self._run_cheap, 1 + CHEAP_ELEMENT * elements, CHEAPER * budget)
+        avals, tree = program.out_avals, jax.tree.structure(traced.out_info)
+        dtypes = [aval.dtype if isinstance(aval.dtype, np.dtype) else None for aval in program.in_avals]
+
+        def run(args: Values) -> Any:
+            given = zip(args, dtypes, strict=True)
+            try:
+                inputs = [key_numbers(x) if dtype is None else _as_numpy(x, dtype) for x, dtype in given]
+            except RuntimeError:  # one was donated and deleted, which is no matter where it is not read
+                return self._jitted(*args)
+            try:
+                outputs = evaluate(inputs)
+            except Unsupported:  # of these numbers
+                return self._jitted(*args)
+            return jax.tree.unflatten(tree, map(array_from_host, outputs, avals))
+
+        return Plan(run, CALL + EQUATION * runs + ELEMENT * by_numpy, budget)
+
+    def _run_cheap(self, args: Values) -> Any:
+        global _cheap_options
+        if self._cheap is None:
+            self._cheap = jit(self._fn, compiler_options=_cheap_options)
+        try:
+            return self._cheap(*args)
+        except jax.errors.JaxRuntimeError as error:
+            if "compile option" not in str(error):
+                raise
+            _cheap_options = None
+            self._plans.clear()
+            return self._jitted(*args)
+
+
+_trials: weakref.WeakSet[Trial] = weakref.WeakSet()
+on_clear(lambda: list(map(Trial.forget, _trials)))
+
+
+def _kind(x: Value) -> Any:
+    if isinstance(x, jax.Array):
+        weak = getattr(x, "weak_type", False)  # keys of random numbers have none
+        return x.shape, x.dtype, weak, x.committed
+    return (x.shape, x.dtype) if isinstance(x, (np.ndarray, np.generic)) else type(x)
+
+
+def _measure(jaxpr: JaxProgram) -> tuple[int, int, float, float]:
+    """How many equations a program has, how many run, loops counted, and how many numbers these read and write: as XLA's cheap
+    passes count, and as NumPy does."""
+    equations, runs, cheap, by_numpy = 0, 0, 0.0, 0.0
+    for eqn in open_jaxpr(jaxpr).eqns:
+        equations, runs = equations + 1, runs + 1
+        if eqn.primitive.name in DEAR or not contents.among(eqn.params):  # a scatter has a program, for two numbers
+            numbers = _numbers_of(eqn)
+            cheap, by_numpy = cheap + numbers[0], by_numpy + numbers[1]
+        times = eqn.params["length"] if eqn.primitive.name == "scan" else 1
+        for inner in contents.jaxprs_in(eqn.params):
+            more = _measure(inner)
+            equations, runs = equations + more[0], runs + times * more[1]
+            cheap, by_numpy = cheap + times * more[2], by_numpy + times * more[3]
+    return equations, runs, cheap, by_numpy
+
+
+def _numbers_of(eqn: Equation) -> tuple[float, float]:
+    read = eqn.outvars if eqn.primitive.name == "slice" else eqn.invars  # a slice reads what it gives
+    sizes = [math.prod(getattr(v.aval, "shape", ())) for v in (*read, *eqn.outvars)]
+    if max(sizes, default=0) > MOST_ELEMENTS:
+        raise ValueError(f"{eqn.primitive}: a shape has too many elements: {[v.aval for v in eqn.outvars]}")
+    window = eqn.params.get("window_dimensions")
+    weight = IN_WINDOW * math.prod(window) if window else 1
+    products = convolutions.products(eqn)
+    cheap = weight * sum(sizes) + products * (IN_PRODUCT if convolutions.is_eigens(eqn) else IN_LOOP)
+    spread = IN_WINDOWS * products if eqn.primitive.name == convolutions.CONVOLUTION else 0
+    return cheap, DEAR.get(eqn.primitive.name, weight) * sum(sizes) + spread
+
+
+def possible() -> bool:
+    """Whether operations may be run otherwise than compiled."""
+    return enabled and _plain()
+
+
+def _plain() -> bool:
+    """Whether operations run on a CPU, without JAX's modes that look into a compiled run."""
+    config: Any = jax.config
+    return bool(
+        config.jax_default_device is None
+        and config.jax_transfer_guard_host_to_device in (None, "allow")
+        and not (config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit)
+        and _backend() == "cpu"
+    )
+
+
+# ---- Python numbers as arguments ------------------------------------------------------------------------------------
+
+# To convert one takes JAX a third of the time of a call. One that comes back is therefore kept as an array, for exactly this
+# number: of its type and bits, with 64-bit types on or off.
+NUMBERS = frozenset((float, int, bool))
+_bits = struct.Struct("<d").pack
+_arrays: Cache[Any] = Cache(1024)
+_seen: dict[Any, int] = {}
+on_clear(_seen.clear)
+
+
+def as_arrays(args: Values) -> list[Any] | None:
+    """`args` with the array that JAX would make of a Python number for each that was seen before; None for others than these
+    and arrays."""
+    found = []
+    for x in args:
+        if type(x) in NUMBERS:
+            key = type(x), _bits(x) if type(x) is float else x, enable_x64.value
+            x = _arrays.get(key, _make_array, key, x)
+        elif type(x) is not ConcreteArray:
+            return None
+        found.append(x)
+    return found
+
+
+def _make_array(key: Any, number: Any) -> Any:
+    # It may be a loop's, and never come back but in the backward pass of the same step.
+    if _seen.get(key, 0) < 2:
+        if len(_seen) >= 4096:
+            _seen.clear()
+        _seen[key] = _seen.get(key, 0) + 1
+        return Once(number)
+    aval = jax.typeof(number)
+    return array_from_host(_as_numpy(number, aval.dtype), aval)
+
+
+def _as_numpy(x: Value, dtype: Any) -> np.ndarray:
+    # of a number that is too large JAX makes infinity, without a warning
+    return with_errors(np.asarray, x, dtype, over="ignore") if type(x) is float else np.asarray(x, dtype)
+
+
+def with_errors(fn: Function, /, *args: Any, **handling: Any) -> Any:
+    """``fn(*args)`` under ``np.errstate(**handling)``, in a copy of the context: an interrupt cannot leave it behind."""
+    return contextvars.copy_context().run(_with_errors, fn, args, handling)
+
+
+def _with_errors(fn: Function, args: Values, handling: dict[str, Any]) -> Any:
+    with np.errstate(**handling):
+        return fn(*args)
+
+
+_backend = functools.cache(jax.default_backend)  # the first call decides it for the process

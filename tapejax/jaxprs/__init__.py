@@ -1,0 +1,12 @@
+"""What a tape must know of JAX's programs: it imports `jax` and `numpy`, and knows no tape."""
+
+import jax as _public
+
+try:
+    from . import fence as fence
+except (AttributeError, ImportError) as error:
+    error.add_note(
+        f"JAX {_public.__version__} has moved or renamed something that tapejax needs beyond JAX's public interface. Write "
+        "where it is now at the line of tapejax/jaxprs/fence.py above; tests/jaxprs/test_fence.py says whether it is the same."
+    )
+    raise

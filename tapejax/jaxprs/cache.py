@@ -1,0 +1,92 @@
+"""The one way in which tapejax keeps what it made: bounded tables, looked up under keys from `canonical`."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+from .types import Value
+
+
+class Once(NamedTuple):
+    """What was made, where it must not be kept: nothing could be recognised as equal to it, or it would keep arrays alive."""
+
+    value: Value
+
+
+V = TypeVar("V")
+_caches: weakref.WeakSet[Cache[Any]] = weakref.WeakSet()
+_clearing: list[Callable[[], object]] = []
+
+
+def on_clear(forget: Callable[[], object]) -> None:
+    """Has `clear` call `forget`, which empties a table that is no `Cache`."""
+    _clearing.append(forget)
+
+
+def clear() -> None:
+    """Forgets all that was made and kept: it will be made again when it is used."""
+    for cache in list(_caches):
+        cache.clear()
+    for forget in _clearing:
+        forget()
+
+
+class Cache(Generic[V]):
+    """Things that were made, by key; of the least recently used ones, those beyond `size` are forgotten.
+
+    Two dicts, of which the older is dropped when the younger is full: no lock, and nothing to keep in order at a hit.
+    """
+
+    __slots__ = ("size", "_young", "_old", "__weakref__")
+
+    def __init__(self, size: int):
+        self.size = size
+        self._young: dict[Hashable, V] = {}
+        self._old: dict[Hashable, V] = {}
+        _caches.add(self)
+
+    def get(self, key: Hashable, make: Callable[..., V | Once], *args: Any) -> V:
+        """What is kept under `key`; where there is nothing, ``make(*args)``, which is kept unless it is `Once`."""
+        found = self._young.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is None:
+                made = make(*args)
+                if isinstance(made, Once):
+                    return cast("V", made.value)
+                found = made
+            found = self._keep(key, found)
+        return found
+
+    def peek(self, key: Hashable) -> V | None:
+        """What is kept under `key`, if anything."""
+        found = self._young.get(key)
+        return self._old.get(key) if found is None else found
+
+    def _keep(self, key: Hashable, value: V) -> V:
+        young = self._young
+        if 2 * len(young) >= self.size:
+            self._old, self._young = young, (young := {})
+        return young.setdefault(key, value)
+
+    def clear(self) -> None:
+        self._young, self._old = {}, {}
+
+    def items(self) -> list[tuple[Any, V]]:
+        """What is kept, with its keys."""
+        return list((self._old | self._young).items())
+
+    def discard(self, key: Hashable) -> None:
+        """Forgets what is kept under `key`."""
+        for kept in (self._young, self._old):
+            kept.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._young.keys() | self._old.keys())
+
+
+# Whether `execution.shadow` compares what is kept with what would be made now. Where something is reused without a look into a
+# `Cache`, it is then made anew.
+shadowing = False

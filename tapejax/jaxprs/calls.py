@@ -1,0 +1,133 @@
+"""Calls of Python functions, as JAX makes them of a function with a rule of its own, or of ``shard_map``: traced into a jaxpr.
+
+They arrive as functions that can be called once, and that store what their caller reads afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+
+from . import canonical
+from .canonical import UncacheableError, open_jaxpr
+from .contents import RULES
+from .fence import JitFunction, trace_context, wrap_init
+from .types import Function, JaxProgram, Params, Primitive, Subfun, Values
+
+
+def stage(primitive: Primitive, subfuns: Sequence[Subfun], args: Values, params: Params) -> tuple[Any, Function]:
+    """Traces ``primitive.bind(*args, subfuns=subfuns, **params)`` into a jaxpr; also how to repack its flat results."""
+    repack: list[Function] = []
+
+    def bind(*tracers: Any) -> list[Any]:
+        out = primitive.bind(*tracers, subfuns=subfuns, **params)
+        repack.append(_repacked(out))
+        return list(out)
+
+    return jax.make_jaxpr(bind)(*args), repack[0]
+
+
+def rebind(primitive: Primitive, subfuns: Sequence[Subfun], params: Params) -> tuple[Function, Function]:
+    """What `stage` would have traced, as a function that can be called any number of times; also how to repack its results."""
+    repack: list[Function] = []
+
+    def bind(*args: Any) -> list[Any]:
+        for fun in subfuns:
+            for store in getattr(fun, "stores", ()):
+                if store:
+                    store.reset()
+        out = primitive.bind(*args, subfuns=subfuns, **params)
+        repack[:] = [_repacked(out)]
+        return list(out)
+
+    return bind, lambda outputs: repack[0](outputs)
+
+
+def _repacked(out: Any) -> Function:
+    # shard_map answers with JAX's FlatTree, the others with a list
+    return out.update if hasattr(out, "update") else list
+
+
+def within_transformation(subfuns: Sequence[Subfun]) -> bool:
+    """Whether a transformation (`jax.vmap`) made the call of the functions `subfuns`: they may close over its values."""
+    transforms: Any = subfuns[0].transforms
+    return bool(transforms) and transforms[0][0].__module__ != jax.custom_jvp.__module__
+
+
+def trace_rules(staged: JaxProgram, subfuns: Sequence[Subfun]) -> None:
+    """Traces the rule of the call in `staged` now, while the values that it closes over are alive."""
+    for eqn in open_jaxpr(staged).eqns:
+        if (name := RULES.get(eqn.primitive.name)) is None:
+            continue
+        thunk = eqn.params[name]
+        count = len(eqn.params["call_jaxpr"].in_avals) - eqn.params["num_consts"]
+        stores = [store for store in subfuns[1].stores if store is not None]
+        try:
+            traced = thunk.call_wrapped(*[name != "jvp_jaxpr_fun"] * count)
+            stored = [store.val for store in stores]
+        except Exception:  # raised again if the rule is needed
+            continue
+        finally:  # JAX allows for the results of the function or of its rule to be stored, not for both
+            for store in stores:
+                store.reset()
+        if name == "fwd_jaxpr_thunk":  # the other one JAX keeps itself
+            rule = partial(_traced_rule, traced, stores, stored)
+            eqn.params[name] = wrap_init(rule, debug_info=thunk.debug_info)
+
+
+def keep_stores_of_rule(subfuns: Sequence[Subfun]) -> None:
+    """Forgets what the function stored where its rule was traced during the call: JAX allows for one of them, not both."""
+    function, rule, *_ = [[store for store in fun.stores if store is not None] for fun in subfuns]
+    if any(map(is_filled, rule)):
+        for store in function:
+            store.reset()
+
+
+def are_filled(stores: Sequence[Any]) -> bool:
+    """Whether a call has stored what its caller reads of it."""
+    return all([bool(store) for store in stores if store is not None])
+
+
+def is_filled(store: Any) -> bool:
+    try:
+        return store.val is not None
+    except Exception:  # JAX's StoreException
+        return False
+
+
+def _traced_rule(traced: Any, stores: Sequence[Any], stored: Sequence[Any], *nonzero: bool) -> Any:
+    for store, value in zip(stores, stored, strict=True):
+        store.reset()
+        store.store(value)
+    return traced
+
+
+def stable_key(subfuns: Sequence[Subfun], args: Values, params: Params) -> Any:
+    """A key under which what `stage` gives may be kept, or None where only tracing again can tell that it is the same.
+
+    The functions must be JAX's own or jitted ones, whose behaviour depends on nothing but their arguments.
+    """
+    # what the first is wrapped in holds the static arguments, which all of them share
+    wrapped_in = getattr(subfuns[0], "transforms", ())
+    given = (*params.values(), *[x for _, extra in wrapped_in for x in extra])
+    functions = [getattr(fun, "f", None) for fun in subfuns]
+    if not all(map(_is_stable, functions)) or not all(_is_stable(x) for x in given if callable(x)):
+        return None
+    transforms = [transform for transform, _ in wrapped_in]
+    try:
+        return (*functions, *transforms, *map(canonical.exact, given), *map(jax.typeof, args), trace_context())
+    except UncacheableError:
+        return None
+
+
+def _is_stable(function: Any) -> bool:
+    return isinstance(function, JitFunction) or (getattr(function, "__module__", None) or "").startswith("jax.")
+
+
+def function_name(fun: Any) -> str | None:
+    """The name of the user's function in one of JAX's function wrappers."""
+    info = getattr(fun, "debug_info", None)
+    return info.func_name if info is not None else getattr(fun, "__name__", None)

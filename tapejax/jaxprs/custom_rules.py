@@ -1,0 +1,243 @@
+"""How the rule of a ``custom_jvp`` or ``custom_vjp`` call is recognised.
+
+It is a thunk that runs the user's Python, new at every call. What tells it apart is the program that it traces to; and whoever
+stands for all its equals must run that program, not the Python, which may read something else by then. A rule may call functions
+with rules, its own among them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from . import canonical
+from .calls import is_filled
+from .canonical import UncacheableError, open_jaxpr
+from .contents import consts_of
+from .fence import ClosedJaxpr, eval_jaxpr, function_in, stores_in, wrap_init, zeros_of
+from .types import Function, JaxProgram, Params, Subfun, Value, Values
+
+# A rule's rule may have another rule, and so on without end (`jax.experimental.ode.odeint`): beyond this it has no key.
+RULES_IN_RULES = 4
+
+
+class _Rule(NamedTuple):
+    """What a rule traces to: closed jaxprs, what else it says, and the parameters that run these programs in its place."""
+
+    programs: tuple[Any, ...]
+    told: Any
+    parameters: Callable[[Sequence[Any]], dict[str, Any]]
+
+
+class _Around(threading.local):
+    """The rules that this thread is looking into, each with what stands for it; and whether to leave out those in them."""
+
+    def __init__(self) -> None:
+        self.rules: list[tuple[Any, Any]] = []
+        self.shallow = False
+
+
+_around = _Around()
+
+
+@contextlib.contextmanager
+def left_out() -> Iterator[None]:
+    """A block in which keys and snapshots are of programs that are run and never differentiated: without their rules."""
+    before, _around.shallow = _around.shallow, True
+    try:
+        yield
+    finally:
+        _around.shallow = before
+
+
+class Composed(NamedTuple):
+    """What a ``custom_vjp`` call is made of where two are equal if its `programs` are: `make` gives the call for others.
+
+    `make` takes programs like these, and gives a function of the call's flat arguments.
+    """
+
+    programs: tuple[JaxProgram, ...]
+    make: Callable[..., Function]
+
+
+# By the function that pulls back. To trace a rule whose rule has rules takes a time that grows with a power of their number.
+composed: weakref.WeakKeyDictionary[Function, Composed] = weakref.WeakKeyDictionary()
+
+
+def composition_of(params: Params) -> Composed | None:
+    return composed.get(function_in(params["bwd"])) if "bwd" in params and not _around.shallow else None
+
+
+def remade(params: Params, known: Composed, programs: Iterable[JaxProgram]) -> dict[str, Any]:
+    """The rule of the call that `params` belong to, made of other programs."""
+    in_avals = params["call_jaxpr"].in_avals[params["num_consts"] :]
+    (eqn,) = jax.make_jaxpr(known.make(*programs))(*in_avals).eqns
+    return {name: eqn.params[name] for name in _replaced(params)}
+
+
+def _rule_key(params: Params) -> dict[str, Any]:
+    if (known := composition_of(params)) is not None:
+        return dict.fromkeys(_replaced(params), (known.make, *map(canonical.structure, known.programs)))
+    found = _in_rule(params, lambda rule, _: (rule.told, *map(canonical.structure, rule.programs)))
+    return dict.fromkeys(_replaced(params), found)
+
+
+def _rule_snapshot(params: Params) -> dict[str, Any]:
+    def frozen(rule: _Rule, stand_in: dict[str, Any]) -> Any:
+        programs: list[Any] = []
+        stand_in |= rule.parameters(programs)
+        programs += map(canonical.snapshot, rule.programs)  # in which the rule may occur again
+        return stand_in
+
+    if _around.shallow:
+        return {
+            name: wrap_init(_no_rule, debug_info=params[_replaced(params)[0]].debug_info) for name in _replaced(params)
+        }
+    if (known := composition_of(params)) is not None:
+        programs = tuple(map(canonical.snapshot, known.programs))
+        return {} if canonical.all_same(programs, known.programs) else remade(params, known, programs)
+    try:
+        found: dict[str, Any] = _in_rule(params, frozen)
+        return found
+    except UncacheableError:  # nothing will be taken for its equal
+        return {}
+
+
+def _no_rule(*args: Any) -> Any:
+    raise AssertionError("a program that is run forward only")
+
+
+def _replaced(params: Params) -> tuple[str, ...]:
+    return ("jvp_jaxpr_fun",) if "jvp_jaxpr_fun" in params else ("fwd_jaxpr_thunk", "bwd", "out_trees")
+
+
+def _in_rule(params: Params, look: Callable[[_Rule, dict[str, Any]], Any]) -> Any:
+    """``look(rule, stand-in)`` of the rule of a call; of a rule inside itself, what stands for it there."""
+    if _around.shallow:
+        return None
+    if params["symbolic_zeros"] or len(_around.rules) >= RULES_IN_RULES:
+        raise UncacheableError("a rule that may be another one each time")
+    try:
+        rule = _traced_jvp(params) if "jvp_jaxpr_fun" in params else _traced_vjp(params)
+    except Exception as error:  # the user's rule fails, or is not for tracing
+        raise UncacheableError("a rule that cannot be traced") from error
+    with left_out():
+        key = rule.told, *map(canonical.structure, (params["call_jaxpr"], *rule.programs))
+    for depth, (known, stand_in) in enumerate(reversed(_around.rules)):
+        if known == key:
+            return stand_in or ("itself", depth)
+    stand_in = {}
+    depth = len(_around.rules)
+    try:
+        _around.rules.append((key, stand_in))
+        return look(rule, stand_in)
+    finally:
+        del _around.rules[depth:]
+
+
+def traced_rule_of(thunk: Subfun, *which: bool) -> Any:
+    """What `thunk` traces a rule to. Where that fails, the thunk is as it was.
+
+    It keeps what it has given, but begins by emptying the stores that belong to it, which JAX reads in the backward pass.
+    """
+    before = [(store, store.val) for store in stores_in(thunk) if is_filled(store)]
+    try:
+        return thunk.call_wrapped(*which)
+    except BaseException:
+        for store, value in before:
+            store.reset()
+            store.store(value)
+        raise
+
+
+def _traced_jvp(params: Params) -> _Rule:
+    thunk, avals = params["jvp_jaxpr_fun"], params["call_jaxpr"].in_avals[params["num_consts"] :]
+    jaxpr, consts, zeros = traced_rule_of(thunk, *[False] * len(avals))
+
+    def parameters(programs: Sequence[Any]) -> dict[str, Any]:
+        @functools.cache
+        def rule(*in_zeros: bool) -> Any:
+            """The program for nonzero tangents of some inputs only: zeros in the place of the others."""
+
+            def on_nonzero(primals: Values, nonzero: Sequence[Any]) -> Sequence[Any]:
+                given = iter(nonzero)
+                tangents = [
+                    zeros_of(aval.to_tangent_aval()) if zero else next(given)
+                    for zero, aval in zip(in_zeros, avals, strict=True)
+                ]
+                return eval_jaxpr(open_jaxpr(programs[0]), consts_of(programs[0]), *primals, *tangents)
+
+            some = [aval.to_tangent_aval() for zero, aval in zip(in_zeros, avals, strict=True) if not zero]
+            closed = jax.make_jaxpr(on_nonzero)(list(avals), some)
+            return closed.jaxpr, consts_of(closed), zeros
+
+        return {"jvp_jaxpr_fun": wrap_init(rule, debug_info=thunk.debug_info)}
+
+    return _Rule((ClosedJaxpr(jaxpr, consts),), tuple(zeros), parameters)
+
+
+def _traced_vjp(params: Params) -> _Rule:
+    thunk, bwd = params["fwd_jaxpr_thunk"], params["bwd"]
+    in_avals = params["call_jaxpr"].in_avals
+    jaxpr, consts = traced_rule_of(thunk, *[True] * (len(in_avals) - params["num_consts"]))
+    trees = params["out_trees"]()
+    given = iter([v.aval for v in jaxpr.outvars])  # a residual that is an input is not given out again
+    residuals = [next(given) if i is None else in_avals[i] for i in trees[2]]
+    assert len(residuals) == trees[1].num_leaves
+    cotangents = [aval.to_ct_aval() for aval in params["call_jaxpr"].out_avals]
+    results: list[Any] = []
+
+    def backward(*args: Any) -> list[Any]:
+        results[:] = [bwd.call_wrapped(*args)]
+        return [x for x in _flat(results[0]) if _is_number(x)]
+
+    closed = jax.make_jaxpr(backward)(*residuals, *cotangents)
+    template = _filled(results[0], itertools.repeat(_HOLE))  # lists and tuples, and what is no number in them
+
+    def parameters(programs: Sequence[Any]) -> dict[str, Any]:
+        def forward(*_: Any) -> Any:
+            return open_jaxpr(programs[0]), consts_of(programs[0])
+
+        def backward(*args: Any) -> Any:
+            found = eval_jaxpr(open_jaxpr(programs[1]), consts_of(programs[1]), *args)
+            return _filled(template, iter(found))
+
+        return {
+            "fwd_jaxpr_thunk": wrap_init(forward, debug_info=thunk.debug_info),
+            "bwd": wrap_init(backward, debug_info=bwd.debug_info),
+            "out_trees": lambda: trees,
+        }
+
+    told = *trees[:2], *trees[2], *map(type, _flat(template))
+    return _Rule((ClosedJaxpr(jaxpr, consts), closed), told, parameters)
+
+
+_HOLE = object()
+
+
+def _is_number(x: Value) -> bool:
+    return isinstance(x, (jax.Array, np.ndarray, np.generic, int, float, complex))
+
+
+def _flat(result: Any) -> list[Any]:
+    return jax.tree.leaves(result, is_leaf=lambda x: not isinstance(x, (tuple, list)))
+
+
+def _filled(result: Any, numbers: Iterator[Any]) -> Any:
+    """`result` with the next of `numbers` in the place of each number."""
+    if isinstance(result, (tuple, list)):
+        return type(result)([_filled(x, numbers) for x in result])
+    return next(numbers) if result is _HOLE or _is_number(result) else result
+
+
+for _name in ("custom_jvp_call", "custom_vjp_call"):
+    canonical.parameter_rules[_name] = _rule_key
+    canonical.parameter_snapshots[_name] = _rule_snapshot

@@ -1,0 +1,142 @@
+"""One representative for each structure of a jaxpr.
+
+Code that makes a new lambda at every call brings a new jaxpr every time. Where it is replaced by the first of its structure,
+JAX's caches and ours recognise it as the same program.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from . import cache, canonical, custom_rules
+from .cache import Cache
+from .canonical import JAXPR_TYPES, Identity, UncacheableError
+from .contents import constants, jaxprs_in, mapped
+from .types import JaxProgram, Params, Value
+
+CACHED_STRUCTURES = 4096
+# Of those that stand for no program that is alive so many are kept, and what was asked for while the last tapes were opened.
+UNUSED_KEPT, TAPES_KEPT = 128, 64
+_representatives: Cache[JaxProgram] = Cache(CACHED_STRUCTURES)
+_known: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
+_forward: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
+# Jaxprs that have no exact key, such as those with a custom rule that closes over arrays: no two are the same to us, and to
+# keep one is to keep its arrays.
+_uncacheable: weakref.WeakSet[JaxProgram] = weakref.WeakSet()
+
+
+class _Use:
+    """Of a representative: the programs that it stands for, and at which age it was last asked for."""
+
+    __slots__ = ("programs", "age")
+
+    def __init__(self) -> None:
+        self.programs: weakref.WeakSet[JaxProgram] = weakref.WeakSet()
+        self.age = 0
+
+
+class _Ages:
+    tapes = 0  # that were opened
+    new = 0  # representatives since it was last looked which are not used
+
+
+_ages = _Ages()
+_uses: weakref.WeakKeyDictionary[JaxProgram, _Use] = weakref.WeakKeyDictionary()
+for _table in (_known, _forward, _uncacheable, _uses):
+    cache.on_clear(_table.clear)
+
+
+def intern(value: Value) -> Any:
+    """The first jaxpr seen with the structure of `value` (a jaxpr, or a tuple of them); other values as they are."""
+    if not isinstance(value, JAXPR_TYPES):
+        return mapped(intern, value)
+    if constants(value):
+        return value
+    known = _known.get(value)
+    if known is not None and (first := known()) is not None and not cache.shadowing:
+        return _used(first)
+    if value in _uncacheable:
+        return value
+    try:
+        key = canonical.exact(value)
+    except UncacheableError:
+        _uncacheable.add(value)
+        return value
+    first = _representatives.get(key, _copied, value)
+    _known[value] = weakref.ref(first)
+    return _used(first, value)
+
+
+def _used(first: JaxProgram, *values: JaxProgram) -> JaxProgram:
+    """`first`, which is noted to stand for these programs and to be asked for now."""
+    use = _uses.setdefault(first, _Use())
+    use.age = _ages.tapes
+    use.programs.update([value for value in values if value is not first])
+    return first
+
+
+def intern_forward(value: Value) -> Any:
+    """`intern` for what is run and never differentiated: the rules of functions in it do not matter, and are left out."""
+    if not isinstance(value, JAXPR_TYPES):
+        return mapped(intern_forward, value)
+    if constants(value):
+        return value
+    known = _forward.get(value)
+    if known is not None and (first := known()) is not None and not cache.shadowing:
+        return _used(first)
+    with custom_rules.left_out():
+        try:
+            key = "forward", canonical.exact(value)
+        except UncacheableError:
+            return value
+        first = _representatives.get(key, _copied, value)
+    _forward[value] = weakref.ref(first)
+    return _used(first, value)
+
+
+def _copied(value: JaxProgram) -> JaxProgram:
+    """A copy of its own, so that `value` goes with the function that it was made of; NumPy's arrays in it can change, too."""
+    _ages.new += 1
+    found: JaxProgram = canonical.snapshot(value)
+    return found.replace() if found is value else found
+
+
+def tape_opened() -> bool:
+    """Counts the tapes; whether it is time to `drop_unused`."""
+    _ages.tapes += 1
+    return _ages.new > UNUSED_KEPT // 2
+
+
+def drop_unused() -> list[JaxProgram]:
+    """The representatives of programs that are gone, but for the last ones. They are forgotten here."""
+    _ages.new = 0
+    found = [(key, first, _uses.get(first) or _Use()) for key, first in _representatives.items()]
+    unused = sorted([x for x in found if not x[2].programs], key=lambda x: -x[2].age)[UNUSED_KEPT:]
+    gone = [(key, first) for key, first, use in unused if use.age < _ages.tapes - TAPES_KEPT]
+    for key, _ in gone:
+        _representatives.discard(key)
+    return [first for _, first in gone]
+
+
+def is_known(jaxpr: JaxProgram) -> bool:
+    """Whether it was interned before."""
+    return jaxpr in _known
+
+
+def interned_key(value: Value) -> Any:
+    """`canonical.exact` of a parameter whose jaxprs are interned: each is its identity."""
+    if isinstance(value, JAXPR_TYPES):
+        return Identity(value)
+    if isinstance(value, tuple) and any(isinstance(x, JAXPR_TYPES) for x in value):
+        return type(value), *map(interned_key, value)
+    if isinstance(value, np.ndarray):  # JAX traces no operation with such a parameter
+        raise UncacheableError("an array as a parameter")
+    return canonical.exact(value)
+
+
+def is_uncacheable(params: Params) -> bool:
+    """Whether `intern` found one of the jaxprs among a primitive's parameters to be like no other."""
+    return any(jaxpr in _uncacheable for jaxpr in jaxprs_in(params))

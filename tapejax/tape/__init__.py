@@ -1,0 +1,1 @@
+"""The wrapper: what JAX computes is recorded, cut down to a program, and swept."""

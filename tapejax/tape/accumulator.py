@@ -1,0 +1,147 @@
+"""`ForwardAccumulator`: derivatives in the direction of a tangent, computed forward."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..execution.schedule import push_forward
+from ..jaxprs.types import TraceLike
+from ..tf.values import nest
+from ..tf.values.structures import Leaf, is_variable, sources_of, targets_of
+from ..tf.values.tensor import raw
+from ..tf.values.types import Array, Nest, TensorLike
+from . import recorder
+from .gradient_tape import UnconnectedGradients, _unconnected, logger
+from .query import Query, in_recorded_types
+from .recording import Recording
+from .slicing import is_inexact
+
+
+class ForwardAccumulator:
+    """Computes Jacobian-vector products of what JAX computes inside a ``with`` block.
+
+    Forward mode takes one pass per direction and keeps nothing for a way back: it pays where there are few inputs and many
+    outputs, while a `GradientTape` pays where there are many inputs and few outputs.
+
+    Args:
+      primals: a tensor, array or variable, or a structure of them: where the derivative is taken.
+      tangents: the direction, structured as `primals`, each of its primal's shape and dtype.
+
+    Raises:
+      ValueError: `tangents` has another structure than `primals`; a tangent has another shape or dtype than its primal; a
+        primal comes twice.
+      TypeError: `primals` holds something that is no tensor, array or variable; the containers of `tangents` are of other types.
+
+    >>> import tapejax as tf
+    >>> x = tf.constant([2.0, 3.0])
+    >>> with tf.autodiff.ForwardAccumulator(x, tf.constant([1.0, 0.0])) as acc:
+    ...     y = x * x
+    >>> print(acc.jvp(y).numpy())
+    [4. 0.]
+
+    After ``tf.autodiff.ForwardAccumulator``; the derivative is `jax.jvp`'s.
+    """
+
+    def __init__(self, primals: Nest, tangents: Nest):
+        nest.assert_same_structure(primals, tangents)
+        self._sources = sources_of(primals, "primals")
+        self._tangents = [
+            _tangent(leaf.array, x, i)
+            for i, (leaf, x) in enumerate(zip(self._sources.leaves, self._sources.parts_of(tangents), strict=True))
+        ]
+        self._recording = Recording(watch_accessed=False)
+        self._active: recorder.Activation | None = None  # None while it is not recording
+        self._around: tuple[TraceLike | None, Sequence[Recording]] = (None, ())
+        _refuse_duplicates(self._sources.leaves)
+        for leaf in self._sources.leaves:
+            if not is_inexact(leaf.array):
+                logger.warning(
+                    "The dtype of the primal must be floating (e.g. tf.float32), got tf.%s", leaf.array.dtype
+                )
+            elif is_variable(leaf.value):
+                self._recording.watch_variable(leaf.value, leaf.array)
+            else:
+                self._recording.watch(leaf.array)
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._active is not None:
+            raise ValueError("Accumulator is already recording: it was entered already and not left.")
+        self._around = weakref.ref(recorder.outer_trace()), recorder.active_recordings()
+        self._active = recorder.start(self._recording)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None = None, *exception: Any) -> None:
+        if self._active is not None:
+            self._stop(failed=kind is not None and kind is not GeneratorExit)
+
+    def _stop(self, failed: bool = False) -> None:
+        assert self._active is not None
+        active, self._active = self._active, None
+        active.stop(failed)
+
+    def _outer_recordings(self) -> Sequence[Recording]:
+        """The recordings that see the products: those around this one, as if each operation's product were taken at once."""
+        trace, recordings = self._around
+        return recordings if trace is not None and trace() is recorder.outer_trace() else ()
+
+    @in_recorded_types
+    def jvp(self, primals: Nest, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE) -> Nest:
+        """The derivative of `primals`, computed in the block, in the direction of the tangents.
+
+        Args:
+          primals: a tensor or array, or a structure of them.
+          unconnected_gradients: what stands for one that does not depend on the accumulator's primals: None or zeros.
+
+        Returns:
+          The structure of `primals`, with a tangent of each one's shape and dtype, or None. For a ``jax.Array`` a ``jax.Array``,
+          for a `Tensor` or a variable a `Tensor`.
+
+        Raises:
+          TypeError: `primals` holds something that is no tensor, array or variable.
+          ValueError: `unconnected_gradients` is unknown.
+          LookupError: an operation on the way cannot be differentiated; it is named.
+
+        >>> import tapejax as tf
+        >>> x, c = tf.constant(3.0), tf.constant(2.0)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = x * x * c
+        >>> acc.jvp([y, c])
+        [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
+        """
+        unconnected = _unconnected(unconnected_gradients)
+        ends = targets_of(primals, "primals")
+        recording = recorder.continuation_of(self._recording)
+        query = Query(
+            recording, [leaf.array for leaf in ends.leaves], [leaf.source(recording) for leaf in self._sources.leaves]
+        )
+        program, values = query.program()
+        tangents = [self._tangents[i] for i in query.owners]
+        # its own products are not recorded by it, as in TensorFlow
+        found = recorder.alone(self._outer_recordings(), push_forward, program, values, tangents)
+        if unconnected is UnconnectedGradients.ZERO:
+            found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
+        return ends.pack(found)
+
+
+def _refuse_duplicates(leaves: Sequence[Leaf]) -> None:
+    seen: set[int] = set()
+    for i, leaf in enumerate(leaves):
+        if id(leaf.array) in seen:
+            raise ValueError(
+                f"primals[{i}] was specified as a primal before: give it once, with the sum of its tangents."
+            )
+        seen.add(id(leaf.array))
+
+
+def _tangent(primal: Array, given: TensorLike, position: int) -> Array:
+    array = raw(given, dtype_hint=primal.dtype)
+    if array.shape != primal.shape or array.dtype != primal.dtype:
+        raise ValueError(
+            f"tangents[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its primal has shape "
+            f"{tuple(primal.shape)} and dtype {primal.dtype}."
+        )
+    return array

@@ -1,0 +1,158 @@
+"""Jacobians: a sweep under `jax.vmap`, in the mode that takes fewer passes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..execution.schedule import COMPILE_AT_MOST, compiled
+from ..jaxprs.types import Value, Values
+from . import recorder
+from .rules import runs_python
+from .slicing import Program, is_inexact
+from .sweep import push, sweep
+
+# Columns (or rows) of a Jacobian are computed together as far as what they need fits into this, or into half the result.
+CHUNK_BYTES = 8 << 20
+
+
+def jacobian(program: Program, values: Values, mode: str | None = None) -> list[Any]:
+    """For each source the derivative of every element of the one target: an array of shape ``target.shape + source.shape``.
+
+    Reverse mode (as `jax.jacrev`: the pullback under `vmap`) takes a pass for each element of the target, forward mode
+    (as `jax.jacfwd`: the pushforward under `vmap`) one for each element of the sources; the fewer passes win.
+    """
+    target = _target(program, values)
+    connected = [slot for slot in program.sources if slot is not None]
+    if target is None or not connected:
+        return [None] * len(program.sources)
+    if mode is None:
+        passes = sum(values[slot].size for slot in dict.fromkeys(connected))
+        # of a complex source forward mode takes two passes for each element
+        forward = _less(passes, target.size) and not any([jnp.iscomplexobj(x) for x in values])
+        mode = "forward" if forward else "reverse"
+    rows = {"reverse": _reverse_rows, "forward": _forward_columns}
+    other = "forward" if mode == "reverse" else "reverse"
+    try:
+        found = _run_rows("jacobian", program, values, rows[mode])
+    except (LookupError, TypeError, ValueError, NotImplementedError) as error:
+        try:  # a while_loop goes forward only, a custom_vjp backward only
+            found = _run_rows("jacobian", program, values, rows[other])
+        except Exception:
+            raise error from None
+    return found
+
+
+def batch_jacobian(program: Program, values: Values) -> list[Any]:
+    """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
+    if _target(program, values) is None:
+        return [None] * len(program.sources)
+    return _run_rows("batch_jacobian", program, values, _batch_rows)
+
+
+def _run_rows(name: str, program: Program, values: Values, rows: Any) -> list[Any]:
+    if any([runs_python(step.op) for step in program.steps]) or len(program.steps) > COMPILE_AT_MOST * 8:
+        return list(rows(program, *values))
+    return list(recorder.run(compiled(name, rows, program), values))
+
+
+def _target(program: Program, values: Values) -> Any:
+    """The value of a program's one target; None where it is not connected, or an integer."""
+    (slot,) = program.targets
+    return None if slot is None or not is_inexact(values[slot]) else values[slot]
+
+
+def _symbolic(size: Any) -> bool:
+    """Whether `size` is symbolic: in a program for any batch size."""
+    return not isinstance(size, (int, np.integer))
+
+
+def _less(size: Any, other: Any) -> bool:
+    return not _symbolic(size) and not _symbolic(other) and size < other
+
+
+def _one_hot(index: Any, like: Value, shape: tuple[Any, ...] | None = None) -> Any:
+    """1 at the `index` of an array of this `shape`, by default that of `like`, and repeated as `like` is.
+
+    What the sum with zeros adds is the type of `like`: how it is sharded, and over which axes of a mesh it varies.
+    """
+    shape = like.shape if shape is None else shape
+    zero, one = jnp.zeros((), like.dtype), jnp.ones((), like.dtype)
+    # Not the mask as numbers: XLA would make a choice of their product with a slope, and hide an infinite one.
+    return jnp.zeros_like(like) + jnp.where(jnp.arange(math.prod(shape)) == index, one, zero).reshape(shape)
+
+
+def _reverse_rows(program: Program, *values: Any) -> list[Any]:
+    target = _target(program, values)
+
+    def row(index: Any) -> list[Any]:
+        return sweep(program, values, [_one_hot(index, target)])
+
+    found = _map_chunks(row, target.size, program, values, target.size * _source_bytes(program, values))
+    return [None if x is None else x.reshape(target.shape + x.shape[1:]) for x in found]
+
+
+def _source_bytes(program: Program, values: Values) -> int:
+    return sum(values[slot].nbytes for slot in program.sources if slot is not None)
+
+
+def _forward_columns(program: Program, *values: Any) -> list[Any]:
+    """What `_reverse_rows` gives, in the dtype of the source: slopes of the target's real part alone, where it is complex."""
+    target = _target(program, values)
+    found: list[Any] = []
+    for position, slot in enumerate(program.sources):
+        if slot is None:
+            found.append(None)
+            continue
+        source = values[slot]
+
+        def column(index: Any, position: int = position, source: Value = source) -> Any:
+            one = _one_hot(index, source)
+            tangents: list[Any] = [None] * len(program.sources)
+            parts = []
+            for tangents[position] in (one, one * -1j) if jnp.iscomplexobj(source) else (one,):
+                (out,) = push(program, values, tangents)
+                part = jnp.real(jnp.zeros_like(target) if out is None else out)
+                parts.append(part.astype(jnp.real(source).dtype))
+            return jax.lax.complex(*parts) if len(parts) > 1 else parts[0]
+
+        columns = _map_chunks(column, source.size, program, values, source.size * target.nbytes, axis=-1)
+        found.append(columns.reshape(target.shape + source.shape))
+    return found
+
+
+def _batch_rows(program: Program, *values: Any) -> list[Any]:
+    target = _target(program, values)
+    outs = target.shape[1:]
+    count = math.prod(outs)
+
+    def row(index: Any) -> list[Any]:
+        return sweep(program, values, [_one_hot(index, target, outs)])
+
+    found = _map_chunks(row, count, program, values, count * _source_bytes(program, values))
+    return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in found]
+
+
+def _map_chunks(row: Any, count: int, program: Program, values: Values, result_bytes: int, axis: int = 0) -> Any:
+    """`row` of every index below `count`, stacked: at once under `vmap`, or in chunks where that would take too much memory."""
+    carried = {step.ins[i] for step in program.steps for i in step.active_ins}
+    # a Ref, through which no gradient passes, has no size; the sweep is to say so
+    each = sum(getattr(values[slot], "nbytes", 0) for slot in carried) or 1
+    rows = jax.vmap(row, out_axes=axis)
+    unknown = any(map(_symbolic, (count, each, result_bytes)))
+    chunk = count if unknown else max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
+    if chunk >= count:
+        return rows(jnp.arange(count))
+
+    def fill(i: Any, found: Any) -> Any:  # in place: `lax.map` would stack the chunks first, and hold all of it twice
+        start = jnp.minimum(i * chunk, count - chunk)
+        part = rows(start + jnp.arange(chunk))
+        return jax.tree.map(lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, axis), found, part)
+
+    shapes = jax.eval_shape(rows, jnp.arange(count))
+    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    return jax.lax.fori_loop(0, -(-count // chunk), fill, empty)

@@ -1,0 +1,212 @@
+"""What is asked of a recording: targets and sources in; the program between them and its recorded values out.
+
+`gradient`, `jacobian`, `as_function`, `explain`, `steps`, `draw` and the accumulator all begin here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
+
+import jax
+import jax.numpy as jnp
+
+from ..jaxprs.cache import Cache
+from ..jaxprs.fence import current_trace, trace_context, under
+from ..jaxprs.types import Value
+from . import recorder
+from .recording import Recording, is_deleted
+from .rules import depends_on_rules
+from .slicing import (
+    SCALARS,
+    Link,
+    NumberedRecording,
+    Program,
+    Relevant,
+    active_entries,
+    kind_of,
+    relevant_entries,
+    slice_program,
+)
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def in_recorded_types(method: Method) -> Method:
+    """`method`, of an object that has a `_recording`, run with 64-bit types on or off as they were when that began.
+
+    A derivative in 32 bits of what was computed in 64 would be refused, or rounded.
+    """
+
+    @functools.wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        x64 = jax.config.jax_enable_x64 if self._recording is None else self._recording.x64  # type: ignore[attr-defined]
+        if x64 == jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+            return method(self, *args, **kwargs)
+        with jax.enable_x64(x64):
+            return method(self, *args, **kwargs)
+
+    return cast(Method, run)
+
+
+class Source(NamedTuple):
+    """What a derivative is taken with respect to.
+
+    A `holder` holds one array after another, now `array`: whatever it held when it was read counts. A `watched` one was
+    watched before the recording began.
+    """
+
+    array: Value
+    holder: Any = None
+    watched: bool = False
+
+
+class Query:
+    """How the arrays `targets` depend on `sources`, in what was recorded.
+
+    An operation counts if one of its inputs is watched, or was computed from one that is, at the time when it runs. Then every
+    source among its inputs counts, also one that is watched later; but what a holder held only from when it is watched. So it
+    is in TensorFlow, whose tape keeps an operation as a whole or not at all, and for which a read is an operation.
+
+    Args:
+      recording: what a tape has seen.
+      targets: arrays.
+      sources: arrays, or `Source`s.
+      include_nondifferentiable: whether what depends on the sources through integers, comparisons or `stop_gradient` counts
+        as well, which carries no gradient.
+      with_residuals: whether the residuals that large calls left are used. What uses them must not be recorded: a tape that
+        has the call does not have them.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        targets: Sequence[Any],
+        sources: Sequence[Any],
+        *,
+        include_nondifferentiable: bool = False,
+        with_residuals: bool = False,
+    ):
+        self.recording = recording
+        self.entries = recording.entries
+        if with_residuals and any([entry.kept for entry in self.entries]):
+            self.entries = [
+                x if x.kept is None else x._replace(op=x.kept.op, outputs=(*x.outputs, *x.kept.arrays))
+                for x in self.entries
+            ]
+        self.targets = targets
+        self.include_nondifferentiable = include_nondifferentiable
+        self.arrays: list[Any] = []  # all that the sources held
+        self.owners: list[int] = []  # of each array the position of its source
+        self._held: list[bool] = []  # of each array whether a holder was read for it
+        self._watched: list[Any] = []
+        self._count = len(sources)
+        self._found: tuple[NumberedRecording, list[Value]] | None = None
+        for position, given in enumerate(sources):
+            source = given if type(given) is Source else Source(given)
+            _, read = recording.variables.get(id(source.holder), (None, None))
+            now = source.array if source.holder is None else recording.origins.get(id(source.array), source.array)
+            held = list(read.values()) if read else [now]
+            if read and id(now) not in read and any([now is x for x in targets]):
+                held.append(now)  # the holder itself is a target, and was not read since it got this array
+            self.arrays += held
+            self.owners += [position] * len(held)
+            self._held += [source.holder is not None] * len(held)
+            if source.watched:
+                self._watched.append(now)
+
+    def _number(self) -> tuple[NumberedRecording, list[Any]]:
+        numbers: dict[int, int] = {}
+        values: list[Any] = []
+
+        def number(x: Value) -> int:
+            key = id(x)
+            found = numbers.get(key)
+            if found is None or type(x) in SCALARS:  # the identity of a Python number means nothing
+                found = numbers[key] = len(values)
+                values.append(x)
+            return found
+
+        known = numbers.get
+        entries = []
+        for op, inputs, outputs, _, _ in self.entries:  # `number` of each, without a call
+            slots = []
+            for x in (*inputs, *outputs):
+                slot = known(id(x))
+                if slot is None or type(x) in SCALARS:
+                    slot = numbers[id(x)] = len(values)
+                    values.append(x)
+                slots.append(slot)
+            count = len(inputs)
+            op = op if op.staged is None else op.canonicalised()
+            entries.append((op, tuple(slots[:count]), tuple(slots[count:])))
+        ends, starts = tuple(map(number, self.targets)), tuple(map(number, self.arrays))
+        watched = [(0, number(x)) for x in self._watched]
+        watched += [(begin, numbers[key]) for key, (_, begin) in self.recording.watched.items() if key in numbers]
+        later = {slot for begin, slot in watched if begin}
+        late = tuple([slot for slot, held in zip(starts, self._held, strict=True) if slot in later and not held])
+        kinds = tuple(map(kind_of, values))
+        return NumberedRecording(
+            tuple(entries), kinds, tuple(watched), late, ends, starts, self.include_nondifferentiable, trace_context()
+        ), values
+
+    @property
+    def numbered(self) -> NumberedRecording:
+        """The recording as data, with the targets and sources in it."""
+        return self._once()[0]
+
+    def _once(self) -> tuple[NumberedRecording, list[Value]]:
+        # not a cached_property, which in Python 3.11 has one lock for all queries: numbering may trace rules of the user's
+        if self._found is None:
+            self._found = self._number()
+        return self._found
+
+    def active(self) -> Iterator[Link]:
+        """The entries through which a source reaches a value, in order."""
+        return active_entries(self.numbered, self.entries)
+
+    def relevant(self) -> tuple[list[Relevant], set[int]]:
+        """The entries that lead from a source to a target, see `relevant_entries`."""
+        return relevant_entries(self.numbered, self.entries)
+
+    def program(self) -> tuple[Program, list[Any]]:
+        """The program from the sources' arrays to the targets, and the recorded value of every slot that is read."""
+        numbered, values = self._once()
+        # a call that runs Python is equal to nothing else, and to keep it would keep its arrays
+        if any([op.eager for op, _, _ in numbered.entries]):
+            program, read = slice_program(numbered, self.entries)
+        else:
+            program, read = _programs.get(numbered, slice_program, numbered, self.entries)
+        return program, [values[number] for number in read]
+
+    def derivative(self, take: Callable[[Program, list[Any]], Sequence[Any]]) -> list[Any]:
+        """What ``take(program, values)`` gives for each array, added up for each source; None where there is none.
+
+        Raises:
+          RuntimeError: a recorded value was deleted since.
+        """
+        program, values = self.program()
+        found: list[Any] = [None] * self._count
+        try:
+            taken = under(current_trace(), take, program, values)  # which restores it, whatever JAX was interrupted at
+        except (RuntimeError, ValueError) as error:
+            if "deleted" not in str(error):
+                raise
+            raise RuntimeError(_deleted(self.recording)) from error
+        for i, x in zip(self.owners, taken, strict=True):
+            if x is not None:
+                found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
+        return found
+
+
+_programs: Cache[tuple[Program, tuple[int, ...]]] = Cache(512)
+depends_on_rules(_programs, lambda numbered: [op for op, _, _ in numbered.entries])
+
+
+def _deleted(recording: Recording) -> str:
+    users = [entry.op.name for entry in recording.entries if any(map(is_deleted, entry.inputs))]
+    return (
+        f"a value that the tape recorded, for {', '.join(dict.fromkeys(users[:3])) or 'the target'}, was deleted since: most "
+        "likely it was donated to a jitted function (donate_argnums). Do not donate what a tape has recorded."
+    )

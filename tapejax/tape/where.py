@@ -1,0 +1,147 @@
+"""Where in the user's code an operation was asked for.
+
+While a tape records, only the code object and the instruction are kept (`caller`): frames would keep all their variables alive.
+Which line that is, is found when it is asked for (`line_of`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from ..jaxprs.cache import on_clear
+
+# Folders into which libraries are installed, wherever they are.
+INSTALLED = ("site-packages", "dist-packages", "__pypackages__")
+_ARCHIVES = (".egg", ".whl")
+_PYTHONS = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib")), os.path.dirname(os.__file__)})
+_OWN = (os.path.dirname(os.path.dirname(__file__)) + os.sep, os.path.dirname(jax.__file__) + os.sep)
+_serves: dict[str, bool] = {}
+
+
+def caller(skip: int = 2) -> Any:
+    """The user's code that is running, and the instruction in it: ``(code, f_lasti)``, from which `listing` tells the line.
+
+    The innermost `skip` frames are known to be ours.
+
+    Frames are walked, not kept: they would keep all their variables alive. Where all code is installed code, None.
+    """
+    frame: Any = sys._getframe(skip)
+    while frame is not None:
+        code = frame.f_code
+        known = _serves.get(code.co_filename)
+        if not (serves(code.co_filename) if known is None else known):
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+def serves(file: str) -> bool:
+    """Whether `file` is code that serves the user's, not his own: no line of it is where an operation was asked for."""
+    if (known := _serves.get(file)) is None:
+        known = _serves[file] = is_library(file, list(_folders()))
+    return known
+
+
+def is_library(file: str, folders: Sequence[str]) -> bool:
+    """Whether `file` is Python's, JAX's, ours or an installed library's, and not of a program in `folders`.
+
+    A library is what lies in a folder for libraries, or what a distribution has installed elsewhere on ``sys.path``
+    (``pip install --target``, by ``PYTHONPATH`` or a ``.pth``). The source of an editable installation is in neither.
+    """
+    if file.startswith("<"):  # typed in, or made by exec
+        return file.startswith("<frozen ")
+    # as it was imported, and without links: some tools make links into a cache
+    return any(_is_library(path, folders) for path in dict.fromkeys((file, os.path.realpath(file))))
+
+
+def _is_library(file: str, folders: Sequence[str]) -> bool:
+    folder = next((folder for folder in folders if file.startswith(folder + os.sep)), "")
+    parts = (_below(folder, file) or file).split(os.sep)[:-1]
+    if file.startswith(_OWN) or any(part in INSTALLED or part.endswith(_ARCHIVES) for part in parts):
+        return True
+    if any((below := _below(place, file)) and not below.startswith(INSTALLED) for place in _PYTHONS):
+        return True
+    places = (place for place in sys.path if place and not folder.startswith(place + os.sep))
+    return any(below.partition(os.sep)[0] in _installed_in(place) for place in places if (below := _below(place, file)))
+
+
+def _below(place: str, file: str) -> str:
+    """The path of a file from a folder on; empty if it is not in there."""
+    return file[len(place) + 1 :] if place and file.startswith(place + os.sep) else ""
+
+
+@functools.lru_cache(256)
+def _installed_in(place: str) -> frozenset[str]:
+    """The names of the files and folders in an entry of ``sys.path`` that distributions have installed there."""
+    names: set[str] = set()
+    with contextlib.suppress(OSError):
+        for record in (
+            os.path.join(place, name, "RECORD") for name in os.listdir(place) if name.endswith(".dist-info")
+        ):
+            with contextlib.suppress(OSError), open(record, encoding="utf-8", errors="replace") as lines:
+                names.update(line.partition(",")[0].partition("/")[0] for line in lines)
+    return frozenset(names)
+
+
+def _folders() -> Iterator[str]:
+    """Where the user's program lies: the folder of the main file, unless that is a library's, and the current folder."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    if isinstance(main, str) and set(INSTALLED).isdisjoint(main.split(os.sep)):
+        yield os.path.dirname(os.path.abspath(main))
+    with contextlib.suppress(OSError):  # it may be gone
+        yield os.getcwd()
+
+
+# Lines that are kept: an explanation asks for the same ones again and again.
+LINES = 4096
+
+
+class Line(NamedTuple):
+    """A line of the user's code. Prints as ``file.py:12``, in a notebook as ``In [3]:2``."""
+
+    file: str
+    number: int
+    text: str
+    function: str
+
+    def __str__(self) -> str:
+        name = self.file if self.file.startswith("<") else os.path.basename(self.file)
+        return f"{_notebook_cell(self.file) or name}:{self.number}"
+
+
+def _notebook_cell(file: str) -> str | None:
+    """The cell of a notebook behind a file name that IPython made up, as the notebook shows it: ``In [3]``."""
+    if "IPython" not in sys.modules:
+        return None
+    shell = sys.modules["IPython"].get_ipython()
+    label = getattr(shell and shell.compile, "format_code_name", lambda _: None)(file)  # from IPython 8 on
+    if label is not None:
+        return str(label[1]).replace("In[", "In [")
+    return "cell" if "ipykernel_" in file or file.startswith("<ipython-input") else None
+
+
+def line_of(where: Any) -> Line | None:
+    """The line behind what `caller` captured; None where it found no code of the user's."""
+    return _line(where[0].co_filename, *where) if where else None
+
+
+@functools.lru_cache(LINES)
+def _line(file: str, code: Any, instruction: int) -> Line:  # code of two files may be equal
+    number = code.co_firstlineno
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            number = line
+    return Line(file, number, linecache.getline(file, number).strip(), code.co_name)
+
+
+on_clear(_line.cache_clear)
+on_clear(_serves.clear)

@@ -1,0 +1,1 @@
+"""TensorFlow's surface: values, operations, programs, libraries."""

@@ -1,0 +1,464 @@
+"""``tf.keras``: Keras 3 on its JAX backend, with TensorFlow's names and TensorFlow's answers.
+
+The classes are Keras's own: what is built, saved and loaded here is what ``import keras`` builds, saves and loads. From the
+first import of this module on, what they return to user code (layers, losses, metrics, optimizers' schedules, initializers,
+variables' arithmetic) are tensors, that answer ``numpy()`` and print as TensorFlow's do. Inside Keras, in ``fit`` and inside
+its layers, there are plain JAX arrays, and so there are for a caller who passes ``jax.Array`` and no tensor: arrays in, arrays
+out. A program that says ``import keras`` and never this keeps Keras as it is.
+
+Importing it loads Keras, on JAX unless it was loaded before. Raises ImportError if Keras is not installed, or was loaded with
+another backend: a process has one.
+
+>>> import tapejax as tf
+>>> layer = tf.keras.layers.Dense(2, kernel_initializer="ones")
+>>> layer(tf.constant([[1.0, 2.0]]))
+<tf.Tensor: shape=(1, 2), dtype=float32, numpy=array([[3., 3.]], dtype=float32)>
+>>> with tf.GradientTape() as tape:
+...     loss = tf.reduce_sum(layer(tf.constant([[1.0, 2.0]])))
+>>> [g.numpy().tolist() for g in tape.gradient(loss, layer.trainable_variables)]
+[[[1.0, 1.0], [2.0, 2.0]], [1.0, 1.0]]
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..ops import summary
+from ..values import reading
+from ..values.dtypes import DType
+from ..values.errors import SymbolicValue, extra_missing
+from ..values.names import name_scope
+from ..values.structures import is_variable
+from ..values.tensor import Tensor
+from . import adapters as libraries
+from . import keras_adapter, keras_trainer
+from .keras_adapter import arrays_in, tensors_in, visible
+
+NAME = "tapejax.keras"  # under which programs import it
+
+
+def _load() -> types.ModuleType:
+    """Keras on JAX, under the names that TensorFlow has for it."""
+    if "keras" not in sys.modules:
+        before = os.environ.get("KERAS_BACKEND")
+        os.environ["KERAS_BACKEND"] = "jax"
+        try:
+            importlib.import_module("keras")
+        except ImportError as error:
+            raise extra_missing("tapejax.keras, which is Keras 3 on JAX,", "Keras", "keras") from error
+        finally:
+            if before is not None:
+                os.environ["KERAS_BACKEND"] = before
+            else:
+                del os.environ["KERAS_BACKEND"]
+    backend = sys.modules["keras"].backend.backend()
+    if backend != "jax":
+        raise ImportError(
+            f"tapejax.keras is Keras on JAX, but this process has loaded Keras with its {backend!r} backend, and has only one. "
+            "Import tapejax.keras (or use tf.keras) before anything imports keras, or set the environment variable "
+            "KERAS_BACKEND=jax."
+        )
+    try:
+        return importlib.import_module("keras._tf_keras.keras")
+    except ImportError:  # TensorFlow's spelling is not part of Keras's public interface
+        return sys.modules["keras"]
+
+
+# ---- what user code is given ----------------------------------------------------------------------------------------
+
+
+def _given_tensors(fn: Callable) -> Callable:
+    @functools.wraps(fn)
+    def on_tensors(*args: Any, **kwargs: Any) -> Any:
+        return tensors_in(fn(*tensors_in(args), **tensors_in(kwargs)))
+
+    return on_tensors
+
+
+def _attribute(name: str) -> property:
+    """An attribute of the instances, which a class can answer like a method."""
+    return property(lambda self: vars(self).get(name), lambda self, value: vars(self).update({name: value}))
+
+
+def _return_tensors(base: Any, *methods: str, users: bool = True) -> None:
+    """Makes methods of a class, and of the classes derived from it now and later, answer user code in tensors.
+
+    `users`: whether those that users define, too.
+    """
+
+    def wrap(kind: type) -> None:
+        for name in methods:
+            method = vars(kind).get(name)
+            if isinstance(method, types.FunctionType) and not hasattr(method, "__answers__"):
+                if users or not keras_adapter.from_user(method):
+                    setattr(kind, name, visible(method))
+            elif isinstance(method, property) and method.fget is not None and not hasattr(method.fget, "__answers__"):
+                setattr(kind, name, property(visible(method.fget), method.fset, method.fdel, method.__doc__))
+
+    own = vars(base).get("__init_subclass__")
+
+    def init_subclass(cls: Any, **kwargs: Any) -> None:
+        own.__func__(cls, **kwargs) if own else super(base, cls).__init_subclass__(**kwargs)
+        wrap(cls)
+
+    base.__init_subclass__ = classmethod(init_subclass)
+    pending = [base]
+    while pending:
+        kind = pending.pop()
+        wrap(kind)
+        pending += kind.__subclasses__()
+
+
+_ARITHMETIC = (
+    "neg pos abs invert round getitem eq ne lt le gt ge add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod "
+    "pow rpow matmul rmatmul and rand or ror xor rxor"
+)
+
+
+def _answer_in_tensors(keras: types.ModuleType) -> None:
+    def defining(kind: type, name: str) -> type:
+        return next(base for base in kind.__mro__ if name in vars(base))
+
+    for name in "mean", "variance":
+        setattr(keras.layers.Normalization, name, _attribute(name))
+    arithmetic = [f"__{name}__" for name in _ARITHMETIC.split()]
+    for kind, methods in (
+        (defining(keras.Variable, "__add__"), (*arithmetic, "assign", "assign_add", "assign_sub")),
+        (keras.Layer, ("compute_mask", "losses", "get_initial_state")),
+        (defining(keras.Model, "compute_loss"), ("compute_loss", "compute_metrics", "get_metrics_result")),
+        (keras.Loss, ("__call__", "call")),
+        (keras.Metric, ("__call__", "result", "update_state")),
+        (keras.initializers.Initializer, ("__call__",)),
+        (keras.regularizers.Regularizer, ("__call__",)),
+        (keras.constraints.Constraint, ("__call__",)),
+        (keras.optimizers.schedules.LearningRateSchedule, ("__call__",)),
+        (defining(keras.optimizers.Optimizer, "scale_loss"), ("learning_rate", "scale_loss")),
+        (keras.random.SeedGenerator, ("next",)),
+        (keras.layers.Normalization, ("mean", "variance")),
+    ):
+        _return_tensors(kind, *methods)
+    # Calls that users define compute with tensors, and AutoGraph must find them.
+    _return_tensors(keras.Layer, "__call__", "call", users=False)
+    keras.Variable.numpy = lambda variable: Tensor(variable._value).numpy()
+
+
+# ---- functional models ----------------------------------------------------------------------------------------------
+
+
+def _operation_class(keras: types.ModuleType, functions: dict[str, Callable]) -> type:
+    @keras.saving.register_keras_serializable("tapejax")
+    class Call(keras.Operation):  # type: ignore[name-defined]
+        """A call of a tf function, in a Functional model: its inputs are `arguments` at `positions`, all else is part of it."""
+
+        def __init__(self, function: str, arguments: Any, positions: list[int], name: str | None = None):
+            super().__init__(name=name)
+            self._function, self._arguments, self._positions = function, arguments, positions
+
+        def compute_output_spec(self, inputs: Any) -> Any:
+            # Keras takes a KerasTensor times a number for sparse.
+            return super().compute_output_spec([keras.KerasTensor(x.shape, x.dtype) for x in inputs])
+
+        def call(self, inputs: Any) -> Any:
+            leaves = keras.tree.flatten(self._arguments)
+            for position, x in zip(self._positions, inputs, strict=True):
+                leaves[position] = x
+            args, kwargs = keras.tree.pack_sequence_as(self._arguments, leaves)
+            return arrays_in(functions[self._function](*args, **kwargs))
+
+        def get_config(self) -> dict:
+            if any(is_variable(x) for x in keras.tree.flatten(self._arguments)):
+                raise NotImplementedError(
+                    f"a model with a variable in {self._function} between its layers has no config, and cannot be saved or "
+                    "cloned as a whole: save its weights, or make a layer that holds the variable"
+                )
+            arguments = keras.tree.map_structure(_portable, self._arguments)
+            return {
+                "function": self._function,
+                "arguments": keras.saving.serialize_keras_object(arguments),
+                "positions": self._positions,
+                "name": self.name,
+            }
+
+        @classmethod
+        def from_config(cls, config: dict) -> Any:
+            return cls(**{**config, "arguments": keras.saving.deserialize_keras_object(config["arguments"])})
+
+    return Call
+
+
+def _portable(x: Any) -> Any:
+    return x.name if isinstance(x, DType) else arrays_in(x)
+
+
+def _take_symbols(keras: types.ModuleType) -> None:
+    """Lets tf functions take the KerasTensors of Functional models, and give KerasTensors."""
+    functions: dict[str, Callable] = {}
+    operation = _operation_class(keras, functions)
+    count: dict[str, int] = {}
+
+    def taking_symbols(fn: Callable, path: str) -> Callable:
+        functions[path] = fn
+
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return fn(*args, **kwargs)
+            except SymbolicValue:
+                leaves = keras.tree.flatten((args, kwargs))
+                symbols = {i: x for i, x in enumerate(leaves) if isinstance(x, keras.KerasTensor)}
+                if not symbols:
+                    raise
+            name = f"tf_{fn.__name__.strip('_')}"
+            count[name] = number = count.get(name, -1) + 1
+            others = [None if i in symbols else x for i, x in enumerate(leaves)]
+            arguments = keras.tree.pack_sequence_as((args, kwargs), others)
+            made = operation(path, arguments, [*symbols], f"{name}_{number}" if number else name)
+            return made([*symbols.values()])
+
+        return call
+
+    for module in libraries.namespaces:
+        for name, fn in list(vars(module).items()):
+            if isinstance(fn, types.FunctionType) and fn.__module__.startswith("tapejax.tf.ops") and name[:1] != "_":
+                setattr(module, name, taking_symbols(fn, f"tf{module.__name__.removeprefix('tapejax')}.{name}"))
+
+
+# ---- the modules ----------------------------------------------------------------------------------------------------
+
+
+class _Beside:
+    """A module, beside which stands what a subclass has."""
+
+    def __init__(self, real: types.ModuleType):
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+class _NumPy(_Beside):
+    """``jax.numpy``, but that Python numbers have the types that TensorFlow gives them."""
+
+    def asarray(self, x: Any, dtype: Any = None, **options: Any) -> Any:
+        if dtype is None and type(x) in (int, float):
+            dtype = "float32" if type(x) is float else "int32" if -(2**31) <= x < 2**31 else None
+        return self._real.asarray(x, dtype, **options)
+
+
+class _NN(_Beside):
+    """``jax.nn``, but that `one_hot` gives what TensorFlow's does, with 64-bit types on, too."""
+
+    def one_hot(self, x: Any, num_classes: int, *, dtype: Any = None, **options: Any) -> Any:
+        return self._real.one_hot(x, num_classes, dtype=dtype or "float32", **options)
+
+
+def _beside(function: Callable, result_type: Callable) -> Callable:
+    """A function of two arrays, one of which may be a number: it takes the dtype that Keras gives it on TensorFlow."""
+
+    @functools.wraps(function)
+    def with_number(*args: Any, **options: Any) -> Any:
+        numbers = [type(x) in (int, float) for x in args]
+        if (
+            len(args) == 2
+            and any(numbers)
+            and all(number or hasattr(x, "dtype") for x, number in zip(args, numbers, strict=True))
+        ):
+            dtype = np.dtype(result_type(*(getattr(x, "dtype", type(x)) for x in args)))
+            args = tuple(np.asarray(x).astype(dtype) if number else x for x, number in zip(args, numbers, strict=True))
+        return function(*args, **options)
+
+    return with_number
+
+
+# Those in which a number has no dtype of its own on TensorFlow: in less and its like it is float32 there, too.
+_OF_TWO = "add divide divide_no_nan floor_divide fmax fmin maximum minimum multiply power subtract true_divide".split()
+
+
+class _Narrowed(dict[str, str]):
+    """Keras's table of narrowed dtypes: with 64-bit types on it keeps those that Keras keeps on TensorFlow."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        keep = key in ("float64", "int64") and jax.config.read("jax_enable_x64")
+        return key if keep else super().get(key, default)
+
+
+class _TensorFlow:
+    """tapejax, for code that also tests for sparse or ragged tensors, and uses names of TensorFlow 1."""
+
+    SparseTensor = type("SparseTensor", (), {})
+    RaggedTensor = type("RaggedTensor", (), {})
+
+    assign = staticmethod(lambda variable, value: variable.assign(value))
+    assign_add = staticmethod(lambda variable, value: variable.assign_add(value))
+    assign_sub = staticmethod(lambda variable, value: variable.assign_sub(value))
+
+    @property
+    def compat(self) -> Any:
+        return types.SimpleNamespace(v1=self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(libraries.namespaces[0], name)
+
+
+def _open_name_scopes() -> None:
+    """Lets Keras's name scopes, those of its layers for instance, be open as TensorFlow's, too."""
+    kind: Any = importlib.import_module("keras.src.backend.jax.core").name_scope
+    enter, leave = kind.__enter__, kind.__exit__
+
+    def enter_both(self: Any) -> Any:
+        enter(self)
+        if self._pop_on_exit:  # else it is the one that is open already
+            self._opened = name_scope(self.name)
+            self._opened.__enter__()
+        return self
+
+    def leave_both(self: Any, *exception: Any) -> None:
+        if self._pop_on_exit:
+            self._opened.__exit__()
+        leave(self, *exception)
+
+    kind.__enter__, kind.__exit__ = enter_both, leave_both
+
+
+def _instead_of_tensorflow() -> None:
+    """Where Keras calls TensorFlow whatever its backend, for the sake of programs like ours, it finds tapejax."""
+    tensorflow = _TensorFlow()
+    for name, found in (
+        ("legacy.backend", tensorflow),  # tf.keras.backend.mean and the like
+        ("legacy.layers", tensorflow),
+        ("utils.rng_utils", types.SimpleNamespace(available=True, random=libraries.namespaces[0].random)),
+        ("saving.serialization_lib", types.SimpleNamespace(available=False)),
+    ):
+        importlib.import_module(f"keras.src.{name}").tf = found  # type: ignore[attr-defined]
+    tensorboard: Any = importlib.import_module("keras.src.callbacks.tensorboard")
+    tensorboard.TensorBoard.summary = libraries.namespaces[0].summary
+    tensorboard.keras_model_summary = summary.keras_model
+
+    def set_logits(tensor: Tensor, logits: Any) -> None:
+        tensor._array._keras_logits = logits
+
+    # The functions of tf.keras.backend leave each other this note.
+    Tensor._keras_logits = property(lambda tensor: tensor._array._keras_logits, set_logits)  # type: ignore[attr-defined]
+
+    # With 64-bit types on, a Python float is float32 still: Keras leaves its dtype to JAX.
+    core = importlib.import_module("keras.src.backend.jax.core")
+    core.jnp = _NumPy(core.jnp)  # type: ignore[attr-defined]
+    nn: Any = importlib.import_module("keras.src.backend.jax.nn")
+    nn.jnn = _NN(nn.jnn)
+    # Keras on JAX makes float32 of float64 in tanh, norm, var and all that asks for a result's dtype, 64-bit types on or off.
+    dtypes: Any = importlib.import_module("keras.src.backend.common.dtypes")
+    dtypes.BIT64_TO_BIT32_DTYPE = _Narrowed(dtypes.BIT64_TO_BIT32_DTYPE)
+    numpy: Any = importlib.import_module("keras.src.backend.jax.numpy")
+    # In a `function` the state of the global seed is the program's, so that each call draws anew.
+    seeds: Any = importlib.import_module("keras.src.random.seed_generator")
+    traced = seeds.jax_utils.is_in_jax_tracing_scope
+    seeds.jax_utils = types.SimpleNamespace(
+        is_in_jax_tracing_scope=lambda: reading.capturing.capture is None and traced()
+    )
+    for name in _OF_TWO:  # not all are in every version
+        if hasattr(numpy, name):
+            setattr(numpy, name, _beside(getattr(numpy, name), dtypes.result_type))
+
+
+class _Mirror(types.ModuleType):
+    """A module of Keras's: classes are its own, functions answer user code in tensors, modules are mirrored."""
+
+    def __init__(self, name: str, real: types.ModuleType):
+        super().__init__(name, real.__doc__)
+        self._real = real
+        # TensorFlow's spelling comes first; what is only in Keras's own is there as well
+        self._also = sys.modules.get(real.__name__.replace("keras._tf_keras.", "", 1))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(self._real, name, self)
+        if found is self:
+            found = getattr(self._also, name, self)
+        if found is self:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        found = _mirrored(f"{self.__name__}.{name}", found)
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(self._real), *dir(self._also), *(name for name in vars(self) if not name.startswith("_"))})
+
+
+_functions: dict[int, Callable] = {}
+
+
+def _mirrored(full: str, found: Any) -> Any:
+    if isinstance(found, types.FunctionType) and found.__module__.startswith("keras."):
+        if found.__module__.startswith("keras.src.tree."):  # structures of whatever it is, for functions of the user's
+            return found
+        legacy = found.__module__.startswith("keras.src.legacy.")  # programs for TensorFlow, which need tensors
+        return _functions.setdefault(id(found), _given_tensors(found) if legacy else visible(found))
+    if isinstance(found, types.ModuleType) and found.__name__.startswith("keras."):
+        module = sys.modules.get(full)
+        if module is None:
+            module = sys.modules[full] = _Mirror(full, found)
+            for name, inner in list(vars(found).items()):
+                # modules at once, so that `import tapejax.keras.layers.experimental as x` finds them
+                if isinstance(inner, types.ModuleType) and inner.__name__ == f"{found.__name__}.{name}":
+                    setattr(module, name, _mirrored(f"{full}.{name}", inner))
+        return module
+    return found
+
+
+def _share_functions() -> None:
+    """Makes ``layer.activation is tf.keras.activations.relu`` hold of a layer that was told its activation by name.
+
+    The same holds for functions that are losses and metrics.
+    """
+    exported: Any = importlib.import_module("keras.src.api_export")
+    for part in ("activations", "losses", "metrics"):
+        known: dict[str, Any] = importlib.import_module(f"keras.src.{part}").ALL_OBJECTS_DICT
+        for name, fn in known.items():
+            if isinstance(fn, types.FunctionType):
+                known[name] = shared = _mirrored(name, fn)
+                setattr(sys.modules[fn.__module__], fn.__name__, shared)  # where classes of losses find it
+                if (public := exported.get_name_from_symbol(fn)) is not None:
+                    exported.register_internal_serializable(public, shared)
+
+
+def _fill(names: dict[str, Any]) -> _Mirror:
+    real = _load()
+    libraries.install()
+    keras = sys.modules["keras"]
+    if not keras_adapter.returns_tensors:
+        _answer_in_tensors(keras)
+        _take_symbols(keras)
+        _instead_of_tensorflow()
+        _open_name_scopes()
+        _share_functions()
+        keras_trainer.install()
+        keras_adapter.returns_tensors = True
+    mirror = _Mirror(NAME, real)
+    for name, found in list(vars(real).items()):
+        if isinstance(found, types.ModuleType) and not name.startswith("_") and found.__name__.startswith("keras."):
+            names[name] = _mirrored(f"{NAME}.{name}", found)
+    return mirror
+
+
+_mirror = _fill(globals())
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_mirror, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_mirror)
+
+
+__all__ = [name for name in dir(_mirror) if not name.startswith("_")]

@@ -1,0 +1,542 @@
+"""What is installed on Keras's classes, so that Keras on JAX and tapejax work together.
+
+* A read of a Keras variable is reported to the tapes, and an assignment inside a tape stops the gradient, as TensorFlow's does.
+* Keras's objects take our tensors, and what functions of the user's give back as one: an activation ``tf.nn.relu``, a layer
+  or a loss written with ``tf`` functions. Inside Keras there are arrays only.
+* A warning about gradients that are None says how to find out why.
+
+All of it is put on Keras's own classes, once, when it is first seen that Keras was imported. Nothing here changes what Keras
+gives to a caller who passes arrays; `tapejax.keras` does that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import itertools
+import sys
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, NoReturn, TypeAlias
+
+import jax
+import numpy as np
+
+from ...jaxprs.cache import on_clear
+from ...jaxprs.canonical import Identity, exact
+from ...jaxprs.fence import Tracer, current_trace, trace_context
+from ...tape import recorder
+from ...tape.where import serves
+from ..ops.sizes import Sizes
+from ..values import reading, staging
+from ..values.errors import PythonNeeded, SymbolicValue
+from ..values.staging import Staged, abstract
+from ..values.structures import is_variable
+from ..values.tensor import Tensor, Variable, _creations
+from ..values.types import Array, TensorLike, VariableLike
+from . import keras_control_flow
+
+HINT = "tape.explain(loss, variables) says why a gradient is None."
+
+OF_PYTHON = (
+    "A layer of a Functional model that calls it has to say what it returns, before it runs: write "
+    "`compute_output_shape(self, input_shape)`, or give a Lambda its `output_shape`; set_shape on the result is too late. Then "
+    "call the model, or compile(run_eagerly=True) it for fit, evaluate and predict."
+)
+
+# Of Keras, which is imported when a program does.
+Layer: TypeAlias = Any
+Model: TypeAlias = Any
+Optimizer: TypeAlias = Any
+
+# Whether user code is answered in tensors: once `tapejax.keras` is imported.
+returns_tensors = False
+_INTERNAL = ("keras.", "tapejax.", "jax.")
+_AUTOGRAPH = "tapejax.tf.programs.autograph"
+_PACKAGE = __name__.partition(".")[0]
+
+
+def install(keras: types.ModuleType) -> None:
+    """Prepares `keras`, if it runs on JAX."""
+    if keras.backend.backend() != "jax":
+        return
+    from keras.src import backend
+    from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+    _note_variables(keras.Variable, backend.get_stateless_scope)
+    keras.random.SeedGenerator.next = _as_one_step(keras.random.SeedGenerator.next)
+    _take_tensors(keras.Layer, keras.Operation, backend)
+    _take_gradients(BaseOptimizer, backend)
+    keras_control_flow.install(backend.core, _on_arrays)
+    _take_datasets()
+
+    def refuse(tensor: object) -> NoReturn:
+        raise SymbolicValue(
+            f"{tensor!r} has no value: it is a placeholder of a Functional model. Pass it to layers, keras.ops, or (having "
+            "imported tapejax.keras) to tf functions; a jnp function goes into a keras.layers.Lambda."
+        )
+
+    keras.KerasTensor.__jax_array__ = refuse
+
+
+# ---- variables ------------------------------------------------------------------------------------------------------
+
+
+def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
+    """Notes reads and assignments on the tapes, and lets variables be adopted like ours while a function is traced.
+
+    Keras reads `Variable.value` and writes by `Variable._direct_assign`. (Keras's own way, ``StatelessScope``, cannot create
+    variables nor find out which are read.)
+    """
+    value, direct_assign, initialize = kind.value, kind._direct_assign, kind._initialize_with_initializer
+    trainable = kind.trainable
+
+    def noted(variable: VariableLike) -> Array:
+        # In a stateless scope, as in `fit`, variables stand for arrays that are passed in, and are identified by those.
+        scope = stateless_scope()
+        own = scope is None or scope.get_current_value(variable) is None
+        while own and variable._value is not None:
+            held = reading.note_read(variable, variable._value, functools.partial(direct_assign, variable))
+            reading.use(variable, "_value", held)
+            found = value.fget(variable)
+            if variable._value is held:  # and no other thread has assigned meanwhile
+                return found
+        return value.fget(variable)
+
+    def read(variable: VariableLike) -> Array | Tensor:
+        if (capture := reading.capturing.capture) is not None and variable._value is not None:
+            capture.adopt(variable, "_value")
+        if capture is None and isinstance(variable._value, Tracer) and recorder.eager():
+            with reading.tracing:  # as in `reading.held`
+                found = noted(variable)
+        else:
+            found = noted(variable)
+        return Tensor(found) if returns_tensors and isinstance(found, jax.Array) and called_by_user(2) else found
+
+    def assign(variable: VariableLike, new: Array) -> None:
+        if getattr(variable, "_created", None) is None:
+            object.__setattr__(variable, "_created", next(_creations))  # tapes list variables in the order of creation
+        capture, is_new = reading.capturing.capture, getattr(variable, "_value", None) is None
+        if capture is not None and not is_new:
+            capture.assign(variable, "_value", new)
+        if capture is None and not is_new and not isinstance(variable._value, Tracer):
+            keras_control_flow.refuse_assignment(variable.path)
+        if not is_new:
+            reading.use(variable, "_value", variable._value)
+        new = reading.detached(new)
+        with reading.tracing:  # as `Variable._store`
+            direct_assign(variable, new)
+        if capture is not None and is_new and isinstance(new, Tracer):
+            capture.create(variable, "_value")
+
+    def set_trainable(variable: VariableLike, new: bool) -> None:
+        if variable.trainable:
+            object.__setattr__(variable, "_was_trainable", True)
+        trainable.fset(variable, new)
+
+    def initialize_now(variable: VariableLike, initializer: Any) -> None:
+        if reading.capturing.capture is None:
+            return recorder.on_trial(initialize, variable, initializer)  # most shapes occur once
+        with staging.init_scope():
+            return initialize(variable, initializer)
+
+    kind.value, kind._direct_assign = property(read, doc=value.__doc__), assign
+    kind.assign_add, kind.assign_sub = map(_as_one_step, (kind.assign_add, kind.assign_sub))
+    kind._initialize_with_initializer = initialize_now
+    kind.trainable = property(trainable.fget, set_trainable, doc=trainable.__doc__)
+
+    ours: Any = Variable
+    our_value = ours.value
+
+    def read_ours(variable: Variable) -> Array | Tensor:
+        return reading.read(variable) if _called_by_keras() else our_value.fget(variable)
+
+    ours.value = property(read_ours, doc=our_value.__doc__)  # optimizers do arithmetic with it
+
+
+def _as_one_step(update: Callable) -> Callable:
+    """A method that reads a variable and then assigns it: no other thread assigns it in between."""
+
+    @functools.wraps(update)
+    def alone(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(arrays_in, args))  # what the user's Python has to give is given before
+        with reading.tracing:
+            return update(self, *args, **kwargs)
+
+    return alone
+
+
+# ---- from tensors to arrays, and back -------------------------------------------------------------------------------
+
+
+def called_by_user(depth: int) -> bool:
+    """Whether the frame `depth` levels above is neither Keras's, JAX's nor ours; AutoGraph calls what the user calls."""
+    frame = sys._getframe(depth)
+    if frame.f_globals.get("__name__") == _AUTOGRAPH and frame.f_back is not None:
+        frame = frame.f_back
+    return not frame.f_globals.get("__name__", "").startswith(_INTERNAL)
+
+
+def from_user(function: Any) -> bool:
+    """Whether `function` is neither Keras's, JAX's nor ours."""
+    return not function.__module__.startswith(_INTERNAL)
+
+
+def _called_by_keras() -> bool:
+    return sys._getframe(2).f_globals.get("__name__", "").startswith("keras.")
+
+
+def arrays_in(x: Any) -> Any:
+    """`x` with the arrays of tensors and of our variables in their place, also inside lists, tuples and dicts."""
+    if isinstance(x, Tensor):
+        return _size(x) if recorder.staging() else x._array
+    if isinstance(x, Variable):
+        return reading.read(x)
+    return _mapped(arrays_in, x)
+
+
+def _size(x: Tensor) -> Any:
+    """The array of `x`; what may be a size and is known while JAX traces is NumPy's, since JAX would trace its elements."""
+    if isinstance(x, Sizes):
+        return x.sizes.tolist()
+    return np.asarray(x._array) if recorder.is_size(x._array) else x._array
+
+
+def tensors_in(x: Any) -> Any:
+    """`x` with a `Tensor` in place of each ``jax.Array``."""
+    return Tensor(x) if isinstance(x, jax.Array) else _mapped(tensors_in, x)
+
+
+def _mapped(fn: Callable[[Any], Any], x: Any) -> Any:
+    kind = type(x)
+    if kind is list:
+        return [fn(item) for item in x]
+    if kind is tuple:
+        return tuple([fn(item) for item in x])
+    if kind is dict:
+        return {key: fn(item) for key, item in x.items()}
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return kind(*map(fn, x))
+    return x
+
+
+def contains(kind: type | tuple[type, ...], x: object) -> bool:
+    """Whether `x` is of this kind, or has one that is, inside lists, tuples and dicts."""
+    if isinstance(x, (list, tuple)):
+        return any(contains(kind, item) for item in x)
+    if isinstance(x, dict):
+        return any(contains(kind, item) for item in x.values())
+    return isinstance(x, kind)
+
+
+def answer(found: Any, *given: object) -> Any:
+    """What user code is given: tensors; but arrays where it passed arrays and no tensor."""
+    return found if contains(jax.Array, given) and not contains(Tensor, given) else tensors_in(found)
+
+
+# A method that user code calls more often is run as Keras runs it: each of its operations is worth compiling.
+CALLS_ON_TRIAL = 50
+
+
+def visible(fn: Callable) -> Callable:
+    """`fn` of Keras's, which gives tensors to user code and arrays to Keras; or of the user's, which is given tensors."""
+    calls = itertools.count()
+
+    @functools.wraps(fn)
+    def answering(*args: Any, **kwargs: Any) -> Any:
+        user = called_by_user(2)
+        if _written_for_tensorflow(fn):
+            found = fn(*tensors_in(args), **tensors_in(kwargs))
+            return found if user else arrays_in(found)
+        if not user:
+            return fn(*args, **kwargs)
+        arrays = arrays_in(args), arrays_in(kwargs)
+        seldom = next(calls) < CALLS_ON_TRIAL
+        found = recorder.on_trial(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
+        return answer(found, args, kwargs)
+
+    answering.__answers__ = True  # type: ignore[attr-defined]
+    return answering
+
+
+def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
+    layer_call, operation_call, add_loss = layer.__call__, operation.__call__, layer.add_loss
+    maybe_build, symbolic_call = layer._maybe_build, operation.symbolic_call
+    compute_output_spec, set_keras_mask = backend.compute_output_spec, backend.set_keras_mask
+
+    @functools.wraps(layer_call)
+    def call_layer(self: Layer, *args: Any, **kwargs: Any) -> Any:
+        found = layer_call(self, *map(arrays_in, args), **_mapped(arrays_in, kwargs))
+        return answer(found, args, kwargs) if returns_tensors and called_by_user(2) else found
+
+    call_layer.__answers__ = True  # type: ignore[attr-defined]
+
+    @functools.wraps(operation_call)
+    def call_operation(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if returns_tensors and _written_for_tensorflow(type(self).call):
+            args, kwargs = tensors_in(args), tensors_in(kwargs)
+        return arrays_in(operation_call(self, *args, **kwargs))
+
+    def infer(fn: Callable, *args: Any, **kwargs: Any) -> Any:
+        tensors = returns_tensors and _written_for_tensorflow(getattr(fn, "__func__", fn))
+
+        def spec(*args: Any, **kwargs: Any) -> Any:
+            capture = staging.Capture(False)  # variables that `fn` assigns to hold afterwards what they held before
+
+            @functools.wraps(fn)
+            def on_arrays(*args: Any, **kwargs: Any) -> Any:
+                if tensors:
+                    args, kwargs = tensors_in(args), tensors_in(kwargs)
+                return arrays_in(capture.trace(functools.partial(fn, *args, **kwargs)))
+
+            return compute_output_spec(on_arrays, *args, **kwargs)
+
+        try:
+            return spec(*args, **kwargs)
+        except Exception as error:
+            found = _by_two_sizes(spec, backend.KerasTensor, args, kwargs)
+            if found is None and isinstance(error, PythonNeeded):
+                raise PythonNeeded(f"{error} {OF_PYTHON}") from error
+            if found is None:
+                raise
+            return found
+
+    @functools.wraps(maybe_build)
+    def build(self: Layer, *args: Any) -> None:
+        with (
+            staging.init_scope() if not self.built else contextlib.nullcontext()
+        ):  # tf.Variables made there have values
+            maybe_build(self, *args)
+
+    @functools.wraps(symbolic_call)
+    def call_symbolically(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return symbolic_call(
+            self, *arrays_in(args), **arrays_in(kwargs)
+        )  # the graph of a model is saved with its constants
+
+    layer._maybe_build, operation.symbolic_call = build, call_symbolically
+    layer.__call__, operation.__call__ = call_layer, call_operation
+    layer.add_loss = functools.wraps(add_loss)(lambda self, loss: add_loss(self, arrays_in(loss)))
+    backend.compute_output_spec = functools.wraps(compute_output_spec)(infer)
+    backend.set_keras_mask = functools.wraps(set_keras_mask)(lambda x, mask: set_keras_mask(x, arrays_in(mask)))
+    Tensor._keras_mask = property(lambda self: answer(backend.get_keras_mask(self._array)))  # type: ignore[attr-defined]
+
+
+# Two sizes that a program does not have by itself.
+_SIZES = 83, 89
+
+
+def _by_two_sizes(infer: Callable, kind: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What `infer` says where it cannot say it of sizes that are not known: of two sizes in their place. Results whose
+    lengths differ have a length that is not known. None where it fails for these sizes, too, or all sizes are known."""
+    if not any(isinstance(x, kind) and None in x.shape for x in jax.tree.leaves((args, kwargs))):
+        return None
+
+    def of_size(size: int) -> Any:
+        def known(x: Any) -> Any:
+            if not isinstance(x, kind):
+                return x
+            return kind([size if n is None else n for n in x.shape], x.dtype, name=x.name)
+
+        given, named = jax.tree.map(known, (args, kwargs))
+        return infer(*given, **named)
+
+    def merged(one: Any, other: Any) -> Any:
+        if not isinstance(one, kind):
+            return one
+        return kind([n if n == m else None for n, m in zip(one.shape, other.shape, strict=True)], one.dtype)
+
+    try:
+        return jax.tree.map(merged, *map(of_size, _SIZES))
+    except Exception:
+        return None
+
+
+# By the function, not by its code: equal code may stand in two modules.
+_spelled: weakref.WeakKeyDictionary[Callable, bool] = weakref.WeakKeyDictionary()
+
+
+def _written_for_tensorflow(function: Any) -> bool:
+    """Whether `function` is written in TensorFlow's spelling: its module has tapejax (as ``tf``) or a part of it by name."""
+    if getattr(function, "__code__", None) is None or not from_user(function):
+        return False
+    function = getattr(function, "__func__", function)
+    known = _spelled.get(function)
+    if known is None:
+        cells = [cell.cell_contents for cell in function.__closure__ or () if cell != types.CellType()]
+        seen = [x.__name__ for x in (*cells, *list(function.__globals__.values())) if isinstance(x, types.ModuleType)]
+        known = _spelled[function] = any(name.partition(".")[0] == _PACKAGE for name in seen)
+    return known
+
+
+def _on_arrays(given: Any) -> Any:
+    """`given` with arrays for tensors and variables, and functions of arrays for those of the user's."""
+    return jax.tree.map(_on_array, arrays_in(given))
+
+
+def _on_array(x: Any) -> Any:
+    if is_variable(x):
+        return x.__jax_array__()
+    if not callable(x):
+        return x
+
+    def run(*args: Any) -> Any:
+        tensors = returns_tensors and _written_for_tensorflow(getattr(x, "__func__", x))
+        return arrays_in(x(*tensors_in(args)) if tensors else x(*args))
+
+    return run
+
+
+# ---- optimizers -----------------------------------------------------------------------------------------------------
+
+
+def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
+    apply, filter_empty = optimizer.apply, optimizer._filter_empty_gradients
+
+    @functools.wraps(apply)
+    def apply_arrays(
+        self: Optimizer, grads: Iterable[TensorLike | None], trainable_variables: Iterable[VariableLike] | None = None
+    ) -> None:
+        grads = [arrays_in(x) for x in grads]
+        with recorder.outside():  # variables have no history: nothing that is computed here carries gradient
+            if not reading.plain(current_trace()) or backend.in_stateless_scope():
+                return apply(self, grads, trainable_variables)
+            variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
+            if not self.built and variables:
+                with backend.name_scope(self.name, caller=self):
+                    recorder.on_trial(self.build, variables)
+                self.built = True
+            update = _updates.setdefault(self, {}) if _is_pure(self, grads, variables) else None
+            if update is None:
+                return apply(self, grads, trainable_variables)
+            key = (*map(id, variables), *_settings(self), trace_context())
+            known = update.get(key)
+            if known is None:
+                here: Any = weakref.ref(self)  # what is kept for an optimizer must not keep it
+                known = update[key] = _Update(lambda *grads: apply(here(), grads, variables), grads, variables)
+            with jax.disable_jit(False):
+                known(grads)
+
+    @functools.wraps(filter_empty)
+    def filter_with_hint(self: Optimizer, grads: Iterable[TensorLike | None], variables: Iterable[VariableLike]) -> Any:
+        if all(x is not None for x in grads):
+            return list(grads), list(variables)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                found = filter_empty(self, grads, variables)
+        except ValueError as error:
+            raise ValueError(f"{error} {HINT}") from None
+        for warning in caught:
+            warnings.warn(f"{warning.message} {HINT}", warning.category, stacklevel=levels_to_user())
+        return found
+
+    optimizer.apply, optimizer._filter_empty_gradients = apply_arrays, filter_with_hint
+
+
+# An optimizer's update, as one program: Keras's own function, traced as `tapejax.function` traces a function. Its hundred or
+# so small operations would each cost a call from Python.
+_updates: weakref.WeakKeyDictionary[Optimizer, dict[tuple, _Update]] = weakref.WeakKeyDictionary()
+on_clear(_updates.clear)
+_SETTINGS = (int, float, bool, str, type(None))
+
+
+class _Update:
+    def __init__(self, body: Callable, grads: list, variables: list):
+        self._body = body
+        self._variables = variables  # known by their identity, so they must not go
+        self._staged: Staged | None = None
+        with contextlib.suppress(jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
+            # Python that depends on values cannot be traced: a schedule of the user's, for instance. It runs as it is.
+            self._staged = Staged(lambda *grads: body(*grads) or [], [abstract(x) for x in grads], "apply_gradients")
+
+    def __call__(self, grads: list) -> None:
+        if self._staged is None:
+            self._body(*grads)
+        else:
+            self._staged.run(grads)
+
+
+def _is_pure(optimizer: Optimizer, grads: list, variables: list) -> bool:
+    """Whether an update depends on nothing but its gradients, variables, and the `_settings`: for optimizers of Keras's."""
+    parts = [optimizer, *(x for x in (getattr(v, "constraint", None) for v in variables) if x is not None)]
+    if callable(optimizer._learning_rate):
+        parts.append(optimizer._learning_rate)
+    return (
+        len(grads) == len(variables)
+        and all(isinstance(x, jax.Array) for x in grads)
+        and all(type(part).__module__.startswith("keras.") for part in parts)
+    )
+
+
+def _settings(optimizer: Optimizer) -> Iterator[Hashable]:
+    """The numbers and words that an optimizer and its schedule were given, which a program has in it."""
+    schedule = optimizer._learning_rate
+    yield Identity(schedule)
+    for part in (optimizer, schedule):
+        for name, value in vars(part).items():
+            if type(value) in _SETTINGS:
+                yield name, exact(value)
+            elif isinstance(value, (list, tuple, set, frozenset)):  # names that take no part; a schedule's boundaries
+                yield name, *[exact(x) for x in value if type(x) in _SETTINGS]
+
+
+def levels_to_user() -> int:
+    """The `stacklevel`, for a warning in the calling function, of the line of user code that led here."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and serves(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+# ---- data -----------------------------------------------------------------------------------------------------------
+
+
+def _take_datasets() -> None:
+    """Lets `fit`, `evaluate` and `predict` take a `tapejax.data.Dataset`.
+
+    Keras would take it for the Grain dataset that it is, too, of which it knows no number of batches: the end of an epoch of
+    `steps_per_epoch` would be that of the next.
+    """
+    adapters: Any = importlib.import_module("keras.src.trainers.data_adapters")
+    base = importlib.import_module("keras.src.trainers.data_adapters.data_adapter").DataAdapter
+    choose = adapters.get_data_adapter
+
+    class DatasetAdapter(base):  # type: ignore[valid-type, misc]
+        """A Dataset gives batches, and is iterated over anew for each epoch."""
+
+        batch_size = has_partial_batch = partial_batch_size = None
+
+        def __init__(self, dataset: Any, class_weight: dict | None):
+            self._dataset, self._class_weight = dataset, class_weight
+
+        @property
+        def num_batches(self) -> int | None:
+            count = int(self._dataset.cardinality())
+            return count if count >= 0 else None  # unknown, or without end
+
+        def get_jax_iterator(self) -> Any:
+            return (arrays_in(self._weighted(batch)) for batch in self._dataset)
+
+        def get_numpy_iterator(self) -> Any:
+            return map(self._weighted, self._dataset.as_numpy_iterator())
+
+        def _weighted(self, batch: Any) -> Any:
+            if self._class_weight is None:
+                return batch
+            x, y = batch
+            return x, y, adapters.data_adapter_utils.class_weight_to_sample_weights(y, self._class_weight)
+
+    @functools.wraps(choose)
+    def get_data_adapter(x: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
+        data = sys.modules.get("tapejax.tf.programs.data")
+        if data is None or not isinstance(x, data.Dataset):
+            return choose(x, y, sample_weight, **options)
+        if not (y is None and sample_weight is None):
+            raise ValueError("y and sample_weight go into the Dataset, beside x, where x is a tf.data.Dataset")
+        return DatasetAdapter(x, options.get("class_weight"))
+
+    adapters.get_data_adapter = get_data_adapter

@@ -1,0 +1,241 @@
+"""Keras's control flow (`keras.ops.cond`, `while_loop`, `scan` ...) over functions that read and assign to variables.
+
+On JAX these functions are those of `jax.lax`, which trace what they are given: an assignment would leak out of the trace. While a
+`function` is traced, what is assigned is carried through the operation (`staging.Threaded`). On values they run as Python,
+as in TensorFlow, where the branch is known, or where what they are given assigns to a variable; else as Keras has them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...jaxprs.fence import Tracer
+from ...jaxprs.types import Pytree
+from ...tape import recorder
+from ..ops import loops
+from ..values import reading
+from ..values.errors import VariableInTraceError
+from ..values.staging import Threaded, row_of
+from ..values.types import Array
+
+
+class _Here(threading.local):
+    attempt = False  # whether what is traced here runs as Python if it assigns to a variable
+
+
+_here = _Here()
+
+
+def refuse_assignment(name: str) -> None:
+    """Raises VariableInTraceError where what assigns to the variable of that name will run as Python then."""
+    if _here.attempt and recorder.staging():
+        raise VariableInTraceError(f"Variable {name!r} was assigned to while JAX traces a function.")
+
+
+def install(core: Any, taken: Callable[[Any], Any]) -> None:
+    """Puts the functions of this module in the place of those of Keras's backend, the module `core`.
+
+    `taken` makes arrays of an argument, and of a function one of arrays, a new one at each call: JAX keeps what it traced of a
+    function, with the values that variables had then.
+    """
+    for name, (on_values, in_program) in _FUNCTIONS.items():
+        setattr(core, name, _either(getattr(core, name), taken, on_values, in_program))
+
+
+def _either(original: Callable, taken: Callable, on_values: Callable, in_program: Callable) -> Callable:
+    @functools.wraps(original)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(taken, args))
+        if reading.capturing.capture is not None and recorder.staging():
+            return in_program(original, *args, **kwargs)
+        return on_values(original, *args, **kwargs) if recorder.eager() else original(*args, **kwargs)
+
+    return run
+
+
+# ---- on values ------------------------------------------------------------------------------------------------------
+
+
+def _or_as_python(as_python: Callable) -> Callable:
+    """The operation as Keras has it, or `as_python` where what it is given assigns to a variable, or reads one of ours."""
+
+    def on_values(original: Callable, *args: Any, **kwargs: Any) -> Any:
+        before, _here.attempt = _here.attempt, True
+        try:
+            return original(*args, **kwargs)
+        except VariableInTraceError:
+            pass
+        finally:
+            _here.attempt = before
+        return as_python(*args, **kwargs)
+
+    return on_values
+
+
+def _arrays(found: Pytree) -> Pytree:
+    return jax.tree.map(jnp.asarray, found)
+
+
+def _cond(original: Callable, pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
+    return _arrays(true_fn() if bool(pred) else false_fn())
+
+
+def _switch(original: Callable, index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
+    return _arrays(branches[min(max(int(index), 0), len(branches) - 1)](*operands))
+
+
+def _while_as_python(cond: Callable, body: Callable, loop_vars: Any, maximum_iterations: int | None = None) -> Any:
+    one = not isinstance(loop_vars, (tuple, list))
+    now: Any = (loop_vars,) if one else tuple(loop_vars)
+    for _ in itertools.count() if maximum_iterations is None else range(int(maximum_iterations)):
+        if not bool(cond(*now)):
+            break
+        now = body(*now)
+        now = (now,) if one else tuple(now)
+    return _arrays(now[0] if one else now)
+
+
+def _while(original: Callable, *args: Any, **kwargs: Any) -> Any:
+    if reading.recording():  # JAX's own has no gradient
+        return _while_as_python(*args, **kwargs)
+    return _or_as_python(_while_as_python)(original, *args, **kwargs)
+
+
+def _fori_as_python(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:
+    for i in range(int(lower), int(upper)):
+        init_val = body_fun(jnp.asarray(i), init_val)
+    return _arrays(init_val)
+
+
+def _rows(xs: Pytree, length: int | None, reverse: bool) -> Iterator[Pytree]:
+    count = length if length is not None else len(jax.tree.leaves(xs)[0])
+    for i in reversed(range(count)) if reverse else range(count):
+        yield jax.tree.map(operator.itemgetter(i), xs)
+
+
+def _stacked(rows: Sequence[Pytree]) -> Pytree:
+    return jax.tree.map(lambda *each: jnp.stack(each), *rows)
+
+
+def _scan_as_python(
+    f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: Any = 1
+) -> Any:
+    found = []
+    for x in _rows(xs, length, reverse):
+        init, y = f(init, x)
+        found.append(y)
+    return _arrays(init), _stacked(found[::-1] if reverse else found)
+
+
+def _map_as_python(f: Callable, xs: Any) -> Any:
+    return _stacked([f(x) for x in _rows(xs, None, False)])
+
+
+# ---- in a program ---------------------------------------------------------------------------------------------------
+
+
+def _threaded(*bodies: tuple[Callable, tuple]) -> tuple[Threaded, list[Callable]]:
+    """`Threaded` over functions of pytrees, each given with its arguments, and for each body a function of the state and
+    arguments that returns the result and the next state."""
+    outlines: dict[int, Any] = {}
+
+    def flat(i: int, fn: Callable, tree: Any) -> Callable:
+        def run(*leaves: Array) -> list[Array]:
+            found, outlines[i] = jax.tree.flatten(fn(*tree.unflatten(leaves)))
+            return found
+
+        return run
+
+    taken = [(fn, *jax.tree.flatten(args)) for fn, args in bodies]
+    threaded = Threaded(*[(flat(i, fn, tree), leaves) for i, (fn, leaves, tree) in enumerate(taken)])
+
+    def step(i: int, state: Sequence[Array], *args: Any) -> tuple[Pytree, list[Array]]:
+        found, state = threaded(i, state, *jax.tree.leaves(args))
+        return outlines[i].unflatten(found), list(state)
+
+    return threaded, [functools.partial(step, i) for i in range(len(bodies))]
+
+
+def _branches(original: Callable, chooser: Any, branches: Sequence[Callable], operands: tuple = ()) -> Any:
+    threaded, steps = _threaded(*[(branch, operands) for branch in branches])
+    found, state = original(chooser, [functools.partial(step, threaded.state) for step in steps], *operands)
+    threaded.finish(state)
+    return found
+
+
+def _cond_in_program(original: Callable, pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
+    if not isinstance(pred, Tracer):
+        return _cond(original, pred, true_fn, false_fn)
+    return _branches(lambda pred, both: original(pred, *both), pred, (true_fn, false_fn))
+
+
+def _switch_in_program(original: Callable, index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
+    if not isinstance(index, Tracer):
+        return _switch(original, index, branches, *operands)
+    return _branches(original, index, branches, operands)
+
+
+def _while_in_program(
+    original: Callable, cond: Callable, body: Callable, loop_vars: Any, maximum_iterations: int | None = None
+) -> Any:
+    one = not isinstance(loop_vars, (tuple, list))
+    start: Any = (loop_vars,) if one else tuple(loop_vars)
+
+    def advance(*now: Any) -> tuple:
+        after = body(*now)
+        return (after,) if one else tuple(after)
+
+    threaded, (step, test) = _threaded((advance, start), (cond, start))
+
+    def holds(carry: Pytree) -> Array:
+        count, now, state = carry
+        more = test(state, *now)[0]
+        return more if maximum_iterations is None else more & (count < maximum_iterations)
+
+    def next_of(carry: Pytree) -> Pytree:
+        count, now, state = carry
+        return count + 1, *step(state, *now)
+
+    _, last, state = loops.while_loop(holds, next_of, (0, start, threaded.state))
+    threaded.finish(state)
+    return last[0] if one else last
+
+
+def _fori_in_program(original: Callable, lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:
+    i = jnp.asarray(lower)
+    return _while_in_program(original, lambda i, _: i < upper, lambda i, x: (i + 1, body_fun(i, x)), (i, init_val))[1]
+
+
+def _scan_in_program(original: Callable, f: Callable, init: Any, xs: Any = None, *args: Any, **kwargs: Any) -> Any:
+    threaded, (step,) = _threaded((f, (init, jax.tree.map(row_of, xs))))
+
+    def advance(carry: Pytree, row: Pytree) -> Pytree:
+        (now, y), state = step(carry[1], carry[0], row)
+        return (now, state), y
+
+    (last, state), ys = original(advance, (init, threaded.state), xs, *args, **kwargs)
+    threaded.finish(state)
+    return last, ys
+
+
+def _map_in_program(original: Callable, f: Callable, xs: Any) -> Any:
+    return _scan_in_program(jax.lax.scan, lambda carry, x: (carry, f(x)), (), xs)[1]
+
+
+# By its name in Keras's backend: the function on values, and in a program that a `function` traces.
+_FUNCTIONS: dict[str, tuple[Callable, Callable]] = {
+    "cond": (_cond, _cond_in_program),
+    "switch": (_switch, _switch_in_program),
+    "while_loop": (_while, _while_in_program),
+    "fori_loop": (_or_as_python(_fori_as_python), _fori_in_program),
+    "scan": (_or_as_python(_scan_as_python), _scan_in_program),
+    "map": (_or_as_python(_map_as_python), _map_in_program),
+}

@@ -1,0 +1,260 @@
+"""Keras's trainer on JAX, which takes TensorFlow's ``train_step(self, data)``, too.
+
+Keras's own trainer on JAX calls ``train_step(state, data)``, compiled by `jax.jit`: state goes in and comes out, so a step must
+not assign to variables. `fit`, `evaluate` and the rest stay Keras's here, callbacks, validation and all; for a model in
+TensorFlow's way the state that they hand around is empty, and a step is a `tapejax.function`, which finds its state itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import itertools
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...tape.gradient_tape import GradientTape
+from ..values import reading
+from ..values.tensor import Variable
+from ..values.types import Array, Nest
+from . import adapters as libraries
+from .keras_adapter import Model, arrays_in, contains, from_user, levels_to_user, visible
+
+_PARTS = ("train", "test", "predict")
+
+
+def in_tensorflows_way(model: Model) -> bool:
+    """Whether the model's steps take ``(data)``, or it has state that only such steps keep, or runs eagerly, which others cannot.
+
+    No step of its own may take ``(state, data)``.
+    """
+    own = [fn for part in _PARTS if from_user(fn := getattr(type(model), f"{part}_step"))]
+    if own:
+        return all(map(_takes_data, own))
+    if model.run_eagerly or any(from_user(getattr(type(model), f"make_{part}_function")) for part in _PARTS):
+        return True
+    # A tf.Variable, a tf.Module's too, and a metric that is updated in `call`, are no part of the state that Keras hands around.
+    return any(
+        getattr(part, "_metrics", ()) or contains((Variable, libraries.namespaces[0].Module), list(vars(part).values()))
+        for part in (*model._flatten_layers(), *model.metrics)
+    )
+
+
+def _takes_data(step: Callable) -> bool:
+    parameters = list(inspect.signature(step).parameters.values())
+    required = [
+        p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    return len(required) == 2 and not any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+# ---- steps ----------------------------------------------------------------------------------------------------------
+
+
+def _unpack(data: Nest) -> tuple:
+    return importlib.import_module("keras").utils.unpack_x_y_sample_weight(arrays_in(data))
+
+
+def _call(model: Model, x: Nest, training: bool) -> Nest:
+    return model(x, training=training) if model._call_has_training_arg else model(x)
+
+
+def _loss(model: Model, x: Nest, y: Nest, sample_weight: Nest, training: bool) -> tuple[Array, Nest]:
+    """The loss, which is noted, and the predictions."""
+    keras = importlib.import_module("keras")
+    predicted = _call(model, x, training)
+    loss = model._compute_loss(x=x, y=y, y_pred=predicted, sample_weight=sample_weight, training=training)
+    batch = next(a for a in keras.tree.flatten(x) if a is not None)
+    model._loss_tracker.update_state(loss, sample_weight=batch.shape[0])
+    return loss, predicted
+
+
+def _train_step(model: Model, data: Nest) -> dict:
+    x, y, sample_weight = _unpack(data)
+    with GradientTape() as tape:
+        loss, predicted = _loss(model, x, y, sample_weight, training=True)
+        if model.optimizer is not None:
+            loss = model.optimizer.scale_loss(loss)
+    if weights := model.trainable_weights:
+        model.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+    return model.compute_metrics(x, y, predicted, sample_weight)
+
+
+def _test_step(model: Model, data: Nest) -> dict:
+    x, y, sample_weight = _unpack(data)
+    _, predicted = _loss(model, x, y, sample_weight, training=False)
+    return model.compute_metrics(x, y, predicted, sample_weight)
+
+
+def _predict_step(model: Model, data: Nest) -> Nest:
+    return _call(model, _unpack(data)[0], training=False)
+
+
+def _compiled_loss(
+    model: Model, y: Nest, y_pred: Nest, sample_weight: Nest = None, regularization_losses: Nest = None
+) -> Array:
+    """The loss that `compile` was told, with the model's own losses, whether or not they are passed."""
+    _deprecated("compiled_loss", "self.compute_loss(y=y, y_pred=y_pred)")
+    return model.compute_loss(y=y, y_pred=y_pred, sample_weight=sample_weight)
+
+
+class _CompiledMetrics:
+    """A model's metrics, as those of TensorFlow's trainer: means are of the predictions."""
+
+    def __init__(self, model: Model):
+        self._model = model
+
+    def update_state(self, y: Nest, y_pred: Nest, sample_weight: Nest = None) -> None:
+        _deprecated("compiled_metrics", "metric.update_state(y, y_pred) for each of self.metrics")
+        y, y_pred, sample_weight = arrays_in((y, y_pred, sample_weight))
+        mean = importlib.import_module("keras").metrics.Mean
+        for metric in self._model.metrics:
+            given = (y_pred,) if isinstance(metric, mean) else (y, y_pred)
+            metric.update_state(*given, sample_weight=sample_weight)
+
+
+def _deprecated(name: str, instead: str) -> None:
+    warnings.warn(f"model.{name} is deprecated: use {instead}.", stacklevel=levels_to_user())
+
+
+def _last(outputs: list[Nest]) -> Nest:
+    return outputs[-1]
+
+
+def _joined(outputs: list[Nest]) -> Nest:
+    return importlib.import_module("keras").tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
+
+
+def _executed(model: Model, part: str, combine: Callable[[list[Nest]], Nest]) -> Callable[[Iterator[Nest]], Nest]:
+    """One execution: as many steps as `steps_per_execution` says and the iterator has data for."""
+
+    def one_step(data: Nest) -> Nest:
+        return getattr(model, f"{part}_step")(data)
+
+    step = one_step if model.run_eagerly else libraries.namespaces[0].function(one_step)
+
+    def execute(iterator: Iterator[Nest]) -> Nest:
+        outputs = [step(data) for data in itertools.islice(iterator, model.steps_per_execution)]
+        if not outputs:
+            raise StopIteration
+        return combine(outputs)
+
+    return execute
+
+
+def _tensors(data: Nest) -> Nest:
+    convert = libraries.namespaces[0].convert_to_tensor
+    return importlib.import_module("keras").tree.map_structure(lambda x: x if x is None else convert(x), data)
+
+
+class _Batches(Iterator[Any]):
+    """Batches as tensors. A function of an iterator may be a `tapejax.function`: no batch is to become a part of its program."""
+
+    def __init__(self, batches: Iterator[Nest]):
+        self._batches = batches
+
+    def __next__(self) -> Nest:
+        reading.require_python("next(iterator)")
+        return _tensors(next(self._batches))
+
+
+class _Execution:
+    """A function of an iterator, as TensorFlow's trainer has it, that takes and returns the state of JAX's as well."""
+
+    def __init__(self, execute: Callable[[Iterator[Nest]], Nest]):
+        self._execute = execute
+
+    def __call__(self, *args: Any) -> Any:
+        *state, iterator = args
+        outputs = self._execute(_Batches(iterator))
+        return (outputs, *state) if state else outputs
+
+
+# ---- the trainer ----------------------------------------------------------------------------------------------------
+
+
+def install() -> None:
+    """Lets Keras's trainer on JAX take models in TensorFlow's way."""
+    trainer: Any = importlib.import_module("keras.src.backend.jax.trainer").JAXTrainer
+    for part, step, combine in zip(
+        _PARTS, (_train_step, _test_step, _predict_step), (_last, _last, _joined), strict=True
+    ):
+        _take_step(trainer, f"{part}_step", step)
+        _take_execution(trainer, f"{part}_function")
+        _make_execution(trainer, part, combine)
+    for name in ("predict", "predict_on_batch"):
+        _leave_unbuilt(trainer, name)
+    symbolic_build, get_state = trainer._symbolic_build, trainer._get_jax_state
+
+    @functools.wraps(symbolic_build)
+    def build(self: Model, *args: Any, **kwargs: Any) -> None:
+        if not in_tensorflows_way(self):  # else it is built by its first step, and may not be callable as a whole
+            symbolic_build(self, *args, **kwargs)
+
+    @functools.wraps(get_state)
+    def state(self: Model, *, purge_model_variables: bool = False, **parts: bool) -> tuple:
+        if in_tensorflows_way(self):
+            return tuple(() for wanted in parts.values() if wanted)
+        return get_state(self, purge_model_variables=purge_model_variables, **parts)
+
+    trainer._symbolic_build, trainer._get_jax_state = build, state
+    trainer.compiled_loss, trainer.compiled_metrics = visible(_compiled_loss), property(_CompiledMetrics)
+
+
+def _take_step(trainer: Any, name: str, of_data: Callable) -> None:
+    of_state = getattr(trainer, name)
+
+    def step(self: Model, *args: Any) -> Any:
+        return (of_data if len(args) == 1 else of_state)(self, *args)
+
+    step.__name__, step.__doc__ = name, of_state.__doc__
+    setattr(trainer, name, visible(step))
+
+
+def _take_execution(trainer: Any, name: str) -> None:
+    def store(self: Any, execute: Any) -> None:
+        wrapped = execute is not None and not isinstance(execute, _Execution) and in_tensorflows_way(self)
+        vars(self)[name] = _Execution(execute) if wrapped else execute
+
+    setattr(trainer, name, property(lambda self: vars(self).get(name), store))
+
+
+def _make_execution(trainer: Any, part: str, combine: Callable) -> None:
+    name, own = f"{part}_function", getattr(trainer, f"make_{part}_function")
+
+    @functools.wraps(own)
+    def make(self: Model, force: bool = False) -> Callable:
+        if not in_tensorflows_way(self):
+            return own(self, force)
+        if force or getattr(self, name) is None:
+            setattr(self, name, _executed(self, part, combine))
+        return getattr(self, name)
+
+    setattr(trainer, f"make_{part}_function", make)
+
+
+def _leave_unbuilt(trainer: Any, name: str) -> None:
+    """Keeps a method of Keras's from calling a model as a whole to build it: it looks for unbuilt layers first of all."""
+    method = getattr(trainer, name)
+
+    @functools.wraps(method)
+    def on_built(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not in_tensorflows_way(self):
+            return method(self, *args, **kwargs)
+
+        def no_layers(_: Any, *args: Any, **kwargs: Any) -> list:
+            vars(self).pop("_flatten_layers")
+            return []
+
+        vars(self)["_flatten_layers"] = types.MethodType(no_layers, self)
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            vars(self).pop("_flatten_layers", None)
+
+    setattr(trainer, name, on_built)

@@ -1,0 +1,428 @@
+"""TensorFlow's names: which stands in which namespace, and in which module it is defined.
+
+`NAMESPACES` holds what is imported with tapejax: ``NAMESPACES["tf.nn"]["relu"]`` is ``tf.nn.relu``. `LATER` holds what is
+imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+from .ops import array, debugging, linalg, math, nn, random, tensor_array
+from .ops.missing import missing
+from .values import dtypes
+from .values import tensor as values
+
+# Each name is looked up in the modules after the colon, in their order; "new=old" renames.
+_TABLE = {
+    "tf": """
+        abs acos acosh add add_n argmax argmin asin asinh atan atan2 atanh
+        clip_by_global_norm clip_by_norm clip_by_value cos cosh cumsum divide equal exp floor greater greater_equal
+        less less_equal logical_and logical_not logical_or maximum minimum multiply negative not_equal pow
+        realdiv reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum
+        round scalar_mul sigmoid sign sin sinh sqrt square subtract tan tanh truediv truncatediv truncatemod
+        norm
+        argsort boolean_mask broadcast_dynamic_shape broadcast_static_shape broadcast_to cast complex concat
+        ensure_shape expand_dims eye fill gather gather_nd identity linspace meshgrid newaxis one_hot ones ones_like pad
+        parallel_stack range rank repeat reshape reverse roll saturate_cast scatter_nd searchsorted sequence_mask shape
+        shape_n size slice=slice_ sort split squeeze stack stop_gradient strided_slice tensor_scatter_nd_add
+        tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update tile transpose unique
+        unique_with_counts unstack where zeros zeros_like
+        einsum matmul tensordot
+        constant convert_to_tensor is_tensor Tensor Variable
+        Assert assert_equal assert_greater assert_less assert_rank
+        TensorArray
+        """,
+    "tf.math": """
+        abs accumulate_n acos acosh add add_n angle argmax argmin asin asinh atan atan2 atanh bessel_i0 bessel_i0e
+        bessel_i1 bessel_i1e betainc bincount ceil confusion_matrix conj cos cosh count_nonzero cumprod cumsum
+        cumulative_logsumexp digamma divide divide_no_nan equal erf erfc erfcinv erfinv exp expm1 floor floordiv
+        floormod greater greater_equal igamma igammac imag in_top_k invert_permutation is_finite is_inf is_nan
+        l2_normalize lbeta less less_equal lgamma log log1p log_sigmoid log_softmax logical_and logical_not logical_or
+        logical_xor maximum minimum mod multiply multiply_no_nan ndtri negative nextafter not_equal polygamma polyval
+        pow real reciprocal reciprocal_no_nan reduce_all reduce_any reduce_euclidean_norm reduce_logsumexp reduce_max
+        reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance rint round rsqrt scalar_mul segment_max
+        segment_mean segment_min segment_prod segment_sum sigmoid sign sin sinh softmax softplus softsign sqrt square
+        squared_difference subtract tan tanh top_k truediv unsorted_segment_max unsorted_segment_mean
+        unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum xdivy xlog1py xlogy
+        zero_fraction zeta
+        """,
+    "tf.nn": """
+        avg_pool avg_pool1d avg_pool2d avg_pool3d batch_normalization bias_add conv1d conv1d_transpose conv2d
+        conv2d_transpose conv3d conv3d_transpose convolution crelu depth_to_space depthwise_conv2d dropout elu
+        embedding_lookup gelu in_top_k l2_loss l2_normalize leaky_relu log_poisson_loss log_softmax max_pool max_pool1d
+        max_pool2d max_pool3d moments pool relu relu6 selu separable_conv2d sigmoid
+        sigmoid_cross_entropy_with_logits silu softmax softmax_cross_entropy_with_logits softplus softsign
+        space_to_depth sparse_softmax_cross_entropy_with_logits swish tanh top_k weighted_cross_entropy_with_logits
+        zero_fraction
+        """,
+    "tf.linalg": """
+        adjoint band_part cholesky cholesky_solve cross det diag diag_part eig eigh eigvals eigvalsh einsum expm eye
+        global_norm inv l2_normalize logdet lstsq lu matmul matrix_rank matrix_transpose matvec norm normalize pinv qr
+        set_diag slogdet solve svd tensor_diag tensor_diag_part tensordot trace triangular_solve
+        """,
+    "tf.random": """
+        categorical fold_in gamma normal poisson set_seed shuffle split stateless_binomial stateless_categorical
+        stateless_gamma stateless_normal stateless_poisson stateless_truncated_normal stateless_uniform truncated_normal
+        uniform
+        """,
+    "tf.debugging": """
+        Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_integer assert_less
+        assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
+        assert_positive assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar
+        assert_shapes assert_type check_numerics clear_caches disable_shadow_mode enable_shadow_mode is_numeric_tensor shadow_mode
+        """,
+    "tf.bitwise": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift",
+}
+_PLACES = {
+    "tf": (math, array, linalg, values, debugging, tensor_array),
+    "tf.math": (math, nn, array),
+    "tf.nn": (nn, math, array),
+    "tf.linalg": (linalg, math, array),
+    "tf.random": (random,),
+    "tf.debugging": (debugging,),
+    "tf.bitwise": (math,),
+}
+
+
+# Those that took other arguments in version 1.
+_ASSERTIONS_OF_1 = """
+    assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
+    assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in
+    """
+
+# Families that few programs need: each is imported when one of its names is first asked for. {namespace: {module: names}}
+_LATER: dict[str, dict[str, str]] = {
+    "tf": {
+        "ops.config": "device",
+        "ops.graph": """
+            AggregationMethod VariableAggregation VariableSynchronization control_dependencies
+            get_current_name_scope get_logger get_static_value group guarantee_const identity_n
+            is_symbolic_tensor no_op timestamp tuple
+            """,
+        "ops.indexed_slices": "IndexedSlices",
+        "programs.graphs": "gradients hessians",
+        "values.conversions": "register_tensor_conversion_function",
+        "ops.initializers": """
+            constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
+            """,
+        "ops.linalg": "eig eigvals",
+        "ops.printing": "print",
+        "ops.rearrange": """
+            batch_to_space bitcast dynamic_partition dynamic_stitch histogram_fixed_width histogram_fixed_width_bins
+            required_space_to_batch_paddings reverse_sequence space_to_batch space_to_batch_nd=space_to_batch
+            unravel_index
+            """,
+        "ops.solvers": "matrix_square_root",
+        "ops.sparse": "SparseTensor",
+        ".tools.seeing.source": "code",
+    },
+    "tf.autodiff": {".tape.accumulator": "ForwardAccumulator", ".tape.gradient_tape": "GradientTape"},
+    "tf.autograph": {"ops.graph": "set_verbosity trace", "programs.autograph": "to_graph"},
+    "tf.autograph.experimental": {"ops.graph": "do_not_convert set_loop_options"},
+    "tf.compat": {"ops.compat": "as_bytes as_str=as_text as_str_any as_text dimension_value path_to_str"},
+    "tf.compat.v1": {
+        "ops.compat": """
+            ConfigProto GPUOptions InteractiveSession Session disable_eager_execution disable_v2_behavior
+            enable_eager_execution enable_v2_behavior name_scope where
+            enable_resource_variables=enable_v2_behavior enable_v2_tensorshape=enable_v2_behavior
+            convert_to_tensor_or_sparse_tensor
+            """
+        + _ASSERTIONS_OF_1,
+        "ops.debugging": "assert_integer assert_scalar assert_type",
+        "ops.math": "floor_div=floordiv",
+        "ops.random": "set_random_seed=set_seed",
+        "ops.sparse": "SparseTensorValue",
+        "ops.graph": "get_logger",
+    },
+    "tf.compat.v1.debugging": {
+        "ops.compat": _ASSERTIONS_OF_1,
+        "ops.debugging": """
+            Assert assert_integer assert_same_float_dtype assert_scalar assert_shapes assert_type check_numerics
+            is_numeric_tensor
+            """,
+        "ops.graph": "assert_proper_iterable",
+    },
+    "tf.compat.v1.losses": {
+        "ops.losses": """
+            Reduction absolute_difference compute_weighted_loss hinge_loss huber_loss log_loss mean_squared_error
+            sigmoid_cross_entropy softmax_cross_entropy sparse_softmax_cross_entropy
+            """
+    },
+    "tf.compat.v1.logging": {
+        "ops.compat": "DEBUG ERROR FATAL INFO WARN debug error fatal get_verbosity info log set_verbosity warn warning"
+    },
+    "tf.compat.v1.train": {"ops.compat": "get_global_step get_or_create_global_step"},
+    "tf.config": {
+        "programs.function": """
+            experimental_functions_run_eagerly=functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly
+            functions_run_eagerly run_functions_eagerly
+            """,
+        "ops.config": """
+            LogicalDevice LogicalDeviceConfiguration PhysicalDevice get_logical_device_configuration
+            get_soft_device_placement get_visible_devices list_logical_devices list_physical_devices
+            set_logical_device_configuration set_soft_device_placement set_visible_devices
+            """,
+    },
+    "tf.config.experimental": {
+        "ops.config": """
+            VirtualDeviceConfiguration=LogicalDeviceConfiguration enable_op_determinism enable_tensor_float_32_execution
+            get_device_details get_device_policy get_memory_growth get_memory_info get_memory_usage
+            get_synchronous_execution get_virtual_device_configuration=get_logical_device_configuration
+            get_visible_devices list_logical_devices list_physical_devices set_device_policy set_memory_growth
+            set_synchronous_execution set_virtual_device_configuration=set_logical_device_configuration
+            set_visible_devices tensor_float_32_execution_enabled
+            """
+    },
+    "tf.config.optimizer": {"ops.config": "get_experimental_options get_jit set_experimental_options set_jit"},
+    "tf.config.threading": {
+        "ops.config": """
+            get_inter_op_parallelism_threads get_intra_op_parallelism_threads set_inter_op_parallelism_threads
+            set_intra_op_parallelism_threads
+            """
+    },
+    "tf.debugging": {
+        "ops.config": """
+            disable_check_numerics disable_traceback_filtering enable_check_numerics enable_traceback_filtering
+            get_log_device_placement is_traceback_filtering_enabled set_log_device_placement
+            """,
+        "ops.graph": "assert_proper_iterable",
+    },
+    "tf.distribute": {
+        "ops.distribute": """
+            InputContext MirroredStrategy OneDeviceStrategy ReduceOp ReplicaContext Strategy get_replica_context get_strategy
+            has_strategy
+            """
+    },
+    "tf.dtypes": {
+        "ops.array": "cast complex saturate_cast",
+        "values.dtypes": """
+            float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4
+            """,
+    },
+    "tf.experimental": {
+        "values.dtypes": """
+            float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4
+            """,
+        "ops.graph": "async_clear_error async_scope enable_strict_mode function_executor_type",
+    },
+    "tf.experimental.numpy": {
+        "ops.numpy_api": """
+            abs absolute add all allclose amax amin angle any append arange arccos arccosh arcsin arcsinh arctan
+            arctan2 arctanh argmax argmin argsort around array array_equal asanyarray asarray ascontiguousarray
+            atleast_1d atleast_2d atleast_3d average bitwise_and bitwise_not bitwise_or bitwise_xor bool_
+            broadcast_arrays broadcast_to cbrt ceil clip complex128 complex64 complex_ compress concatenate conj
+            conjugate copy cos cosh count_nonzero cross cumprod cumsum deg2rad diag diag_indices diagflat
+            diagonal diff divide divmod dot dsplit dstack e einsum empty empty_like equal exp exp2 expand_dims
+            experimental_enable_numpy_behavior expm1 eye fabs finfo fix flatten flip fliplr flipud float16
+            float32 float64 float_ float_power floor floor_divide full full_like gcd geomspace greater
+            greater_equal heaviside hsplit hstack hypot identity iinfo imag inexact inf inner int16 int32 int64
+            int8 int_ isclose iscomplex iscomplexobj isfinite isinf isnan isneginf isposinf isreal isrealobj
+            isscalar issubdtype ix_ kron lcm less less_equal linspace log log10 log1p log2 logaddexp logaddexp2
+            logical_and logical_not logical_or logical_xor logspace matmul max maximum mean meshgrid min minimum
+            mod moveaxis multiply nanmean nanprod nansum ndarray ndim negative newaxis nextafter nonzero
+            not_equal object_ ones ones_like outer pad pi polyval positive power prod promote_types ptp rad2deg
+            ravel real reciprocal remainder repeat reshape result_type roll rot90 round select shape sign
+            signbit sin sinc sinh size sort split sqrt square squeeze stack std string_ subtract sum swapaxes
+            take take_along_axis tan tanh tensordot tile trace transpose tri tril triu true_divide uint16 uint32
+            uint64 uint8 unicode_ vander var vdot vsplit vstack where zeros zeros_like
+            """
+    },
+    "tf.experimental.numpy.random": {
+        "ops.numpy_api": """
+            poisson=random_poisson rand=random_rand randint=random_randint randn=random_randn random=random_random
+            seed=random_seed standard_normal=random_standard_normal uniform=random_uniform
+            """
+    },
+    "tf.experimental.dlpack": {"ops.graph": "from_dlpack to_dlpack"},
+    "tf.image": {
+        "ops.image": """
+            ResizeMethod adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturation central_crop
+            convert_image_dtype crop_and_resize crop_to_bounding_box extract_patches flip_left_right flip_up_down
+            grayscale_to_rgb hsv_to_rgb image_gradients non_max_suppression pad_to_bounding_box per_image_standardization psnr
+            random_brightness random_contrast random_crop random_flip_left_right random_flip_up_down random_hue
+            random_saturation resize resize_with_crop_or_pad resize_with_pad rgb_to_grayscale rgb_to_hsv rgb_to_yiq rgb_to_yuv
+            rot90 sobel_edges ssim ssim_multiscale stateless_random_brightness stateless_random_contrast stateless_random_crop
+            stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue stateless_random_saturation
+            total_variation transpose yiq_to_rgb yuv_to_rgb
+            """,
+        "ops.encoded": """
+            adjust_jpeg_quality decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp
+            encode_jpeg encode_png extract_jpeg_shape is_jpeg random_jpeg_quality stateless_random_jpeg_quality
+            """,
+    },
+    "tf.io": {
+        "ops.io": """
+            decode_base64 decode_compressed decode_raw encode_base64 matching_files parse_tensor read_file serialize_tensor
+            write_file
+            """,
+        "ops.encoded": """
+            decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png decode_webp encode_jpeg encode_png
+            extract_jpeg_shape is_jpeg
+            """,
+    },
+    "tf.io.gfile": {
+        "ops.io": """
+            GFile copy exists get_registered_schemes glob isdir join listdir makedirs mkdir remove rename rmtree stat walk
+            """
+    },
+    "tf.linalg": {
+        "ops.solvers": """
+            eigh_tridiagonal logm lu_matrix_inverse lu_reconstruct lu_solve sqrtm tridiagonal_matmul tridiagonal_solve
+            """
+    },
+    "tf.math": {"ops.rearrange": "approx_max_k approx_min_k is_non_decreasing is_strictly_increasing"},
+    "tf.math.special": {
+        "ops.math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e dawsn expint fresnel_cos fresnel_sin spence"
+    },
+    "tf.nn": {
+        "ops.rearrange": "approx_max_k approx_min_k space_to_batch",
+        "ops.sampled": "nce_loss sampled_softmax_loss",
+        "ops.windows": """
+            atrous_conv2d atrous_conv2d_transpose batch_norm_with_global_normalization collapse_repeated
+            compute_average_loss conv_transpose ctc_loss dilation2d erosion2d local_response_normalization lrn
+            max_pool_with_argmax normalize_moments scale_regularization_loss sufficient_statistics weighted_moments
+            """,
+    },
+    "tf.nn.experimental": {"ops.windows": "general_dropout stateless_dropout"},
+    "tf.quantization": {
+        "ops.quantization": """
+            fake_quant_with_min_max_args fake_quant_with_min_max_vars fake_quant_with_min_max_vars_per_channel
+            """
+    },
+    "tf.random": {
+        "ops.generator": "Algorithm Generator create_rng_state get_global_generator set_global_generator",
+        "ops.sampled": "log_uniform_candidate_sampler uniform_candidate_sampler",
+    },
+    "tf.random.experimental": {
+        "ops.generator": """
+            Algorithm Generator create_rng_state get_global_generator index_shuffle set_global_generator stateless_shuffle
+            """,
+        "ops.random": "stateless_fold_in=fold_in stateless_split=split",
+    },
+    "tf.signal": {
+        "ops.signal": """
+            dct fft fft2d fft3d fftnd fftshift frame hamming_window hann_window idct ifft ifft2d ifft3d ifftnd ifftshift
+            inverse_stft inverse_stft_window_fn irfft irfft2d irfft3d irfftnd kaiser_bessel_derived_window kaiser_window
+            linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms overlap_and_add rfft rfft2d rfft3d rfftnd stft
+            vorbis_window
+            """
+    },
+    "tf.sparse": {
+        "ops.sparse": """
+            SparseTensor add concat expand_dims eye from_dense map_values reduce_sum reorder reshape retain segment_mean
+            segment_sqrt_n segment_sum slice sparse_dense_matmul to_dense transpose
+            """
+    },
+    "tf.summary": {
+        "ops.summary": """
+            SummaryWriter create_file_writer create_noop_writer flush graph histogram image record_if scalar
+            should_record_summaries text trace_export trace_off trace_on write
+            """
+    },
+    "tf.summary.experimental": {"ops.summary": "get_step set_step summary_scope"},
+    "tf.sysconfig": {"ops.config": "get_build_info"},
+    "tf.test": {
+        "testing": "compute_gradient max_error",
+        "ops.config": """
+            gpu_device_name is_built_with_cuda is_built_with_gpu_support is_built_with_rocm is_built_with_xla
+            is_gpu_available
+            """,
+        "ops.testcase": "TestCase main",
+    },
+    "tf.version": {"ops.config": "COMPILER_VERSION GIT_VERSION VERSION"},
+    "tf.types.experimental": {
+        "programs.function": "ConcreteFunction GenericFunction=Function PolymorphicFunction=Function",
+        "ops.graph": "TensorLike",
+    },
+}
+
+
+# What `tf.compat.v1` has as well, for the arguments that both versions take.
+IN_VERSION_1 = """
+    AggregationMethod Assert DType GradientTape IndexedSlices Module RegisterGradient SparseTensor Tensor
+    TensorArray TensorShape TensorSpec UnconnectedGradients Variable VariableSynchronization abs acos acosh add
+    add_n argmax argmin argsort as_dtype asin asinh atan atan2 atanh bfloat16 bitcast bool
+    broadcast_dynamic_shape broadcast_static_shape broadcast_to cast clip_by_global_norm clip_by_norm
+    clip_by_value complex complex128 complex64 concat constant control_dependencies convert_to_tensor cos cosh
+    cumsum custom_gradient divide double dynamic_partition dynamic_stitch einsum ensure_shape equal
+    executing_eagerly exp expand_dims eye fill float16 float32 float64 floor function get_logger
+    get_static_value grad_pass_through greater greater_equal group guarantee_const half histogram_fixed_width
+    histogram_fixed_width_bins identity identity_n init_scope int16 int32 int64 int8 is_symbolic_tensor
+    is_tensor less less_equal linspace logical_and logical_not logical_or matmul matrix_square_root maximum
+    meshgrid minimum multiply negative no_gradient no_op norm not_equal numpy_function one_hot ones ones_like
+    parallel_stack pow print py_function range rank realdiv recompute_grad register_tensor_conversion_function
+    reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum repeat
+    required_space_to_batch_paddings reshape reverse roll round saturate_cast scatter_nd searchsorted
+    sequence_mask shape_n sigmoid sign sin sinh slice sort space_to_batch_nd split sqrt square squeeze stack
+    stop_gradient strided_slice subtract switch_case tan tanh tensor_scatter_nd_add tensor_scatter_nd_max
+    tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update tensordot tile timestamp transpose
+    truediv truncatediv truncatemod uint16 uint32 uint64 uint8 unique unique_with_counts unravel_index unstack
+    vectorized_map zeros zeros_like
+""".split()
+
+
+def _found(entry: str, places: tuple) -> tuple[str, Any]:
+    new, _, old = entry.partition("=")
+    place = next(vars(place) for place in places if (old or new) in vars(place))
+    return new, place[old or new]
+
+
+NAMESPACES: dict[str, dict[str, Any]] = {
+    namespace: dict(_found(entry, _PLACES[namespace]) for entry in names.split()) for namespace, names in _TABLE.items()
+}
+NAMESPACES["tf.dtypes"] = {"DType": dtypes.DType, "as_dtype": dtypes.as_dtype} | {
+    name: x for name, x in vars(dtypes).items() if isinstance(x, dtypes.DType)
+}
+# {namespace: {name: (module, its name there)}}
+LATER: dict[str, dict[str, tuple[str, str]]] = {
+    namespace: {
+        (pair := entry.partition("="))[0]: (module, pair[2] or pair[0])
+        for module, names in families.items()
+        for entry in names.split()
+    }
+    for namespace, families in _LATER.items()
+}
+LATER["tf.compat.v1"] |= {name: LATER["tf"][name] for name in IN_VERSION_1 if name in LATER["tf"]}
+
+
+def names_of(full: str) -> list[str]:
+    """All names of a namespace, ``"tf"`` or ``"tf.nn"``."""
+    return [*NAMESPACES.get(full, ()), *LATER.get(full, ())]
+
+
+def when_asked(full: str, held: dict[str, Any]) -> Callable[[str], Any]:
+    """A module's ``__getattr__``: a name that is imported now and then kept in `held`, or an error with a hint."""
+    refuse = missing(full)
+    later = LATER.get(full, {})
+
+    def __getattr__(name: str) -> Any:
+        if name not in later:
+            return refuse(name)
+        module, there = later[name]
+        found = importlib.import_module(f".{module}", __package__)
+        held[name] = getattr(found, there)
+        return held[name]
+
+    return __getattr__
+
+
+def namespaces() -> dict[str, types.ModuleType]:
+    """``{"nn": the module tapejax.nn, "config.experimental": ...}``, each an attribute of the one above it."""
+    full_names = {full for full in (*NAMESPACES, *LATER) if full != "tf"}
+    full_names |= {full.rpartition(".")[0] for full in full_names} - {"tf"}
+    modules: dict[str, types.ModuleType] = {}
+    for full in sorted(full_names):
+        name = full.removeprefix("tf.")
+        module = types.ModuleType(full.replace("tf", "tapejax", 1), f"TensorFlow's {full}.")
+        held = vars(module)
+        held.update(NAMESPACES.get(full, {}), __all__=names_of(full), __getattr__=when_asked(full, held))
+        held["__dir__"] = lambda names=held["__all__"]: sorted(names)
+        modules[name] = module
+        above, _, last = name.rpartition(".")
+        if above:
+            setattr(modules[above], last, module)
+    return modules

@@ -1,0 +1,475 @@
+"""Gradients of the user's own: `custom_gradient`, `RegisterGradient` and their kin, over `jax.custom_vjp`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ...execution.schedule import pull_back
+from ...jaxprs.fence import eval_jaxpr
+from ...jaxprs.types import JaxProgram, Pytree
+from ...tape import recorder
+from ...tape.operation import Op, PullbackOp
+from ...tape.query import Query, Source
+from ...tape.recording import Recording
+from ...tape.rules import connected
+from ...tape.slicing import is_inexact
+from ..values import nest, reading
+from ..values.errors import InvalidArgumentError
+from ..values.staging import Staged, abstract
+from ..values.structures import Leaf, conjugate, in_pytree, is_variable, leaf_of
+from ..values.tensor import Tensor, Variable, raw
+from ..values.types import Array, Nest, TensorLike, VariableLike
+
+# ---- custom_gradient ------------------------------------------------------------------------------------------------
+
+
+class custom_gradient:  # noqa: N801  TensorFlow's spelling
+    """Decorator: a function that brings its own gradient.
+
+    `f` returns a pair: its result, and a function that takes the cotangents of the results (one argument for each) and
+    returns those of the arguments. If `f` reads Variables, that function must take a keyword argument ``variables``, the
+    list of them, and return a pair: the arguments' cotangents, and a list of the variables'.
+
+    On values the backward function runs as ordinary Python, with what it closes over; under ``jax.jit`` it is traced.
+    It is differentiated like other code when a higher derivative is asked for.
+
+    Args:
+      f: a function, or a method. Arguments and results may be structures of tensors.
+
+    Raises (when called or differentiated):
+      TypeError: `f` does not return such a pair, or reads Variables while its gradient takes no ``variables``.
+      ValueError: `f` returns more or less than two things, or the number of gradients is wrong.
+      InvalidArgumentError: a gradient does not have its argument's shape.
+
+    >>> import tapejax as tf
+    >>> @tf.custom_gradient
+    ... def clip_gradient(x):
+    ...     return x, lambda dy: tf.clip_by_value(dy, -1.0, 1.0)
+    >>> v = tf.Variable(3.0)
+    >>> with tf.GradientTape() as tape:
+    ...     y = clip_gradient(v * v)
+    >>> print(tape.gradient(y, v).numpy())
+    6.0
+
+    After ``tf.custom_gradient``.
+    """
+
+    def __init__(self, f: Callable):
+        self._f = f
+        functools.update_wrapper(self, f)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else custom_gradient(self._f.__get__(instance, owner))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Nest:
+        if reading.capturing.capture is not None:
+            # In TensorFlow's graphs the function gets the values of variables, eagerly the variables themselves: then a
+            # backward function reads what they hold when it runs.
+            args, kwargs = nest.map_structure(_value_of, (args, kwargs))
+        given = _Arguments.of(self._f, args, kwargs)
+        watcher = Recording()
+        with reading.using() as used:
+            pair = recorder.also(watcher, given.call)
+        several = isinstance(pair, (list, tuple))
+        if not several or len(pair) != 2 or not callable(pair[1]):
+            kind = ValueError if several and len(pair) != 2 else TypeError  # as unpacking has it
+            what = f"(result, gradient function), not {pair!r}"
+            raise kind(f"{self._name} is decorated with custom_gradient: it must return {what}.")
+        result, backward = pair
+        call = _Call(self._name, backward, given, _others(watcher, given.leaves), list(used.values()))
+        return _attach(call, self, result, watcher)
+
+    @property
+    def _name(self) -> str:
+        return getattr(self, "__name__", repr(self._f))
+
+
+def _value_of(x: object) -> Any:
+    return Tensor(reading.read(x)) if isinstance(x, Variable) else x
+
+
+class _Arguments(NamedTuple):
+    """What a function is called with. `leaves` are its parts in the order of the parameters, which is that of gradients."""
+
+    fn: Callable
+    args: Sequence
+    kwargs: dict[str, Any]
+    positional: int  # how many of the leaves came by position
+    leaves: list[Any]
+
+    @classmethod
+    def of(cls, fn: Callable, args: Sequence, kwargs: dict[str, Any]) -> _Arguments:
+        positional = len(nest.flatten(args))
+        if kwargs:
+            with contextlib.suppress(
+                TypeError, ValueError
+            ):  # there is no signature, or the call says what does not fit it
+                bound = inspect.signature(fn).bind(*args, **kwargs)
+                args, kwargs = bound.args, bound.kwargs
+        return cls(fn, args, kwargs, positional, nest.flatten([*args, *kwargs.values()]))
+
+    def call(self) -> Any:
+        return self.fn(*self.args, **self.kwargs)
+
+    def call_with(self, fn: Callable, arrays: Iterator[Array]) -> Any:
+        """`fn` of these arguments, with `arrays` in place of their tensors."""
+        rebuilt = [_rebuilt(x, arrays) for x in self.leaves]
+        values = nest.pack_sequence_as([*self.args, *self.kwargs.values()], rebuilt)
+        count = len(self.args)
+        return fn(*values[:count], **dict(zip(self.kwargs, values[count:], strict=True)))
+
+    def tensors(self) -> list[Leaf]:
+        return [leaf for x in self.leaves for leaf, _ in _with_gradients(x)]
+
+    def arrays(self) -> list[Array]:
+        """The arrays of the tensors among them."""
+        return [reading.read(leaf.value) if isinstance(leaf.value, Variable) else leaf.array for leaf in self.tensors()]
+
+    def may_have(self, count: int) -> bool:
+        """Whether a gradient function may return so many gradients: one for each, but for what came by keyword last and is
+        no tensor, or, as TensorFlow has it, one for each that came by position."""
+        rest = self.leaves[count:]
+        return count <= len(self.leaves) and (
+            not rest
+            or count == self.positional
+            or (count > self.positional and not any(leaf for x in rest for leaf in _with_gradients(x)))
+        )
+
+
+class _Call(NamedTuple):
+    """One call of a function with a custom gradient: `backward`, and what it gives gradients for.
+
+    `used` is what the function read or assigned to, with what that held before; the `variables` are among it.
+    """
+
+    name: str
+    backward: Callable
+    given: _Arguments
+    variables: Sequence[VariableLike]
+    used: Sequence[reading.Used]
+
+    def pull(self, cotangents: Sequence[Tensor | jax.Array]) -> list[Array | None]:
+        """The gradients of the tensors among the arguments, then of the arrays in `used`: raw arrays, or None."""
+        if self.variables:
+            pair = self.backward(*cotangents, variables=list(self.variables))
+            given, of_variables = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None)
+            of_variables = [] if of_variables is None else nest.flatten(of_variables)
+            if len(of_variables) != len(self.variables):
+                found = f"{self.name} returned {len(of_variables)} for {len(self.variables)}"
+                raise ValueError(f"Must return gradient for each variable from @custom_gradient grad_fn: {found}.")
+        else:
+            given, of_variables = self.backward(*cotangents), []
+        given, leaves = nest.flatten(given), self.given.leaves
+        if not self.given.may_have(len(given)):
+            counts = f"{len(leaves)} gradients, but returned {len(given)} instead"
+            raise ValueError(f"custom_gradient function expected to return {counts}. The function is {self.name}.")
+        gradients = [
+            self._checked(f"argument {i}", leaf.array, gradient)
+            for i, (argument, x) in enumerate(itertools.zip_longest(leaves, given))
+            for leaf, gradient in _with_gradients(argument, x)
+        ]
+        by_variable = {id(v): x for v, x in zip(self.variables, of_variables, strict=True)}
+        for holder, _, array in self.used:
+            if isinstance(array, jax.Array):
+                name = getattr(holder, "name", holder)
+                gradients.append(self._checked(f"variable {name}", array, by_variable.get(id(holder))))
+        return gradients
+
+    def _checked(self, what: str, primal: Array, gradient: TensorLike) -> Array | None:
+        if gradient is None or not is_inexact(primal):
+            return None
+        array = raw(gradient, dtype_hint=primal.dtype)
+        if array.shape == () != primal.shape and leaf_of(gradient) is None:
+            array = jnp.full(primal.shape, array)  # a Python number stands for itself everywhere
+        if array.shape != primal.shape:
+            shapes = f"shape {array.shape} for {what}, which has shape {primal.shape}"
+            raise InvalidArgumentError(f"the gradient function of {self.name} returned {shapes}.")
+        return array
+
+
+def _with_gradients(argument: Pytree, given: Pytree = None) -> Iterator[tuple[Leaf, TensorLike]]:
+    """Each tensor of one argument, which may be a pytree as an Equinox module is, with its part of the gradient `given`."""
+    if (leaf := leaf_of(argument)) is not None:
+        yield leaf, given
+        return
+    parts, tree = _flatten(argument)
+    leaves = [in_pytree(part) for part in parts]
+    if any(leaves):
+        gradients = [None] * len(parts) if given is None else tree.flatten_up_to(given)
+        yield from [(leaf, gradient) for leaf, gradient in zip(leaves, gradients, strict=True) if leaf is not None]
+
+
+def _flatten(argument: Pytree) -> tuple[list[Any], Any]:
+    return jax.tree.flatten(argument, is_leaf=is_variable)
+
+
+def _rebuilt(argument: Pytree, arrays: Iterator[Array]) -> Pytree:
+    """`argument` with `arrays` in place of its tensors."""
+    if (leaf := leaf_of(argument)) is not None:
+        return leaf.wrap(next(arrays))
+    parts, tree = _flatten(argument)
+    leaves = [(part, in_pytree(part)) for part in parts]
+    return tree.unflatten([part if leaf is None else leaf.wrap(next(arrays)) for part, leaf in leaves])
+
+
+def _others(watcher: Recording, arguments: Sequence[TensorLike]) -> list[VariableLike]:
+    given = {id(leaf.value) for x in arguments for leaf, _ in _with_gradients(x)}
+    return [v for v, _ in watcher.variables.values() if id(v) not in given]
+
+
+def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recording) -> Nest:
+    """`result` anew, as values whose gradient is the call's."""
+    if call.variables and not _takes_variables(call.backward):
+        why = f"since function uses variables: {list(call.variables)}"
+        raise TypeError(f"@tf.custom_gradient grad_fn must accept keyword argument 'variables', {why}")
+    flat = [(x, raw(x)) for x in nest.flatten(result)]
+    outputs = [array for _, array in flat]
+    inputs = [*call.given.arrays(), *_arrays_in(call.used)]
+    _note_closed_over(watcher, inputs)
+
+    def pull(cotangents: Sequence[Array]) -> list[Array | None]:
+        given = [conjugate(c) for c in cotangents]  # the user's function keeps to TensorFlow's convention
+        wrapped = [c if isinstance(x, jax.Array) else Tensor(c) for c, (x, _) in zip(given, flat, strict=True)]
+        return [None] * len(outputs) + [conjugate(x) for x in call.pull(wrapped)]
+
+    capture = reading.capturing.capture
+    if recorder.eager() or (capture is not None and capture.leave_out()):
+
+        def again(*flat: Array) -> list[Array]:
+            """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
+            return _anew(function, call.given, call.used, flat[len(outputs) :])
+
+        copy = functools.partial(_copies, len(outputs))
+        op = PullbackOp(call.name, again, pull, copy, len(outputs))
+        found = recorder.run(op, (*outputs, *inputs))
+    else:
+        traced, closed_over = _traced(pull, outputs)
+        outputs = [recorder.run(_CUT, (x,)) for x in outputs]
+        fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
+        found = recorder.run(Op(call.name, fn, fn), (*outputs, *inputs, *closed_over))
+    return _like(_outline(result), found)
+
+
+# To a tape no gradient goes by what the function ran, which may have none, as a `while_loop`. To JAX's own transformations
+# the results are those of a `custom_vjp`: a second derivative goes that way.
+_CUT = Op("stop_gradient", jax.lax.stop_gradient, jnp.copy, key=(jax.lax.stop_gradient, jnp.copy))
+
+
+def _outline(structure: Nest) -> Nest:
+    """`structure` with, for each of its leaves, whether it is a ``jax.Array``."""
+    return nest.map_structure(lambda x: isinstance(x, jax.Array), structure)
+
+
+def _like(outline: Nest, arrays: Sequence[Array]) -> Nest:
+    """The `arrays` in the structure of which that is the `_outline`: tensors, where it had no ``jax.Array``."""
+    leaves = zip(arrays, nest.flatten(outline), strict=True)
+    return nest.pack_sequence_as(outline, [y if is_array else Tensor(y) for y, is_array in leaves])
+
+
+def _arrays_in(used: Iterable[reading.Used]) -> list[Array]:
+    return [value for *_, value in used if isinstance(value, jax.Array)]
+
+
+def _note_closed_over(watcher: Recording, inputs: Sequence[Array]) -> None:
+    """Notes which arrays a call that `watcher` saw used beside its `inputs`: when it runs again, it uses the same ones."""
+    known = {id(x) for x in (*inputs, *(x for entry in watcher.entries for x in entry.outputs))}
+    used = [x for entry in watcher.entries for x in entry.inputs]
+    used += [ref() for mark in watcher.marks if mark.kind == "closure" for ref in mark.about[1:]]
+    recorder.record_escape("closure", *[x for x in used if isinstance(x, jax.Array) and id(x) not in known])
+
+
+def _takes_variables(backward: Callable) -> bool:
+    parameters = inspect.signature(backward).parameters.values()
+    return any(p.name == "variables" or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+
+def _anew(fn: Callable, given: _Arguments, used: Sequence[reading.Used], arrays: Sequence[Array]) -> list:
+    """What `fn` gives at other arrays of its arguments and of what it uses, as raw arrays."""
+    count = len(arrays) - len(_arrays_in(used))
+    result = _holding(used, iter(arrays[count:]), given.call_with, fn, iter(arrays[:count]))
+    return [raw(x) for x in nest.flatten(result)]
+
+
+def _holding(used: Sequence[reading.Used], arrays: Iterator[Array], fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)`` with `arrays` in place of those that were `used`. What it assigns is undone."""
+    with reading.tracing:
+        before = [(holder, attribute, getattr(holder, attribute)) for holder, attribute, _ in used]
+        restore = itertools.starmap(setattr, before)
+        try:
+            for holder, attribute, value in used:
+                setattr(holder, attribute, next(arrays) if isinstance(value, jax.Array) else value)
+            return fn(*args, **kwargs)
+        finally:
+            list(restore)  # one call in C: an interrupt comes before or after it
+
+
+def _copies(count: int, *arrays: Array) -> list[Array]:
+    return [jnp.copy(x) for x in arrays[:count]]
+
+
+class _Traced(NamedTuple):
+    """A backward function: a jaxpr, and to which arguments it gives a gradient."""
+
+    jaxpr: JaxProgram
+    connected: list[bool]
+
+
+def _traced(pull: Callable, outputs: Sequence[Array]) -> tuple[_Traced, list[Array]]:
+    """A backward function, traced, and the values that it closes over."""
+    connected: list[bool] = []
+
+    def backward(*cotangents: Array) -> list[Array]:
+        gradients = pull(cotangents)[len(outputs) :]
+        connected[:] = [x is not None for x in gradients]
+        return [x for x in gradients if x is not None]
+
+    with reading.as_constants(), recorder.outside():
+        closed = jax.make_jaxpr(backward)(*outputs)
+    return _Traced(closed.jaxpr, connected), closed.consts
+
+
+def _with_gradient(traced: _Traced, outputs: int, inputs: int, *flat: Array) -> list[Array]:
+    """The outputs again, through a `jax.custom_vjp` whose backward pass is the traced one."""
+
+    @jax.custom_vjp
+    def call(results, arguments, closed_over):
+        return results
+
+    def forward(results, arguments, closed_over):
+        return results, closed_over
+
+    def backward(closed_over, cotangents):
+        found = iter(eval_jaxpr(traced.jaxpr, closed_over, *cotangents))
+        return None, [next(found) if yes else None for yes in traced.connected], None
+
+    call.defvjp(forward, backward)
+    end = outputs + inputs
+    return call(list(flat[:outputs]), list(flat[outputs:end]), list(flat[end:]))
+
+
+def _without_results(fn: Callable, count: int) -> Callable:
+    return lambda *flat: fn(*flat[count:])
+
+
+def recompute_grad(f: Callable) -> Callable:
+    """`f` with its intermediate values computed again in the backward pass instead of kept, as `jax.checkpoint` does.
+
+    On values `f` runs as Python both times. The second time it finds variables and random states as it found them the first
+    time, so it computes the same, and what it assigns is undone: state changes once.
+
+    Args:
+      f: a function of tensors; it may read and assign variables, Keras's included, and draw random numbers.
+
+    >>> import tapejax as tf
+    >>> x = tf.Variable(2.0)
+    >>> with tf.GradientTape() as tape:
+    ...     y = tf.recompute_grad(lambda a: a * a * a)(x)
+    >>> print(tape.gradient(y, x).numpy())
+    12.0
+    """
+    name = getattr(f, "__name__", "recompute_grad")
+
+    @functools.wraps(f)
+    def checkpointed(*args: Any, **kwargs: Any) -> Nest:
+        given = _Arguments.of(f, args, kwargs)
+        if reading.capturing.capture is not None:
+            return _recomputed_in_program(name, given)
+        watcher = Recording()
+        with reading.using() as places:
+            result = recorder.alone([watcher], given.call)
+        used = [_noted(watcher, *place) for place in places.values()]
+        held = [place for place in used if isinstance(place[2], jax.Array)]
+        arguments, state = given.arrays(), [value for *_, value in held]
+        inputs = [*arguments, *state]
+        _note_closed_over(watcher, inputs)
+
+        def again(*arrays: Array) -> list[Array]:
+            return _anew(f, given, used, arrays)
+
+        def pull(cotangents: Sequence[Array]) -> list[Array | None]:
+            recording = Recording(watch_accessed=False)
+            fresh = [recorder.apply(jnp.copy, x) for x in arguments]  # one value may have come as two arguments
+            for x in fresh:
+                recording.watch(x)
+            for holder, _, value in held:
+                recording.watch_variable(holder, value)
+            targets = recorder.also(recording, again, *fresh, *state)
+            sources = [*fresh, *(Source(value, holder) for holder, _, value in held)]
+            found = Query(recording, targets, sources).derivative(
+                lambda program, values: pull_back(program, values, cotangents)
+            )
+            return [None] * len(targets) + [  # zeros where they are not connected, as in TensorFlow
+                recorder.apply(jnp.zeros_like, x) if g is None and is_inexact(x) else g
+                for g, x in zip(found, inputs, strict=True)
+            ]
+
+        if recorder.eager():  # as Python, once more
+            results = [raw(x) for x in nest.flatten(result)]
+            fn = _without_results(jax.checkpoint(again), len(results))
+            op = PullbackOp(name, fn, pull, functools.partial(_copies, len(results)), len(results))
+            outputs = recorder.run(op, (*results, *inputs))
+        else:
+            fn = jax.checkpoint(again)
+            outputs = recorder.run(Op(name, fn, fn), inputs)
+        return _like(_outline(result), outputs)
+
+    return checkpointed
+
+
+def _noted(watcher: Recording, holder: Any, attribute: str, value: Any) -> reading.Used:
+    """Notes on the tapes here that a variable that `watcher` watches was read and held `value`."""
+    if id(holder) in watcher.variables:
+        value = reading.note_read(holder, value, lambda new: setattr(holder, attribute, new))
+    return holder, attribute, value
+
+
+def _recomputed_in_program(name: str, given: _Arguments) -> Nest:
+    """The call of a `recompute_grad` function in a `function`: traced, with the state that it uses as further inputs."""
+    outlines: list[Nest] = []
+
+    def body(*arrays: Array) -> list[Array]:
+        result = given.call_with(given.fn, iter(arrays))
+        outlines.append(_outline(result))
+        return connected(
+            [raw(x) for x in nest.flatten(result)], arrays
+        )  # zeros for what does not count, as in TensorFlow
+
+    arrays = given.arrays()
+    types = [abstract(x) for x in arrays]
+    staged = Staged(body, types, name, arrays, transform=jax.checkpoint)
+    if staged.created:  # variables that are there now
+        staged = Staged(body, types, name, transform=jax.checkpoint)
+    staged.constants = [recorder.run(_CUT, (x,)) if isinstance(x, jax.Array) else x for x in staged.constants]
+    return _like(outlines[-1], staged.run(arrays)[: staged.outputs])
+
+
+def grad_pass_through(f: Callable) -> Callable:
+    """`f` whose gradient is the identity: what comes back to its results goes on to its arguments.
+
+    Raises:
+      ValueError (when differentiated): `f` does not have as many results as arguments.
+
+    >>> import tapejax as tf
+    >>> x = tf.Variable(1.3)
+    >>> with tf.GradientTape() as tape:
+    ...     y = tf.grad_pass_through(tf.round)(x) * 2.0
+    >>> print(tape.gradient(y, x).numpy())
+    2.0
+    """
+
+    @custom_gradient
+    def passing(*args: Any, **kwargs: Any) -> tuple[Nest, Callable]:
+        def backward(*dys: Tensor, variables: Sequence[VariableLike] = ()) -> tuple:
+            return (dys, [None] * len(variables)) if variables else dys
+
+        return f(*args, **kwargs), backward
+
+    return passing

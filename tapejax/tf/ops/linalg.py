@@ -1,0 +1,558 @@
+"""Matrices: products, decompositions, solving, diagonals. All work on the last two axes, and on batches of matrices."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ...tape.rules import zero_gradient
+from ..values.dtypes import requested
+from ..values.errors import FailedPreconditionError, InvalidArgumentError
+from ..values.tensor import Tensor, arrays_of, op, operands, raw
+from ..values.types import Array, AxisLike, DTypeLike, IntsLike, Nest, TensorLike
+from .math import nan_for_infinity, singular_values
+from .table import (
+    FIELD,
+    NUMBER,
+    REAL,
+    binary,
+    known,
+    later,
+    operation,
+    renamed,
+    require_kind,
+    static,
+    whole,
+    with_arguments,
+)
+
+scipy_linalg: Any = later("jax.scipy.linalg")
+
+# ---- Products ----------------------------------------------------------------------------------------------
+
+
+def matmul(
+    a: TensorLike,
+    b: TensorLike,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    output_type: DTypeLike | None = None,
+    grad_a: bool = False,
+    grad_b: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The matrix product over the last two axes; the others broadcast.
+
+    Args:
+      transpose_a, transpose_b: take the transposed matrix.
+      adjoint_a, adjoint_b: take the transposed and conjugated matrix.
+      output_type: the dtype of the result, where it is to be wider than the matrices'.
+
+    Raises:
+      InvalidArgumentError: a vector was given (see `matvec`), or the inner sizes differ.
+      ValueError: both `transpose_a` and `adjoint_a` (or ``_b``) were asked for.
+
+    >>> import tapejax as tf
+    >>> print(tf.matmul([[1.0, 2.0]], [[3.0, 4.0]], transpose_b=True))
+    tf.Tensor([[11.]], shape=(1, 1), dtype=float32)
+    """
+    if not (transpose_a or transpose_b or adjoint_a or adjoint_b or output_type):
+        return product(a, b)
+    x, y = operands(a, b)
+    require_kind("matmul", x if hasattr(x, "dtype") else y, NUMBER if output_type else "Ifc", "a")
+    if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
+        raise ValueError("only one of transpose_a and adjoint_a, and of transpose_b and adjoint_b, can be True")
+    pairs = (transpose_a, adjoint_a), (transpose_b, adjoint_b)
+    how = tuple("adjoint" if adjoint else "transpose" if turned else "" for turned, adjoint in pairs)
+    return op(_matmul, x, y, how=how, dtype=None if output_type is None else requested(output_type))
+
+
+def _matmul(a, b, how=("", ""), dtype=None):
+    if a.ndim < 2 or b.ndim < 2:
+        raise InvalidArgumentError(
+            f"matmul: a and b must be matrices, got shapes {a.shape} and {b.shape}. For a vector use tf.linalg.matvec, "
+            "tf.tensordot(a, b, 1) or x[:, None]"
+        )
+    return jnp.matmul(_turned(a, how[0]), _turned(b, how[1]), preferred_element_type=dtype)
+
+
+product: Any = binary("matmul", _matmul, "Ifc")
+
+
+def _turned(x, how):
+    x = x if not how else jnp.swapaxes(x, -1, -2)
+    return jnp.conj(x) if how == "adjoint" else x
+
+
+def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None) -> Tensor:
+    """The product of a matrix and a vector over the last axes; the others broadcast."""
+    if transpose_a and adjoint_a:
+        raise ValueError("matvec: only one of transpose_a and adjoint_a may be True")
+    x, y = operands(a, b)
+    if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
+        x, y = raw(x), raw(y)
+    require_kind("matvec", x if hasattr(x, "dtype") else y, "HIfc", "a")
+    if x.ndim < 2 or y.ndim < 1:
+        raise InvalidArgumentError(f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}")
+    return op(_matvec, x, y, how="adjoint" if adjoint_a else "transpose" if transpose_a else "")
+
+
+def _matvec(a, b, how):
+    return jnp.matmul(_turned(a, how), b[..., None])[..., 0]
+
+
+def tensordot(a: TensorLike, b: TensorLike, axes: AxisLike, name: str | None = None) -> Tensor:
+    """Sums products over `axes`: a number n (the last n of a, the first n of b) or a pair of lists of axes."""
+    arrays = arrays_of(a, b)
+    found = static(axes, "axes")
+    if isinstance(found, tuple):
+        pair = [(each,) if isinstance(each, int) else each for each in found]
+        if len(pair) != 2 or len(pair[0]) != len(pair[1]):
+            raise ValueError(f"tensordot: axes must be a number or two lists of equal length, got {found}")
+    elif not 0 <= found <= min(arrays[0].ndim, arrays[1].ndim):
+        shapes = f"{arrays[0].shape} and {arrays[1].shape}"
+        raise ValueError(f"tensordot: axes must be from 0 to the number of axes of {shapes}, got {found}")
+    require_kind("tensordot", arrays[0], "Ifc", "a")
+    return op(jnp.tensordot, *arrays, axes=found)
+
+
+def einsum(equation: str, *inputs: TensorLike, **kwargs: Any) -> Tensor:
+    """Sums of products in Einstein's notation: ``einsum('ij,jk->ik', a, b)``.
+
+    Raises:
+      ValueError, InvalidArgumentError: the equation does not suit the inputs.
+    """
+    if unknown := kwargs.keys() - {"name", "optimize"}:
+        raise TypeError(f"einsum: unknown keyword arguments {sorted(unknown)}")
+    arrays = arrays_of(*inputs)
+    terms, arrow, result = equation.replace(" ", "").partition("->")
+    if strange := set(terms + result).difference(string.ascii_letters, ",.->"):
+        raise ValueError(f"einsum: a label must be a letter from a to z, got {sorted(strange)} in {equation!r}")
+    if result.count("...") > 1:
+        raise ValueError(f"einsum: the result has more than one ellipsis in {equation!r}")
+    sizes: dict[str, int] = {}  # jnp broadcasts an axis of length 1
+    for term, array in zip(terms.split(","), arrays, strict=False):
+        if arrow and "..." not in result and "..." in term and array.ndim > len(term) - 3:
+            raise InvalidArgumentError(f"einsum: the axes of the ellipsis in {term!r} are missing from {result!r}")
+        before, _, after = term.partition("...")
+        axes = (*zip(before, array.shape, strict=False), *zip(after[::-1], array.shape[::-1], strict=False))
+        for label, size in axes:
+            if sizes.setdefault(label, size) != size:
+                raise InvalidArgumentError(f"einsum: label {label!r} stands for axes of {sizes[label]} and {size}")
+    try:
+        return op(_einsum, *arrays, equation=equation)
+    except ValueError as error:
+        if "label" not in str(error):
+            raise
+        raise InvalidArgumentError(f"einsum: {error}") from error
+
+
+def _einsum(*arrays, equation):
+    return jnp.einsum(equation, *arrays)
+
+
+@operation("a b", REAL)
+def cross(a, b):
+    """The cross product of vectors of length 3 along the last axis."""
+    if a.shape != b.shape or not a.ndim:
+        raise InvalidArgumentError(f"cross: both must have one shape, got {a.shape} and {b.shape}")
+    if a.shape[-1] != 3:
+        raise FailedPreconditionError(f"cross: the last axis must have length 3, got shape {a.shape}")
+    return jnp.cross(a, b)
+
+
+# ---- Turning, diagonals ------------------------------------------------------------------------------------
+
+
+def _matrix(name: str, array: Array, square: bool = False) -> Array:
+    if array.ndim < 2:
+        raise InvalidArgumentError(f"{name}: Input must be a matrix or a batch of them, got shape {array.shape}")
+    if square and array.shape[-1] != array.shape[-2]:
+        raise InvalidArgumentError(f"{name}: Input matrix must be square, got shape {array.shape}")
+    return array
+
+
+def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
+    """The last two axes exchanged. Raises ValueError for a vector."""
+    array = raw(a)
+    if array.ndim < 2:
+        raise ValueError(f"a must have two axes or more, got shape {array.shape}")
+    return op(_matrix_transpose, array, how="adjoint" if conjugate else "transpose")
+
+
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
+    """The last two axes exchanged, the elements conjugated."""
+    return op(_matrix_transpose, _matrix("adjoint", raw(matrix)), how="adjoint")
+
+
+def _matrix_transpose(x, how):
+    return _turned(x, how)
+
+
+@operation("x", NUMBER)
+def trace(x):
+    """The sum of the diagonal."""
+    return jnp.trace(x, axis1=-2, axis2=-1, dtype=x.dtype)
+
+
+def _bands(k: IntsLike, align: str) -> tuple[int, int, tuple[bool, bool]]:
+    """The lowest and the highest diagonal, and whether those above and those below the main one end at the right."""
+    k = whole(k, "k")
+    lower, upper = (k[0], k[-1]) if isinstance(k, tuple) else (k, k)
+    sides = align.upper().split("_")
+    if len(sides) != 2 or not set(sides) <= {"LEFT", "RIGHT"}:
+        raise InvalidArgumentError(f"align must be LEFT_LEFT, LEFT_RIGHT, RIGHT_LEFT or RIGHT_RIGHT, got {align!r}")
+    if lower > upper:
+        raise InvalidArgumentError(f"k={k}: the lower diagonal must not be above the upper one")
+    return int(lower), int(upper), (sides[0] == "RIGHT", sides[1] == "RIGHT")
+
+
+def _places(shape, lower, upper, align):
+    """For each diagonal, from the highest down: the rows and columns that it takes up, and where it begins when padded."""
+    lengths = {k: min(shape[0] + min(k, 0), shape[1] - max(k, 0)) for k in range(upper, lower - 1, -1)}
+    longest = max(lengths.values())
+    for k, length in lengths.items():
+        steps = np.arange(length)
+        yield steps + max(-k, 0), steps + max(k, 0), longest - length if align[k < 0] else 0, longest
+
+
+def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT") -> Tensor:
+    """A matrix with the last axis of `diagonal` on its k-th diagonal and `padding_value` elsewhere.
+
+    Args:
+      diagonal: (..., length), or for several diagonals (..., how many, longest length), the highest first.
+      k: the number of the diagonal, 0 the main one, or a pair of the lowest and the highest.
+      num_rows, num_cols: the matrix' size; -1 for the smallest that will do.
+      align: at which side the shorter ones of several diagonals lie, those above and those below the main one.
+
+    Raises:
+      InvalidArgumentError: the diagonals do not fit in.
+    """
+    array, (lower, upper, sides) = raw(diagonal), _bands(k, align)
+    count = upper - lower + 1
+    if count != 1 and (array.ndim < 2 or array.shape[-2] != count):
+        raise InvalidArgumentError(f"diag: diagonal must have {count} rows for k={k}, got shape {array.shape}")
+    length = array.shape[-1]
+    least = length - min(upper, 0), length + max(lower, 0)
+    rows = max(least) if num_rows == num_cols == -1 else least[0] if num_rows == -1 else int(num_rows)
+    columns = max(least) if num_rows == num_cols == -1 else least[1] if num_cols == -1 else int(num_cols)
+    if rows < least[0] or columns < least[1] or (rows != least[0] and columns != least[1]):
+        raise InvalidArgumentError(f"diag: diagonals of length {length} do not fit a ({rows}, {columns}) matrix")
+    return op(_diag, array, shape=(rows, columns), bands=(lower, upper, sides), padding=padding_value)
+
+
+@zero_gradient  # of no elements: JAX takes it for a constant
+def _diag(x, shape, bands, padding):
+    x = x[..., None, :] if bands[0] == bands[1] else x
+    out = jnp.full((*x.shape[:-2], *shape), padding, x.dtype)
+    return _with_diagonals(out, x, bands)
+
+
+def _with_diagonals(out, diagonals, bands):
+    for i, (rows, columns, start, _) in enumerate(_places(out.shape[-2:], *bands)):
+        out = out.at[..., rows, columns].set(diagonals[..., i, start : start + len(rows)])
+    return out
+
+
+def diag_part(input: TensorLike, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT") -> Tensor:
+    """The k-th diagonal of the last two axes; several for a pair k, padded to one length. See `diag`."""
+    array = _matrix("diag_part", raw(input))
+    lower, upper, sides = _bands(k, align)
+    if any(i and not -array.shape[-2] < i < array.shape[-1] for i in (lower, upper)):  # the main one may be empty
+        raise InvalidArgumentError(f"diag_part: k={k} is out of range for shape {array.shape}")
+    return op(_diag_part, array, bands=(lower, upper, sides), padding=padding_value)
+
+
+@zero_gradient  # of no elements: JAX takes it for a constant
+def _diag_part(x, bands, padding):
+    if bands[0] == bands[1]:
+        return jnp.diagonal(x, bands[0], -2, -1)
+    parts = []
+    for rows, columns, start, longest in _places(x.shape[-2:], *bands):
+        wide = [(0, 0)] * (x.ndim - 2) + [(start, longest - start - len(rows))]
+        parts.append(jnp.pad(x[..., rows, columns], wide, constant_values=padding))
+    return jnp.stack(parts, -2)
+
+
+def set_diag(input: TensorLike, diagonal: TensorLike, name="set_diag", k=0, align="RIGHT_LEFT") -> Tensor:
+    """`input` with its k-th diagonal replaced, or for a pair k several; see `diag`."""
+    array, values = operands(input, diagonal)
+    lower, upper, sides = _bands(k, align)
+    rows, columns = _matrix("set_diag", array).shape[-2:]
+    longest = max(min(rows + min(i, 0), columns - max(i, 0)) for i in range(lower, upper + 1))
+    several = () if lower == upper else (upper - lower + 1,)
+    wanted = (*array.shape[:-2], *several, longest)
+    if np.shape(values) != wanted:
+        raise InvalidArgumentError(f"set_diag: diagonal must have shape {wanted}, got {np.shape(values)}")
+    return op(_set_diag, array, values, bands=(lower, upper, sides))
+
+
+@zero_gradient  # of no elements: JAX takes it for a constant
+def _set_diag(x, diagonals, bands):
+    return _with_diagonals(x, diagonals[..., None, :] if bands[0] == bands[1] else diagonals, bands)
+
+
+@operation("input")
+def band_part(input, num_lower, num_upper):
+    """The matrix with all but so many diagonals below and above the main one set to 0; -1 keeps all on that side."""
+    rows, columns = _matrix("band_part", input).shape[-2:]
+    for name, value, most in (("num_lower", num_lower, rows), ("num_upper", num_upper, columns)):
+        if value > most:
+            raise InvalidArgumentError(f"band_part: {name} must be negative or at most {most}, got {value}")
+    distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+    keep = ((distance >= -num_lower) | (num_lower < 0)) & ((distance <= num_upper) | (num_upper < 0))
+    return jnp.where(keep, input, jnp.zeros((), input.dtype))
+
+
+@operation("diagonal", NUMBER)
+def tensor_diag(diagonal):
+    """A tensor of twice the rank with `diagonal` on its diagonal."""
+    return jnp.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
+
+
+@operation("input", NUMBER)
+def tensor_diag_part(input):
+    """The diagonal of a tensor of even rank whose shape is a shape twice."""
+    half = input.shape[: input.ndim // 2]
+    if input.shape != half * 2:
+        raise InvalidArgumentError(f"tensor_diag_part: the shape must be a shape twice, got {input.shape}")
+    n = math.prod(half)
+    return jnp.diagonal(input.reshape(n, n)).reshape(half)
+
+
+# ---- Solving and decompositions ----------------------------------------------------------------------------
+
+
+class LogMatrixDeterminant(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Tensor | Array
+    log_abs_determinant: Tensor | Array
+
+
+class Qr(NamedTuple):
+    """What `qr` returns."""
+
+    q: Tensor | Array
+    r: Tensor | Array
+
+
+class Lu(NamedTuple):
+    """What `lu` returns."""
+
+    lu: Tensor | Array
+    p: Tensor | Array
+
+
+def _square(name: str, fn: Callable, doc: str, argument: str = "input") -> Callable[..., Any]:
+    """A public function of square matrices."""
+
+    def public(x: TensorLike, name: str | None = None) -> Nest:
+        array = raw(x)
+        require_kind(public.__name__, array, FIELD, "tensor")
+        return op(fn, _matrix(public.__name__, array, square=True))
+
+    public.__doc__ = doc
+    return renamed(name, with_arguments(public, {"x": argument}))
+
+
+@zero_gradient  # of no elements: JAX takes it for a constant
+def _slogdet(x):
+    sign, logarithm = jnp.linalg.slogdet(x)
+    return LogMatrixDeterminant(sign, logarithm.astype(x.dtype))
+
+
+@zero_gradient  # of no elements: JAX takes it for a constant
+def _logdet(x):
+    return 2 * jnp.sum(jnp.log(jnp.real(jnp.diagonal(_cholesky(x), axis1=-2, axis2=-1))), -1)
+
+
+@jax.custom_jvp
+def _mirrored(x):
+    """What the lower triangle says, with the gradient of a Hermitian matrix: both are TensorFlow's for `cholesky`."""
+    return _lower(x)
+
+
+_mirrored.defjvp(lambda primals, tangents: (_mirrored(*primals), *tangents))
+
+
+def _cholesky(x):
+    return jnp.linalg.cholesky(_mirrored(x))
+
+
+def _expm(x):
+    return scipy_linalg.expm(x) if x.ndim == 2 else jax.vmap(scipy_linalg.expm)(x)
+
+
+def _lower(x):
+    # TensorFlow reads the lower triangle only, and of its diagonal the real parts: what lies above it gets no gradient.
+    half = jnp.where(np.eye(x.shape[-1], dtype=bool), x / 2, jnp.tril(x))
+    return half + _turned(half, "adjoint")
+
+
+def _eigh(x):
+    values, vectors = jnp.linalg.eigh(_lower(x), symmetrize_input=False)
+    return values.astype(x.dtype), vectors
+
+
+def _eigvalsh(x):
+    return _eigh(x)[0]
+
+
+def _eig(x):
+    return tuple(jnp.linalg.eig(x))
+
+
+det = _square("det", jnp.linalg.det, "The determinant.")
+slogdet = _square("slogdet", _slogdet, "The determinant's sign and the logarithm of its absolute value.")
+logdet = _square("logdet", _logdet, "The logarithm of the determinant of a positive definite matrix.", "matrix")
+cholesky = _square("cholesky", _cholesky, "The lower triangular Cholesky factor; NaN where there is none.")
+expm = _square("expm", _expm, "The matrix exponential.")
+eigh = _square("eigh", _eigh, "Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix.", "tensor")
+eigvalsh = _square("eigvalsh", _eigvalsh, "The eigenvalues of a Hermitian matrix.", "tensor")
+eig = _square("eig", _eig, "Eigenvalues and right eigenvectors; on the CPU only.", "tensor")
+eigvals = _square("eigvals", jnp.linalg.eigvals, "The eigenvalues; on the CPU only.", "tensor")
+
+
+def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """The inverse of square matrices, or of their adjoints.
+
+    Raises:
+      InvalidArgumentError: a matrix is not square; on the CPU also: it has no inverse.
+    """
+    array = raw(input)
+    require_kind("inv", array, FIELD, "input")
+    out = op(_inv, _matrix("inv", array, square=True), adjoint=bool(adjoint))
+    return _require_finite("inv", out, array)
+
+
+def _inv(x, adjoint):
+    turned = _turned(x, "adjoint" if adjoint else "")
+    return jnp.linalg.inv(turned.astype("float32") if x.dtype == "float16" else turned).astype(x.dtype)
+
+
+def _require_finite(name: str, out: Tensor, matrix: Array) -> Tensor:
+    values = known(out._array)
+    if values is not None and not np.isfinite(values).all() and np.isfinite(np.asarray(matrix)).all():
+        raise InvalidArgumentError(f"{name}: Input matrix is not invertible")
+    return out
+
+
+def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
+    """x with ``matrix @ x = rhs``; `rhs` is a matrix, a column for each equation.
+
+    Raises:
+      InvalidArgumentError: the shapes do not fit; on the CPU also: `matrix` is not invertible.
+    """
+    a, b = arrays_of(matrix, rhs)
+    require_kind("solve", a, FIELD, "matrix")
+    _matrix("solve", a, square=True)
+    _matrix("solve", b)
+    if a.shape[:-1] != b.shape[:-1]:
+        raise InvalidArgumentError(f"solve: Incompatible shapes {a.shape} and {b.shape}")
+    return _require_finite("solve", op(_solve, a, b, adjoint=bool(adjoint)), a)
+
+
+def _solve(a, b, adjoint):
+    return jnp.linalg.solve(_turned(a, "adjoint" if adjoint else ""), b)
+
+
+@operation("matrix rhs", FIELD)
+def triangular_solve(matrix, rhs, lower=True, adjoint=False):
+    """x with ``matrix @ x = rhs``, where only one triangle of `matrix` is read."""
+    batch = np.broadcast_shapes(_matrix("triangular_solve", matrix, True).shape[:-2], rhs.shape[:-2])
+    a, b = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (matrix, rhs))
+    turned = {"transpose_a": bool(adjoint), "conjugate_a": bool(adjoint)}
+    return lax.linalg.triangular_solve(a, b, left_side=True, lower=bool(lower), **turned)
+
+
+def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> Tensor:
+    """x with ``A @ x = rhs``, given the Cholesky factor of A."""
+    return triangular_solve(chol, triangular_solve(chol, rhs), adjoint=True)
+
+
+@operation("matrix rhs", FIELD)
+def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True):
+    """The least-squares solution x of ``matrix @ x = rhs``; with fewer rows than columns, the one of least norm."""
+    a, b = _matrix("lstsq", matrix), _matrix("lstsq", rhs)
+    if not fast:
+        return jnp.matmul(jnp.linalg.pinv(nan_for_infinity(a)), b)
+    rows, columns = a.shape[-2:]
+    ah = _turned(a, "adjoint")
+    ridge = l2_regularizer * jnp.eye(min(rows, columns), dtype=a.dtype)
+    if rows >= columns:
+        return jnp.linalg.solve(jnp.matmul(ah, a) + ridge, jnp.matmul(ah, b))
+    return jnp.matmul(ah, jnp.linalg.solve(jnp.matmul(a, ah) + ridge, b))
+
+
+@operation("input", FIELD)
+def qr(input, full_matrices=False):
+    """``input = q @ r`` with orthonormal columns in q and r upper triangular."""
+    return Qr(*jnp.linalg.qr(_matrix("qr", input), mode="complete" if full_matrices else "reduced"))
+
+
+@operation("tensor", FIELD)
+@zero_gradient  # of no elements: JAX takes it for a constant
+def svd(tensor, full_matrices=False, compute_uv=True):
+    """Singular values s and singular vectors: ``tensor = u @ diag(s) @ adjoint(v)``.
+
+    Returns:
+      ``(s, u, v)``, or s alone where `compute_uv` is false. (NumPy returns ``u, s, adjoint(v)``.)
+    """
+    if not compute_uv:
+        return singular_values(_matrix("svd", tensor))
+    u, s, vh = jnp.linalg.svd(nan_for_infinity(_matrix("svd", tensor)), full_matrices=bool(full_matrices))
+    return s, u, _turned(vh, "adjoint")
+
+
+@operation("a", FIELD)
+def pinv(a, rcond=None, validate_args=False):
+    """The Moore-Penrose pseudo-inverse, without the singular values of at most `rcond` times the largest."""
+    matrix = nan_for_infinity(_matrix("pinv", a))
+    if rcond is None:
+        return jnp.linalg.pinv(matrix)
+    # JAX's derivative takes what is left out for zero.
+    u, s, v = jnp.linalg.svd(matrix, full_matrices=False)
+    kept = s > jnp.asarray(rcond, s.dtype)[..., None] * jnp.max(s, -1, keepdims=True)
+    inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0)
+    return jnp.matmul(_turned(v, "adjoint") * inverse[..., None, :].astype(v.dtype), _turned(u, "adjoint"))
+
+
+@operation("a", FIELD)
+def matrix_rank(a, tol=None, validate_args=False):
+    """The number of singular values above `tol`, int32."""
+    s = singular_values(_matrix("matrix_rank", a))
+    limit = jnp.finfo(a.dtype).eps * max(a.shape[-2:]) * jnp.max(s, -1, keepdims=True)
+    limit = limit if tol is None else jnp.asarray(tol, s.dtype)
+    return jnp.sum(s > limit, -1, dtype=jnp.int32)
+
+
+def lu(input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None = None) -> Lu:
+    """The LU decomposition: both triangles in one matrix, and the permutation of the rows.
+
+    Raises:
+      InvalidArgumentError: `input` is not square, or is known and not invertible.
+    """
+    array = _matrix("lu", raw(input), square=True)
+    require_kind("lu", array, FIELD, "input")
+    out = op(_lu, array, dtype=requested(output_idx_type))
+    factors = known(out.lu._array)
+    if factors is not None and (np.diagonal(factors, axis1=-2, axis2=-1) == 0).any():
+        raise InvalidArgumentError("lu: Input matrix is not invertible")
+    return out
+
+
+def _lu(x, dtype):
+    factors, _, permutation = lax.linalg.lu(x)
+    return Lu(factors, permutation.astype(dtype))

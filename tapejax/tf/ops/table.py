@@ -1,0 +1,504 @@
+"""How a pure function of arrays becomes a function with TensorFlow's face.
+
+`operation` is the whole of it: the body says what is computed on raw arrays, and is compiled once per set of static
+arguments; the decorator says which parameters are tensors and which dtypes they may have. What has no body of its
+own is a row in a table: ``unary("sin", jnp.sin, "fc", "...")``.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...jaxprs import cache
+from ...jaxprs.fence import ConcreteArray, Tracer
+from ...jaxprs.types import Value
+from ...tape import recorder
+from ...tape.operation import Op, op_of
+from ..values import tensor
+from ..values.dtypes import DType, narrowed, requested
+from ..values.errors import DTypeError, InvalidArgumentError, PythonNeeded
+from ..values.reading import read
+from ..values.tensor import Tensor, Variable, compute, is_array_like, op, operands, raw
+from ..values.types import Array, AxisLike, IntLike, Nest, ShapeLike, TensorLike
+from .sizes import Sizes, is_symbolic
+
+# Kinds of dtypes, as letters: bool, signed int, unsigned int, float, complex. A capital is some of a kind's dtypes.
+ANY, NUMBER, REAL, FIELD, FLOAT, INTEGER, BOOL = "biufc", "iufc", "iuf", "fc", "f", "iu", "b"
+_SOME = {
+    "F": ("float32", "float64"),
+    "S": ("float16", "bfloat16", "float32"),
+    "H": ("int16",),
+    "I": ("int32", "int64"),
+    "J": ("int32",),
+    "U": ("uint8", "uint16"),
+}
+_KIND_NAMES = {"b": "bool", "i": "integer", "u": "unsigned integer", "f": "floating", "c": "complex"} | {
+    letter: ", ".join(names) for letter, names in _SOME.items()
+}
+# What a tensor is converted to that an operation does not take: the first of these that it does.
+_CASTS = ("float32", "int32", "uint8", "complex64", "bool")
+_DTYPE_ARGUMENTS = {"dtype", "out_type", "output_type", "index_type"}
+_WHOLE_ARGUMENTS = {"axis", "block_size", "num_lower", "num_upper"}
+_HOST_DTYPES = {int: np.int32, float: np.float32, bool: np.bool_}
+_ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
+
+
+@functools.cache
+def kind_of(dtype: np.dtype) -> str:
+    """The letter of a dtype's kind; unlike NumPy's, bfloat16's is that of floats."""
+    for letter, parent in (
+        ("b", np.bool_),
+        ("i", np.signedinteger),
+        ("u", np.unsignedinteger),
+        ("f", np.floating),
+        ("c", np.complexfloating),
+    ):
+        if jnp.issubdtype(dtype, parent):
+            return letter
+    return "?"
+
+
+@functools.cache
+def is_of(dtype: np.dtype, kinds: str) -> bool:
+    """Whether a dtype is one of `kinds`."""
+    return kind_of(dtype) in kinds or any(dtype.name in _SOME.get(kind, ()) for kind in kinds)
+
+
+def require_kind(name: str, array: Array, kinds: str, argument: str = "x") -> None:
+    """Raises DTypeError for a dtype that the operation does not take: ``tf.sqrt`` of an integer.
+
+    TensorFlow raises InvalidArgumentError or TypeError, by whether the check is its kernel's or Python's.
+    """
+    if not is_of(array.dtype, kinds):
+        allowed = " or ".join(_KIND_NAMES[kind] for kind in kinds).replace("integer or unsigned integer", "integer")
+        cast = next(dtype for dtype in _CASTS if is_of(np.dtype(dtype), kinds))
+        cure = f"tf.cast({argument}, tf.{cast})"
+        if cast == "bool":
+            cure = f"compare it, as in {argument} > 0, or {cure}"
+        elif kind_of(array.dtype) == "c":
+            cure = f"tf.math.real({argument}), tf.math.imag({argument}) or tf.abs({argument})"
+        elif kind_of(array.dtype) == "f":
+            cure += ", which cuts off fractions" * (cast == "int32")
+        raise DTypeError(f"{name}: {argument} must be of dtype {allowed}, got {array.dtype}. Convert it first: {cure}")
+
+
+def integers(name: str, value: TensorLike, argument: str = "indices") -> Array:
+    """The array of an argument that holds indices, which are of an integer dtype by themselves: floats are not rounded."""
+    array = raw(value)
+    require_kind(name, array, INTEGER, argument)
+    return array
+
+
+def agreeing(name: str, values: Sequence[TensorLike], kinds: str, arguments: Sequence[str]) -> list:
+    """`operands` of an operation that takes `kinds`: where they do not agree, one of another kind is what is wrong."""
+    try:
+        return operands(*values)
+    except DTypeError as error:
+        for value, argument in zip(values, arguments, strict=False):
+            require_kind(name, raw(value), kinds, argument)
+        raise DTypeError(str(error).replace("an operation", name)) from None
+
+
+def whole(value: Any, argument: str = "argument") -> Any:
+    """`static` of what must be an integer, or lists of integers.
+
+    Raises:
+      DTypeError: it is a float, be it 2.0: TensorFlow refuses these, too.
+    """
+    found = static(value, argument)
+    if not all(isinstance(n, (int, np.integer)) or is_symbolic(n) for n in jax.tree.leaves(found)):
+        raise DTypeError(_NOT_WHOLE.format(argument=argument, value=value))
+    return found
+
+
+_NOT_WHOLE = (
+    "{argument} must be made of integers, got {value!r}. Divide integers by // in place of /, and convert others first: "
+    "int(x), or of a tensor tf.cast(x, tf.int32)"
+)
+
+
+def static(value: Any, argument: str = "argument") -> Any:
+    """`value` as something hashable that can be part of a compiled program: lists and small tensors become tuples."""
+    if type(value) is tuple and all(type(item) is int for item in value):
+        return value
+    if isinstance(value, Sizes):
+        found = value.sizes.tolist()
+        return found if value.sizes.ndim == 0 else tuple(found)
+    if isinstance(value, _ARRAYS):
+        return host(value, argument).tolist() if np.ndim(value) == 0 else static(host(value, argument).tolist())
+    if isinstance(value, DType):
+        return value.dtype
+    if isinstance(value, (list, tuple, range)):
+        return tuple(static(item, argument) for item in value)
+    return value
+
+
+def host(value: TensorLike, argument: str = "argument") -> np.ndarray:
+    """The value of a tensor as NumPy: for what decides about shapes, which JAX needs before it compiles."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    if type(value) in _HOST_DTYPES:
+        return np.asarray(value, _HOST_DTYPES[type(value)])
+    array = raw(value)
+    if isinstance(array, Tracer):
+        raise PythonNeeded(
+            f"{argument} must have a known value: the shape of the result depends on it. Got a tensor that JAX is "
+            "tracing. Give a Python number or NumPy array, or compute it outside jit, vmap, grad and scan"
+        )
+    recorder.record_escape("static", array)
+    return np.asarray(array)
+
+
+def known(array: Array) -> np.ndarray | None:
+    """The values, where looking at them costs next to nothing; else None.
+
+    TensorFlow checks indices and divisors on the CPU and nowhere else: so do we.
+    """
+    if isinstance(array, jax.Array):
+        if isinstance(array, Tracer) or next(iter(array.devices())).platform != "cpu":
+            return None
+    return np.asarray(array)
+
+
+def shape_of(shape: ShapeLike, argument: str = "shape") -> tuple[int, ...]:
+    """A shape argument (number, list, TensorShape, tensor, list with tensors in it) as a tuple of ints."""
+    sizes = static(shape, argument)
+    sizes = (sizes,) if not isinstance(sizes, tuple) else sizes
+    for size in sizes:
+        if not (isinstance(size, int) or is_symbolic(size)) or isinstance(size, bool):
+            raise DTypeError(_NOT_WHOLE.format(argument=argument, value=shape))
+    return sizes
+
+
+def axis_of(axis: IntLike, rank: int, argument: str = "axis") -> int:
+    """An axis counted from the front. Raises InvalidArgumentError when there is no such axis."""
+    number = int(whole(axis, argument))
+    if not -rank <= number < rank:
+        raise InvalidArgumentError(
+            f"{argument}={number} is out of range: a tensor of rank {rank} has axes {-rank}..{rank - 1}"
+        )
+    return number % rank
+
+
+def axes_of(axis: AxisLike | None, rank: int) -> tuple[int, ...]:
+    """The axes of a reduction; None means all of them."""
+    if axis is None:
+        return tuple(range(rank))
+    axis = whole(axis, "axis")
+    axes = tuple(axis_of(one, rank) for one in (axis if isinstance(axis, tuple) else (axis,)))
+    if len(set(axes)) < len(axes):
+        raise InvalidArgumentError(f"axis={axis} names an axis twice")
+    return axes
+
+
+def wide(dtype: str) -> np.dtype:
+    """A 64-bit dtype that TensorFlow picks by itself (argmax, int / int): narrowed without a warning."""
+    return narrowed(np.dtype(dtype))
+
+
+def run(fn: Callable, name: str, arrays: Sequence[TensorLike], kinds: str, names: Sequence[str], **options: Any) -> Any:
+    """Runs `fn` on tensors, its arguments `names`, that must agree in dtype."""
+    arrays = agreeing(name, arrays, kinds, names) if len(arrays) > 1 else [raw(arrays[0])]
+    if kinds != ANY:
+        i = next(i for i, array in enumerate(arrays) if hasattr(array, "dtype"))
+        require_kind(name, arrays[i], kinds, names[i])
+    return op(fn, *arrays, **options)
+
+
+def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[Callable], Callable[..., Any]]:
+    """Makes a public function out of a body on raw arrays.
+
+    Args:
+      tensors: the names of the parameters that are tensors; the others are static. They come first in the signature.
+      kinds: the kinds of dtype that the first tensor may have.
+      agree: whether the tensors must be of one dtype.
+
+    The public function has one parameter more, `name`, which is accepted and ignored, as everywhere.
+    """
+
+    def decorate(fn: Callable) -> Callable[..., Any]:
+        signature = inspect.signature(fn)
+        count = len(tensors.split())
+        names = list(signature.parameters)
+        defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
+        plain = {key: _option(key, value) for key, value in defaults.items() if key in names[count:]}
+        complete = len(plain) == len(names) - count
+        alone = _of_one(fn, fn.__name__, kinds, plain, names[0]) if complete and count == 1 else None
+        public_signature = _with_name(signature, names[:count])
+        public_names = list(public_signature.parameters)
+        known, required = set(public_names), set(names) - set(defaults)
+
+        def public(*args, **kwargs):
+            if alone and not kwargs and len(args) == 1 and type(args[0]) is Tensor:
+                return alone(args[0]._array)
+            if complete and not kwargs and len(args) == count:
+                arrays, options = args, plain
+            else:
+                given = dict(zip(public_names, args, strict=False)) | kwargs
+                if len(given) != len(args) + len(kwargs) or not required <= given.keys() <= known:
+                    public_signature.bind(
+                        *args, **kwargs
+                    )  # raises the TypeError that Python does; slow where it does not
+                arrays = [given[key] for key in names[:count]]
+                options = {key: _option(key, given[key]) if key in given else plain[key] for key in names[count:]}
+            if agree or count == 1:
+                return run(fn, fn.__name__, arrays, kinds, names, **options)
+            arrays = [raw(array) for array in arrays]
+            require_kind(fn.__name__, arrays[0], kinds, names[0])
+            return op(fn, *arrays, **options)
+
+        public = functools.wraps(fn)(public)
+        public.__signature__ = public_signature  # type: ignore[attr-defined]
+        return public
+
+    return decorate
+
+
+def _option(name: str, value: Any) -> Any:
+    if name in _DTYPE_ARGUMENTS and value is not None:
+        return requested(value)
+    return (whole if name in _WHOLE_ARGUMENTS else static)(value, name)
+
+
+def _with_name(signature: inspect.Signature, tensors: Sequence[str] = ()) -> inspect.Signature:
+    parameters = [
+        p.replace(kind=p.POSITIONAL_OR_KEYWORD, annotation="TensorLike" if p.name in tensors else p.annotation)
+        for p in signature.parameters.values()
+    ]
+    extra = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="str | None")
+    return signature.replace(parameters=[*parameters, extra], return_annotation="Tensor")
+
+
+def _as_array(x: TensorLike, kinds: str) -> Array:
+    # Where only bools will do, a Python number is a TypeError, a tensor of numbers an InvalidArgumentError.
+    return raw(x, "bool") if kinds == BOOL and not is_array_like(x) else raw(x)
+
+
+class Sparse:
+    """What holds values and their places: the functions of `_OF_VALUES` give the same with other values."""
+
+    values: Tensor
+    _sizes: tuple[int, ...]
+
+    def with_values(self, new_values: TensorLike) -> Sparse:
+        """Other values in the same places."""
+        raise NotImplementedError
+
+
+# The elementwise functions that TensorFlow has for sparse tensors, too
+_OF_VALUES = frozenset(
+    "abs asin asinh atan atanh bessel_i0e bessel_i1e erf negative sign sin sqrt square tan tanh".split()
+)
+
+
+def unary(
+    name: str, fn: Callable, kinds: str = FIELD, doc: str = "", argument: str = "x", unchanged: str = ""
+) -> Callable[..., Tensor]:
+    """A public function of one tensor, elementwise. `fn` must be a stable object: a ``jnp`` function for one.
+
+    A tensor of the kinds in `unchanged` is the result itself, as in TensorFlow: an integer's gradient passes, too.
+    """
+    _show(name, fn)
+
+    def public(x: TensorLike, name: str | None = None) -> Tensor:
+        if isinstance(x, Sparse) and sparse:
+            return x.with_values(public(x.values))  # type: ignore[return-value]
+        array = x._array if type(x) is Tensor else _as_array(x, kinds)
+        if unchanged and kind_of(array.dtype) in unchanged:
+            require_kind(public.__name__, array, kinds, argument)
+            return Tensor(array)
+        return run_on(array)
+
+    run_on, sparse = _of_one(fn, name, kinds, {}, argument), name in _OF_VALUES
+    return named(public, name, doc + _takes(kinds), {"x": argument})
+
+
+def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any], argument: str) -> Callable[[Array], Nest]:
+    """``fn(array, **static)`` as a function of one array, which must be of these `kinds`."""
+    ready: dict[Hashable, Op] = {}
+
+    def run_on(array: Array) -> Nest:
+        dtype = array.aval.dtype if type(array) is ConcreteArray else None
+        op = ready.get(dtype)
+        if op is None or cache.shadowing:
+            if kinds != ANY:
+                require_kind(name, array, kinds, argument)
+            op = _ready(ready, dtype, fn, static)
+        return compute(op, (array,))
+
+    return run_on
+
+
+def _ready(ready: dict[Hashable, Op], key: Hashable, fn: Callable, static: dict[str, Any]) -> Op:
+    """The Op that runs `fn`, from now on found in `ready` under `key`: the types for which there is nothing left to check."""
+    op = op_of(fn, static)
+    if key is not None and not cache.shadowing:
+        ready[key] = op
+    return op
+
+
+def binary(
+    name: str, fn: Callable, kinds: str = NUMBER, doc: str = "", arguments: tuple[str, str] = ("x", "y")
+) -> Callable[..., Tensor]:
+    """A public function of two tensors of one dtype, which broadcast."""
+    _show(name, fn)
+
+    ready: dict[Hashable, Op] = {}
+
+    def first(x: TensorLike, y: TensorLike) -> Tensor:
+        a, b = agreeing(public.__name__, (x, y), kinds, arguments)
+        if kinds != ANY:
+            require_kind(
+                public.__name__, *((a, kinds, arguments[0]) if hasattr(a, "dtype") else (b, kinds, arguments[1]))
+            )
+        same = a is x and b is y and {type(a), type(b)} <= _TOLD_BY_TYPE and not tensor.promoting
+        return compute(_ready(ready, (_type_of(a), _type_of(b)) if same else None, fn, {}), (a, b))
+
+    public = by_types(ready, first)
+    BINARY[public] = ready, first
+    return named(public, name, doc + _takes(kinds), dict(zip("xy", arguments, strict=True)))
+
+
+# The functions that `binary` made, with what `by_types` was given for each.
+BINARY: dict[Callable, tuple[dict[Hashable, Op], Callable]] = {}
+# What two operands must be for their types to tell that they agree; an integer has to be looked at each time.
+_TOLD_BY_TYPE = {ConcreteArray, float, bool}
+
+
+def by_types(ready: dict[Hashable, Op], first: Callable) -> Callable:
+    """The function of two tensors or numbers that runs the Op in `ready` for their types, else ``first(x, y)``."""
+
+    def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+        a = x._array if type(x) is Tensor else read(x) if type(x) is Variable else x
+        b = y._array if type(y) is Tensor else read(y) if type(y) is Variable else y
+        op = ready.get(
+            (
+                a.aval.dtype if type(a) is ConcreteArray else type(a),
+                b.aval.dtype if type(b) is ConcreteArray else type(b),
+            )
+        )
+        return first(a, b) if op is None or cache.shadowing else compute(op, (a, b))
+
+    return public
+
+
+def _type_of(x: Value) -> np.dtype | type:
+    return x.aval.dtype if type(x) is ConcreteArray else type(x)
+
+
+def reduction(name: str, fn: Callable, kinds: str = NUMBER, doc: str = "") -> Callable[..., Tensor]:
+    """A public function that reduces axes; ``fn(x, axis, keepdims)`` gets a tuple of axes."""
+    _show(name, fn)
+
+    def public(
+        input_tensor: TensorLike, axis: AxisLike | None = None, keepdims: bool = False, name: str | None = None
+    ) -> Tensor:
+        array = input_tensor._array if type(input_tensor) is Tensor else _as_array(input_tensor, kinds)
+        plain = type(array) is ConcreteArray and (axis is None or type(axis) is int) and type(keepdims) is bool
+        key = (array.aval.dtype, len(array.aval.shape), axis, keepdims) if plain else None
+        op = ready.get(key)
+        if op is None or cache.shadowing:
+            require_kind(public.__name__, array, kinds, "input_tensor")
+            static = {"axis": axes_of(axis, array.ndim), "keepdims": bool(keepdims)}
+            op = _ready(ready, key, fn, static)
+        return compute(op, (array,))
+
+    ready: dict[Hashable, Op] = {}
+    return named(public, name, doc + _takes(kinds))
+
+
+class later:  # noqa: N801
+    """A module of functions that is imported when one of them is first called (``jax.scipy`` takes a while).
+
+    >>> special = later("jax.scipy.special")
+    >>> special.erf is special.erf, special.erf.__name__
+    (True, 'erf')
+    """
+
+    def __init__(self, module: str):
+        self._module = module
+
+    def __getattr__(self, name: str) -> Callable:
+        def function(*args, **kwargs):
+            return getattr(importlib.import_module(self._module), name)(*args, **kwargs)
+
+        setattr(self, name, renamed(name, function))  # always the same object: what is compiled is kept by it
+        return function
+
+
+def mask_as(dtype: np.dtype, mask: Value) -> Value:
+    """1 and 0 for true and false: XLA would make a choice of a product with a converted mask, and hide a nan times 0."""
+    return jnp.where(mask, jnp.ones((), dtype), jnp.zeros((), dtype))
+
+
+def straight(fn: Callable) -> Callable:
+    """`fn` of one argument, elementwise and made of straight pieces, connected to it at every order, as in TensorFlow.
+
+    To JAX the second derivative of such a function is no number at all, which would come out as None; to TensorFlow it is
+    0. The derivative is JAX's, with a zero added that depends on the argument. It is chosen, not multiplied: an infinite
+    cotangent does not become NaN in it.
+    """
+
+    @jax.custom_jvp
+    @functools.wraps(fn)
+    def connected(x, *rest):
+        return fn(x, *rest)
+
+    def derivative(primals, tangents):
+        (x, *rest), (dx, *_) = primals, tangents
+        y, dy = jax.jvp(lambda x: fn(x, *rest), (x,), (dx,))
+        finite = jnp.where(jnp.isfinite(x), x, jnp.zeros_like(x))
+        return y, dy + jnp.where(False, finite * dx, jnp.zeros_like(x))
+
+    connected.defjvp(derivative)
+    return connected
+
+
+def renamed(name: str, fn: Callable) -> Callable:
+    """`fn` under the name that the tape shows."""
+    fn.__name__ = fn.__qualname__ = name
+    return fn
+
+
+def shown(*fns: Callable) -> None:
+    """The tape shows these functions by their names without the underscore."""
+    for fn in fns:
+        renamed(fn.__name__.strip("_"), fn)
+
+
+def _show(name: str, fn: Callable) -> None:
+    """The tape shows a function of this library's by the name of its first row; a ``jnp`` function keeps its own."""
+    if fn.__name__.startswith(("_", "<")):
+        renamed(name, fn)
+
+
+def named(
+    public: Callable[..., Tensor], name: str, doc: str, arguments: dict[str, str] | None = None
+) -> Callable[..., Tensor]:
+    renamed(name, public).__doc__ = doc
+    if arguments and any(old != new for old, new in arguments.items()):
+        return with_arguments(public, arguments)
+    return public
+
+
+def _takes(kinds: str) -> str:
+    return "" if kinds == ANY else f"\n\nTakes {', '.join(_KIND_NAMES[kind] for kind in kinds)} tensors."
+
+
+def with_arguments(public: Callable[..., Tensor], arguments: dict[str, str]) -> Callable[..., Tensor]:
+    """`public`, a Python function, with other names for its arguments."""
+
+    def named(name: str) -> str:
+        return arguments.get(name, name)
+
+    public.__code__ = public.__code__.replace(co_varnames=tuple(map(named, public.__code__.co_varnames)))
+    public.__annotations__ = {named(name): kind for name, kind in public.__annotations__.items()}
+    return public

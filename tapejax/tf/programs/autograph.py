@@ -1,0 +1,380 @@
+"""AutoGraph: a function whose control flow may depend on a traced tensor is rewritten, so that it may.
+
+The package ``diastatic-malt`` (TensorFlow's AutoGraph for other libraries) rewrites a function's syntax tree so that each ``if``,
+``while``, ``for``, ``and``, ``not`` ... is a call of an operator; the operators are in `statements`. The result is compiled under
+the user's file name and line numbers, and lies in no file. Rewriting takes longer than tracing a short function, so only what
+may meet a tensor in its control flow is rewritten (`needed`).
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import inspect
+import linecache
+import textwrap
+import threading
+import traceback
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ...jaxprs.cache import on_clear
+from ...tape.where import serves
+from ..ops import array, control_flow, graph
+from ..values import reading
+from ..values.tensor import is_array_like
+from ..values.types import Ignored
+from . import statements
+from .signatures import Arguments, Keywords
+
+__all__ = ["call", "needed", "why_not"]
+
+Node: TypeAlias = Any  # of a syntax tree, as malt has them
+
+INSTALLED = importlib.util.find_spec("malt") is not None
+
+
+# ---- Which functions are converted ------------------------------------------------------------------------------------
+
+
+def _user_function(value: Any) -> types.FunctionType | None:
+    """The Python function that a call of `value` runs, if it is the user's and may be converted."""
+    while isinstance(value, (types.MethodType, functools.partial)):
+        value = value.__func__ if isinstance(value, types.MethodType) else value.func
+    if not isinstance(value, types.FunctionType):
+        value = None if isinstance(value, type) else inspect.getattr_static(type(value), "__call__", None)
+    if not isinstance(value, types.FunctionType) or value.__code__.co_flags & _NO_PLAIN_FUNCTION:
+        return None
+    if getattr(value, graph.UNCONVERTED, False) or serves(value.__code__.co_filename):
+        return None
+    return value
+
+
+_NO_PLAIN_FUNCTION = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class _Facts(NamedTuple):
+    branches: bool  # whether its control flow may depend on a tensor
+    names: frozenset[str]  # and attributes that it reads
+
+
+def _is_pythons(test: ast.expr) -> bool:
+    """Whether a condition is plainly no tensor."""
+    match test:
+        case ast.Constant() | ast.Call(func=ast.Name(id=("isinstance" | "issubclass" | "hasattr" | "callable"))):
+            return True
+        case ast.Compare(ops=ops):
+            return all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops)
+        case ast.BoolOp(values=values):
+            return all(map(_is_pythons, values))
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _is_pythons(operand)
+    return False
+
+
+def _iterates_python(iterable: ast.expr) -> bool:
+    match iterable:
+        case ast.List() | ast.Tuple() | ast.Dict() | ast.Constant():
+            return True
+        case (
+            ast.Call(func=ast.Attribute(attr=("items" | "keys" | "values")))
+            | ast.Call(func=ast.Name(id=("zip" | "enumerate")))
+        ):
+            return True
+        case ast.Call(func=ast.Name(id="range"), args=args):
+            return all(isinstance(x, ast.Constant) for x in args)
+    return False
+
+
+def _branches(node: ast.AST) -> bool:
+    match node:
+        case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
+            return not _is_pythons(node.test)
+        case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+            return not _is_pythons(node)
+        case ast.Compare(ops=[_, _, *_]):
+            return True
+        case ast.For():
+            return not _iterates_python(node.iter)
+        case ast.Call(func=ast.Name(id=("int" | "float" | "range"))):
+            return not all(isinstance(x, ast.Constant) for x in node.args)
+    return False
+
+
+@functools.lru_cache(1024)
+def _facts(code: types.CodeType, file: str) -> _Facts | None:  # code of two files may be equal
+    try:
+        lines = linecache.getlines(file)[code.co_firstlineno - 1 :]  # inspect.getsource looks at every module first
+        tree = ast.parse(textwrap.dedent("".join(inspect.getblock(lines))))
+    except (IndexError, SyntaxError):  # no source; part of an expression, as a lambda may be
+        return None if code.co_name != "<lambda>" else _Facts(True, frozenset())
+    nodes = list(ast.walk(tree))
+    names = {x.id if isinstance(x, ast.Name) else x.attr for x in nodes if isinstance(x, (ast.Name, ast.Attribute))}
+    return _Facts(any(map(_branches, nodes)), frozenset(names))
+
+
+def needed(fn: Callable, args: Arguments, kwargs: Keywords) -> bool:
+    """Whether `fn`, or what it calls of the user's functions, has control flow that may depend on a tensor.
+
+    Functions are followed by the names that they use: globals, closures, attributes of these, of arguments and of modules.
+    """
+    found: list[tuple[object, frozenset[str]]] = [(x, frozenset()) for x in (fn, *args, *kwargs.values())]
+    seen: set[tuple[int, frozenset[str]]] = set()
+    owners = [x for x in (getattr(fn, "__self__", None), *args, *kwargs.values()) if x is not None]
+    while found:
+        value, names = found.pop()
+        if (id(value), names) in seen or is_array_like(value):
+            continue
+        seen.add((id(value), names))
+        if (function := _user_function(value)) is not None:
+            facts = _facts(function.__code__, function.__code__.co_filename)
+            if facts is None:
+                continue
+            if facts.branches:
+                return True
+            names = facts.names
+            free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+            here = [_cell(cell) for _, cell in free] + [function.__globals__.get(name) for name in names]
+            found += [(x, names) for x in (*here, *owners, getattr(value, "__self__", None)) if x is not None]
+        found += [(x, names) for x in _parts(value, names)]
+    return False
+
+
+def _cell(cell: types.CellType) -> object:
+    return cell.cell_contents if cell != types.CellType() else None
+
+
+def _parts(value: Any, names: frozenset[str]) -> list:
+    """What is reached from `value` by an attribute in `names`, or lies in it."""
+    if isinstance(value, (list, tuple, dict)):
+        return list(value.values() if isinstance(value, dict) else value)[:100]
+    if isinstance(value, types.ModuleType):
+        return [] if serves(getattr(value, "__file__", None) or "<frozen ") else [vars(value).get(x) for x in names]
+    if isinstance(value, (types.FunctionType, types.MethodType, type, np.ndarray)):
+        return []
+    held = getattr(value, "__dict__", {})
+    methods = [inspect.getattr_static(type(value), name, None) for name in names]
+    return [held[name] for name in names if name in held] + [x for x in methods if isinstance(x, types.FunctionType)]
+
+
+# ---- Converting -------------------------------------------------------------------------------------------------------
+
+_lock = threading.RLock()
+_factories: weakref.WeakKeyDictionary[types.CodeType, dict[str, Any]] = weakref.WeakKeyDictionary()
+on_clear(_factories.clear)
+on_clear(_facts.cache_clear)
+
+
+def call(
+    f: Callable, args: tuple, kwargs: Keywords | None = None, scope: statements.FunctionScope | None = None
+) -> Any:
+    """`f(*args, **kwargs)`, rewritten if `f` is a function of the user's. `scope` is the rewritten function that calls it."""
+    kwargs = kwargs or {}
+    if isinstance(f, functools.partial):
+        return call(f.func, (*f.args, *args), {**f.keywords, **kwargs}, scope)
+    if isinstance(f, (types.BuiltinFunctionType, type)):
+        if f in (super, eval, locals, globals) and scope is not None:
+            return _in_context(f, args, scope)
+        return statements.BUILTINS.get(f, f)(*args, **kwargs)
+    if _is_range(f) and any(map(statements.is_traced, (*args, *kwargs.values()))):
+        return statements.Range(*args, **kwargs)
+    if getattr(f, "__module__", None) in _CALLING_USERS:
+        args = tuple(converted(x) if isinstance(x, _FUNCTIONS) else x for x in args)
+        kwargs = {name: converted(x) if isinstance(x, _FUNCTIONS) else x for name, x in kwargs.items()}
+    return converted(f)(*args, **kwargs)
+
+
+# Modules whose functions call those of the user's that they are given.
+_CALLING_USERS = (control_flow.__name__, control_flow.__name__.replace("control_flow", "distribute"))
+_FUNCTIONS = (types.FunctionType, types.MethodType)
+
+
+def _is_range(f: Callable) -> bool:
+    # once Keras is there, tf.range is wrapped, to take its symbols
+    return getattr(f, "__name__", "") == array.range.__name__ and inspect.unwrap(f) is inspect.unwrap(array.range)
+
+
+def _in_context(f: Callable, args: tuple, scope: statements.FunctionScope | None) -> Any:
+    """What `f` gives where the user wrote it, and not in one of the functions that the rewritten one consists of."""
+    from malt.operators import py_builtins
+
+    if f in (super, eval):
+        return getattr(py_builtins, f"{f.__name__}_in_original_context")(f, args, scope)
+    return getattr(py_builtins, f"{f.__name__}_in_original_context")(scope)
+
+
+def converted(f: Callable) -> Callable:
+    """`f` rewritten; `f` itself where it is no function of the user's, or cannot be rewritten (then `why_not` says why)."""
+    function = _user_function(f)
+    if function is None or hasattr(function, _ARTIFACT):
+        return f
+    known = _factories.setdefault(function.__code__, {})
+    file = function.__code__.co_filename
+    if file not in known:
+        with _lock:
+            try:
+                known[file] = _transpiler().factory(function)
+            except Exception as error:  # whatever the rewriting stumbles over, the function may still run as it is
+                known[file] = f"AutoGraph could not convert {function.__name__!r}: {error}"
+    factory = known[file]
+    if isinstance(factory, str):
+        return f
+    new = factory.instantiate(
+        function.__globals__, function.__closure__ or (), function.__defaults__, function.__kwdefaults__
+    )
+    new.__name__, new.__qualname__ = function.__name__, function.__qualname__
+    new.__code__ = new.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    bound = getattr(f, "__self__", None) if isinstance(f, types.MethodType) else None if f is function else f
+    _artifact(new)  # a rewritten lambda bears no mark of its own, and may be handed on to what would rewrite it again
+    return new if bound is None else types.MethodType(new, bound)
+
+
+def to_graph(entity: Callable, recursive: bool = True, experimental_optional_features: Ignored = None) -> Callable:
+    """`entity`, a function or method, rewritten so that its control flow may depend on tensors, as `function` does it.
+
+    Where values are known it runs as it is.
+
+    Raises:
+      ImportError: the extra `tapejax[autograph]` is not installed.
+
+    >>> import tapejax as tf
+    >>> @tf.autograph.to_graph
+    ... def clipped(x):
+    ...     if x > 1.0:
+    ...         x = tf.ones([])
+    ...     return x
+    >>> print(tf.function(clipped, autograph=False)(tf.constant(3.0)).numpy())
+    1.0
+    """
+    if not INSTALLED:
+        raise ImportError("tf.autograph.to_graph needs the extra `tapejax[autograph]`")
+
+    @functools.wraps(entity)
+    def rewritten(*args: Any, **kwargs: Any) -> Any:
+        return entity(*args, **kwargs) if reading.capturing.capture is None else call(entity, args, kwargs)
+
+    return rewritten
+
+
+_ARTIFACT = "autograph_artifact"
+
+
+def _artifact(function: Callable) -> Callable:
+    setattr(function, _ARTIFACT, True)
+    return function
+
+
+@functools.cache
+def _transpiler() -> Any:
+    """malt's transpiler with this package's operators. It is imported when the first function is rewritten."""
+    from malt.converters import (
+        asserts,
+        break_statements,
+        call_trees,
+        conditional_expressions,
+        continue_statements,
+        control_flow,
+        directives,
+        functions,
+        logical_expressions,
+        return_statements,
+        variables,
+    )
+    from malt.core import converter, unsupported_features_checker
+    from malt.impl.api import PyToPy
+    from malt.lang import directives as marks
+    from malt.pyct import anno, transpiler
+
+    operators = types.SimpleNamespace(
+        **{name: getattr(statements, name) for name in statements.OPERATORS},
+        converted_call=call,
+        autograph_artifact=_artifact,
+        STD=None,
+    )
+    passes = [break_statements, asserts, continue_statements, return_statements, call_trees, control_flow]
+    passes += [conditional_expressions, logical_expressions, variables]
+
+    class Directives(directives.DirectivesTransformer):
+        """Takes ``tf.autograph.experimental.set_loop_options`` for malt's."""
+
+        def visit_Attribute(self, node: Node) -> Node:
+            return self._marked(super().visit_Attribute(node))
+
+        def visit_Name(self, node: Node) -> Node:
+            return self._marked(super().visit_Name(node))
+
+        def _marked(self, node: Node) -> Node:
+            found = anno.getanno(node, directives.STATIC_VALUE, None)
+            if inspect.unwrap(found) is graph.set_loop_options:  # Keras, once it is there, wraps it
+                anno.setanno(node, directives.STATIC_VALUE, marks.set_loop_options)
+            return node
+
+    class Transpiler(PyToPy):
+        def transform_ast(self, node: Node, ctx: Any) -> Node:
+            unsupported_features_checker.verify(node)
+            node = functions.transform(self.initial_analysis(node, ctx), ctx)
+            node = Directives(ctx).visit(node)
+            for step in passes:
+                node = step.transform(node, ctx)
+            return node
+
+        def factory(self, function: types.FunctionType) -> Any:
+            """Makes the rewritten function for a closure. No file is written: the code is compiled from the tree."""
+            context = converter.ProgramContext(converter.STANDARD_OPTIONS)
+            node, ctx = transpiler.GenericTranspiler.transform_function(self, function, context)
+            name, free = ctx.info.name, function.__code__.co_freevars
+            if isinstance(node, ast.Lambda):
+                node = ast.Assign([ast.Name(name, ast.Store())], node)
+            else:
+                node.name = name
+            outer, inner = (ctx.namer.new_symbol(x, ()) for x in ("outer_factory", "inner_factory"))
+            future = ctx.info.future_features
+            body = transpiler._wrap_into_factory(node, name, inner, outer, free, ["ag__"], future)
+            for statement in body:
+                _place(statement, function.__code__.co_firstlineno, anno)
+            module: dict[str, Any] = {}
+            exec(compile(ast.Module(body, []), function.__code__.co_filename, "exec"), module)
+            made = transpiler._PythonFnFactory(name, free, {"ag__": operators})
+            made._unbound_factory = module[outer]()
+            return made
+
+    return Transpiler()
+
+
+def _place(node: Node, line: int, anno: types.ModuleType) -> None:
+    """Gives `node`, and what is in it, the lines of the code that it was made of; to what was added, the line around it."""
+    origin = anno.getanno(node, anno.Basic.ORIGIN, None)
+    line = line if origin is None else origin.loc.lineno
+    if "lineno" in node._attributes:
+        node.lineno = node.end_lineno = line
+        node.col_offset = node.end_col_offset = 0
+    for field, value in ast.iter_fields(node):
+        if isinstance(value, tuple):
+            setattr(node, field, list(value))
+    for child in ast.iter_child_nodes(node):
+        _place(child, line, anno)
+
+
+def why_not(error: BaseException) -> str:
+    """Why control flow that met a traced tensor was Python's, for an error message."""
+    if not INSTALLED:
+        return "With the extra `tapejax[autograph]` installed, Python's control flow is converted, as TensorFlow converts it."
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    users = [code for code in codes if not serves(code.co_filename)]
+    if not users or "ag__" in users[-1].co_freevars:  # it is converted: `bool(x)`, `any([x])` are still Python's
+        return ""
+    code = users[-1]
+    reason = _factories.get(code, {}).get(code.co_filename)
+    if isinstance(reason, str):
+        return reason
+    if not linecache.getlines(code.co_filename):
+        return f"AutoGraph cannot convert {code.co_name!r}, whose source is not there."
+    return (
+        f"AutoGraph left {code.co_name!r} as it is: it has no statement to convert, is marked so, is called by a library, or is "
+        "not reached by names and arguments (then decorate it with tf.function)."
+    )

@@ -1,0 +1,995 @@
+"""``tf.train``: checkpoints of the objects that a training program holds, over Orbax.
+
+A checkpoint is a directory that Orbax writes: ``values`` holds the arrays, ``objects`` a graph, as JSON: which object had which
+others as attributes, and which of them were variables. Restoring walks the graph and the program's objects side by side, from
+the root, by the names of attributes. What the program does not have yet is remembered and given its value as soon as it
+comes into being. Nothing of a file is executed: it is JSON and arrays.
+
+A checkpoint that is written anew is complete under another name before it takes the former one's place, which is two steps:
+where a program was stopped between them, the former one is found under the name that it was given in the first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import logging
+import math
+import operator
+import os
+import re
+import shutil
+import sys
+import time
+import weakref
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ...tape import recorder
+from ..ops.generator import Generator
+from ..ops.missing import missing
+from ..values import nest, reading, structures
+from ..values.dtypes import narrowed
+from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError, extra_missing
+from ..values.tensor import Variable, convert_to_tensor
+from ..values.types import Array, Ignored, IntLike, VariableLike
+from .description import BYTES, Format, Json, in_short
+from .function import ConcreteFunction, Function, init_scope, inside_function
+from .module import OWN, Holder, LoadedObject, Module, Trackable
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointManager",
+    "CheckpointOptions",
+    "get_checkpoint_state",
+    "latest_checkpoint",
+    "list_variables",
+    "load_checkpoint",
+    "load_variable",
+]
+
+__getattr__ = missing("tf.train")
+
+logger = logging.getLogger("tapejax")
+
+FORMAT = Format("tapejax.checkpoint", 1, "checkpoint", DataLossError, "tapejax.train", "nodes", "Use another one")
+
+
+class CheckpointOptions:
+    """TensorFlow's options of saving and restoring, which have no effect here."""
+
+    def __init__(self, **options: Any):
+        vars(self).update(options)
+
+
+# ---- which objects, and what they hold ------------------------------------------------------------------------------
+
+
+def is_variable(value: object) -> bool:
+    """Whether `value` is a variable, ours or Keras's, that can be assigned to."""
+    return structures.is_variable(value) and hasattr(value, "assign")
+
+
+def is_trackable(value: Any) -> bool:
+    """Whether `value` has state that a checkpoint can save: variables, or objects, lists and dicts that may hold some."""
+    if isinstance(value, Mapping):
+        return any(map(is_trackable, value.values()))
+    if nest.is_sequence(value):
+        return any(map(is_trackable, value))
+    return _attributes(value) is not None
+
+
+def _children(value: Trackable) -> list[tuple[str, Any]]:
+    """What `value` holds that has state, with the names by which it holds it."""
+    return [(name, child) for name, child in _attributes(value) or () if is_trackable(child)]
+
+
+def _attributes(value: Any) -> list[tuple[str, Any]] | None:
+    """What `value` holds, by name; None for what has no state."""
+    if value is None or isinstance(value, (str, bytes, int, float, np.ndarray, jax.Array)):
+        return None
+    if is_variable(value) or isinstance(value, (Function, ConcreteFunction)):
+        return []
+    if isinstance(value, Checkpoint):
+        return value._attached()
+    if isinstance(value, (Module, LoadedObject)):
+        return [(name, child) for name, child in vars(value).items() if name not in OWN]
+    if isinstance(value, Generator):
+        return [("_state_var", value.state)]
+    if isinstance(value, Mapping):
+        return _entries(value)
+    if nest.is_sequence(value):
+        return _numbered("", value)
+    return [] if _is_iterator(value) else _of_keras(value)
+
+
+def _entries(mapping: Mapping) -> list[tuple[str, Any]]:
+    for key, child in mapping.items():
+        if not isinstance(key, str) and is_trackable(child):
+            raise ValueError(
+                f"Unable to save the object {mapping!r}: its key {key!r} is no string, so it cannot be a part of the name of "
+                "what it holds. Use strings as keys."
+            )
+    return [(key, child) for key, child in mapping.items() if isinstance(key, str)]
+
+
+def _is_iterator(value: object) -> bool:
+    """Whether `value` is an iterator, of `tf.data` or Grain, that can say where it is."""
+    return not isinstance(value, type) and all(hasattr(value, name) for name in ("__next__", "get_state", "set_state"))
+
+
+def _of_keras(value: Trackable) -> list[tuple[str, Any]] | None:
+    """What a Keras object holds, by its place in Keras's own complete lists; and by its attributes, as a program does."""
+    keras: Any = sys.modules.get("keras")
+    if not hasattr(keras, "optimizers"):
+        return None
+    if isinstance(value, keras.random.SeedGenerator):
+        return [("state", value.state)]
+    if isinstance(value, (keras.optimizers.Optimizer, keras.Metric)):  # all they have, in the order of creation
+        return _numbered("variables_", value.variables)
+    if not isinstance(value, keras.Layer):
+        return None
+    lists = {
+        "trainable_variables_": value._trainable_variables,
+        "non_trainable_variables_": value._non_trainable_variables,
+        "seed_generators_": value._seed_generators,
+        "layers_": value.layers if isinstance(value, keras.Model) else value._layers,
+        "metrics_": value._metrics,
+    }
+    found = [pair for name, items in lists.items() for pair in _numbered(name, items)]
+    if (optimizer := getattr(value, "optimizer", None)) is not None:
+        found.append(("optimizer", optimizer))
+    found += [(name, x) for name, x in vars(value).items() if isinstance(x, (keras.Layer, Module)) and name[0] != "_"]
+    # A layer of Keras has its weights as ``_kernel``, and a property ``kernel``.
+    return found + [(name.lstrip("_"), x) for name, x in vars(value).items() if is_variable(x)]
+
+
+def _numbered(name: str, items: Iterable) -> list[tuple[str, Any]]:
+    return [(f"{name}{i}", item) for i, item in enumerate(items)]
+
+
+def _walk(root: Trackable) -> Iterator[tuple[Trackable, str, dict[str, Trackable]]]:
+    """Each object from `root` on, once: it, the shortest way to it, and what it holds by name."""
+    queue, seen = [(root, "")], {id(root)}
+    for value, path in queue:  # which grows on the way
+        children = dict(sorted(_children(value), key=lambda pair: pair[0]))
+        for name, child in children.items():
+            if id(child) not in seen:
+                seen.add(id(child))
+                queue.append((child, f"{path}{name.replace('.', '..').replace('/', '.S')}/"))
+        yield value, path, children
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def _orbax() -> ModuleType:
+    try:
+        import orbax.checkpoint
+    except ImportError as error:
+        raise extra_missing("tf.train.Checkpoint", "Orbax", "checkpoint") from error
+    return orbax.checkpoint
+
+
+def _array(variable: VariableLike) -> Array:
+    return variable._array if isinstance(variable, Variable) else variable.__jax_array__()
+
+
+def _graph(root: Trackable) -> tuple[list[Json], dict[str, Array]]:
+    """The objects below `root` as data, each named by the shortest way to it; and the arrays of the variables."""
+    found = list(_walk(root))
+    numbers = {id(value): number for number, (value, _, _) in enumerate(found)}
+    nodes: list[Json] = []
+    arrays: dict[str, Array] = {}
+    for value, path, children in found:
+        node: Json = {"children": {name: numbers[id(child)] for name, child in children.items()}}
+        if is_variable(value):
+            array = _array(value)
+            node["variable"] = {
+                "key": f"{path}.ATTRIBUTES/VARIABLE_VALUE",
+                "name": str(getattr(value, "name", "")),
+                "shape": list(array.shape),
+                "dtype": np.dtype(array.dtype).name,
+            }
+            if array.size:  # Orbax does not take empty ones
+                node["variable"] |= {"array": f"v{len(arrays)}", "crc32": _checksum(array)}
+                # Of several processes Orbax takes what they all have in part, or NumPy, which the first one writes.
+                own = jax.process_count() > 1 and array.is_fully_addressable
+                arrays[node["variable"]["array"]] = np.asarray(array) if own else array
+        elif _is_iterator(value):
+            node["state"] = value.get_state()
+            try:
+                json.dumps(node["state"])
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"the state of {value!r} cannot be saved: {error}") from error
+        nodes.append(node)
+    return nodes, arrays
+
+
+def _checksum(array: Array) -> int | None:
+    if not getattr(array, "is_fully_addressable", True):  # other processes have parts of it
+        return None
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+def _write(root: Trackable, prefix: str) -> None:
+    ocp = _orbax()
+    nodes, arrays = _graph(root)
+    items = {"objects": ocp.args.JsonSave(FORMAT.seal({"nodes": nodes}))}
+    if arrays:
+        items["values"] = ocp.args.PyTreeSave(arrays)
+    path = Path(os.path.abspath(prefix))
+    draft, former = path.with_name(f".{path.name}.new"), _former(path)
+    with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+        checkpointer.save(draft, args=ocp.args.Composite(**items), force=True)
+    if not jax.process_index():
+        if path.exists():
+            shutil.rmtree(former, ignore_errors=True)
+            os.rename(path, former)
+        os.rename(draft, path)
+        shutil.rmtree(former, ignore_errors=True)
+    if jax.process_count() > 1:
+        from jax.experimental import multihost_utils
+
+        multihost_utils.sync_global_devices(f"tapejax checkpoint {path}")
+
+
+@contextlib.contextmanager
+def _alone(folder: str | os.PathLike) -> Iterator[None]:
+    """A context that one process, and one thread of it, is in at a time: what is saved in `folder` is written and deleted there.
+
+    Where the system, or the file system, has no such locks, nothing is waited for.
+    """
+    if inside_function():
+        raise RuntimeError("A checkpoint cannot be saved inside a tf.function, which is traced once: save it outside.")
+    folder = folder or "."
+    os.makedirs(folder, exist_ok=True)
+    if fcntl is None or jax.process_index():  # one process of a cluster renames and deletes
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _former(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def _is_checkpoint(path: str | os.PathLike) -> bool:
+    return (Path(path) / "objects" / "metadata").is_file()
+
+
+def _read(prefix: str, values: bool = True) -> tuple[list[Json], dict[str, np.ndarray]]:
+    """The nodes of a checkpoint, and its arrays by the names under which they were saved.
+
+    Raises:
+      NotFoundError: there is nothing.
+      DataLossError: there is something else, or it is damaged.
+    """
+    path = Path(os.path.abspath(prefix))
+    if not path.exists() and _is_checkpoint(_former(path)):
+        path = _former(path)
+    if not path.exists():
+        if Path(f"{path}.index").exists():
+            raise DataLossError(
+                f"{prefix} is a checkpoint that TensorFlow wrote: read it with TensorFlow, and assign its values to variables."
+            )
+        raise NotFoundError(
+            f"Error when restoring from checkpoint at {prefix}: there is no such checkpoint. Please double-check that the path "
+            "is correct. You may be missing the checkpoint suffix (e.g. the '-1' in 'path/to/ckpt-1')."
+        )
+    if not _is_checkpoint(path):
+        hint = "it is something else"
+        if path.is_dir() and (path / _STATE_FILE).exists():
+            hint = "it is a directory of checkpoints: use tf.train.latest_checkpoint(directory)"
+        raise DataLossError(f"{prefix} is no checkpoint that tapejax.train wrote: {hint}")
+    for folder, _, files in os.walk(path):  # a pipe, or a device, has no end
+        if odd := [name for name in files if not os.path.isfile(os.path.join(folder, name))]:
+            raise FORMAT.damaged(path, f"{odd[0]} is no file")
+    found = FORMAT.read(path / "objects" / "metadata", path)
+    try:
+        nodes = _checked(found["nodes"])
+    except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise FORMAT.damaged(path, f"its objects do not make sense ({in_short(error)})") from error
+    saved = {node["variable"]["array"]: node["variable"] for node in nodes if "array" in node.get("variable", ())}
+    return nodes, _read_arrays(path, saved) if values and saved else {}
+
+
+def _read_arrays(path: Path, saved: dict[str, Json]) -> dict[str, np.ndarray]:
+    ocp = _orbax()
+    as_numpy = {name: ocp.RestoreArgs(restore_type=np.ndarray) for name in saved}
+    most = BYTES + 2 * sum(_dtype(x["dtype"]).itemsize * math.prod(x["shape"]) for x in saved.values())
+    for file in (path / "values").rglob("*"):  # TensorStore ends the process where a file is larger than memory
+        if (size := file.stat().st_size) > most:
+            raise FORMAT.damaged(path, f"{file.relative_to(path)} has {size} bytes")
+    try:
+        # The shapes first: Orbax makes room for whatever the files claim.
+        claimed = ocp.PyTreeCheckpointHandler().metadata(path / "values").tree
+        for name, variable in saved.items():
+            if name not in claimed or list(claimed[name].shape) != variable["shape"]:
+                raise FORMAT.damaged(path, f"{variable['key']} is missing, or not what was written")
+        with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
+            values = ocp.args.PyTreeRestore(restore_args=as_numpy)
+            arrays = checkpointer.restore(path, args=ocp.args.Composite(values=values))["values"]
+    except DataLossError:
+        raise
+    except Exception as error:  # whatever Orbax and TensorStore say of files that are missing or cut off
+        raise FORMAT.damaged(path, f"Orbax cannot read it ({in_short(error)})") from error
+    for name, variable in saved.items():
+        array = arrays.get(name)
+        if array is None or list(array.shape) != variable["shape"] or array.dtype.name != variable["dtype"]:
+            raise FORMAT.damaged(path, f"{variable['key']} is missing, or not what was written")
+        if variable["crc32"] not in (None, _checksum(array)):
+            raise FORMAT.damaged(path, f"{variable['key']} is not what was written: its checksum differs")
+    return arrays
+
+
+def _checked(nodes: object) -> list[Json]:
+    """`nodes`, which a file holds, if they are what `_graph` makes."""
+    if not isinstance(nodes, list) or not nodes:
+        raise ValueError("there are none")
+    for node in nodes:
+        for child in node["children"].values():
+            if not isinstance(child, int) or not 0 <= child < len(nodes):
+                raise ValueError(f"there is no object {child!r}")
+        if (variable := node.get("variable")) is not None:
+            variable["key"], _dtype(variable["dtype"])
+            size = math.prod(map(operator.index, variable["shape"]))
+            if "array" in variable:
+                variable["crc32"]
+            elif size:
+                raise ValueError(f"there is no array for {variable['key']}")
+    return nodes
+
+
+def _dtype(name: str) -> np.dtype:
+    return jax.numpy.dtype(name)
+
+
+# ---- restoring ------------------------------------------------------------------------------------------------------
+
+
+class _Restoration:
+    """The values of a checkpoint on their way to a program's objects, some of which may come later."""
+
+    def __init__(self, prefix: str, checkpoint: Checkpoint):
+        self._prefix = prefix
+        self._checkpoint = weakref.ref(checkpoint)
+        self._nodes, self._arrays = _read(prefix)
+        self._known: dict[int, tuple[Trackable, int]] = {}  # by the id of an object, which is kept alive: its node
+        self.partial = False
+
+    def match(self, value: Trackable, number: int) -> None:
+        """Gives `value`, which is the object `number` of the checkpoint, and what it holds their values.
+
+        Raises:
+          ValueError, InvalidArgumentError: a variable has another shape or dtype than the one that was saved; nothing has
+            been assigned then.
+        """
+        queue, seen, given = [(value, number)], {id(value)}, []
+        for value, number in queue:  # which grows on the way
+            node, content = self._nodes[number], None
+            if id(value) not in self._known:
+                if getattr(value, "_value", value) is None:  # Keras has not given it its initial value yet, and will
+                    _after("_deferred_initialize", value, self, number)
+                    continue
+                if is_variable(value) and "variable" in node:
+                    content = self._fitting(value, node["variable"])
+            given.append((value, number, content))
+            for name, child in _children(value):
+                if name in node["children"] and id(child) not in seen:
+                    seen.add(id(child))
+                    queue.append((child, node["children"][name]))
+        for value, number, content in given:
+            if content is not None:
+                _give(value, content)
+            elif id(value) not in self._known and "state" in self._nodes[number] and _is_iterator(value):
+                value.set_state(self._nodes[number]["state"])
+            self._known.setdefault(id(value), (value, number))
+        for value, number, _ in given:
+            self._await(value, number)
+
+    def _fitting(self, variable: VariableLike, saved: Json) -> np.ndarray:
+        array = _array(variable)
+        name = getattr(variable, "name", "")
+        declared = getattr(variable, "_declared", None)
+        other = list(array.shape) != saved["shape"]
+        if other and (declared is None or not declared.is_compatible_with(saved["shape"])):
+            raise ValueError(
+                f"Received incompatible tensor with shape {tuple(saved['shape'])} when attempting to restore variable with shape "
+                f"{tuple(array.shape)} and name {name}. (It was saved as {saved['key']} in {self._prefix}.)"
+            )
+        wanted = np.dtype(array.dtype)
+        dtype = _dtype(saved["dtype"])
+        counter = saved["key"] == "save_counter/.ATTRIBUTES/VARIABLE_VALUE"
+        if wanted not in (dtype, narrowed(dtype)) and not counter:
+            raise InvalidArgumentError(
+                f"{saved['key']} in {self._prefix} has dtype {dtype}, which does not equal dtype {wanted} of variable {name}."
+            )
+        found = self._arrays[saved["array"]] if "array" in saved else np.zeros(saved["shape"], dtype)
+        return found.astype(wanted, copy=False)
+
+    # ---- what comes later ----
+
+    def _await(self, value: Trackable, number: int) -> None:
+        if isinstance(value, Holder):
+            others = [x for x in vars(value).get("_waiting", ()) if not self._supersedes(x)]
+            if (waiting := [*others, self] if self.unresolved() else others) or "_waiting" in vars(value):
+                vars(value)["_waiting"] = waiting
+        elif not getattr(value, "built", True) and hasattr(value, "build"):  # of Keras
+            _after("build", value, self, number)
+
+    def _supersedes(self, earlier: _Restoration) -> bool:
+        """Whether this has a value for all that another restoration of the same checkpoint waits for."""
+        saved = {node["variable"]["key"] for node in self._nodes if "variable" in node}
+        return earlier._checkpoint() in (None, self._checkpoint()) and saved.issuperset(earlier._left())
+
+    def attach(self, holder: Trackable, name: str, value: object) -> bool:
+        """`value` has become the attribute `name` of `holder`. Whether this waits for others still."""
+        if id(holder) in self._known:
+            child = self._nodes[self._known[id(holder)][1]]["children"].get(name)
+            if child is not None and is_trackable(value):
+                self.match(value, child)
+        return bool(self.unresolved())
+
+    def retry(self) -> None:
+        """Looks again for objects that have come into being: in lists and dicts, which have no hook for it."""
+        checkpoint = self._checkpoint()
+        if checkpoint is not None and self.unresolved():
+            self.match(checkpoint, 0)
+
+    # ---- what a status asks ----
+
+    def unresolved(self) -> list[str]:
+        """The saved variables that no object of the program has taken."""
+        return [key.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE") for key in self._left()]
+
+    def _left(self) -> list[str]:
+        taken = {number for _, number in self._known.values()}
+        return [x["variable"]["key"] for i, x in enumerate(self._nodes) if "variable" in x and i not in taken]
+
+    def unmatched(self) -> list[str]:
+        """The program's variables for which the checkpoint has no value."""
+        if (checkpoint := self._checkpoint()) is None:
+            return []
+        known = {*self._known, id(checkpoint._save_counter)}
+        return [path[:-1] for value, path, _ in _walk(checkpoint) if is_variable(value) and id(value) not in known]
+
+    def trivial(self) -> bool:
+        """Whether nothing but the checkpoint itself has found its place."""
+        return not any(number for _, number in self._known.values())
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing() and not getattr(self, "partial", True) and (left := self.unresolved()):
+            logger.warning(
+                "Values in checkpoint %s could not be found in the restored object: %s. To silence this, call "
+                "status.expect_partial() on what restore() returned.",
+                self._prefix,
+                ", ".join(left),
+            )
+
+
+def _give(variable: VariableLike, array: np.ndarray) -> None:
+    """Assigns `array` to `variable`, spread over devices as its value was."""
+    capture = reading.capturing.capture
+    while capture is not None:
+        if (slot := capture.created.get((id(variable), "_array"))) is not None:
+            # It has just been made, in a function that is being traced: this is its initial value.
+            with recorder.outside():
+                variable._array = slot.before = jax.numpy.copy(array)
+            return
+        capture = capture.parent
+    with init_scope():
+        place = _array(variable).sharding
+        if type(place) is jax.sharding.NamedSharding and array.shape == tuple(variable.shape):
+            variable.assign(jax.make_array_from_callback(array.shape, place, lambda part: array[part]))
+        else:
+            variable.assign(convert_to_tensor(array))
+
+
+def _after(method: str, value: Trackable, restoration: _Restoration, number: int) -> None:
+    """Lets `restoration` go on with a Keras object once its `method`, which makes variables or their values, has run."""
+    run = getattr(value, method)
+    if getattr(run, "_restoration", None) is restoration:
+        return
+    own = method in vars(value)
+
+    @functools.wraps(run)
+    def run_and_restore(*args: Any, **kwargs: Any) -> Any:
+        if own:
+            object.__setattr__(value, method, run)
+        else:
+            object.__delattr__(value, method)
+        found = run(*args, **kwargs)
+        restoration.match(value, number)
+        return found
+
+    run_and_restore._restoration = restoration  # type: ignore[attr-defined]
+    object.__setattr__(value, method, run_and_restore)
+
+
+class CheckpointLoadStatus:
+    """What `Checkpoint.restore` returns: asserts how much was restored. Each method returns the status."""
+
+    def __init__(self, restoration: _Restoration):
+        self._restoration = restoration
+
+    def assert_consumed(self) -> CheckpointLoadStatus:
+        """Raises AssertionError unless every saved value and every variable of the program found the other."""
+        self._none("Unresolved object in checkpoint: no object of the program has taken ", _Restoration.unresolved)
+        return self.assert_existing_objects_matched()
+
+    def assert_existing_objects_matched(self) -> CheckpointLoadStatus:
+        """Raises AssertionError unless every variable that the program has by now was restored."""
+        text = "Found Python objects that were not bound to checkpointed values, likely due to changes in the program: "
+        return self._none(text, _Restoration.unmatched)
+
+    def assert_nontrivial_match(self) -> CheckpointLoadStatus:
+        """Raises AssertionError if nothing was restored."""
+        return self._none("Nothing except the root object matched a checkpointed value.", _Restoration.trivial)
+
+    def _none(self, text: str, found: Callable[[_Restoration], Any]) -> CheckpointLoadStatus:
+        self._restoration.retry()
+        if names := found(self._restoration):
+            raise AssertionError(f"{text}{_listed(names) if isinstance(names, list) else ''}")
+        return self
+
+    def expect_partial(self) -> CheckpointLoadStatus:
+        """Silences the warning about saved values that were not restored."""
+        self._restoration.partial = True
+        return self
+
+    def initialize_or_restore(self, session: Ignored = None) -> None:
+        """TensorFlow 1's; values are restored already."""
+
+    run_restore_ops = initialize_or_restore
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+class InitializationOnlyStatus(CheckpointLoadStatus):
+    """What ``restore(None)`` returns: there was no checkpoint."""
+
+    def __init__(self) -> None:
+        """There is no restoration."""
+
+    def _none(self, text: str, found: Callable[[_Restoration], Any]) -> CheckpointLoadStatus:
+        raise AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
+
+    def expect_partial(self) -> CheckpointLoadStatus:
+        return self
+
+
+class Checkpoint(Holder):
+    """The objects of a program whose state is saved and restored together.
+
+    Saved are variables, ours and Keras's; those that modules, Keras models, optimizers and metrics, generators of random
+    numbers, lists, tuples and dicts hold; and where iterators over datasets are.
+
+    Args:
+      root: an object whose attributes are saved as if they were the checkpoint's.
+      **kwargs: objects by the names under which they are saved. More may be assigned to attributes later.
+
+    Raises:
+      ValueError: one of them has no state.
+
+    >>> import os, tempfile
+    >>> import tapejax as tf
+    >>> step, w = tf.Variable(0), tf.Variable([1.0, 2.0])
+    >>> checkpoint = tf.train.Checkpoint(step=step, weights={"w": w})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = checkpoint.save(os.path.join(folder, "ckpt"))
+    ...     _ = w.assign([0.0, 0.0])
+    ...     _ = checkpoint.restore(path).assert_consumed()
+    >>> os.path.basename(path), w.numpy()
+    ('ckpt-1', array([1., 2.], dtype=float32))
+    """
+
+    _root: Trackable
+    _save_counter: Variable | None
+
+    def __init__(self, root: Trackable = None, **kwargs: Any):
+        own: dict[str, Any] = vars(self)
+        own.update(_root=root, _save_counter=None)
+        for name, value in kwargs.items() if root is None else [("root", root), *kwargs.items()]:
+            if not (is_trackable(value) or isinstance(value, (list, tuple, dict))):
+                raise ValueError(
+                    f"`Checkpoint` was expecting {name} to be a trackable object: a variable, a Module, a Keras model or "
+                    f"optimizer, an iterator over a dataset, or a list or dict of these; got {value!r}"
+                )
+        held = dict(_children(root)) if root is not None else {}
+        for name, value in kwargs.items():
+            if held.get(name, value) is not value:
+                raise ValueError(f"root has another object as {name} already: {held[name]!r}, not {value!r}")
+            own[name] = value
+
+    def _attached(self) -> list[tuple[str, Any]]:
+        held = dict(_attributes(self._root) or ())
+        held |= {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        if self._save_counter is not None:
+            held["save_counter"] = self._save_counter
+        return list(held.items())
+
+    @property
+    def save_counter(self) -> Variable:
+        """How many times `save` was called, also before a restart."""
+        counter = self._save_counter
+        if counter is None:
+            with init_scope():
+                counter = Variable(np.zeros((), narrowed(np.dtype("int64"))), trainable=False, name="save_counter")
+            vars(self)["_save_counter"] = counter
+            self._tell("save_counter", counter)
+        return counter
+
+    def save(self, file_prefix: str | os.PathLike, options: Ignored = None) -> str:
+        """Writes a checkpoint, a directory, and notes in the file ``checkpoint`` beside it that it is the latest one.
+
+        Args:
+          file_prefix: where: a directory and the beginning of a name. Directories are made.
+          options: taken for TensorFlow's sake.
+
+        Returns:
+          Where it is: the prefix, a dash and the count of saves. `restore` takes it.
+
+        Raises:
+          RuntimeError: inside a `function`.
+          ValueError: a dict with keys that are no strings holds variables.
+        """
+        prefix = os.fspath(file_prefix)
+        with _alone(os.path.dirname(prefix)):
+            path = self._save_numbered(prefix, None)
+            _write_state(os.path.dirname(prefix), path, [path])
+        return path
+
+    def _save_numbered(self, prefix: str, number: IntLike | None) -> str:
+        counter = self.save_counter
+        counter.assign_add(1)
+        path = f"{prefix}-{int(counter if number is None else number)}"
+        try:
+            self._write(path)
+            return path
+        except BaseException:
+            counter.assign_sub(1)
+            raise
+
+    def write(self, file_prefix: str | os.PathLike, options: Ignored = None) -> str:
+        """Writes a checkpoint to exactly `file_prefix` and returns it: `save` without counting and noting it as the latest."""
+        prefix = os.fspath(file_prefix)
+        with _alone(os.path.dirname(prefix)):
+            self._write(prefix)
+        return prefix
+
+    def _write(self, prefix: str) -> None:
+        for restoration in vars(self).get("_waiting", ()):
+            restoration.retry()
+        _write(self, prefix)
+
+    def restore(self, save_path: str | os.PathLike | None, options: Ignored = None) -> CheckpointLoadStatus:
+        """Gives the objects the values that they had when `save_path` was written.
+
+        Objects that come into being later get theirs then: variables of a Module when they are assigned to an attribute,
+        those of a Keras layer or optimizer when it is built.
+
+        Args:
+          save_path: what `save` or `latest_checkpoint` returned. None restores nothing.
+          options: taken for TensorFlow's sake.
+
+        Returns:
+          A status. `assert_consumed`, `assert_existing_objects_matched` and `assert_nontrivial_match` raise AssertionError
+          if not all that, or nothing, was restored; `expect_partial` says that it is no surprise.
+
+        Raises:
+          NotFoundError: there is no checkpoint.
+          DataLossError: there is something else, or it is damaged.
+          ValueError, InvalidArgumentError: a variable has another shape or dtype than the saved one. Nothing is changed then.
+        """
+        if save_path is None:
+            return InitializationOnlyStatus()
+        status = self.read(save_path)
+        _ = self.save_counter  # restored when it is made
+        return status
+
+    def read(self, save_path: str | os.PathLike, options: Ignored = None) -> CheckpointLoadStatus:
+        """Like `restore`, of what `write` wrote."""
+        restoration = _Restoration(os.fspath(save_path), self)
+        try:
+            restoration.match(self, 0)
+        except BaseException:
+            restoration.partial = True  # nothing of it will be asked for
+            raise
+        return CheckpointLoadStatus(restoration)
+
+    def sync(self) -> None:
+        """Waits for checkpoints that are being written: none is, `save` returns when it is done."""
+
+
+# ---- the latest of several ------------------------------------------------------------------------------------------
+
+_STATE_FILE = "checkpoint"
+_STATE_LINE = re.compile(r'^(\w+): (".*"|[-+.\deE]+)$')
+
+
+class CheckpointState(NamedTuple):
+    """What the file ``checkpoint`` of a directory says: the latest checkpoint, and all that are kept, oldest first."""
+
+    model_checkpoint_path: str
+    all_model_checkpoint_paths: list[str]
+    all_model_checkpoint_timestamps: list[float]
+    last_preserved_timestamp: float | None
+
+
+def _write_state(
+    folder: str, latest: str, paths: Sequence[str], times: Sequence[float] = (), preserved: float | None = None
+) -> None:
+    if jax.process_index():
+        return
+
+    def inside(path: str) -> str:
+        return json.dumps(os.path.relpath(path, folder or ".") if os.path.dirname(path) == folder else path)
+
+    lines = [f"model_checkpoint_path: {inside(latest)}"]
+    lines += [f"all_model_checkpoint_paths: {inside(path)}" for path in paths]
+    lines += [f"all_model_checkpoint_timestamps: {stamp!r}" for stamp in times]
+    lines += [f"last_preserved_timestamp: {preserved!r}"] if preserved is not None else []
+    file = Path(folder or ".") / _STATE_FILE
+    draft = file.with_name(f".{_STATE_FILE}.{os.getpid()}")
+    draft.write_text("\n".join(lines) + "\n")
+    os.replace(draft, file)
+
+
+def get_checkpoint_state(
+    checkpoint_dir: str | os.PathLike, latest_filename: str | None = None
+) -> CheckpointState | None:
+    """What the file ``checkpoint`` in a directory says, or None where there is none."""
+    folder = os.fspath(checkpoint_dir)
+    try:
+        text = (Path(folder) / (latest_filename or _STATE_FILE)).read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    found: dict[str, list] = {}
+    for line in filter(None, map(_STATE_LINE.match, text.splitlines())):
+        try:
+            value = json.loads(line[2])
+            found.setdefault(line[1], []).append(value)
+        except ValueError:
+            logger.warning("%s: %r is no line of a checkpoint state", folder, line[0])
+    paths, latest = ([os.path.join(folder, str(path)) for path in found.get(name, [])] for name in _PATHS)
+    if not latest:
+        return None
+    preserved = found.get("last_preserved_timestamp", [None])
+    return CheckpointState(latest[0], paths, found.get("all_model_checkpoint_timestamps", []), preserved[0])
+
+
+_PATHS = ("all_model_checkpoint_paths", "model_checkpoint_path")
+
+
+def latest_checkpoint(checkpoint_dir: str | os.PathLike, latest_filename: str | None = None) -> str | None:
+    """The path of the latest checkpoint in a directory, for `Checkpoint.restore`; None where there is none.
+
+    >>> import tempfile
+    >>> import tapejax as tf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(tf.train.latest_checkpoint(folder))
+    None
+    """
+    state = get_checkpoint_state(checkpoint_dir, latest_filename)
+    if state is None:
+        return None
+    path = state.model_checkpoint_path
+    # A file with this ending is TensorFlow's: `restore` says what it is.
+    if os.path.exists(path) or _former(Path(path)).exists() or os.path.exists(f"{path}.index"):
+        return path
+    logger.error("Couldn't find the checkpoint %s, which is said to be the latest", path)
+    return None
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class CheckpointManager:
+    """Keeps the latest few checkpoints in a directory, numbered, also from one run of a program to the next.
+
+    Args:
+      checkpoint: the `Checkpoint` to save and restore.
+      directory: where; made when something is saved.
+      max_to_keep: how many are kept; None for all.
+      keep_checkpoint_every_n_hours: one in so many hours is kept for ever.
+      checkpoint_name: the beginning of their names.
+      step_counter: a variable that counts steps.
+      checkpoint_interval: `save` does nothing until `step_counter` has grown by so much since the last time.
+      init_fn: what `restore_or_initialize` calls where there is no checkpoint.
+
+    Raises:
+      ValueError: `max_to_keep` is not positive, or there is an interval but no counter.
+
+    >>> import tempfile
+    >>> import tapejax as tf
+    >>> checkpoint = tf.train.Checkpoint(step=tf.Variable(0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
+    ...     for _ in range(3):
+    ...         _ = checkpoint.step.assign_add(1)
+    ...         _ = manager.save()
+    ...     [path.removeprefix(folder) for path in manager.checkpoints]
+    ['/ckpt-2', '/ckpt-3']
+    """
+
+    checkpoint: Checkpoint
+    directory: str | os.PathLike[str]
+    max_to_keep: int | None
+    keep_checkpoint_every_n_hours: float | None = None
+    checkpoint_name: str = "ckpt"
+    step_counter: Any = None
+    checkpoint_interval: int | None = None
+    init_fn: Callable[[], object] | None = None
+    last_checkpoint_step: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_to_keep is not None and self.max_to_keep <= 0:
+            raise ValueError(f"Expected a positive integer or `None` for `max_to_keep`, got {self.max_to_keep}.")
+        if self.checkpoint_interval is not None and self.step_counter is None:
+            raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None.")
+        self.directory = os.fspath(self.directory)
+        self._latest: str | None = None
+        self._kept: dict[str, float] = {}  # when each was saved
+        self._preserved = time.time()
+        if (state := get_checkpoint_state(self.directory)) is not None:
+            self._latest = state.model_checkpoint_path
+            stamps = zip(state.all_model_checkpoint_paths, state.all_model_checkpoint_timestamps, strict=False)
+            self._kept = {path: float(stamp) for path, stamp in stamps}
+            if state.last_preserved_timestamp is not None:
+                self._preserved = float(state.last_preserved_timestamp)
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """The paths of the checkpoints that are kept, oldest first."""
+        return list(self._kept)
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """The path of the latest checkpoint, or None."""
+        return self._latest
+
+    def save(
+        self, checkpoint_number: IntLike | None = None, check_interval: bool = True, options: Ignored = None
+    ) -> str | None:
+        """Saves a checkpoint, deletes those that are too many, and returns its path.
+
+        Args:
+          checkpoint_number: its number; by default the checkpoint's count of saves.
+          check_interval: whether `checkpoint_interval` counts. Where it has not passed yet, nothing is saved: None.
+          options: taken for TensorFlow's sake.
+        """
+        if self.checkpoint_interval is not None:
+            step, last = int(self.step_counter), self.last_checkpoint_step
+            if check_interval and last is not None and step < last + self.checkpoint_interval:
+                return None
+            self.last_checkpoint_step = step
+        folder = os.fspath(self.directory)
+        with _alone(folder):  # of several processes that save there
+            path = self.checkpoint._save_numbered(os.path.join(folder, self.checkpoint_name), checkpoint_number)
+            self._kept.pop(path, None)
+            self._kept[path] = time.time()
+            self._latest = path
+            too_many = list(self._too_many())
+            # The file first: should the program be stopped in between, it names no checkpoint that is gone.
+            _write_state(folder, path, list(self._kept), list(self._kept.values()), self._preserved)
+            for old in too_many:
+                if _is_checkpoint(old) and not jax.process_index():
+                    shutil.rmtree(old)
+        return path
+
+    def _too_many(self) -> Iterator[str]:
+        while self.max_to_keep is not None and len(self._kept) > self.max_to_keep:
+            path, stamp = next(iter(self._kept.items()))
+            del self._kept[path]
+            hours = self.keep_checkpoint_every_n_hours
+            if hours is not None and stamp - self._preserved >= hours * 3600:
+                self._preserved = stamp
+            else:
+                yield path
+
+    def restore_or_initialize(self) -> str | None:
+        """Restores the latest checkpoint and returns its path; where there is none, calls `init_fn` and returns None."""
+        if self._latest is not None:
+            self.checkpoint.restore(self._latest)
+            if self.checkpoint_interval is not None:
+                self.last_checkpoint_step = int(self.step_counter)
+        elif self.init_fn is not None:
+            self.init_fn()
+        return self._latest
+
+    def sync(self) -> None:
+        """Waits for checkpoints that are being written: none is, `save` returns when it is done."""
+
+
+# ---- looking into one -----------------------------------------------------------------------------------------------
+
+
+class CheckpointReader:
+    """The values in a checkpoint by their names. Made by `load_checkpoint`."""
+
+    def __init__(self, prefix: str):
+        nodes, arrays = _read(prefix)
+        saved = sorted((node["variable"] for node in nodes if "variable" in node), key=lambda x: x["key"])
+        self._values = {
+            x["key"]: arrays[x["array"]] if "array" in x else np.zeros(x["shape"], _dtype(x["dtype"])) for x in saved
+        }
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        return {name: list(x.shape) for name, x in self._values.items()}
+
+    def get_variable_to_dtype_map(self) -> dict[str, Any]:
+        from ..values.dtypes import as_dtype
+
+        return {name: as_dtype(x.dtype) for name, x in self._values.items()}
+
+    def has_tensor(self, tensor_str: str) -> bool:
+        return tensor_str in self._values
+
+    def get_tensor(self, tensor_str: str) -> np.ndarray | np.generic:
+        """The value, as NumPy. Raises NotFoundError where there is none of that name."""
+        if tensor_str not in self._values:
+            raise NotFoundError(f"Key {tensor_str} not found in checkpoint. It has: {_listed(list(self._values))}")
+        return self._values[tensor_str][()]
+
+
+def _one(ckpt_dir_or_file: str | os.PathLike) -> str:
+    path = os.fspath(ckpt_dir_or_file)
+    if os.path.isdir(path) and not _is_checkpoint(path):
+        found = latest_checkpoint(path)
+        if found is None:
+            raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}")
+        return found
+    return path
+
+
+def load_checkpoint(ckpt_dir_or_file: str | os.PathLike) -> CheckpointReader:
+    """A reader of a checkpoint, or of the latest one in a directory.
+
+    Raises:
+      ValueError: there is none in the directory.
+      NotFoundError, DataLossError: as for `Checkpoint.restore`.
+    """
+    return CheckpointReader(_one(ckpt_dir_or_file))
+
+
+def load_variable(ckpt_dir_or_file: str | os.PathLike, name: str) -> np.ndarray | np.generic:
+    """The value of one variable in a checkpoint, as NumPy, by the name that `list_variables` gives."""
+    return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
+
+
+def list_variables(ckpt_dir_or_file: str | os.PathLike) -> list[tuple[str, list[int]]]:
+    """The names and shapes of what a checkpoint holds, or the latest one in a directory.
+
+    >>> import os, tempfile
+    >>> import tapejax as tf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = tf.train.Checkpoint(w=tf.Variable([1.0, 2.0])).write(os.path.join(folder, "ckpt"))
+    ...     tf.train.list_variables(path)
+    [('w/.ATTRIBUTES/VARIABLE_VALUE', [2])]
+    """
+    nodes, _ = _read(_one(ckpt_dir_or_file), values=False)
+    saved = [node["variable"] for node in nodes if "variable" in node]
+    return sorted((x["key"], list(x["shape"])) for x in saved)

@@ -1,0 +1,208 @@
+"""Errors with TensorFlow's names (``tf.errors``), so that a porter's ``except`` clauses go on working."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from ...jaxprs.types import Where
+
+
+def extra_missing(what: str, package: str, extra: str) -> ImportError:
+    """The error where `what` needs a package that is not installed, and is in one of tapejax's extras."""
+    return ImportError(
+        f"{what} needs {package}, which is not installed: pip install 'tapejax[{extra}]', or in a clone of the repository "
+        f"pip install -e '.[{extra}]'"
+    )
+
+
+class OpError(Exception):
+    """An operation that could not run; the base of the others.
+
+    TensorFlow's constructor, ``OpError(node_def, op, message, error_code)``, is understood; tapejax itself raises
+    ``InvalidArgumentError(message)``.
+
+    >>> InvalidArgumentError(None, None, "shapes differ").message
+    'shapes differ'
+    """
+
+    error_code = 2
+
+    def __init__(self, *args: Any):
+        # One argument is the message; TensorFlow puts a node and an operation before it.
+        self.node_def, self.op, message, *code = args if len(args) >= 3 else (None, None, *(args or ("",)))
+        self.message = message
+        if code:
+            self.error_code = code[0]
+        super().__init__(message)
+
+
+class CancelledError(OpError):
+    """The operation was cancelled."""
+
+    error_code = 1
+
+
+class UnknownError(OpError):
+    """The cause is not known."""
+
+    error_code = 2
+
+
+class InvalidArgumentError(OpError, ValueError):
+    """An argument does not suit the operation: shapes that do not fit, dtypes that do not mix.
+
+    In a graph TensorFlow raises ValueError for it: this one is both.
+    """
+
+    error_code = 3
+
+
+class NonFiniteError(InvalidArgumentError):
+    """`GradientTape.check_numerics` found a value or a cotangent that is NaN or infinite.
+
+    Attributes:
+      direction: where it is, "forward" or "backward".
+      entry: the operation, as ``tape[i]`` gives it; ``entry.op.name`` is its name.
+      line: the line of the user's code that ran it, with its ``file``, ``number`` and ``text``; or None.
+      value: the array.
+    """
+
+    def __init__(self, message: str, direction: str = "", entry: Any = None, value: Any = None):
+        super().__init__(message)
+        self.direction, self.entry, self.value = direction, entry, value
+
+    @property
+    def line(self) -> Where:
+        return None if self.entry is None else self.entry.line
+
+
+class DTypeError(InvalidArgumentError, TypeError):
+    """Dtypes that do not mix, or that an operation does not take.
+
+    TensorFlow raises one of the bases, now this one, now that: each catches it.
+    """
+
+
+class SymbolicValue(ValueError):
+    """A value was wanted of a placeholder: a ``KerasTensor`` of a Functional model."""
+
+
+class DeadlineExceededError(OpError):
+    """The time allowed ran out."""
+
+    error_code = 4
+
+
+class NotFoundError(OpError):
+    """Something asked for, a file for instance, is not there."""
+
+    error_code = 5
+
+
+class AlreadyExistsError(OpError):
+    """Something to be created is there already."""
+
+    error_code = 6
+
+
+class PermissionDeniedError(OpError):
+    """The caller may not do this."""
+
+    error_code = 7
+
+
+class ResourceExhaustedError(OpError):
+    """Memory, or another resource, ran out."""
+
+    error_code = 8
+
+
+class FailedPreconditionError(OpError):
+    """The system is not in the state that the operation needs."""
+
+    error_code = 9
+
+
+class AbortedError(OpError):
+    """The operation was given up, usually for another one that ran beside it."""
+
+    error_code = 10
+
+
+class OutOfRangeError(OpError):
+    """A read went past the end."""
+
+    error_code = 11
+
+
+class UnimplementedError(OpError):
+    """The operation does not exist for these arguments."""
+
+    error_code = 12
+
+
+class InternalError(OpError):
+    """An invariant is broken."""
+
+    error_code = 13
+
+
+class UnavailableError(OpError):
+    """The service cannot be reached now."""
+
+    error_code = 14
+
+
+class DataLossError(OpError):
+    """Data are lost or corrupt."""
+
+    error_code = 15
+
+
+class UnauthenticatedError(OpError):
+    """The caller is not known."""
+
+    error_code = 16
+
+
+# The numbers that ``error_code`` may be.
+(
+    OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
+    RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS,
+    UNAUTHENTICATED,
+) = range(17)  # fmt: skip
+
+
+class OperatorNotAllowedInGraphError(TypeError):
+    """Python asked for the value of a tensor in a function that is being traced."""
+
+
+class PythonNeeded(OperatorNotAllowedInGraphError, NotImplementedError):
+    """A function that is being traced does what only Python can do, at each call, or asks for a shape that depends on values: a
+    `function` then runs as Python."""
+
+
+class VariableInTraceError(RuntimeError):
+    """A variable is read or assigned to in a function that JAX alone traces: its value would be a constant there, or leak."""
+
+
+class NoValueError(NotImplementedError, AttributeError):
+    """``numpy()`` of a tensor that is being traced: TensorFlow's symbolic tensors have no such attribute."""
+
+
+class NarrowingWarning(UserWarning):
+    """A 64-bit type became a 32-bit type because ``jax_enable_x64`` is off."""
+
+
+# JAX says TypeError or ValueError for shapes that do not fit; TensorFlow has a class of its own for them.
+_ABOUT_SHAPES = ("shape", "broadcast", "dimension")
+
+
+def about_shapes(error: Exception) -> bool:
+    """Whether `error`, raised by JAX, complains about shapes that do not fit."""
+    if isinstance(error, (jax.errors.JAXTypeError, OpError)):
+        return False
+    message = str(error).lower()
+    return any(word in message for word in _ABOUT_SHAPES)

@@ -1,0 +1,655 @@
+"""Traces a Python function once into a pure program, with what it reads of variables as inputs and what it assigns as outputs.
+
+While the function runs, a `Capture` stands in for its thread. A variable that is read or assigned to for the first time is
+*adopted*: it holds a tracer from there on, made by an operation ``variable`` of the program under construction, and gets back
+what it held when the trace ends. So assignments in the function are Python assignments of tracers. Afterwards those operations
+and the arrays that the function closed over become inputs; what the variables hold at the end become outputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import operator
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...execution.residuals import Kept, is_large, keeping
+from ...jaxprs import contents, lifting, prints
+from ...jaxprs.fence import (
+    ConcreteArray,
+    Literal,
+    Primitive,
+    Tracer,
+    current_trace,
+    jaxpr_as_fun,
+    set_current_trace,
+    under,
+)
+from ...jaxprs.types import Atom, JaxProgram, Pytree, TraceLike
+from ...tape import recorder
+from ...tape.operation import Op, without_derivative
+from ...tape.rules import forget, joint
+from . import reading
+from .reading import tracing
+from .tensor import Variable
+from .types import Array
+
+# JAX keeps what it traced inside a function for the next call of the same `jax.jit` or body of a loop, and with it the value
+# that a variable had then. Once one that was read so is assigned to, or a branch or a loop begins or ends, everything is traced
+# anew from there on.
+_version = jax.make_user_context()
+_versions = itertools.count(1)
+
+_variable = Primitive("variable")
+_variable.def_abstract_eval(lambda *, slot, aval: aval)
+
+
+Stateful: TypeAlias = (
+    Any  # what has an array that functions assign to: a variable of ours or a library's, a random state
+)
+
+
+@jax.custom_jvp
+def _assigned(new: Array, old: Array) -> Array:
+    """What is read of a variable after an assignment: the value is new, the gradient goes to the variable, as in TensorFlow."""
+    return new
+
+
+@_assigned.defjvp
+def _assigned_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    return primals[0], tangents[1]
+
+
+def _carried(new: Array, old: Array) -> Array:
+    """`_assigned`, where there can be a gradient."""
+    return _assigned(new, old) if jnp.issubdtype(new.dtype, jnp.inexact) and new.shape == old.shape else new
+
+
+class Slot:
+    """A place that holds an array from call to call, usually a variable: what it held before the trace, and its tracer."""
+
+    __slots__ = ("holder", "attribute", "setting", "tracer", "assigned")
+
+    def __init__(self, holder: Stateful, attribute: str, before: Array, tracer: Array):
+        self.holder = holder
+        self.attribute = attribute
+        self.setting = [holder, attribute, before]  # what `setattr` takes to put it back
+        self.tracer = tracer
+        self.assigned = False  # since it was last read
+
+    @property
+    def before(self) -> Array:
+        return self.setting[2]
+
+    @before.setter
+    def before(self, value: Array) -> None:
+        self.setting[2] = value
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return id(self.holder), self.attribute
+
+    @property
+    def array(self) -> Array:
+        return getattr(self.holder, self.attribute)
+
+    @array.setter
+    def array(self, value: Array) -> None:
+        setattr(self.holder, self.attribute, value)
+
+    def read(self) -> Array:
+        """The present array, noted by tapes and by a function that is being traced around this one."""
+        if isinstance(self.holder, Variable):
+            return reading.read(self.holder)
+        capture = reading.capturing.capture
+        array = self.array if capture is None else capture.adopt(self.holder, self.attribute)
+        if capture is None and isinstance(array, Tracer) and recorder.eager():
+            with tracing:  # as in `reading.held`
+                array = self.array
+        if hasattr(self.holder, "trainable"):
+            reading.note_read(self.holder, array, lambda new: setattr(self, "array", new))
+            array = self.array
+        reading.use(self.holder, self.attribute, array)
+        return array
+
+
+class Capture:
+    """What a function that is being traced reads, assigns and creates. While it is traced, by `trace`, variables hold tracers."""
+
+    def __init__(self, differentiable: bool) -> None:
+        self.parent: Capture | None = reading.capturing.capture
+        trace = current_trace()
+        self.around = trace.outer if isinstance(trace, recorder.RecorderTrace) else trace
+        self.slots: dict[tuple[int, str], Slot] = {}
+        self.created: dict[tuple[int, str], Slot] = {}
+        self._settings: list[list] = []
+        # Shared with the captures around this one: what was read in a trace inside since the version began, and the versions.
+        self._read_inside: set[tuple[int, str]] = set() if self.parent is None else self.parent._read_inside
+        self._begun = contextlib.ExitStack() if self.parent is None else self.parent._begun
+        # Whether the program may be differentiated, and whether it leaves custom gradients out because it may not.
+        self.differentiable = differentiable
+        self.incomplete = False
+
+    def trace(self, body: Callable, *tracers: Array) -> Pytree:
+        """``body(*tracers)``, during which variables are adopted when they are read or assigned to."""
+        with tracing:
+            return self._trace_alone(body, *tracers)
+
+    def _trace_alone(self, body: Callable, *tracers: Array) -> Pytree:
+        self._trace = current_trace()
+        restore = itertools.starmap(setattr, self._settings)
+        used = reading.capturing.used
+        if self._read_inside:
+            self._begin_version()
+        try:
+            # What is used in here are tracers; the program that is made uses its inputs when it runs.
+            reading.capturing.capture, reading.capturing.used = self, None
+            return body(*tracers)
+        finally:
+            reading.capturing.capture, reading.capturing.used = self.parent, used
+            list(restore)  # one call in C: an interrupt comes before or after it, and finds no variable with a tracer
+            for slot in (*self.slots.values(), *self.created.values()):
+                slot.tracer = None  # it would keep the trace alive
+            if self.parent is None:
+                self._begun.close()
+            elif self._read_inside:  # what JAX kept refers to this trace, which has ended
+                self._begin_version()
+
+    def _begin_version(self) -> None:
+        self._read_inside.clear()
+        self._begun.enter_context(_version(next(_versions)))
+
+    def leave_out(self) -> bool:
+        """Whether a custom gradient need not be part of the program: only a tape inside can ask for it."""
+        if self.differentiable or recorder.outer_trace() is not self._trace:
+            return False
+        self.mark_incomplete()
+        return True
+
+    def mark_incomplete(self) -> None:
+        capture: Capture | None = self
+        while capture is not None:
+            capture.incomplete = True
+            capture = capture.parent
+
+    def adopt(self, holder: Stateful, attribute: str = "_array") -> Array:
+        """What stands here for the array that `holder` has."""
+        place = id(holder), attribute
+        array = getattr(holder, attribute)
+        slot = self.slots.get(place)
+        inside = recorder.outer_trace() is not self._trace
+        if inside:
+            self._read_inside.add(place)
+        if slot is not None and slot.assigned:
+            slot.assigned = False
+            slot.array = array = under(self._trace, _carried, array, slot.tracer)
+        if slot is not None or place in self.created:
+            if inside and not isinstance(array, Tracer):
+                # Its value is known here, and must not become a constant of what is traced inside.
+                array = under(self._trace, jnp.copy, array)
+                setattr(holder, attribute, array)
+            return array
+        if not self._is_outside(place, array):
+            return array
+        tracer = under(self._trace, _variable.bind, slot=len(self.slots), aval=jax.typeof(array))
+        slot = Slot(holder, attribute, array, tracer)
+        self._settings.append(slot.setting)
+        self.slots[place] = slot  # this and the next: no call in between
+        setattr(holder, attribute, tracer)
+        return tracer
+
+    def create(self, holder: Stateful, attribute: str = "_array") -> None:
+        """Notes that `holder` came into being in the function."""
+        array = getattr(holder, attribute)
+        self.created[id(holder), attribute] = Slot(holder, attribute, array, array)
+
+    def assign(self, holder: Stateful, attribute: str, array: Array) -> None:
+        """Notes that `holder` is about to be given `array`.
+
+        Raises:
+          RuntimeError: `array` belongs to a trace inside this one, and would leak out of it; or JAX keeps what it traces here,
+            and would not assign it again.
+        """
+        inside = [*recorder.trace_stack(current_trace())][-1] is not self._trace and recorder.staging()
+        if inside or getattr(array, "_trace", self._trace) is not self._trace:
+            raise RuntimeError(
+                f"Variable {getattr(holder, 'name', holder)!r} was assigned to inside a JAX transformation (jax.grad, jax.vmap, "
+                "lax.scan, lax.cond ...) of a tf.function: the value would leak out of it. Return it and assign it outside, "
+                "or use tf.cond and tf.while_loop, which thread variables through."
+            )
+        self.adopt(holder, attribute)
+        place = id(holder), attribute
+        if place in self._read_inside:
+            self._begin_version()
+        if (slot := self.slots.get(place)) is not None:
+            slot.assigned = True
+
+    def _knows(self, place: tuple[int, str]) -> bool:
+        return place in self.slots or place in self.created
+
+    def _is_outside(self, place: tuple[int, str], array: Array) -> bool:
+        # A variable that JAX unflattened inside one of its transformations is a value of that, and no state.
+        if not isinstance(array, Tracer):
+            return True
+        outer = self.parent
+        while outer is not None:
+            if outer._knows(place):
+                return True
+            outer = outer.parent
+        return False
+
+
+def derivative_possible() -> bool:
+    """Whether a program that is traced or called here may be differentiated: by a tape, JAX, or a program around it."""
+    capture, trace = reading.capturing.capture, current_trace()
+    return not reading.plain(trace) if capture is None else capture.differentiable or trace is not capture._trace
+
+
+class init_scope(contextlib.ContextDecorator):
+    """``tf.init_scope``: runs the body at once, as if no function were being traced around it.
+
+    >>> import tapejax as tf
+    >>> @tf.function
+    ... def f(x):
+    ...     with tf.init_scope():
+    ...         print(tf.constant(1.0).numpy())
+    ...     return x
+    >>> _ = f(2.0)
+    1.0
+    """
+
+    # No generator: one that an interrupt kept from ending would end at a later time, and bring this state back then.
+
+    def __enter__(self) -> None:
+        self._innermost = capture = reading.capturing.capture
+        self._swapped: list[tuple[Slot, Array]] = []
+        self._created: list[tuple[Slot, Array]] = []
+        around = current_trace()
+        while capture is not None:
+            around = capture.around
+            self._created += [(slot, slot.array) for slot in capture.created.values()]
+            for slot in capture.slots.values():
+                self._swapped.append((slot, slot.array))
+                slot.array = slot.before
+            capture = capture.parent
+        self._around = set_current_trace(around)
+        self._around.__enter__()
+        self._as_python = reading.capturing.as_python
+        reading.capturing.capture, reading.capturing.as_python = None, False
+
+    def __exit__(self, *exception: Any) -> None:
+        try:
+            reading.capturing.capture, reading.capturing.as_python = self._innermost, self._as_python
+            for slot, initial in self._created:
+                if slot.array is not initial:  # what a variable is given here is what it has from the start
+                    slot.before = slot.array
+            for slot, inside in reversed(self._swapped):
+                slot.before, slot.array = slot.array, inside
+        finally:
+            self._around.__exit__()
+
+
+class Compiled:
+    """A program with state: `op`, of (state, constants, arguments) -> (outputs, new state).
+
+    `slots` are the places that hold the state, `changed` the positions of those that get new values, `constants` arrays
+    that it was traced with. `noted` is what tapes see of it: the outputs only, for state stops gradients.
+    """
+
+    op: Op
+    noted: Op
+    lifted: JaxProgram | None = None  # the jaxpr of `op`, where there is one
+    slots: Sequence[Slot]
+    changed: Sequence[int]
+    constants: Sequence[Array]
+    outputs: int
+
+    def _prepare(self) -> None:
+        places = [(slot.holder, slot.attribute) for slot in self.slots]
+        # As `map` takes them: the holders and attributes of all slots, and of those that are changed.
+        self._every: Sequence[Any] = list(zip(*places, strict=True)) or ((), ())
+        self._changing: Sequence[Any] = list(zip(*[places[i] for i in self.changed], strict=True)) or ((), ())
+        # Of these some give another array at each read.
+        self._once = [slot for slot in self.slots if getattr(type(slot.holder), "read_once", False)]
+        self._contended = False  # whether another thread has once assigned during a run
+
+    def run(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        """Runs it on the present state and `arrays`, keeps the new state and returns the outputs.
+
+        Among threads that is one step: where another one has assigned meanwhile to what it changes, it is run once more, on
+        what is there now and with that kept from other threads; from then on always so. What asks Python for something is
+        never run so, since that may wait for another thread.
+        """
+        trace = current_trace()
+        if reading.plain(trace) and not self._contended:
+            found = self._run_plain(self.op, arrays)
+        elif self._contended and self._again is self.op:
+            found = self._run_alone(trace, arrays)
+        else:
+            found = self._run_noted(trace, self.op, arrays)
+        while found is None:
+            self._contended = True
+            found = self._run_alone(trace, arrays)
+        return found
+
+    def _run_alone(self, trace: TraceLike, arrays: Sequence[Array]) -> Sequence[Array] | None:
+        with tracing if self._again else contextlib.nullcontext():
+            return self._run_noted(trace, self._again or self.op, arrays)
+
+    @functools.cached_property
+    def _again(self) -> Op | None:
+        """What runs it once more: without printing; None where it asks Python for something."""
+        if self.lifted is None:
+            return self.op
+        if contents.asks_host(self.lifted) or contents.contains(self.lifted, "pure_callback"):
+            return None
+        silent = prints.without_prints(self.lifted)
+        return self.op if silent is self.lifted else _named(self.op.name, silent)
+
+    # Both give None where they came too late to keep the new state, and have done nothing then.
+
+    def _run_plain(self, op: Op, arrays: Sequence[Array]) -> Sequence[Array] | None:
+        """As `_run_noted`, where neither a tape nor a trace has to see it, at full speed."""
+        state: Sequence[Array] = ()
+        if self.slots:
+            state = [] if self._once else [*map(getattr, *self._every)]  # one call in C: what is there at one moment
+            if self._once or not _VALUES.issuperset(map(type, state)):
+                with tracing:  # another thread that traces a function gives back what it has taken when it is done
+                    state = [*map(getattr, *self._every)]
+        found = op.call(*state, *self.constants, *arrays)
+        return found if not self.changed or self._exchange(state, found[self.outputs :]) else None
+
+    def _run_noted(self, trace: TraceLike, op: Op, arrays: Sequence[Array]) -> Sequence[Array] | None:
+        with tracing if self._once else contextlib.nullcontext():
+            state = [slot.read() for slot in self.slots]
+        values = (*state, *self.constants, *arrays)
+        if type(trace) is not recorder.RecorderTrace:
+            found = op.call(*values)
+            return found if not self.changed or self._store(state, found[self.outputs :], arrays) else None
+        with recorder.outside():
+            wide = None
+            if self.lifted is not None and recorder.eager() and is_large(self.noted, self.lifted):
+                wide = keeping(self.noted, self.op, self.outputs, values, trace.recordings)
+            found = (wide or op).call(*values)
+        end = self.outputs + len(self.changed)
+        if self.changed and not self._store(state, found[self.outputs : end], arrays):
+            return None
+        with recorder.outside():
+            kept = None if wide is None else Kept(wide, tuple(found[end:]))
+            return trace.note(self.noted, values, found[: self.outputs], kept)
+
+    def _exchange(self, state: Sequence[Array], new: Sequence[Array]) -> bool:
+        """Keeps the new state where the old one is that which was read."""
+        holders, attributes = self._changing
+        read = map(state.__getitem__, self.changed)
+        with tracing:
+            if all(map(operator.is_, map(getattr, holders, attributes), read)):
+                list(map(setattr, holders, attributes, new))  # one call in C: all of it, or nothing
+                return True
+            for slot in self._once:
+                slot.array = state[self.slots.index(slot)]
+        return False
+
+    def _store(self, state: Sequence[Array], new: Sequence[Array], arrays: Sequence[Array]) -> bool:
+        """As `_exchange`, where tapes or functions that are being traced have to know."""
+        slots = [self.slots[i] for i in self.changed]
+        if reading.capturing.capture is not None:
+            for slot, array in zip(slots, new, strict=True):
+                _keep(slot, array)
+        else:
+            for slot, array in zip(slots, new, strict=True):
+                _require_no_tracer(slot, array)
+            if not self._exchange(state, new):
+                return False
+        for array in new:
+            recorder.record_escape("state", *arrays, into=array)
+        return True
+
+
+# Types of what a variable holds while no function that assigns it is being traced.
+_VALUES = {ConcreteArray, np.uint32}
+
+
+class Staged(Compiled):
+    """A Python function traced into a program.
+
+    `created` are the variables made in the trace. They get their initial values, computed at `arrays`, also where the function
+    fails later; and there is no program for more than that. `transform`, as `jax.checkpoint` is one, is applied to the program.
+    """
+
+    def __init__(
+        self,
+        body: Callable,
+        arguments: Sequence[jax.ShapeDtypeStruct],
+        name: str,
+        arrays: Sequence[Array] | None = None,
+        differentiable: bool = False,
+        transform: Callable[[Callable], Callable] | None = None,
+    ):
+        capture = Capture(differentiable or derivative_possible())
+        around = recorder.active_recordings()
+        failure: list[BaseException] = []
+
+        def program(*tracers: Array) -> tuple[Sequence[Array], list[Array], list[Array]]:
+            try:
+                outputs = recorder.continuing(around, body, *tracers)
+                self.changed = [i for i, slot in enumerate(capture.slots.values()) if slot.array is not slot.tracer]
+                slots = list(capture.slots.values())
+                new = [jax.lax.stop_gradient(slots[i].array) for i in self.changed]  # state stops gradients
+            except BaseException as error:
+                if not capture.created:
+                    raise
+                failure.append(error)
+                outputs, new = (), []
+            initial = [slot.before for slot in capture.created.values()]
+            self._counts = len(outputs), len(new)
+            return outputs, new, initial
+
+        reading.install_adapters()
+        traced = jax.make_jaxpr(functools.partial(capture.trace, program))
+        self._arguments, self._closed = arguments, None
+        with tracing:
+            try:
+                self._closed = closed = under(capture.around, traced, *arguments)
+                self._finish(capture, arrays)
+            except BaseException:
+                if capture.created and self._closed is not None:
+                    self._finish(capture, arrays)  # it may have been an interrupt
+                elif capture.created:
+                    _void(capture.created.values())
+                raise
+        if failure:
+            raise failure[0]
+        self.outputs = self._counts[0]
+        self.results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.out_avals[: self.outputs]]
+        for slot in (*self.slots, *self.created):
+            slot.before = None  # let go of what belongs to the trace
+        if not self.created:
+            self.lifted = self._lifted(0, sum(self._counts))
+            self.op = self.noted = _named(name, self.lifted, transform)
+            again = prints.without_prints(self.lifted)  # a derivative computes the results anew
+            if self.changed or again is not self.lifted:  # tapes see the results only: state stops gradients
+                self.noted = _named(name, again, transform, self.outputs)
+            if contents.asks_host(self.lifted):
+                self.noted = without_derivative(self.noted)
+            joint.add(self.noted.fn)
+            weakref.finalize(self, forget, self.noted).atexit = False
+            self._prepare()
+
+    def _finish(self, capture: Capture, arrays: Sequence[Array] | None) -> None:
+        self.incomplete = capture.incomplete
+        self.slots = list(capture.slots.values())
+        self.created = list(capture.created.values())
+        self._identities = contents.constants(self._closed)
+        self.constants = list(self._identities.values())
+        if self.created and arrays is not None:
+            self._initialize(arrays)
+
+    @property
+    def portable(self) -> bool:
+        """Whether it may be used again: it closes over no value of a trace around it."""
+        return not any(isinstance(x, Tracer) for x in self.constants)
+
+    def _lifted(self, start: int, stop: int) -> JaxProgram:
+        """The outputs from `start` to `stop` as a closed jaxpr of (state, constants, arguments)."""
+        jaxpr = contents.open_jaxpr(self._closed)
+        constants, identities, count = self.constants, self._identities, len(self.slots)
+
+        def pure(*flat: Array) -> list[Array]:
+            lifted = dict(zip(identities, flat[count:], strict=False))
+            return _evaluate(
+                self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :]
+            )
+
+        specs = {e.params["slot"]: e.params["aval"] for e in jaxpr.eqns if e.primitive is _variable}
+        state = [specs[i] for i in range(count)]
+        with recorder.outside():
+            return jax.make_jaxpr(pure)(*state, *map(jax.typeof, constants), *self._arguments)
+
+    def _initialize(self, arrays: Sequence[Array]) -> None:
+        """Gives the variables that were created their initial values."""
+        initial = _named("initialize", self._lifted(sum(self._counts), len(contents.open_jaxpr(self._closed).outvars)))
+        with recorder.outside():
+            found = initial.call(*[slot.read() for slot in self.slots], *self.constants, *arrays)
+        capture = reading.capturing.capture
+        if capture is None:
+            for slot, array in zip(self.created, found, strict=True):
+                _require_no_tracer(slot, array)
+        settings = [(slot.holder, slot.attribute, array) for slot, array in zip(self.created, found, strict=True)]
+        list(itertools.starmap(setattr, settings))
+        if capture is not None:
+            for slot in self.created:
+                capture.create(slot.holder, slot.attribute)
+
+
+def _void(created: Iterable[Slot]) -> None:
+    """Takes the tracers of a program that will never be from the variables that were made in it: JAX says "deleted"."""
+    with jax.ensure_compile_time_eval():
+        settings = [(x.holder, x.attribute, jnp.zeros(x.array.shape, x.array.dtype)) for x in created]
+    for *_, array in settings:
+        array.delete()
+    list(itertools.starmap(setattr, settings))
+
+
+class Threaded:
+    """The bodies of one control flow operation, and the state that they change, which is carried from one to the next.
+
+    Args:
+      *bodies: pairs of a function from arrays to a list of arrays, and such arrays or their shapes and dtypes.
+
+    Where no `function` is being traced there is no state, and the bodies run as they are.
+    """
+
+    def __init__(self, *bodies: tuple[Callable, Sequence[Array]]):
+        self._bodies = [body for body, _ in bodies]
+        self._staged: list[Staged] = []
+        self._slots: dict[tuple[int, str], Slot] = {}
+        if reading.capturing.capture is not None:
+            self._staged = [Staged(body, [abstract(x) for x in arrays], "body") for body, arrays in bodies]
+        for staged in self._staged:
+            if staged.created:
+                raise ValueError(
+                    "Variables cannot be created in a branch or loop of a tf.function: create them before it."
+                )
+            self._slots |= {slot.place: slot for slot in staged.slots}
+        self._changed = list(dict.fromkeys(staged.slots[i].place for staged in self._staged for i in staged.changed))
+        self._held = {place: slot.read() for place, slot in self._slots.items()}
+        self.state = [self._held[place] for place in self._changed]
+
+    def __call__(self, index: int, state: Sequence[Array], *arrays: Array) -> tuple[list[Array], list[Array]]:
+        """Runs one body on `state` and `arrays`: its results, and the state after it."""
+        if not self._staged:
+            return list(self._bodies[index](*arrays)), []
+        staged = self._staged[index]
+        held = self._held | dict(zip(self._changed, state, strict=True))
+        found = staged.op.fn(*[held[slot.place] for slot in staged.slots], *staged.constants, *arrays)
+        for i, x in zip(staged.changed, found[staged.outputs :], strict=True):
+            place = staged.slots[i].place
+            held[place] = _carried(x, held[place])
+        return list(found[: staged.outputs]), [held[place] for place in self._changed]
+
+    def finish(self, state: Sequence[Array]) -> None:
+        """Keeps the state that the operation ended with."""
+        for place, array in zip(self._changed, state, strict=True):
+            _keep(self._slots[place], array)
+
+
+def abstract(x: Array | jax.ShapeDtypeStruct) -> Any:
+    """What a program is traced with in place of the array `x`.
+
+    It is JAX's own type, which says, too, over which axes of a mesh `x` varies, and how it is sharded.
+    """
+    return jax.typeof(x)
+
+
+def row_of(x: Array) -> jax.ShapeDtypeStruct:
+    """The shape, dtype and axes of a row of `x`, of which there need not be one."""
+    rows: list[jax.ShapeDtypeStruct] = []
+    jax.eval_shape(jax.vmap(lambda row: rows.append(jax.eval_shape(lambda: row))), x)
+    return rows[0]
+
+
+def _keep(slot: Slot, array: Array) -> None:
+    capture = reading.capturing.capture
+    if capture is not None:
+        capture.assign(slot.holder, slot.attribute, array)
+    slot.array = array
+
+
+def _require_no_tracer(slot: Slot, array: Array) -> None:
+    if isinstance(array, Tracer):
+        name = getattr(slot.holder, "name", type(slot.holder).__name__)
+        raise RuntimeError(
+            f"Variable {name!r} is assigned to by a tf.function inside a JAX transformation (jax.jit, jax.vmap, lax.scan ...): "
+            "the value would leak out of it. Decorate the outer function with tapejax.function as well, which threads "
+            "Variables through."
+        )
+
+
+def _named(
+    name: str, closed: JaxProgram, transform: Callable[[Callable], Callable] | None = None, outputs: int | None = None
+) -> Op:
+    run = jaxpr_as_fun(closed)
+
+    def fn(*flat: Array) -> list[Array]:
+        return run(*flat)[:outputs]
+
+    fn.__name__ = fn.__qualname__ = name
+    return Op(name, fn if transform is None else transform(fn))
+
+
+def _evaluate(
+    closed: JaxProgram, wanted: Sequence[Atom], state: Sequence[Array], lifted: dict[int, Array], args: Sequence[Array]
+) -> list:
+    """The outputs `wanted`, with state and constants from elsewhere; only what they need is evaluated.
+
+    All outputs together need everything, effects included.
+    """
+    jaxpr = contents.open_jaxpr(closed)
+    everything = len(wanted) == len(jaxpr.outvars)
+    needed = {v for v in wanted if not isinstance(v, Literal)}
+    kept = []
+    for eqn in reversed(jaxpr.eqns):
+        if everything or not needed.isdisjoint(eqn.outvars):
+            kept.append(eqn)
+            needed.update(x for x in eqn.invars if not isinstance(x, Literal))
+    env: dict[Atom, Array] = dict(zip(jaxpr.constvars, (lifted.get(id(c), c) for c in closed.consts), strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Atom) -> Array:
+        return lifted.get(id(atom.val), atom.val) if isinstance(atom, Literal) else env[atom]
+
+    for eqn in reversed(kept):
+        if eqn.primitive is _variable:
+            env[eqn.outvars[0]] = state[eqn.params["slot"]]
+            continue
+        out = lifting.evaluate_equation(eqn, [read(x) for x in eqn.invars], lifted)
+        env.update(zip(eqn.outvars, out, strict=True))
+    return [read(x) for x in wanted]

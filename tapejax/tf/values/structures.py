@@ -1,0 +1,245 @@
+"""What a user hands to a tape: nested containers, pytrees and variables, taken apart into arrays and put together again."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from operator import is_
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...jaxprs.fence import Tracer
+from ...jaxprs.types import Pytree
+from ...tape import recorder
+from ...tape.query import Source
+from ...tape.recording import Recording, is_deleted
+from . import nest, reading
+from .tensor import Tensor, Variable, escaped
+from .types import Array, Nest, TensorLike
+
+
+class Leaf(NamedTuple):
+    """One value of a structure: what the user holds, its array now, and how a result is given back for it."""
+
+    value: TensorLike
+    array: Array
+    wrap: Callable[[Array], Any]
+    in_variable: bool = False  # whether it is a part of what another library's variable holds
+
+    def source(self, recording: Recording) -> Source:
+        """What a derivative is taken with respect to. Other libraries' trainable variables are watched from the start."""
+        if not is_variable(self.value):
+            return Source(self.array, None, recording.watch_accessed and self.in_variable)
+        foreign = not isinstance(self.value, Variable) and reading.watched_when_read(self.value)
+        return Source(self.array, self.value, recording.watch_accessed and foreign)
+
+
+def is_variable(value: object) -> bool:
+    """Whether `value` is a variable: ours, or of a library that makes it an array by ``__jax_array__`` (Keras, Flax)."""
+    return isinstance(value, Variable) or (_is_foreign(value) and _holds_array(value))
+
+
+def _is_foreign(value: object) -> bool:
+    """Whether `value` is a variable of another library. A dataclass (Haliax's NamedArray, an Equinox module) is a pytree."""
+    if not hasattr(value, "__jax_array__") or isinstance(value, (Tensor, Variable, jax.Array, type)):
+        return False
+    return not dataclasses.is_dataclass(value)
+
+
+def _holds_array(variable: object) -> bool:
+    """Whether `variable` holds one array. Flax's may hold a pytree, whose arrays are then found as those of any other."""
+    if jax.tree_util.all_leaves([variable]):
+        return True
+    children: Any = jax.tree.structure(variable).children()  # type: ignore[attr-defined]
+    return not children or (len(children) == 1 and jax.tree_util.treedef_is_leaf(children[0]))
+
+
+def leaf_of(value: TensorLike) -> Leaf | None:
+    """`value` as a leaf, or None if it is neither a tensor, an array nor a variable."""
+    if isinstance(value, Tensor):
+        return Leaf(value, value._array, Tensor)
+    if isinstance(value, jax.Array):
+        return Leaf(value, value, _same)
+    if isinstance(value, Variable):
+        return Leaf(value, reading.held(value), Tensor)
+    if is_variable(value) and (array := _array_in(value)) is not None:
+        return Leaf(value, array, Tensor)
+    return None
+
+
+def _array_in(variable: Any) -> Array | None:
+    """What another library's variable holds, or None if it is no number that could have a gradient.
+
+    Raises:
+      TypeError: it is a NumPy array or a Python number, as Flax's variables may hold: tapes identify a `jax.Array`.
+    """
+    held: Array = variable.__jax_array__()
+    if isinstance(held, jax.Array):
+        return held
+    if isinstance(held, (float, complex)) or getattr(getattr(held, "dtype", None), "kind", None) in ("f", "c", "V"):
+        raise TypeError(
+            f"{variable!r} holds a {type(held).__name__}, which a tape cannot follow: have it hold jnp.asarray() of that, before "
+            "the tape's block."
+        )
+    return None
+
+
+def _same(x: Array) -> Array:
+    return x
+
+
+def _is_container(value: object) -> bool:
+    """Whether `value` is one of TensorFlow's containers. A Flax state is a mapping, too, but a pytree of its own kind."""
+    if isinstance(value, (list, tuple, dict)):
+        return nest.is_nested(value)
+    return nest.is_nested(value) and jax.tree_util.all_leaves([value])
+
+
+def _is_part(inside: set[int], node: object) -> bool:
+    """Whether a pytree is not taken apart below `node`. What a variable holds that is taken apart is added to `inside`."""
+    if is_variable(node):
+        return True
+    if _is_foreign(node):
+        inside.update(map(id, jax.tree.leaves(node)))
+    return False
+
+
+def in_pytree(value: object, in_variable: bool = False) -> Leaf | None:
+    """`leaf_of(value)` for a part of a pytree. The result for a variable of Flax is one of its kind, as `nnx.grad` gives it:
+    Flax's optimizers and filters look for it."""
+    leaf = leaf_of(value)
+    if leaf is None or isinstance(value, Variable) or not is_variable(value):
+        return leaf and leaf._replace(in_variable=in_variable)
+    parts, tree = jax.tree.flatten(value)
+    if len(parts) != 1 or jax.tree_util.treedef_is_leaf(tree):
+        return leaf
+    return leaf._replace(wrap=lambda x: jax.tree.unflatten(tree, [x]))
+
+
+def _require_alive(leaf: Leaf) -> None:
+    array = leaf.array
+    if isinstance(array, Tracer):
+        if recorder.eager():
+            raise escaped(array)
+    elif is_deleted(array):
+        raise ValueError(
+            f"a tensor of shape {array.shape} and dtype {array.dtype} was deleted, most likely donated to a jitted function "
+            "(donate_argnums): a tape needs the values that it recorded. Do not donate them."
+        )
+
+
+def conjugate(x: Array | None) -> Array:
+    """A cotangent by JAX's convention from TensorFlow's, or the reverse: for complex numbers one conjugates the other."""
+    return recorder.apply(jnp.conj, x) if x is not None and x.dtype.kind == "c" else x
+
+
+class Structure:
+    """A user's structure taken apart: lists, tuples, dicts and namedtuples as TensorFlow's ``nest`` does, any other
+    registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None."""
+
+    def __init__(self, structure: Nest, refuse: Callable[[object], Exception]):
+        self._structure = structure
+        self._items: list[tuple[int, Any]] = []  # of each item how many parts it has (-1: it is a leaf), and its tree
+        self.leaves: list[Leaf] = []
+        items = nest.taken_apart(structure, _is_container)
+        for item in items:
+            leaf = leaf_of(item)
+            if leaf is not None:
+                _require_alive(leaf)
+                self.leaves.append(leaf)
+                self._items.append((-1, None))
+                continue
+            if isinstance(item, Iterator):
+                raise refuse(item)
+            inside: set[int] = set()
+            parts, tree = jax.tree.flatten(item, is_leaf=functools.partial(_is_part, inside))
+            if jax.tree_util.treedef_is_leaf(tree) or item is None:
+                raise refuse(item)
+            found = [in_pytree(part, id(part) in inside) for part in parts]
+            self.leaves.extend(leaf for leaf in found if leaf is not None)
+            for leaf in found:
+                if leaf is not None:
+                    _require_alive(leaf)
+            self._items.append((len(parts), (tree, [leaf is not None for leaf in found])))
+        # the usual case, and no need to take it apart again for the results
+        self._plain_list = (
+            type(structure) is list
+            and len(structure) == len(self.leaves)
+            and all([count < 0 for count, _ in self._items])
+            and all(map(is_, structure, items))
+        )
+
+    def parts_of(self, other: Nest) -> list[Any]:
+        """What `other`, which has the same structure, holds in the places of the leaves.
+
+        Raises:
+          ValueError: a pytree in it has another structure.
+        """
+        found: list[Any] = []
+        for item, (count, pytree) in zip(nest.taken_apart(other, _is_container), self._items, strict=True):
+            found += [item] if count < 0 else itertools.compress(pytree[0].flatten_up_to(item), pytree[1])
+        return found
+
+    def pack(self, results: Sequence[Array | None]) -> Nest:
+        """The structure with one result for each leaf, each as its leaf's type."""
+        return self.pack_raw(
+            [None if x is None else leaf.wrap(x) for leaf, x in zip(self.leaves, results, strict=True)]
+        )
+
+    def pack_raw(self, results: Sequence[Array | None]) -> Nest:
+        """The structure with one result for each leaf, as it is."""
+        if self._plain_list:
+            return list(results)
+        wrapped = iter(results)
+        return nest.packed(self._structure, self._packed(wrapped), _is_container)
+
+    def _packed(self, results: Iterator[Array | None]) -> Iterator[Pytree]:
+        for count, pytree in self._items:
+            if count < 0:
+                yield next(results)
+            else:
+                tree, is_array = pytree
+                yield jax.tree.unflatten(tree, [next(results) if yes else None for yes in is_array])
+
+
+def targets_of(target: Nest, argument: str = "target") -> Structure:
+    """The argument `target` taken apart; `argument` is what the caller calls it.
+
+    Raises:
+      TypeError: it holds something that is neither a tensor, an array nor a variable.
+    """
+    return Structure(target, functools.partial(_no_tensor, argument))
+
+
+def sources_of(sources: Nest, argument: str = "sources") -> Structure:
+    """The argument `sources` taken apart, as `targets_of` does it."""
+    return Structure(sources, functools.partial(_no_tensor, argument))
+
+
+def _no_tensor(argument: str, value: object) -> Exception:
+    return TypeError(
+        f"Argument `{argument}` should be a Tensor, jax.Array or Variable, or a structure of them, but holds {value!r} of "
+        f"type {type(value).__name__!r}.{cure_of(value, argument)}"
+    )
+
+
+def cure_of(value: object, argument: str) -> str:
+    """What to pass in place of `value`, as far as it is known what is meant."""
+    if hasattr(type(value), "trainable_variables") and argument != "target":
+        return " Pass its variables: those in its .trainable_variables."
+    if callable(value):
+        return " Pass what it returns, computed in the tape's block, not the function."
+    if isinstance(value, (np.ndarray, np.generic)):
+        return " NumPy arrays, as .numpy() and get_weights() give, are copies: pass the tensor or variable itself."
+    if isinstance(value, (list, tuple)):
+        return (
+            " Ask for each of them, on a persistent tape, or for one tensor made of them in the block: tf.stack([...])."
+        )
+    if isinstance(value, (int, float, complex)):
+        return f" Make it a tensor, x = tf.constant({value}), and compute with x in the tape's block."
+    return ""

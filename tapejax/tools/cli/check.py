@@ -1,0 +1,684 @@
+"""What of a TensorFlow program tapejax has: read from the program's text, without running it.
+
+``python -m tapejax check PATH ...`` prints it for people, with ``--json`` for tools:
+
+    {"schema": 1,
+     "files": [{"path": "train.py",
+                "error": null,          # or why the file could not be read
+                "names": [{"name": "tf.strings.split",   # as TensorFlow spells it, whatever the program calls it
+                           "line": 12, "column": 5,      # from 1
+                           "cell": null,                 # in a notebook: which code cell, from 1; line counts in it
+                           "status": "missing",          # or "supported", or "unchecked"
+                           "use": "Python's strings"}]}],  # instead of what is missing, or why it is unchecked, or null
+     "counts": {"files": 1, "unreadable": 0, "supported": 0, "missing": 1, "unchecked": 0}}
+
+A missing argument is a name, too: ``tf.nn.relu(alpha=)``. A method is one where the text shows whose it is: after
+``data = tf.data.Dataset.range(3)``, ``data.batch`` is ``tf.data.Dataset.batch``. Of most values it shows only when the
+program runs, as it does whether an argument's value is one that is supported. Names in strings are not looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import functools
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import types
+import typing
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import tapejax
+
+from ...tf.ops.missing import missing
+from ...tf.programs import autograph
+from . import imports, notebook
+
+_ROOTS = (imports.ALIAS, "tapejax")  # a ported program says `import tapejax as tf`
+_NOT_THE_USERS = {"__pycache__", "node_modules", *imports.INSTALLED}
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Use:
+    """A place where a program uses a name of TensorFlow's."""
+
+    cell: int | None
+    line: int
+    column: int
+    name: str
+    status: str  # supported, missing, unchecked
+    use: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Line and column, for people."""
+        return f"{self.line}:{self.column}" if self.cell is None else f"cell {self.cell}, {self.line}:{self.column}"
+
+
+@dataclasses.dataclass(frozen=True)
+class File:
+    """What a file uses, or why it could not be read."""
+
+    path: str
+    uses: tuple[Use, ...] = ()
+    error: str | None = None
+
+    def count(self, status: str) -> int:
+        """How many places have that status."""
+        return sum(use.status == status for use in self.uses)
+
+
+def main(paths: Sequence[str], *, as_json: bool = False, everything: bool = False) -> int:
+    """Print the report on files, notebooks and folders; returns the exit status.
+
+    It is 2 if something could not be read, else 1 if a name is missing, else 0.
+    """
+    files = [report for path in paths for report in _reports(path)]
+    print(_as_json(files) if as_json else _as_text(files, everything))
+    if any(file.error for file in files):
+        return 2
+    return 1 if any(file.count("missing") for file in files) else 0
+
+
+def check(source: str | bytes, path: str = "<string>") -> File:
+    """The names of TensorFlow's that a program uses; of a notebook, if the path ends in ``.ipynb``.
+
+    >>> for use in check("import tensorflow as tf\\ny = tf.sin(tf.strings.upper('x'))").uses:
+    ...     print(use.line, use.name, use.status, use.use)
+    2 tf.sin supported None
+    2 tf.strings.upper missing Python's strings
+    """
+    try:
+        parts: Any = [(None, source)]
+        if path.endswith(".ipynb"):
+            text = source if isinstance(source, str) else source.decode()
+            parts = enumerate(map(notebook.as_python, notebook.code_cells(text)), 1)
+        return File(path, tuple(sorted(_read(parts))))
+    except SyntaxError as error:
+        return File(path, error=f"line {error.lineno}: {error.msg}" if error.lineno else error.msg)
+    except (RecursionError, MemoryError):  # Python's parser has either, by its version
+        return File(path, error="nested too deeply for Python")
+    except ValueError as error:  # null bytes, not a notebook, not UTF-8
+        return File(path, error=str(error))
+
+
+def _reports(path: str) -> Iterator[File]:
+    if os.path.isdir(path):
+        yield from _below_folder(path)
+        return
+    try:
+        source = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        yield File(path, error=str(error.strerror))
+    else:
+        yield check(source, "<stdin>" if path == "-" else path)
+
+
+def _below_folder(path: str) -> Iterator[File]:
+    unreadable: list[OSError] = []
+    for place, folders, names in os.walk(path, onerror=unreadable.append):
+        folders[:] = sorted(name for name in folders if not (name.startswith(".") or name in _NOT_THE_USERS))
+        for name in sorted(names):
+            if name.endswith((".py", ".ipynb")):
+                file = os.path.join(place, name)
+                special = os.path.exists(file) and not os.path.isfile(file)  # a pipe, which might never end
+                yield from [File(file, error="not a regular file")] if special else _reports(file)
+    yield from (File(str(error.filename), error=str(error.strerror)) for error in unreadable)
+
+
+# ---- what a name is
+
+
+# Paths are dotted names; "tf.Tensor()" stands for any tensor, and "tf.Tensor().shape" for the attribute of one.
+_VALUE = "()"
+
+
+@functools.cache
+def _found(path: str) -> tuple[str, str | None, Any]:
+    """Status, what to use instead, and tapejax's object, for ``tf.nn.relu``."""
+    found: Any = tapejax
+    value = False
+    for part in path.split(".")[1:]:
+        try:
+            if value and not hasattr(found, part):
+                _ask(found, part)
+                return "supported", None, None
+            if found is tapejax and _is_own_module(part):
+                missing("tf")(part)
+            found = getattr(found, part.removesuffix(_VALUE))
+            value = part.endswith(_VALUE)
+        except AttributeError as error:  # tapejax's own end in what to use
+            return "missing", str(error).partition(": use ")[2] or None, None
+        except (ImportError, RuntimeError) as error:  # Keras is not installed, or was loaded with another backend
+            return "unchecked", str(error), None
+    return "supported", None, found
+
+
+def _is_own_module(name: str) -> bool:
+    """Whether it is a module of tapejax's own that TensorFlow has no name for, as in ``from tapejax import runner``."""
+    public = name in tapejax.__all__ or name in tapejax._WHEN_ASKED
+    return bool(name) and not public and importlib.util.find_spec(f"tapejax.{name}") is not None
+
+
+def _ask(kind: type, name: str) -> None:
+    """Raises AttributeError if the values of a class, that has no such attribute itself, surely have none either."""
+    if hasattr(kind, "__getattr__"):
+        kind.__getattr__(object.__new__(kind), name)
+        return
+    if any(each.kind is each.VAR_KEYWORD for each in inspect.signature(kind).parameters.values()):
+        return  # a Checkpoint has the attributes that it is given
+    methods = (inspect.unwrap(method) for base in kind.__mro__ for method in vars(base).values() if callable(method))
+    codes = (getattr(method, "__code__", None) for method in methods)
+    if not any(code is not None and name in code.co_names for code in codes):  # else a method may set it
+        raise AttributeError(name)
+
+
+def _called(path: str) -> Any:
+    """What runs when the value at a path is called: of an initializer, or a layer, its ``__call__``."""
+    found = _found(path)[2]
+    return getattr(found, "__call__", None) if path.endswith(_VALUE) else found  # noqa: B004
+
+
+def _annotated(function: Any) -> Any:
+    """The type that a function says it returns, or None."""
+    try:
+        return typing.get_type_hints(function).get("return")
+    except Exception:  # whatever its annotations are, they are no help
+        return None
+
+
+@functools.cache
+def _result(path: str) -> str | None:
+    """The path of what a call of ``tf.data.Dataset.range`` gives: ``tf.data.Dataset()``; None where that is not known."""
+    kind = _called(path)
+    if not isinstance(kind, type):
+        kind = _annotated(kind)
+    if not isinstance(kind, type) or not kind.__module__.startswith("tapejax") or issubclass(kind, types.ModuleType):
+        return None
+    public = f"tapejax.{kind.__module__.rpartition('.')[2]}"  # tf.data.Dataset is defined in programs.data
+    places = ("tapejax", public, *(f"tapejax.{name}" for name in tapejax._NAMESPACES))
+    names = (f"tf{place.removeprefix('tapejax')}.{kind.__name__}" for place in places)
+    return next((f"{name}{_VALUE}" for name in names if _found(name)[2] is kind), None)
+
+
+def _below(path: str | None, attribute: str) -> str | None:
+    # What the attributes of a value are is not known: tensor.shape.rank ends at tf.Tensor().shape.
+    return None if path is None or f"{_VALUE}." in path else f"{path}.{attribute}"
+
+
+def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
+    """The arguments of a call that the function has no parameters for: the node, its name, the parameters it has."""
+    try:
+        parameters = [*inspect.signature(_called(path)).parameters.values()]
+    except (TypeError, ValueError):
+        return
+    if _VALUE in path and parameters and parameters[0].name == "self":
+        del parameters[0]
+    kinds = {parameter.kind for parameter in parameters}
+    by_name = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    by_place = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        for keyword in call.keywords:
+            if keyword.arg is not None and keyword.arg not in by_name:
+                yield keyword, f"{keyword.arg}=", f"the arguments {', '.join(by_name)}"
+    stars = any(isinstance(argument, ast.Starred) for argument in call.args)
+    if inspect.Parameter.VAR_POSITIONAL not in kinds and not stars and len(call.args) > len(by_place):
+        yield call.args[len(by_place)], f"argument {len(by_place) + 1}", f"the arguments {', '.join(by_place)}"
+
+
+_MAKES_TENSORS = ("tf.constant", "tf.convert_to_tensor", "tf.Variable")
+_OF_GRAPHS = ("graph", "function_def")
+_REFUSES = "nothing: JAX runs at once, and there are no graphs to build; tf.function compiles"
+_OF_SHAPES = {"tf.shape", "tf.size", "tf.rank"}
+_AUTOGRAPH = "the extra: pip install 'tapejax[autograph]', or tf.cond and tf.while_loop"
+
+
+def _operands(node: ast.AST) -> Iterator[ast.expr]:
+    """The names and calls on whose values it depends whether an expression is true; ``x.shape`` and ``x is None`` are known."""
+    if isinstance(node, (ast.Name, ast.Call)):
+        yield node
+    elif isinstance(node, ast.Subscript):
+        yield from _operands(node.value)
+    elif not isinstance(node, ast.Attribute):
+        identity = isinstance(node, ast.Compare) and any(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops)
+        for part in () if identity else ast.iter_child_nodes(node):
+            yield from _operands(part)
+
+
+def _is_string(node: ast.AST) -> bool:
+    """Whether it is a string, or a list that begins with one."""
+    while isinstance(node, (ast.List, ast.Tuple)) and node.elts:
+        node = node.elts[0]
+    return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
+
+
+# ---- what the program means
+
+
+def _read(parts: Iterable[tuple[int | None, str | bytes]]) -> Iterator[Use]:
+    """The uses in the parts of one program: cells, or the only one."""
+    reader = _Reader()
+    for cell, source in parts:
+        with warnings.catch_warnings(action="ignore"):  # the program's own mistakes
+            try:
+                tree = ast.parse(source)
+            except SyntaxError as error:
+                if cell is not None:
+                    error.msg = f"cell {cell}: {error.msg}"
+                raise
+        reader.part(tree, cell, source)
+    while reader.later:  # the bodies of functions run when all that surrounds them has run
+        reader.later.pop(0)()
+    given = tuple(f"{path}{end}" for path in reader.assigned for end in (".", "("))
+    yield from (use for use in reader.uses if use.name not in reader.assigned and not use.name.startswith(given))
+
+
+# What a name may stand for: paths as "tf.nn", and None for anything that is not TensorFlow's.
+_Paths = frozenset
+_OTHER: _Paths = frozenset([None])
+
+
+class _Scope:
+    """The names of a module, function or class: what they stand for now, and all that they ever stood for."""
+
+    def __init__(self, outer: _Scope | None = None):
+        self.outer = outer
+        self.now: dict[str, _Paths] = {}
+        self.ever: dict[str, _Paths] = {}
+        self.elsewhere: dict[str, _Scope] = {}  # global and nonlocal names
+
+    def bind(self, name: str, paths: _Paths) -> None:
+        scope = self.elsewhere.get(name, self)
+        scope.now[name] = paths
+        scope.ever[name] = scope.ever.get(name, frozenset()) | paths
+
+    def look_up(self, name: str) -> _Paths:
+        if name in self.now:
+            return self.now[name]
+        scope = self.around(name)  # it runs later: whatever the names there stand for by then
+        return _OTHER if scope is None else scope.ever[name]
+
+    def around(self, name: str) -> _Scope | None:
+        """The nearest scope around this one that ever has the name."""
+        scope = self.outer
+        while scope is not None and name not in scope.ever:
+            scope = scope.outer
+        return scope
+
+
+class _Reader(ast.NodeVisitor):
+    """Follows what names stand for through a program, in the order in which it runs; of branches, through all."""
+
+    def __init__(self) -> None:
+        self.uses: set[Use] = set()
+        self.scope = self.module = _Scope()
+        # attributes that the program sets: a module or tensor may have more than its class
+        self.given: set[str] = set()
+        self.assigned: set[str] = set()  # names of TensorFlow's that the program itself sets: tf.foo = ...
+        self.compiled = False  # within a tf.function, whose control flow AutoGraph converts
+        self.later: list[Callable[[], None]] = []
+
+    def part(self, tree: ast.Module, cell: int | None, source: str | bytes) -> None:
+        self.cell = cell
+        # ast counts columns in bytes of UTF-8
+        self.lines = (source if isinstance(source, bytes) else source.encode()).split(b"\n")
+        attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+        self.given |= {node.attr for node in attributes if isinstance(node.ctx, ast.Store)}
+        self.visit_all(tree.body)
+
+    # -- what is found
+
+    def note(self, node: Any, path: str, status: str, use: str | None) -> None:
+        line, column = node.lineno, node.col_offset
+        if isinstance(node, ast.Attribute) and _VALUE in path:  # a method's own place in a long chain of calls
+            line, column = node.end_lineno, (node.end_col_offset or 0) - len(node.attr.encode())
+        before = self.lines[line - 1][:column] if line <= len(self.lines) else b""
+        column = len(before.decode(errors="replace")) + 1
+        self.uses.add(Use(self.cell, line, column, path.replace(_VALUE, ""), status, use))
+
+    def note_paths(self, node: ast.AST, paths: _Paths) -> None:
+        found = {path: _found(path) for path in paths - {None, "tf"} if not path.endswith(_VALUE)}
+        for path, (status, use, _) in found.items():
+            # what may be a tensor or a variable may have the methods of either
+            in_doubt = _VALUE in path and any(other[0] == "supported" for other in found.values())
+            if status != "missing" or not in_doubt:
+                self.note(node, path, status, use)
+
+    # -- expressions
+
+    def paths(self, node: ast.AST | None) -> _Paths:
+        """What an expression stands for."""
+        match node:
+            case ast.Name(id=name):
+                return self.scope.look_up(name)
+            case ast.Attribute(value=value, attr=attribute):
+                return frozenset(_below(path, attribute) for path in self.paths(value))
+            case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attribute)), *_]):
+                return frozenset(_below(path, attribute) for path in self.paths(value))
+            case ast.Call(func=function):
+                return frozenset(path and _result(path) for path in self.paths(function))
+            case ast.IfExp(body=one, orelse=other):
+                return self.paths(one) | self.paths(other)
+        return _OTHER
+
+    def visit_Name(self, node: ast.Name) -> None:
+        self.note_paths(node, self.paths(node))
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        paths = self.paths(node)
+        if isinstance(node.ctx, ast.Load):
+            known = node.attr not in self.given
+            self.note_paths(node, frozenset(path for path in paths if path and (known or _VALUE not in path)))
+            concrete = isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+            if concrete and node.value.func.attr == "get_concrete_function" and node.attr in _OF_GRAPHS:  # type: ignore[attr-defined]
+                self.note(
+                    node,
+                    f"tf.ConcreteFunction.{node.attr}",
+                    "missing",
+                    "print(jax.make_jaxpr(f)(x)): there are no graphs",
+                )
+        base: Any = node
+        while isinstance(base, ast.Attribute) and paths != _OTHER:
+            base, paths = base.value, self.paths(base.value)  # of tf.nn.relu only the whole is a use
+        if not (isinstance(base, ast.Name) and paths != _OTHER):
+            self.visit(base) if base is not node else self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        match node:
+            case ast.Call(func=ast.Name(id="getattr")):
+                self.note_paths(node, self.paths(node))
+            case ast.Call(func=ast.Name(id="setattr"), args=[module, ast.Constant(value=str(name)), _]):
+                self.bind(ast.Attribute(module, name, ast.Store()))
+        self.generic_visit(node)
+        for path in self.paths(node.func) - {None, "tf"}:
+            if _found(path)[0] == "supported":
+                if path in _MAKES_TENSORS and node.args and _is_string(node.args[0]):
+                    self.note(node, f"{path}(string)", "missing", "Python's strings: JAX has no tensors of strings")
+                if _annotated(_called(path)) is typing.NoReturn:
+                    self.note(node, path, "missing", _REFUSES)
+                for place, argument, use in _lacking(path, node):
+                    self.note(place, f"{path}({argument})", "missing", use)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self.function(node.args, [ast.Expr(node.body)])
+
+    def comprehension(self, node: Any) -> None:
+        scope = _Scope(self.scope.outer)
+        scope.now = dict(self.scope.now)  # it runs now
+        with self.inner(scope):
+            for generator in node.generators:
+                self.visit(generator.iter)
+                self.bind(generator.target)
+                self.visit_all(generator.ifs)
+            self.visit_all([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
+
+    def visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
+        for node in nodes:
+            if node is not None:
+                self.visit(node)
+
+    # -- what gives names a meaning
+
+    def bind(self, target: ast.AST, value: ast.AST | None = None) -> None:
+        """Bind the names in a target: to what the value stands for, or to something that is not TensorFlow's."""
+        match target:
+            case ast.Name(id=name):
+                self.scope.bind(name, self.paths(value))
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                paired = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(targets)
+                for number, each in enumerate(targets):
+                    self.bind(each, value.elts[number] if paired else None)  # type: ignore[union-attr]
+            case ast.Starred(value=each):
+                self.bind(each)
+            case _:  # x.attribute, x[index]
+                self.assigned |= {path for path in self.paths(target) if path and _VALUE not in path}
+                if isinstance(target, ast.Attribute):  # what gets the attribute has to be there
+                    self.note_paths(target.value, self.paths(target.value))
+                self.visit(target)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            path = self.imported(alias, alias.name)
+            if path is not None and alias.asname is None:
+                path = "tf"  # `import tensorflow.keras` binds tensorflow
+            self.scope.bind(alias.asname or alias.name.partition(".")[0], frozenset([path]))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            if node.level or node.module is None:
+                self.scope.bind(alias.asname or alias.name, _OTHER)
+            elif alias.name == "*":
+                path = self.imported(alias, node.module)
+                for name in getattr(_found(path)[2] if path else None, "__all__", ()):
+                    self.scope.bind(name, frozenset([f"{path}.{name}"]))
+            else:
+                path = self.imported(alias, node.module, alias.name)
+                self.scope.bind(alias.asname or alias.name, frozenset([path]))
+
+    def imported(self, node: ast.AST, module: str, name: str | None = None) -> str | None:
+        """The path of an imported module or name, noted; None if it is not TensorFlow's."""
+        top, _, below = module.partition(".")
+        if top in imports.BUILT_ON_TENSORFLOW and not f"{below}.{name}".startswith("substrates."):
+            self.note(node, module, "missing", imports.BUILT_ON_TENSORFLOW[top])
+        if top not in _ROOTS:
+            return None
+        path = ".".join(part for part in ("tf", below, name) if part)
+        if top != imports.ALIAS and _is_own_module(f"{path}.".split(".")[1]):
+            return None  # from tapejax import runner
+        self.note_paths(node, frozenset([path]))
+        return path
+
+    def binding(self, node: Any) -> None:
+        """``x = value``, ``x: kind = value``, ``x += value``, ``(x := value)``, ``del x``."""
+        value, changed = getattr(node, "value", None), isinstance(node, ast.AugAssign)
+        self.visit_all([getattr(node, "annotation", None), value, node.target if changed else None])
+        for target in getattr(node, "targets", None) or [node.target]:
+            if value is not None or isinstance(node, ast.Delete):
+                self.bind(target, None if changed else value)
+
+    visit_Assign = visit_AnnAssign = visit_AugAssign = visit_NamedExpr = visit_Delete = binding
+
+    def visit_Global(self, node: ast.Global) -> None:
+        self.scope.elsewhere.update(dict.fromkeys(node.names, self.module))
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        for name in node.names:
+            self.scope.elsewhere[name] = self.scope.around(name) or self.module
+
+    def visit_withitem(self, node: ast.withitem) -> None:
+        self.visit(node.context_expr)
+        if node.optional_vars is not None:
+            paths = self.paths(node.context_expr)
+            self.bind(node.optional_vars)
+            if isinstance(node.optional_vars, ast.Name):
+                entered = frozenset(path and _result(f"{path}.__enter__") for path in paths)
+                self.scope.bind(node.optional_vars.id, entered)
+
+    # -- functions and classes
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.visit_all([*node.decorator_list, node.returns])
+        decorators = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+        self.function(node.args, node.body, any("tf.function" in self.paths(each) for each in decorators))
+        self.scope.bind(node.name, _OTHER)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def function(self, arguments: ast.arguments, body: list[ast.stmt], compiled: bool = False) -> None:
+        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        named += [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+        self.visit_all([*arguments.defaults, *arguments.kw_defaults, *(argument.annotation for argument in named)])
+        scope = _Scope(self.scope.outer if isinstance(self.scope, _ClassScope) else self.scope)
+        cell, lines, compiled = self.cell, self.lines, compiled or self.compiled
+
+        def read() -> None:
+            self.cell, self.lines, self.compiled = cell, lines, compiled
+            with self.inner(scope):
+                for argument in named:
+                    scope.bind(argument.arg, _OTHER)
+                self.visit_all(body)
+
+        self.later.append(read)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.visit_all([*node.decorator_list, *node.bases, *node.keywords])
+        with self.inner(_ClassScope(self.scope)):
+            self.visit_all(node.body)
+        self.scope.bind(node.name, _OTHER)
+
+    @contextlib.contextmanager
+    def inner(self, scope: _Scope) -> Iterator[None]:
+        outer, self.scope = self.scope, scope
+        try:
+            yield
+        finally:
+            self.scope = outer
+
+    # -- the order in which statements run
+
+    def branches(self, *ways: Iterable[ast.stmt]) -> None:
+        """Of several bodies one runs: a name may then stand for what it does after any of them."""
+        before = self.scope.now
+        ends = []
+        for body in ways:
+            self.scope.now = dict(before)
+            self.visit_all(body)
+            ends.append(self.scope.now)
+        self.scope.now = _either(*ends)
+
+    def control(self, node: ast.stmt, value: ast.expr) -> None:
+        """Notes control flow on a tensor, as far as it shows, where nothing converts it."""
+        on_tensor = any("tf.Tensor()" in self.paths(part) for part in _operands(value) if not self.is_known(part))
+        if self.compiled and on_tensor and not autograph.INSTALLED:
+            self.note(node, f"tf.autograph ({type(node).__name__.lower()} on a tensor)", "missing", _AUTOGRAPH)
+
+    def is_known(self, node: ast.expr) -> bool:
+        """Whether it is a number that stays known while a function is traced: of shapes, or a range of numbers."""
+        if not isinstance(node, ast.Call):
+            return False
+        paths = self.paths(node.func)
+        numbers = all(isinstance(argument, ast.Constant) for argument in node.args)
+        return not paths.isdisjoint(_OF_SHAPES) or ("tf.range" in paths and numbers)
+
+    def visit_If(self, node: ast.If) -> None:
+        self.control(node, node.test)
+        self.visit(node.test)
+        self.branches(node.body, node.orelse)
+
+    def visit_While(self, node: ast.While | ast.For | ast.AsyncFor) -> None:
+        decides = node.test if isinstance(node, ast.While) else node.iter
+        self.control(node, decides)
+        self.visit(decides)
+        if not isinstance(node, ast.While):
+            self.bind(node.target)
+        self.branches(node.body, ())
+        self.visit_all(node.orelse)
+
+    visit_For: Any = visit_While
+    visit_AsyncFor: Any = visit_While
+
+    def visit_Try(self, node: ast.Try) -> None:
+        before = dict(self.scope.now)
+        self.visit_all(node.body)
+        after = self.scope.now
+        self.scope.now = _either(before, after)  # an exception may come anywhere
+        self.branches((), *([*_caught(handler), *handler.body] for handler in node.handlers))
+        failed, self.scope.now = self.scope.now, after
+        self.visit_all(node.orelse)
+        self.scope.now = _either(failed, self.scope.now)
+        self.visit_all(node.finalbody)
+
+    visit_TryStar: Any = visit_Try
+
+    def visit_Match(self, node: ast.Match) -> None:
+        self.visit(node.subject)
+        self.branches((), *([*_matched(case), *case.body] for case in node.cases))
+
+
+class _ClassScope(_Scope):
+    """The body of a class: its names are not seen from its methods."""
+
+
+def _either(*ends: dict[str, _Paths]) -> dict[str, _Paths]:
+    return {name: frozenset().union(*(end.get(name, frozenset()) for end in ends)) for end in ends for name in end}
+
+
+def _caught(handler: ast.ExceptHandler) -> list[ast.stmt]:
+    """`except Error as name`, as statements."""
+    caught: list[ast.stmt] = [ast.Expr(handler.type)] if handler.type else []
+    return caught + ([ast.Assign([ast.Name(handler.name)], ast.Constant(None))] if handler.name else [])
+
+
+def _matched(case: ast.match_case) -> list[ast.stmt]:
+    names = [getattr(part, "name", None) or getattr(part, "rest", None) for part in ast.walk(case.pattern)]
+    bound: list[ast.stmt] = [ast.Assign([ast.Name(name)], ast.Constant(None)) for name in names if name]
+    values: list[ast.stmt] = [ast.Expr(part) for part in ast.walk(case.pattern) if isinstance(part, ast.Attribute)]
+    return values + bound + ([ast.Expr(case.guard)] if case.guard else [])
+
+
+# ---- the report
+
+
+def _as_json(files: Sequence[File]) -> str:
+    counts = {status: sum(file.count(status) for file in files) for status in ("supported", "missing", "unchecked")}
+    counts = {"files": len(files), "unreadable": sum(file.error is not None for file in files), **counts}
+    reports = [
+        {"path": file.path, "error": file.error, "names": list(map(dataclasses.asdict, file.uses))} for file in files
+    ]
+    return json.dumps({"schema": 1, "files": reports, "counts": counts}, indent=1)
+
+
+def _as_text(files: Sequence[File], everything: bool) -> str:
+    lines = []
+    for file in files:
+        if file.error:
+            lines += [f"{file.path}: cannot be read: {file.error}"]
+        elif file.uses or len(files) == 1:
+            lines += [f"{file.path}: {_tally([file])}"]
+            lines += _rows([use for use in file.uses if everything or use.status != "supported"])
+    if len(files) != 1:
+        lines += [f"{len(files)} files: {_tally(files)}"]
+    lines += sorted({f"unchecked: {use.use}" for file in files for use in file.uses if use.status == "unchecked"})
+    if any(file.uses for file in files):
+        lines += ["Of most values, which methods they have (model(x).numpy()) shows only when the program runs."]
+    return "\n".join(map(_printable, lines))
+
+
+def _printable(line: str) -> str:
+    """A line in which what a terminal might obey, in a file's name or a string of the program, is spelled out."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
+def _tally(files: Iterable[File]) -> str:
+    uses = [use for file in files for use in file.uses]
+    names = {status: len({use.name for use in uses if use.status == status}) for status in _STATUSES}
+    return ", ".join(f"{count} {status}" for status, count in names.items() if count) or "no names of TensorFlow's"
+
+
+_STATUSES = ("missing", "unchecked", "supported")
+_PLACES = 6
+
+
+def _rows(uses: Sequence[Use]) -> list[str]:
+    """One line a name, by status: what it is, where it is used, what to use instead."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for use in sorted(uses, key=lambda use: (_STATUSES.index(use.status), use)):
+        advice = f"use {use.use}" if use.use else "there is nothing in its place"
+        rows.setdefault((use.status, use.name, advice if use.status == "missing" else ""), []).append(use.place)
+    name_width = max((len(name) for _, name, _ in rows), default=0)
+    more = {key: [f"and {len(row) - _PLACES} more"] if row[_PLACES:] else [] for key, row in rows.items()}
+    places = [", ".join(row[:_PLACES] + more[key]) for key, row in rows.items()]
+    width = min(max(map(len, places), default=0), 30)
+    return [
+        f"  {status:9}  {name:{name_width}}  {where:{width}}  {advice}".rstrip()
+        for (status, name, advice), where in zip(rows, places, strict=True)
+    ]

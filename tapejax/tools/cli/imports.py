@@ -1,0 +1,169 @@
+"""``import tensorflow`` finds tapejax, in the program that is being run and its own modules, and nowhere else.
+
+``import keras`` finds ``tapejax.keras``, because on TensorFlow's backend Keras would give tensors.
+
+What is installed beside the program (Keras, Orbax, Flax, ...) asks Python, too, whether TensorFlow is there, and would
+believe that it is: so the answer depends on who asks. That is why the import statement itself is intercepted.
+An entry in ``sys.modules`` or a finder in ``sys.meta_path`` would answer everybody alike.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tapejax
+from tapejax import _version
+
+from ...tape.where import INSTALLED as INSTALLED
+from ...tape.where import is_library
+
+ALIAS = "tensorflow"
+_KERAS = "keras"
+
+# What is built on TensorFlow itself, and so returns or takes its tensors. (tensorflow_probability.substrates is not.)
+BUILT_ON_TENSORFLOW = {
+    "tensorflow_addons": "keras, optax",
+    "tensorflow_datasets": "tf.keras.datasets, sklearn.datasets, or arrays through tf.data.Dataset.from_tensor_slices",
+    "tensorflow_docs": "Matplotlib",
+    "tensorflow_federated": "jax.sharding",
+    "tensorflow_gnn": "jraph",
+    "tensorflow_graphics": "jnp",
+    "tensorflow_hub": "keras.applications or keras_hub, which have pretrained models for JAX",
+    "tensorflow_io": "Python's open, or numpy.load",
+    "tensorflow_model_optimization": "keras's model.quantize",
+    "tensorflow_privacy": "optax.contrib.differentially_private_aggregate",
+    "tensorflow_probability": "tensorflow_probability.substrates.jax, numpyro or distrax",
+    "tensorflow_text": "keras_hub's tokenizers",
+    "tf_keras": "tf.keras, which is Keras 3 on JAX",
+}
+
+
+def is_installed(file: str, folder: Path) -> bool:
+    """Whether a source file is Python's, tapejax's or an installed package's, and not of the program in `folder`, which may
+    be installed itself."""
+    return is_library(file, [str(folder), str(folder.resolve())])
+
+
+def resolve(fullname: str) -> Any:
+    """What the program means by the module ``tensorflow.a.b`` or ``keras.a``: tapejax's namespace ``a.b``, ``keras.a``.
+
+    Raises:
+        ModuleNotFoundError: there is none; the message says what to use instead, as tapejax's own errors do.
+    """
+    found: Any = tapejax
+    names = fullname.split(".")
+    try:
+        for name in names[1:] if names[0] == ALIAS else names:
+            found = getattr(found, name)
+        if callable(found):
+            raise AttributeError(
+                f"it is a function or class, so say `from {fullname.rpartition('.')[0]} import {name}`"
+            )
+    except AttributeError as error:
+        raise ModuleNotFoundError(f"No module named {fullname!r}: {error}", name=fullname) from None
+    return found
+
+
+@contextlib.contextmanager
+def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """While it lasts, code that is not installed finds tapejax where it imports ``tensorflow``.
+
+    `folder` is the program's. Modules are the program's wherever they lie, but for those of Python, of tapejax and of
+    what is installed (`core.where.is_library`).
+    """
+    folder = Path(folder)
+    python_import, python_import_module = builtins.__import__, importlib.import_module
+    python_find_spec = importlib.util.find_spec
+
+    def of_the_program(caller: Mapping[str, Any]) -> bool:
+        file, name = caller.get("__file__"), caller.get("__name__")
+        if isinstance(file, str):
+            return not is_installed(file, folder)
+        # Code without a file was typed in, or made by exec: the program's. Or it is Python's frozen import system, in
+        # whose name compiled modules import.
+        return not isinstance(name, str) or name.partition(".")[0] not in sys.stdlib_module_names
+
+    # Not a keyword more than Python's own __import__ has: programs call it, too.
+    def __import__(name, globals=None, locals=None, fromlist=(), level=0):  # noqa: N807
+        if level == 0 and _is_ours(name) and of_the_program(sys._getframe(1).f_globals if globals is None else globals):
+            return _import(name, fromlist or ())
+        return python_import(name, globals, locals, fromlist, level)
+
+    def import_module(name, package=None):
+        if _is_ours(name) and of_the_program(sys._getframe(1).f_globals):
+            return _import(name, ("*",))
+        return python_import_module(name, package)
+
+    def find_spec(name, package=None):
+        if _is_ours(name) and not name.startswith(_KERAS) and of_the_program(sys._getframe(1).f_globals):
+            return _spec(name)
+        return python_find_spec(name, package)
+
+    # Programs ask for TensorFlow's version and mean its behaviour; a version may have a local part after a plus sign.
+    version = f"{_version.TENSORFLOW}+tapejax{_version.__version__}"
+    with (
+        replaced(vars(builtins), __import__=__import__),
+        replaced(vars(importlib), import_module=import_module),
+        replaced(vars(importlib.util), find_spec=find_spec),
+        replaced(vars(tapejax), __version__=version),
+        replaced(vars(tapejax.version), VERSION=version, GIT_VERSION=f"v{version}"),
+    ):
+        yield
+
+
+def _is_ours(name: str) -> bool:
+    top, _, below = name.partition(".")
+    if top == _KERAS:
+        return not below.startswith("src")
+    return top == ALIAS or (top in BUILT_ON_TENSORFLOW and below.partition(".")[0] != "substrates")
+
+
+def _import(name: str, names: Sequence[str]) -> types.ModuleType:
+    top = name.partition(".")[0]
+    if top in BUILT_ON_TENSORFLOW:
+        raise ModuleNotFoundError(f"{top} is built on TensorFlow itself: use {BUILT_ON_TENSORFLOW[top]}", name=name)
+    found = resolve(name)
+    for each in names:
+        if each != "*":
+            _require(found, each, name)
+    return found if names else resolve(top)
+
+
+def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
+    """What tells the program that there is a module, before it imports it: Python's own would import TensorFlow."""
+    try:
+        _import(name, ())
+    except ModuleNotFoundError:
+        return None
+    return importlib.machinery.ModuleSpec(name, None)
+
+
+def _require(module: Any, name: str, fullname: str) -> None:
+    # `from module import name` would drop the text of the AttributeError, which says what to use instead.
+    try:
+        getattr(module, name)
+    except AttributeError as error:
+        raise ImportError(f"cannot import name {name!r} from {fullname!r}: {error}", name=fullname) from None
+
+
+@contextlib.contextmanager
+def replaced(entries: MutableMapping[str, Any], **values: Any) -> Iterator[None]:
+    """While it lasts, a mapping (of a module's names, ``vars(sys)``, say, or ``os.environ``) has these entries."""
+    before = {name: entries[name] for name in values if name in entries}
+    entries.update(values)
+    try:
+        yield
+    finally:
+        entries.update(before)
+        for name in values.keys() - before.keys():
+            entries.pop(name, None)

@@ -1,0 +1,522 @@
+"""What a program does with its tapes, step by step: blocks, gradients, and what they do to variables.
+
+A step begins where a tape is entered and none is active, and an update has been made since the last one began; it ends where
+the next begins. While it lasts a tape of our own records what the program's tapes do not: what becomes of the gradients.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from ...execution import schedule
+from ...jaxprs.fence import Tracer
+from ...jaxprs.types import Value
+from ...tape import recorder
+from ...tape.gradient_tape import GradientTape
+from ...tape.recorder import copied, outside
+from ...tape.recording import Recording
+from ...tape.where import serves
+from ...tf.values import nest, reading
+from ...tf.values.structures import is_variable, leaf_of, sources_of, targets_of
+from ...tf.values.tensor import Tensor, Variable
+from ...tf.values.types import Array, Nest, TensorLike, VariableLike
+from ..seeing.listing import Names
+
+Optimizer: TypeAlias = Any  # of Keras
+
+
+@dataclass(eq=False)
+class Carried:
+    """A tensor that the program itself carries from step to step by a name, as in ``x = x - rate * gradient``."""
+
+    path: str  # the expression for it
+
+
+@dataclass
+class Block:
+    """A ``with`` statement over a tape: its line, and the values of the names around it, before and after."""
+
+    file: str
+    line: int
+    function: str
+    before: dict[str, Value]
+    names: tuple[str, ...]  # those of `before` that belong to a function's call, not to the module
+    after: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass
+class Gradient:
+    """A call of `GradientTape.gradient` with respect to variables, or tensors that have names; `entries` are those of the step
+    that are part of it."""
+
+    block: Block
+    line: int
+    recording: Recording
+    targets: list[Array]
+    variables: list[VariableLike | Carried]
+    held: list[Array]  # what these held
+    found: list[Array | None]
+    entries: range
+
+    @property
+    def loss(self) -> float:
+        return float(sum(np.sum(np.asarray(x, "float64")) for x in self.targets))
+
+
+@dataclass
+class Applied:
+    """A call of a Keras optimizer: the gradients that it was given, and the arrays of its variables before and after."""
+
+    optimizer: Optimizer
+    line: int
+    gradients: list[Array | None]
+    variables: list[VariableLike]
+    before: list[Array]
+    after: list[Array]
+    rate: float
+    count: int  # how often it was applied before
+
+
+@dataclass(eq=False)
+class Assigned:
+    """One assignment to a variable, or all of a step: the array before, the value assigned last, and the array then."""
+
+    variable: VariableLike | Carried
+    line: int
+    before: Array
+    value: Value
+    after: Array
+    places: set[int] = field(default_factory=set)  # of the program's statements that made it
+
+
+@dataclass(eq=False)
+class Step:
+    number: int
+    tape: GradientTape
+    recording: Recording
+    gradients: list[Gradient] = field(default_factory=list)
+    applied: list[Applied] = field(default_factory=list)
+    events: list[Assigned] = field(default_factory=list)
+    held: dict[int, tuple[Array, VariableLike]] = field(
+        default_factory=dict
+    )  # arrays that were put in variables: id -> array, variable
+
+    def assigned(self, apart: set[int]) -> dict[int, Assigned]:
+        """By the id of a variable its assignments as one, but for those of the statements `apart`."""
+        found: dict[int, Assigned] = {}
+        for event in self.events:
+            if not event.places & apart:
+                first = found.get(id(event.variable), event)
+                found[id(event.variable)] = replace(event, before=first.before)
+        return found
+
+
+@dataclass(eq=False)
+class Computed:
+    """A value of an expression of the program: one array or several, what was recorded until then, and what its parts were."""
+
+    step: Step
+    end: int  # so many of the step's entries were recorded
+    value: Nest
+    of_variable: bool  # whether it is a variable itself
+    current: dict[int, Array]  # id of a variable -> what it held
+    parts: dict[int, Value]  # place of an expression in it -> its value
+    events: list[Assigned] = field(default_factory=list)  # of a statement: what it assigned
+
+
+class Enough(SystemExit):
+    """Ends a program after as many steps as were asked for."""
+
+
+class Observer:
+    """Notes the steps of a program that runs while `installed`.
+
+    ``steps`` are the first `keep`, then some; ``losses`` are those of all. ``values`` says of the array that
+    a variable holds what was assigned to it, ``owners`` of which variable it is.
+    """
+
+    def __init__(self, keep: int, stop_after: int | None):
+        self.keep, self.stop_after = keep, stop_after
+        self.steps: list[Step] = []
+        self.losses: list[tuple[float, ...]] = []
+        self.values: dict[int, tuple[Value, Array]] = {}
+        self.owners: dict[int, tuple[Array, VariableLike]] = {}
+        self.read: dict[int, tuple[Array, VariableLike]] = {}  # the same, at the evaluations of expressions
+        # id of a variable, and place of a statement that assigns to it, or 0 for any in a step -> a number that grows, and what
+        # it held before that happened first
+        self.firsts: dict[tuple[int, int], tuple[int, Array]] = {}
+        self.predicted: dict[
+            int, tuple[np.ndarray, Array]
+        ] = {}  # id of a result of `predict` -> it, as a recorded array
+        self.carried: dict[str, Carried] = {}
+        self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
+        self._step: Step | None = None
+        self._count = 0
+        self._active: list[GradientTape] = []
+        self._quiet = False
+        self._patches = contextlib.ExitStack()
+        self._keras = False
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        self._start(-1)
+        with self._patches:
+            self.patch(GradientTape, "__enter__", self._enter)
+            self.patch(GradientTape, "__exit__", self._exit)
+            self.patch(GradientTape, "gradient", self._gradient)
+            self.patch(Variable, "_change", self._change)
+            self.patch(Variable, "assign", self._assign)
+            self.patch(schedule, "_worth_compiling", self._worth_compiling)
+            try:
+                yield
+            finally:
+                self._finish()
+                if len(self.steps) > 2 and self.steps[-1].number == self._count - 1:
+                    self.steps.pop()  # what the program does after its loop came with it
+
+    def patch(self, owner: object, name: str, method: Callable) -> None:
+        original, own = getattr(owner, name), vars(owner).get(name)
+
+        @functools.wraps(original)
+        def patched(*args: Any, **kwargs: Any) -> Any:
+            return method(original, *args, **kwargs)
+
+        setattr(owner, name, patched)
+        # what was inherited is inherited again
+        self._patches.callback(*((delattr, owner, name) if own is None else (setattr, owner, name, own)))
+
+    def _patch_keras(self) -> None:
+        reading.install_adapters()  # whose hooks come first: ours see what the user assigns
+        if not self._keras and "keras" in sys.modules:
+            self._keras = True
+            keras = sys.modules["keras"]
+            self.patch(keras.Variable, "_direct_assign", self._assign)
+            self.patch(keras.optimizers.Optimizer, "apply", self._apply)
+            self.patch(keras.Model, "predict", self._predict)
+
+    @property
+    def in_block(self) -> bool:
+        return bool(self._active)
+
+    def given(self, line: int, text: str, value: Any) -> None:
+        """Notes an array or a number of an expression in the block at a line, which might stand before it."""
+        block = vars(self._active[0])["_block"]
+        number = isinstance(value, (bool, int, float, np.number, np.ndarray))
+        if self._count < self.keep and block.line == line and number:
+            block.before.setdefault(text, np.copy(value) if isinstance(value, np.ndarray) else value)
+
+    # -- steps
+
+    def _begin(self, frame: FrameType) -> None:
+        step = self._step
+        ended = step is not None and (self._carry(step, frame) or bool(step.applied or step.events and step.gradients))
+        if step is not None and step.number >= 0 and not ended:
+            if len(step.recording.entries) < 50_000:  # tapes that were not for training go on in the same step
+                return
+            step.tape.__exit__()
+        elif step is not None:
+            self._finish()
+        if self.stop_after is not None and self._count >= self.stop_after:
+            raise Enough
+        self._start(self._count)
+
+    def _start(self, number: int) -> None:
+        """A step begins; the one with the number -1 is what the program does before its first."""
+        tape = GradientTape(persistent=True, watch_accessed_variables=False)
+        tape._start("enter")
+        assert tape._recording is not None
+        self._step = Step(number, tape, tape._recording)
+
+    def computed(self, value: Any, parts: dict[int, Any]) -> list[Computed]:
+        """What is to be known of the value of an expression, if it consists of tensors: one `Computed` or none."""
+        step, several = self._step, type(value) in (list, tuple) and 0 < len(value) < 9
+        _, predicted = self.predicted.get(id(value), (None, None))
+        arrays = [array_of(x) for x in (value if several else [value])] if predicted is None else [predicted]
+        if step is None or any(x is None or isinstance(x, Tracer) for x in arrays):
+            return []
+        if step.number < 0 and len(step.recording.entries) > 50_000:
+            step.tape.__exit__()
+            self._start(-1)
+            return []
+        given = type(value)(arrays) if several else arrays[0]
+        variable = any(map(is_variable, value)) if several else is_variable(value)
+        return [self._computed(step, given, variable, parts)]
+
+    def _computed(self, step: Step, value: Nest, variable: bool, parts: dict[int, Any]) -> Computed:
+        known: dict[int, Value] = {}
+        for place, part in parts.items():
+            x = array_of(part)
+            if isinstance(part, np.ndarray) and part.dtype.kind in "biufc":
+                x = part.copy() if part.size < 1 << 20 else part  # it may change in place
+            if x is not None or isinstance(part, (bool, int, float, np.number)):
+                known[place] = part if x is None else x
+        current = {key: held(v) for key, (v, _) in self.names.items() if not isinstance(v, Carried)}
+        self.read |= {id(x): (x, self.names[key][0]) for key, x in current.items()}
+        return Computed(step, len(step.recording.entries), value, variable, current, known)
+
+    def begun(self) -> tuple[Step | None, int]:
+        """Where a statement begins: the step, and how much has been assigned in it."""
+        return self._step, len(self._step.events) if self._step is not None else 0
+
+    def changed(self, place: int, begun: tuple[Step | None, int], parts: dict[int, Any]) -> list[Computed]:
+        """What is to be known of a statement that ends, if it assigned to variables what was not made of gradients."""
+        step, first = begun
+        if step is None or step is not self._step or not step.events[first:] or self._active:
+            return []
+        differentiated = {id(v) for each in step.gradients for v in each.variables}
+        for through, events in (False, step.events[first:]), (True, step.events[first:]):
+            made = self._made_of_gradients(step, through)
+            if any(id(e.value) in made for e in events if not through or id(e.variable) in differentiated):
+                return []
+        found = self._computed(step, (), False, parts)
+        found.events = step.events[first:]
+        for event in found.events:
+            event.places.add(place)
+            self.firsts.setdefault((id(event.variable), place), (len(self.firsts), event.before))
+        return [found]
+
+    def _carry(self, step: Step, frame: FrameType) -> bool:
+        """Notes what the tensors of a step have become, by their names; returns whether any is another one."""
+        pairs = [(v, x) for each in step.gradients for v, x in zip(each.variables, each.held, strict=True)]
+        pairs = [(v, x) for v, x in pairs if isinstance(v, Carried)]
+        if not pairs:
+            return False
+        names, made = snapshot(frame), self._made_of_gradients(step)
+        for carried, before in pairs:
+            after = names.get(carried.path)
+            if id(after) in made:
+                step.events.append(Assigned(carried, 0, before, after, after))
+        return any(names.get(carried.path, before) is not before for carried, before in pairs)
+
+    def _made_of_gradients(self, step: Step, through: bool = True) -> set[int]:
+        """The ids of a step's gradients and of what was computed of them, `through` variables as well or not."""
+        made = {id(x) for each in step.gradients for x in each.found if x is not None}
+        for entry in step.recording.entries if made else ():
+            inputs = [
+                *map(id, entry.inputs),
+                *(id(self.values[id(x)][0]) for x in entry.inputs if through and id(x) in self.values),
+            ]
+            if not made.isdisjoint(inputs):
+                made.update(map(id, entry.outputs))
+        return made
+
+    def _finish(self) -> None:
+        step, self._step = self._step, None
+        if step is None:
+            return
+        step.tape.__exit__()
+        updated = bool(step.applied or step.events)
+        if not step.gradients or not (updated or self._goes_on(step)):
+            return self._forget(step)
+        self._count += 1
+        self.losses.append(tuple(each.loss for each in step.gradients))
+        if not updated:
+            return
+        last = self.steps[-1].number if self.steps else -1
+        if last >= self.keep and last & (last - 1):  # later ones are kept at the powers of two
+            self._forget(self.steps.pop())
+        self.steps.append(step)
+
+    def _goes_on(self, step: Step) -> bool:
+        """Whether the tensors of the step before are its own, too: what it made of them, nobody has asked for any more."""
+        known = {id(x.after) for x in self.steps[-1].events} if self.steps else set()
+        return any(id(x) in known for each in step.gradients for x in each.held)
+
+    def _forget(self, step: Step) -> None:
+        for key, (array, variable) in step.held.items():
+            if held(variable) is not array:
+                self.values.pop(key, None)
+                self.owners.pop(key, None)
+
+    # -- hooks
+
+    def _worth_compiling(self, original: Callable, *args: Any) -> bool:
+        # A gradient inside a block is a part of it: step by step, it is the same operations whenever it is taken.
+        return not (self._active and recorder.eager()) and original(*args)
+
+    def _enter(self, original: Callable, tape: GradientTape) -> GradientTape:
+        self._patch_keras()
+        frame = user_frame()
+        if frame is None:
+            return original(tape)
+        if not self._active:
+            self._begin(frame)
+        self._active.append(tape)
+        code, own = frame.f_code, frame.f_locals is not frame.f_globals
+        names = tuple(frame.f_locals) if own else ()
+        vars(tape)["_block"] = Block(code.co_filename, frame.f_lineno, code.co_name, self._snapshot(frame), names)
+        return original(tape)
+
+    def _exit(self, original: Callable, tape: GradientTape, *exception: Any) -> None:
+        original(tape, *exception)
+        frame = user_frame()
+        if tape in self._active:
+            self._active.remove(tape)
+            assert frame is not None
+            vars(tape)["_block"].after = snapshot(frame, arrays=False)
+
+    def _gradient(
+        self, original: Callable, tape: GradientTape, target: Nest, sources: Nest, *rest: Any, **more: Any
+    ) -> Nest:
+        step, recording, frame = self._step, tape._recording, user_frame()
+        if step is None or frame is None or recording is None or [other for other in self._active if other is not tape]:
+            return original(tape, target, sources, *rest, **more)
+        start = len(step.recording.entries)
+        found = original(tape, target, sources, *rest, **more)
+        leaves = sources_of(sources).leaves
+        texts = {id(x): text for text, x in reversed(snapshot(frame, arrays=False).items())}
+        named = [leaf for leaf in leaves if is_variable(leaf.value) or id(leaf.array) in texts]
+        if rest or more.get("output_gradients") is not None or len(named) < len(leaves):
+            return found
+        variables = [x.value if is_variable(x.value) else self._carried(texts[id(x.array)]) for x in named]
+        with outside():
+            self._name([v for v in variables if not isinstance(v, Carried)], recording, frame)
+        arrays = [None if x is None else leaf_of(x).array for x in nest.flatten(found)]  # type: ignore[union-attr]
+        targets = [leaf.array for leaf in targets_of(target).leaves]
+        inside = range(start, len(step.recording.entries))
+        block, sources = vars(tape)["_block"], [leaf.array for leaf in leaves]
+        step.gradients.append(Gradient(block, frame.f_lineno, recording, targets, variables, sources, arrays, inside))
+        return found
+
+    def _carried(self, path: str) -> Carried:
+        carried = self.carried.setdefault(path, Carried(path))
+        self.names[id(carried)] = carried, path
+        return carried
+
+    def _apply(
+        self,
+        original: Callable,
+        optimizer: Optimizer,
+        grads: Iterable[TensorLike | None],
+        trainable_variables: Iterable[VariableLike] | None = None,
+    ) -> Any:
+        frame = user_frame()
+        if self._step is None or self._quiet or frame is None:
+            return original(optimizer, grads, trainable_variables)
+        grads = list(grads)
+        variables = list(optimizer._trainable_variables if trainable_variables is None else trainable_variables)
+        with outside():
+            before, rate = [held(v) for v in variables], float(np.asarray(optimizer.learning_rate))
+            count = int(np.asarray(optimizer.iterations))
+        self._quiet = True
+        try:
+            result = original(optimizer, grads, trainable_variables)
+        finally:
+            self._quiet = False
+        arrays = [None if x is None else leaf_of(x).array for x in grads]  # type: ignore[union-attr]
+        after = [held(v) for v in variables]
+        for variable, old, new in zip(variables, before, after, strict=True):
+            self._own(variable, old, new)
+        self._step.applied.append(Applied(optimizer, frame.f_lineno, arrays, variables, before, after, rate, count))
+        return result
+
+    def _predict(self, original: Callable, model: Any, x: Any, *rest: Any, **more: Any) -> Any:
+        """``predict`` computes where no tape sees it, and deletes what variables held: the model itself gives the same."""
+        again = array_of(model(x, training=False)) if user_frame() and isinstance(x, (np.ndarray, Tensor)) else None
+        if again is None:
+            return original(model, x, *rest, **more)
+        found = np.array(again)
+        self.predicted[id(found)] = found, again
+        return found
+
+    def _assign(self, original: Callable, variable: VariableLike, value: TensorLike, *rest: Any, **more: Any) -> Any:
+        before = held(variable) if self._step is not None and not self._quiet else None
+        result = original(variable, value, *rest, **more)
+        leaf = leaf_of(value)
+        self._note(variable, before, value if leaf is None else leaf.array)
+        return result
+
+    def _change(self, original: Callable, variable: VariableLike, change: Callable, *rest: Any) -> Any:
+        """``assign_add`` and its like compute the new value out of the tapes' sight."""
+        if self._step is None or self._quiet:
+            return original(variable, change, *rest)
+        before = held(variable)
+        value = change(before)
+        result = original(variable, lambda _: copied(value), *rest)
+        self._note(variable, before, value)
+        return result
+
+    def _note(self, variable: VariableLike, before: Array | None, value: Value) -> None:
+        frame = user_frame()
+        if before is None or self._step is None or frame is None:
+            return
+        after = held(variable)
+        self._own(variable, before, after)
+        self.values[id(after)] = value, after
+        if id(variable) not in self.names:
+            with outside():
+                self._name([variable], self._step.recording, frame)
+        self._step.events.append(Assigned(variable, frame.f_lineno, before, value, after))
+
+    def _own(self, variable: VariableLike, before: Array, after: Array) -> None:
+        assert self._step is not None
+        self.owners.setdefault(id(before), (before, variable))
+        if self._step.number >= 0:
+            self.firsts.setdefault((id(variable), 0), (len(self.firsts), before))
+        self.owners[id(after)] = self._step.held[id(after)] = after, variable
+
+    def _snapshot(self, frame: FrameType) -> dict[str, Value]:
+        return snapshot(frame) if self._count < self.keep else {}
+
+    def _name(self, variables: list[VariableLike], recording: Recording, frame: FrameType) -> None:
+        unnamed = [v for v in variables if id(v) not in self.names]
+        if unnamed:
+            spaces = [frame.f_locals, frame.f_globals]
+            objects = [{n: x for n, x in space.items() if not isinstance(x, (list, tuple))} for space in spaces]
+            names = Names(recording, [*objects, *spaces])  # the better name is of a part of a model, not of a list
+            for v in unnamed:
+                found = names.name(held(v)) if isinstance(v, Variable) else None
+                self.names[id(v)] = v, found or getattr(v, "path", None) or "variable"
+
+
+def held(variable: VariableLike) -> Array:
+    """The array in a variable, without a note of it on the tapes."""
+    if isinstance(variable, Variable):
+        return reading.held(variable)
+    return getattr(variable, "_value", None)
+
+
+def array_of(value: object) -> Array | None:
+    """The array of a tensor or a variable, without a note of it on the tapes; None of anything else."""
+    if isinstance(value, Tensor):
+        return value._array
+    return value if isinstance(value, jax.Array) else held(value) if is_variable(value) else None
+
+
+def user_frame() -> FrameType | None:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and serves(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def snapshot(frame: FrameType, arrays: bool = True) -> dict[str, Value]:
+    """Tensors, arrays and numbers by the expressions for them: names, and parts of what has a name."""
+    found: dict[str, Value] = {}
+    for space in (frame.f_locals, *([] if frame.f_locals is frame.f_globals else [frame.f_globals])):
+        for name, value in list(space.items()):
+            if name.startswith("__") or name in found:
+                continue
+            parts: dict[str, Any] = {name: value}
+            if isinstance(value, (tuple, list)) and len(value) < 9:
+                parts = {f"{name}[{i}]": x for i, x in enumerate(value)}
+            elif isinstance(value, dict) and len(value) < 9:
+                parts = {f"{name}[{key!r}]": x for key, x in value.items()}
+            for text, part in parts.items():
+                leaf = None if is_variable(part) else leaf_of(part)
+                if leaf is not None:
+                    found[text] = leaf.array
+                elif arrays and isinstance(part, np.ndarray) and part.dtype.kind in "biufc":
+                    found[text] = part.copy() if part.size < 1 << 20 else part  # it may change in place
+                elif isinstance(part, (bool, int, float, np.number)):
+                    found[text] = part
+    return found

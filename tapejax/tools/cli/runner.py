@@ -1,0 +1,316 @@
+"""Run a program or notebook that says ``import tensorflow`` on JAX, unmodified.
+
+What makes that possible ends with the program: its imports of ``tensorflow`` find tapejax (`imports`), 64-bit types
+are switched on because TensorFlow has them (Python floats still become float32, as there), and Keras runs on JAX. What
+JAX compiles is kept for the next run, in the user's cache folder or where `TAPEJAX_COMPILATION_CACHE` says (``off``: nowhere).
+Python's garbage collector searches what the program makes, and not what was there before it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import gc
+import io
+import itertools
+import linecache
+import os
+import platform
+import sys
+import tokenize
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from . import imports, notebook
+
+
+def run(
+    program: str | os.PathLike[str],
+    arguments: Sequence[str] = (),
+    *,
+    full_traceback: bool = False,
+    prepare: Callable[[ast.Module], ast.Module] | None = None,
+) -> int:
+    """Run the file ``program`` as ``python program *arguments`` would, with tapejax in TensorFlow's place.
+
+    Of a notebook (``.ipynb``) the code cells run in order, in its folder; a cell that fails is reported, and the next
+    one runs.
+
+    Args:
+        program: the file.
+        arguments: what the program finds in ``sys.argv[1:]``.
+        full_traceback: whether tracebacks also show the frames between the program's own lines.
+        prepare: what a program, not a notebook, is changed by before it runs.
+
+    Returns the exit status: 0; or 1 after an uncaught exception, whose traceback in the program's own lines goes to
+    stderr; or 2 if the file cannot be read or is not Python. ``SystemExit`` passes through.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     program = pathlib.Path(folder, "program.py")
+    ...     _ = program.write_text("import sys, tensorflow; print(tensorflow.__name__, sys.argv[1:])")
+    ...     run(program, ["--epochs", "3"])
+    tapejax ['--epochs', '3']
+    0
+    """
+    # Python, too, names the main file by its absolute path: it must still be found after an os.chdir.
+    path = Path(program).absolute()
+    is_notebook = path.suffix == ".ipynb"
+    try:
+        source = path.read_bytes()
+        steps = _cells(source.decode(), os.fspath(program)) if is_notebook else [_whole(source, str(path), prepare)]
+    except OSError as error:
+        return _refuse(f"cannot read {os.fspath(program)}: {error.strerror}")
+    except (SyntaxError, ValueError) as error:  # ValueError: null bytes, not a notebook
+        if is_notebook:
+            return _refuse(f"{os.fspath(program)} is not a notebook: {error}")
+        traceback.print_exception(error.with_traceback(None))
+        return _refuse(f"{os.fspath(program)} is not a program in Python {platform.python_version()}")
+
+    main = types.ModuleType("__main__")
+    vars(main).update(__builtins__=builtins, **(_of_jupyter(main) if is_notebook else {"__file__": str(path)}))
+    report = _Reporter(path.parent, full_traceback)
+    failed = []
+    argv = [os.fspath(program), *arguments]
+    jupyter = _as_in_jupyter(path.parent) if is_notebook else contextlib.nullcontext()
+    with (
+        imports.tensorflow_is_tapejax(path.parent),
+        _settings(full_traceback),
+        _nothing_older_searched(),
+        _as_main(main, path.parent, argv),
+        jupyter,
+    ):
+        for number, step in enumerate(steps, 1):
+            try:
+                step(vars(main))
+            except SystemExit:
+                raise
+            except KeyboardInterrupt as error:
+                report(error)
+                return 130
+            except BaseException as error:
+                report(error)
+                failed.append(number)
+    if failed and is_notebook:
+        cells = ", ".join(map(str, failed))
+        print(f"tapejax run: {len(failed)} of {len(steps)} cells failed: {cells}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+# ---- the program, as steps to run
+
+
+def _whole(source: bytes, name: str, prepare: Callable | None) -> Callable[[dict], None]:
+    tree: Any = source if prepare is None else prepare(ast.parse(source, name))
+    code = compile(tree, name, "exec", dont_inherit=True)
+    return lambda names: exec(code, names)
+
+
+def _cells(text: str, name: str) -> list[Callable[[dict], None]]:
+    return [_cell(source, f"{name}, cell {number}") for number, source in enumerate(notebook.code_cells(text), 1)]
+
+
+def _cell(source: str, name: str) -> Callable[[dict], None]:
+    def step(names: dict) -> None:
+        # for the lines of tracebacks, which no file holds
+        linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+        tree = ast.parse(notebook.as_python(source), name)
+        # The value of a last expression is shown, unless the cell ends in a semicolon.
+        shown = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) and not _is_quiet(source) else []
+        body = ast.Module(tree.body[: len(tree.body) - len(shown)], [])
+        exec(compile(body, name, "exec", dont_inherit=True), names)
+        exec(compile(ast.Interactive(shown), name, "single", dont_inherit=True), names)
+
+    return step
+
+
+def _of_jupyter(main: types.ModuleType) -> dict[str, Any]:
+    """The names that Jupyter gives to a notebook's cells."""
+    jupyter = notebook.Jupyter(lambda source: _cell(source, "<get_ipython().run_cell>")(vars(main)))
+    return {"display": _display, "get_ipython": lambda: jupyter}
+
+
+def _is_quiet(source: str) -> bool:
+    """Whether a cell's last token is a semicolon."""
+    code = source.rstrip()
+    if code.endswith(";"):
+        return True
+    try:
+        tokens = [token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.string.strip()]
+    except (SyntaxError, tokenize.TokenError):  # a magic
+        return False
+    return next((token.string == ";" for token in reversed(tokens) if token.type != tokenize.COMMENT), False)
+
+
+def _display(*values: object) -> None:
+    """Jupyter's ``display``, in text."""
+    for value in values:
+        print(repr(value))
+
+
+# ---- the environment of the program
+
+
+@contextlib.contextmanager
+def _settings(full_traceback: bool) -> Iterator[None]:
+    before = {name: getattr(jax.config, name) for name in ("jax_traceback_filtering", *_KEEPING)}
+    before["jax_enable_x64"] = jax.config.read("jax_enable_x64")
+    # If Keras is there on another backend, tapejax.keras raises an error about it.
+    backend = {} if "keras" in sys.modules else {"KERAS_BACKEND": "jax"}
+    jax.config.update("jax_enable_x64", True)
+    if full_traceback:
+        jax.config.update("jax_traceback_filtering", "off")
+    _keep_compiled_programs()
+    try:
+        with imports.replaced(os.environ, **backend):
+            yield
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+
+
+@contextlib.contextmanager
+def _nothing_older_searched() -> Iterator[None]:
+    # To search all objects of JAX's modules takes 0.1 to 0.2 s, a third of a short program's time.
+    if gc.get_freeze_count():  # somebody did it already, and may undo it
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+CACHE = "TAPEJAX_COMPILATION_CACHE"  # the environment variable: a folder, or "off"
+# What compiles faster than this is not worth a file: reading one takes about 5 milliseconds.
+WORTH_KEEPING = 0.02
+_KEEPING = (
+    "jax_compilation_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_min_entry_size_bytes",
+)
+
+
+def _keep_compiled_programs() -> None:
+    """Has JAX keep what it compiles in a folder of this user and machine, unless it keeps it already or is told not to."""
+    folder = os.environ.get(CACHE, "")
+    config: Any = jax.config
+    if folder == "off" or config.jax_compilation_cache_dir is not None:
+        return
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    kept = os.path.expanduser(folder) or str(Path(base, "tapejax", platform.node() or "here"))
+    for name, value in zip(_KEEPING, (kept, WORTH_KEEPING, -1), strict=True):
+        jax.config.update(name, value)
+
+
+@contextlib.contextmanager
+def _as_in_jupyter(folder: Path) -> Iterator[None]:
+    """A notebook runs in its folder, and its figures need no window."""
+    figures = imports.replaced(os.environ, MPLBACKEND=os.environ.get("MPLBACKEND", "agg"))
+    with contextlib.chdir(folder), warnings.catch_warnings(), figures, imports.replaced(vars(sys), displayhook=_show):
+        warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
+        yield
+
+
+def _show(value: object) -> None:
+    # Python's own would also leave the value in builtins._
+    if value is not None:
+        _display(value)
+
+
+@contextlib.contextmanager
+def _as_main(main: types.ModuleType, folder: Path, argv: list[str]) -> Iterator[None]:
+    """Make ``main`` what a program finds itself to be: ``__main__``, with its arguments and its folder."""
+    # A script's folder comes first; `python -m tapejax` has put the current directory there.
+    rest = sys.path[1:] if sys.path[:1] == [os.getcwd()] else sys.path
+    path = [str(folder), *rest]
+    with imports.replaced(sys.modules, __main__=main), imports.replaced(vars(sys), argv=argv, path=path):
+        yield
+
+
+# ---- tracebacks
+
+
+class _Reporter:
+    """Shows an uncaught exception as Python would, in the lines of the program in `folder`."""
+
+    def __init__(self, folder: Path, full: bool):
+        self.folder, self.full = folder, full
+
+    def __call__(self, error: BaseException) -> None:
+        # from the program's first frame on: above it is only what runs it
+        trace = error.__traceback__
+        while trace is not None and not self._is_own(trace.tb_frame.f_code.co_filename):
+            trace = trace.tb_next
+        error = error.with_traceback(trace)
+        sys.stdout.flush()
+        if self.full or sys.excepthook is not sys.__excepthook__:  # a program's own hook gets what Python would give it
+            sys.excepthook(type(error), error, trace)
+            return
+        report = traceback.TracebackException.from_exception(error)
+        self._fold(report)
+        print("".join(report.format()), end="", file=sys.stderr)
+
+    def _is_own(self, file: str) -> bool:
+        return not file.startswith("<") and not imports.is_installed(file, self.folder)
+
+    def _fold(self, report: traceback.TracebackException) -> None:
+        """Put one line in place of each run of frames that are not the program's."""
+        own = [self._is_own(frame.filename) for frame in report.stack]
+        if any(own):  # else there is nothing of the program's to show, and the rest is all that there is
+            shown = (x for x in zip(own, report.stack, strict=True) if Path(x[1].filename).resolve() not in _MACHINERY)
+            report.stack = _Folded()
+            for is_own, frames in itertools.groupby(shown, key=lambda x: x[0]):
+                found = [frame for _, frame in frames]
+                report.stack += found if is_own else [_Fold(found)]
+        # JAX's remark on its own shortened tracebacks
+        notes = getattr(report, "__notes__", None)
+        if notes:
+            report.__notes__ = [note for note in notes if "JAX has removed its internal frames" not in note]
+        for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
+            if other is not None:
+                self._fold(other)
+
+
+_MACHINERY = {Path(__file__).resolve(), Path(imports.__file__).resolve()}
+
+
+class _Folded(traceback.StackSummary):
+    """Frames, some of which represent several."""
+
+    def format_frame_summary(self, frame_summary: traceback.FrameSummary, **how: Any) -> str:  # 3.13 says colorize=
+        if isinstance(frame_summary, _Fold):
+            return frame_summary.text
+        return super().format_frame_summary(frame_summary, **how)
+
+
+class _Fold(traceback.FrameSummary):
+    __slots__ = ("text",)
+
+    def __init__(self, frames: Sequence[traceback.FrameSummary]):
+        super().__init__("", None, "", lookup_line=False)
+        names = ", ".join(dict.fromkeys(_package(frame.filename) for frame in frames))
+        count = "1 frame" if len(frames) == 1 else f"{len(frames)} frames"
+        self.text = f"  ... {count} in {names}; run --full-traceback shows more\n"
+
+
+def _package(file: str) -> str:
+    """The package that a source file belongs to, as its users call it."""
+    parts = Path(file).parts
+    for place in imports.INSTALLED:
+        if place in parts:
+            return Path(parts[len(parts) - parts[::-1].index(place)]).stem
+    return "tapejax" if Path(file).resolve().is_relative_to(Path(__file__).parents[2]) else "Python"
+
+
+def _refuse(message: str) -> int:
+    print(f"tapejax run: {message}", file=sys.stderr)
+    return 2

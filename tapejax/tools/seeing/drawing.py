@@ -1,0 +1,576 @@
+"""A recording as a picture: values flow from the sources through the operations to the target.
+
+The layout is Sugiyama's: layers by dependency, an order within each that crosses few edges, places as close to their
+neighbours as the room allows. Matplotlib is imported here and nowhere else, when a picture is asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import itertools
+import os
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import IO, Any, TypeAlias
+
+import jax
+import numpy as np
+
+from ...jaxprs.fence import Tracer
+from ...tape import recorder
+from ...tape.query import Query
+from ...tape.recording import Recording
+from ...tape.where import Line
+from ...tf.values.errors import extra_missing
+from ...tf.values.shown import number_text
+from ...tf.values.types import Array
+from .graph_evidence import given_at
+from .listing import Names, ancestors, cut, name_of, options, shortened
+
+# More operations than this are folded into groups,
+OPERATIONS = 60
+# of which there are so many at most.
+GROUPS = 30
+# A picture of up to so many inches runs from left to right, as one reads; a longer one runs down the page.
+ACROSS = 11.0
+# What is between two layers, in inches: across, down the page, and down the page where there are many.
+GAPS, MANY = (0.85, 0.5, 0.34), 14
+# How strongly an operation keeps its place in the column of what it is computed from, against a value from outside.
+PULL = 12.0
+# Of pictures that are no SVG.
+PNG_DPI = 144
+# How many nodes the text in the place of a picture names, of each kind.
+SAID = 12
+# How many layers a value from outside may be away from its use; beyond, it is drawn again.
+NEAR = 3
+
+BLUE, PALE, GREY, SILVER, AMBER, GREEN = "#1d4ed8", "#dbeafe", "#6b7280", "#f3f4f6", "#fde68a", "#bbf7d0"
+OUTLINE, EDGE, RED = "#9ca3af", "#b6bcc6", "#b91c1c"
+# Of Matplotlib, which is imported when something is drawn.
+Figure: TypeAlias = Any
+Axes: TypeAlias = Any
+CENTRED = {"ha": "center", "va": "center"}
+
+
+@dataclass(eq=False)
+class Node:
+    """An operation, a group of them, or a value that came from outside; `layer` and `at` are its place.
+
+    `positions` are those of its entries, `arrays` what these compute, or what came from outside. `room` is the least width
+    and height that it needs, in inches.
+    """
+
+    label: str
+    note: str = ""
+    kind: str = "operation"  # or "source", "constant", "turn" (where a long edge passes a layer)
+    carries: bool = False
+    target: bool = False
+    source: bool = False  # also an operation whose result is one
+    layer: int = 0
+    at: float = 0.0
+    positions: Sequence[int] = ()
+    arrays: list[Array] = field(default_factory=list)
+    room: tuple[float, float] = (0.5, 0.0)
+    ins: list[Edge] = field(default_factory=list)
+    outs: list[Edge] = field(default_factory=list)
+
+    @property
+    def width(self) -> float:
+        """In inches."""
+        if self.kind == "turn":
+            return 0.05
+        size = 0.074 if self.kind == "constant" else 0.089
+        return max(self.room[0], 0.24 + max(size * len(self.label), 0.068 * len(self.note)))
+
+    @property
+    def from_outside(self) -> bool:
+        return (
+            self.kind in ("source", "constant") and not self.ins
+        )  # what an assignment put into a variable has its place
+
+    @property
+    def pull(self) -> float:
+        """Its weight in the mean place of its neighbours, and how hard it is to move itself."""
+        return 1.0 if self.from_outside else PULL if self.carries else PULL / 4
+
+    @property
+    def height(self) -> float:
+        return 0.05 if self.kind == "turn" else max(self.room[1], 0.46 if self.note else 0.34)
+
+    def size(self, across: bool) -> float:
+        """From left to right, or down the page."""
+        return self.width if across else self.height
+
+
+@dataclass(eq=False)
+class Edge:
+    """A value on its way from one node to another."""
+
+    tail: Node
+    head: Node
+    label: str
+    carries: bool
+    cut: bool = False  # an assignment: the value goes on, its gradient does not
+
+
+class Drawing:
+    """A picture of a tape. Notebooks show it; ``figure`` is Matplotlib's, ``savefig(file)`` writes it.
+
+    ``alt`` says in words what the picture shows, for readers who do not see it.
+    """
+
+    def __init__(self, figure: Figure, alt: str):
+        self.figure, self.alt = figure, alt
+
+    def savefig(self, file: str | os.PathLike[str] | IO, **options: Any) -> None:
+        self.figure.savefig(file, **options)
+
+    def svg(self) -> str:
+        """The picture as SVG; its title is ``alt``."""
+        return self._written("svg", Date=None, Title=self.alt).decode().replace("<svg ", '<svg role="img" ', 1)
+
+    def png(self) -> bytes:
+        """The picture as PNG, with few colours."""
+        from PIL import Image  # Matplotlib needs it, too
+
+        out = io.BytesIO()
+        with Image.open(io.BytesIO(self._written("png", dpi=PNG_DPI, Software=None))) as picture:
+            picture.convert("RGB").quantize(64).save(out, "png", optimize=True)  # a third of the bytes
+        return out.getvalue()
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, str], dict[str, Any]]:
+        """HTML, since Jupyter puts a text in the place of a picture only there; PNG for what shows no HTML."""
+        image = f"data:image/svg+xml;base64,{base64.b64encode(self.svg().encode()).decode()}"
+        page = f'<img alt="{html.escape(self.alt)}" src="{image}" style="max-width:100%;height:auto">'
+        width, height = (int(inches * 96) for inches in self.figure.get_size_inches())
+        data = {"text/html": page, "image/png": base64.b64encode(self.png()).decode(), "text/plain": repr(self)}
+        return data, {"image/png": {"width": width, "height": height, "alt": self.alt}}
+
+    def _written(self, kind: str, dpi: float | str = "figure", **metadata: Any) -> bytes:
+        """The same picture gives the same bytes: a notebook under version control changes only where the tape did."""
+        import matplotlib
+
+        out = io.BytesIO()
+        own: dict = {"svg.hashsalt": "tapejax", "savefig.bbox": None, "savefig.transparent": False}
+        # writing a figure looks up its layout engine anew
+        own |= {"figure.constrained_layout.use": False, "figure.autolayout": False}
+        with matplotlib.rc_context(own):
+            self.figure.savefig(out, format=kind, dpi=dpi, metadata=metadata)
+        return out.getvalue()
+
+    def __repr__(self) -> str:
+        width, height = self.figure.get_size_inches()
+        return f"<Drawing of a tape, {width:.1f} by {height:.1f} inches: a notebook shows it, .savefig(file) writes it>"
+
+
+def draw(names: Names, query: Query) -> Drawing:
+    """The picture of what leads to the query's targets (of all, where there are none); its sources are marked."""
+    with recorder.outside():
+        nodes = graph(names, query)
+    return picture(arrange(nodes))
+
+
+def picture(layers: Sequence[Sequence[Node]]) -> Drawing:
+    """The picture of nodes in their places."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise extra_missing("tape.draw", "Matplotlib", "draw") from error
+    # the places are made for this font, whatever the user's rcParams say
+    with matplotlib.rc_context({"font.family": "DejaVu Sans", "text.usetex": False}):
+        return Drawing(_paint(layers), _described(list(itertools.chain.from_iterable(layers))))
+
+
+def _described(nodes: Sequence[Node]) -> str:
+    """The picture in words."""
+
+    def said(chosen: Iterable[Node]) -> str:
+        labels = dict.fromkeys(f"{n.label} ({n.note})" if n.note else n.label for n in chosen if n.kind != "turn")
+        return ", ".join([*labels][:SAID]) + (" and more" if len(labels) > SAID else "") if labels else "nothing"
+
+    passed, others = ([n for n in nodes if n.kind == "operation" and n.carries is carries] for carries in (True, False))
+    gradient = f"Gradient passes {said(passed)}" if passed else "No gradient passes"
+    blocked = f", and not {said(others)}" if passed and others else ""
+    ends = f"from {said(n for n in nodes if n.from_outside)} to {said(n for n in nodes if n.target or not n.outs)}"
+    return f"A tape drawn as a graph, {ends}. {gradient}{blocked}."
+
+
+# ---- the graph ------------------------------------------------------------------------------------------------------
+
+
+def graph(names: Names, query: Query) -> list[Node]:
+    """The nodes, joined by their edges, in the order in which they ran."""
+    recording, targets, sources = query.recording, query.targets, query.arrays
+    entries = recording.entries
+    assigned = _assigned(recording)
+    shown = ancestors(entries, targets, assigned)[0] if targets else list(range(len(entries)))
+    if len(shown) > OPERATIONS:  # groups take the order out of reads and assignments
+        assigned = {}
+        shown = ancestors(entries, targets, assigned)[0] if targets else shown
+    # the entries that gradient passes, and the inputs by which it does
+    if targets:
+        active = {position: active_ins for position, active_ins, *_ in query.relevant()[0]}
+    else:
+        active = {link.position: link.active_ins for link in query.active()}
+    source_ids, target_ids = {id(x) for x in sources}, {id(x) for x in targets}
+    nodes: list[Node] = []
+    maker: dict[int, Node] = {}
+    joined: set[tuple[int, int, int]] = set()
+
+    def maker_of(x: Array) -> Node:
+        if id(x) not in maker:  # it came from outside
+            source, label = id(x) in source_ids, shortened(names.of(x), 26)
+            kind = "source" if source else "constant"
+            node = Node(label, kind=kind, carries=source, target=id(x) in target_ids, arrays=[x])
+            maker[id(x)] = node
+            for given in assigned.get(id(x), ()):
+                if (tail := maker.get(id(given))) is not None:
+                    node.note = "after assign"  # another node may have the variable's name: what it held before
+                    tail.outs.append(edge := Edge(tail, node, "assign", carries=False, cut=True))
+                    node.ins.append(edge)
+            nodes.append(node)
+        return maker[id(x)]
+
+    for x in itertools.chain.from_iterable(assigned.values()):
+        if id(x) in source_ids - assigned.keys() and not names.is_result(x):  # the assignment may be its first use
+            maker_of(x)
+    for group in _groups(recording, shown):
+        node = _operation(recording, names, group, any(i in active for i in group))
+        node.positions, node.arrays = group, [x for position in group for x in entries[position].outputs]
+        inside = {id(x) for x in node.arrays}
+        for position in group:
+            for i, x in enumerate(entries[position].inputs):
+                if not isinstance(x, jax.Array) or id(x) in inside or is_number(x, names):
+                    continue
+                tail, carries = maker_of(x), i in active.get(position, ())
+                if (id(tail), id(node), id(x)) not in joined:
+                    joined.add((id(tail), id(node), id(x)))
+                    edge = Edge(tail, node, shape_text(x), carries)
+                    tail.outs.append(edge)
+                    node.ins.append(edge)
+        for x in node.arrays:
+            maker[id(x)] = node
+            node.target = node.target or id(x) in target_ids
+            node.source = node.source or id(x) in source_ids
+        nodes.append(node)
+    for x in (*sources, *targets):  # also those that nothing leads from or to
+        maker_of(x)
+    return nodes
+
+
+def _assigned(recording: Recording) -> dict[int, list[Array]]:
+    """The values that assignments computed new contents of variables from, by the id of the array that these are."""
+    found = {}
+    for into, *given in (given_at(mark) for mark in recording.marks if mark.kind == "state"):
+        if into is not None:
+            found[id(into)] = [x for x in given if x is not None]
+    return found
+
+
+def _groups(recording: Recording, shown: Sequence[int]) -> list[list[int]]:
+    """Single operations; where they are too many, runs of one line, and runs of these."""
+    if len(shown) <= OPERATIONS:
+        return [[i] for i in shown]
+    groups: list[list[int]] = []
+    lines: list[Hashable] = []
+    for line, run in itertools.groupby(shown, lambda i: recording.entries[i].line):
+        groups.append(list(run))
+        lines.append(line)
+    if len(groups) < 4:  # all on a few lines: by number
+        groups, lines = [[i] for i in shown], [recording.entries[i].op for i in shown]
+    start, period = _loop(lines)
+    size = -(-len(groups) // GROUPS)
+    size = -(-size // period) * period  # whole rounds of a loop
+    cuts = [0, *range(start, len(groups), size)] if start else range(0, len(groups), size)
+    return [sum(groups[a:b], []) for a, b in zip(cuts, [*cuts[1:], len(groups)], strict=True)]
+
+
+def _loop(lines: Sequence[object]) -> tuple[int, int]:
+    """Where a loop begins in a sequence, and how long a round of it is; (0, 1) where there is none."""
+    for period in range(1, len(lines) // 3):
+        same = [a == b for a, b in zip(lines, lines[period:], strict=False)]
+        if sum(same) >= 0.8 * len(same):
+            return same.index(True), period
+    return 0, 1
+
+
+def _operation(recording: Recording, names: Names, group: Sequence[int], carries: bool) -> Node:
+    entry, last = recording.entries[group[0]], recording.entries[group[-1]]
+    name, line = name_of(entry), entry.line
+    if len(group) > 1:
+        lines = {found for i in group if (found := recording.entries[i].line) is not None}
+        label, where = f"{name} … {name_of(last)}", str(line)
+        if len(lines) == 1 and line is not None and line.text:
+            label = cut(line.text, 34)
+        elif len({x.file for x in lines}) == 1 and line is not None:
+            where = f"{Line(line.file, min(x.number for x in lines), '', '')}–{max(x.number for x in lines)}"
+        return Node(label, f"{len(group)} operations, {where}", carries=carries)
+    numbers = [number_text(x) for x in entry.inputs if not isinstance(x, jax.Array) or is_number(x, names)]
+    said = [names.name(x) or names.stored(x) for x in entry.outputs]
+    label = " ".join([cut(name, 30), *[*numbers, *options(entry)][:2]])
+    return Node(label, ", ".join(n for n in said if n)[:28], carries=carries)
+
+
+def is_number(x: Array, names: Names) -> bool:
+    """A scalar without a name: it is written into the operation that uses it."""
+    if isinstance(x, Tracer) or x.ndim or names.name(x) or jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
+        return False  # an extended dtype is that of a random key
+    return not names.is_result(x)
+
+
+def shape_text(x: Array) -> str:
+    return "×".join(map(str, x.shape)) if x.ndim else "scalar"
+
+
+# ---- the layout -----------------------------------------------------------------------------------------------------
+
+
+def arrange(nodes: Sequence[Node]) -> list[list[Node]]:
+    """The nodes in layers, with the turns of long edges between them, each at its place."""
+    for node in nodes:  # they are in the order of execution
+        node.layer = max((edge.tail.layer + 1 for edge in node.ins), default=0)
+    for node in reversed(nodes):  # constants are computed when they are needed, as far as the picture goes
+        if not node.carries and node.kind == "operation" and node.outs:
+            node.layer = min(edge.head.layer for edge in node.outs) - 1
+    nodes = [near for node in nodes for near in (_by_their_uses(node) if node.from_outside else [node])]
+    first = min((node.layer for node in nodes), default=0)
+    layers: list[list[Node]] = [[] for _ in range(max((n.layer for n in nodes), default=0) - first + 1)]
+    for node in nodes:
+        node.layer -= first
+        layers[node.layer].append(node)
+    for node in nodes:
+        for edge in list(node.outs):
+            _turn(edge, layers)
+    _order(layers)
+    place(layers, is_across(layers))
+    return layers
+
+
+def _by_their_uses(node: Node) -> list[Node]:
+    """A constant or source is placed close to its use, and once more beside every use that is far from the last one."""
+    found = [node]
+    edges, node.outs = sorted(node.outs, key=lambda edge: edge.head.layer), []
+    for edge in edges:
+        if found[-1].outs and edge.head.layer - found[-1].outs[0].head.layer > NEAR:
+            found.append(replace(node, ins=[], outs=[]))
+        edge.tail = found[-1]
+        edge.tail.outs.append(edge)
+    for near in found:
+        if near.outs:
+            near.layer = near.outs[0].head.layer - 1
+    return found
+
+
+def _turn(edge: Edge, layers: list[list[Node]]) -> None:
+    """Cuts an edge that passes layers into pieces with a turn in each."""
+    tail, head = edge.tail, edge.head
+    if head.layer - tail.layer <= 1:
+        return
+    head.ins.remove(edge)
+    for layer in range(tail.layer + 1, head.layer):
+        turn = Node("", kind="turn", carries=edge.carries, layer=layer)
+        edge.head = turn
+        turn.ins.append(edge)
+        edge = Edge(turn, head, "", edge.carries, edge.cut)
+        turn.outs.append(edge)
+        layers[layer].append(turn)
+    head.ins.append(edge)
+
+
+def _order(layers: list[list[Node]]) -> None:
+    """Puts each node at the mean place of its neighbours, layer after layer, down and up; keeps the best order seen."""
+    best, fewest = [list(layer) for layer in layers], _crossings(layers)
+    for sweep in range(12):
+        down = sweep % 2 == 0
+        for layer in layers if down else reversed(layers):
+            place = {id(n): i for row in layers for i, n in enumerate(row)}
+            near = {id(n): [place[id(m)] for m in _neighbours(n, down)] or [place[id(n)]] for n in layer}
+            layer.sort(key=lambda n, near=near: sum(near[id(n)]) / len(near[id(n)]))  # type: ignore[misc]
+        if (found := _crossings(layers)) < fewest:
+            best, fewest = [list(layer) for layer in layers], found
+    layers[:] = best
+
+
+def _neighbours(node: Node, up: bool) -> list[Node]:
+    return [edge.tail for edge in node.ins] if up else [edge.head for edge in node.outs]
+
+
+def _crossings(layers: Sequence[Sequence[Node]]) -> int:
+    total = 0
+    for layer, below in zip(layers, layers[1:], strict=False):
+        place = {id(n): i for i, n in enumerate(below)}
+        seen: list[int] = []
+        for node in layer:
+            row = [place[id(edge.head)] for edge in node.outs]
+            total += sum(1 for end in row for other in seen if other > end)
+            seen += row
+    return total
+
+
+def is_across(layers: Sequence[Sequence[Node]]) -> bool:
+    """Whether the picture runs from left to right."""
+    return _depths(layers, True)[0][-1][1] <= ACROSS if layers else True
+
+
+def place(layers: Sequence[Sequence[Node]], across: bool) -> None:
+    """Moves the nodes towards their neighbours, keeping their order and distances."""
+    for layer in layers:
+        for i, node in enumerate(layer):
+            node.at = float(i)
+    gap = 0.3 if across else 0.35
+    for sweep in range(60):
+        for layer in layers if sweep % 2 == 0 else list(layers)[::-1]:
+            around = [[*_neighbours(n, True), *_neighbours(n, False)] or [n] for n in layer]
+            wishes = [sum(m.at * m.pull for m in near) / sum(m.pull for m in near) for near in around]
+            steps = [(a.size(not across) + b.size(not across)) / 2 + gap for a, b in itertools.pairwise(layer)]
+            for node, at in zip(layer, _spread(wishes, steps, [n.pull for n in layer]), strict=True):
+                node.at = at
+
+
+def _spread(wishes: Sequence[float], steps: Sequence[float], pulls: Sequence[float]) -> list[float]:
+    """The places nearest to `wishes`, in least squares weighted by `pulls`, that are `steps` apart."""
+    from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]  # JAX needs SciPy, too
+
+    if len(wishes) < 2:
+        return list(wishes)
+    offsets = np.cumsum([0.0, *steps])
+    return list(isotonic_regression(wishes - offsets, weights=pulls).x + offsets)
+
+
+class Layout:
+    """Where nodes that `place` has placed lie, in inches, and how the edges run between them."""
+
+    def __init__(self, layers: Sequence[Sequence[Node]], across: bool):
+        self.across, self.gap = across, _gap(layers, across)
+        self.left = self.top = 0.0  # where the nodes begin
+        self._depths, self._low, high = _depths(layers, across)
+        self._sizes = [max((node.size(across) for node in layer), default=0.5) for layer in layers]
+        length, breadth = self._depths[-1][1], high - self._low
+        self.width, self.height = (length, breadth) if across else (breadth, length)
+
+    def spot(self, node: Node, along: float = 0.0) -> tuple[float, float]:
+        """The middle of a node, or a place `along` the flow from it."""
+        depth, side = self._depths[node.layer][0] + along, node.at - self._low
+        x, y = (depth, side) if self.across else (side, depth)
+        return self.left + x, self.top + y
+
+    def curve(self, edge: Edge) -> list[tuple[float, float]]:
+        """A cubic curve by its four points; before them, where the edge comes from a turn, the start of a straight line."""
+        across, tail, head = self.across, edge.tail, edge.head
+        size = self._sizes[tail.layer]
+        out, into = (self._sizes[n.layer] if n.kind == "turn" else n.size(across) for n in (tail, head))
+        start, end, turn = (
+            self.spot(tail, out / 2),
+            self.spot(head, -into / 2),
+            self.spot(tail, size / 2 + self.gap / 2),
+        )
+        bends = [(turn[0], start[1]), (turn[0], end[1])] if across else [(start[0], turn[1]), (end[0], turn[1])]
+        return [self.spot(tail, -out / 2)] * (tail.kind == "turn") + [start, *bends, end]
+
+
+def _depths(layers: Sequence[Sequence[Node]], across: bool) -> tuple[list[tuple[float, float]], float, float]:
+    """The middle and the end of each layer along the flow, and how far the nodes reach across it."""
+    found, at = [], 0.0
+    for layer in layers:
+        size = max((n.size(across) for n in layer), default=0.5)
+        found.append((at + size / 2, at + size))
+        at += size + _gap(layers, across)
+    sides = [(n.at, n.size(not across) / 2) for layer in layers for n in layer] or [(0.0, 0.0)]
+    return found, min(at - half for at, half in sides), max(at + half for at, half in sides)
+
+
+def _gap(layers: Sequence[Sequence[Node]], across: bool) -> float:
+    return GAPS[0 if across else 1 if len(layers) <= MANY else 2]
+
+
+# ---- the paint ------------------------------------------------------------------------------------------------------
+
+
+def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    layout = Layout(layers, is_across(layers))
+    margin, legend = 0.35, 0.45
+    narrow, height = layout.width + 2 * margin, layout.height + 2 * margin + legend
+    width = max(narrow, 5.2)  # the legend needs room
+    engine: Any = "none"  # whatever the user's rcParams say
+    figure = Figure(figsize=(width, height), dpi=100, layout=engine)
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    layout.left, layout.top = margin + (width - narrow) / 2, margin
+    nodes = [node for layer in layers for node in layer]
+    labelled: set[tuple[int, str]] = set()
+    for edge in (edge for node in nodes for edge in node.outs):
+        _paint_edge(axes, edge, layout.curve(edge), labelled)
+    for node in nodes:
+        if node.kind != "turn":
+            _paint_node(axes, node, *layout.spot(node))
+    _paint_legend(axes, margin, height - 0.22, nodes)
+    return figure
+
+
+def _paint_edge(axes: Axes, edge: Edge, points: Sequence[tuple[float, float]], labelled: set) -> None:
+    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.path import Path
+
+    tail, head = edge.tail, edge.head
+    codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
+    if len(points) > 4:  # straight through the layer that it passes
+        codes[:1] = [Path.MOVETO, Path.LINETO]
+    colour, width, order = (BLUE, 1.5, 2) if edge.carries else (RED, 1.0, 1) if edge.cut else (EDGE, 1.0, 1)
+    style = "-|>,head_length=4,head_width=2" if head.kind != "turn" else "-"
+    arrow = FancyArrowPatch(path=Path(points, codes), arrowstyle=style, shrinkA=0, shrinkB=0)
+    arrow.set(color=colour, linewidth=width, zorder=order, linestyle=":" if edge.cut else "-")
+    axes.add_patch(arrow)
+    if edge.label and (id(tail), edge.label) not in labelled:
+        labelled.add((id(tail), edge.label))
+        t = 0.42 if len(head.ins) <= 3 else 0.24  # where many edges meet, there is room further away only
+        weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3]
+        x, y = (sum(w * p[i] for w, p in zip(weights, points[-4:], strict=True)) for i in (0, 1))
+        box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
+        ink = BLUE if edge.carries else RED if edge.cut else GREY
+        axes.text(x, y, edge.label, fontsize=7.5, color=ink, bbox=box, zorder=4, **CENTRED)
+
+
+def _paint_node(axes: Axes, node: Node, x: float, y: float) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    constant, operation = node.kind == "constant", node.kind == "operation"
+    plain = (PALE if node.carries else SILVER) if operation else "white" if constant else AMBER
+    plain = AMBER if node.source else plain
+    corner = (x - node.width / 2, y - node.height / 2)
+    shape = f"round,pad=0,rounding_size={0.06 if operation else node.height / 2}"
+    box = FancyBboxPatch(corner, node.width, node.height, boxstyle=shape, zorder=5)
+    box.set(facecolor=GREEN if node.target else plain, edgecolor=BLUE if node.carries else OUTLINE)
+    box.set(linewidth=2.2 if node.target else 1.2, linestyle="--" if constant else "-")
+    axes.add_patch(box)
+    weight, shift = "normal" if constant else "bold", 0.085 if node.note else 0
+    axes.text(x, y - shift, node.label, fontsize=9, zorder=6, weight=weight, color="#111827", **CENTRED)
+    if node.note:
+        axes.text(x, y + 0.11, node.note, fontsize=7.5, zorder=6, color=GREY, **CENTRED)
+
+
+def _paint_legend(axes: Axes, x: float, y: float, nodes: Sequence[Node]) -> None:
+    from matplotlib.patches import Rectangle
+
+    plain = [node for node in nodes if node.kind == "operation" and not node.target and not node.source]
+    items = [
+        ("source", AMBER, BLUE, any(node.kind == "source" or node.source and not node.target for node in nodes)),
+        ("carries gradient", PALE, BLUE, any(node.carries for node in plain)),
+        ("does not", SILVER, OUTLINE, any(not node.carries for node in plain)),
+        ("constant", "white", OUTLINE, any(node.kind == "constant" for node in nodes)),
+        ("target", GREEN, BLUE, any(node.target for node in nodes)),
+    ]
+    for text, fill, edge, shown in items:
+        if not shown:
+            continue
+        axes.add_patch(Rectangle((x, y - 0.06), 0.18, 0.12, facecolor=fill, edgecolor=edge, linewidth=1))
+        axes.text(x + 0.25, y, text, fontsize=7.5, va="center", color=GREY)
+        x += 0.45 + 0.065 * len(text)

@@ -1,0 +1,373 @@
+"""Why a gradient is what it is: along which operations it comes, or where its path broke and what would fix it.
+
+Four sources of evidence, in this order. The recording has every operation of the block, watched or not: what depends on
+what, and through which operation no gradient passes. The marks on it tell what happened to the tape: when it watched,
+stopped, was reset, and which values were converted (`graph_evidence`). Where both are silent, the text of the program is
+read (`text_evidence`). Of a gradient that is connected, one backward pass tells whether it is zero (`number_evidence`). What
+is then said stands in a table (`reasons`).
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from ...jaxprs.types import Where
+from ...tape import recorder
+from ...tape.gradient_tape import GradientTape
+from ...tape.query import Query
+from ...tape.recording import Entry, Recording
+from ...tape.rules import runs_python
+from ...tape.slicing import Relevant, is_inexact
+from ...tape.sweep import pullback
+from ...tape.where import Line, line_of
+from ...tf.values import nest
+from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
+from ...tf.values.structures import Leaf, Structure, _is_container, is_variable, sources_of, targets_of
+from ...tf.values.types import Array, Nest, TensorLike
+from .graph_evidence import Graph, given_at
+from .listing import Names, Variables, loops, name_of
+from .number_evidence import Numbers
+from .reasons import At, Reason, at, reason
+from .steps import Backward, BackwardStep
+from .text_evidence import TextEvidence, Texts, number_name
+
+_NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
+# A longer path is printed by its beginning and its end.
+STEPS, FIRST, LAST = 24, 12, 8
+
+
+# What is said where `gradient` raises an error.
+_RAISES = "gradient() raises"
+
+
+class PathStep(NamedTuple):
+    """An operation on the way from a source to a target, the value that it makes, and the line that ran it."""
+
+    operation: str
+    value: str
+    line: Line | None
+
+
+class SourceReport(NamedTuple):
+    """What there is to say of one source: connected along `path`, or not, for `reasons`, all of which must be fixed."""
+
+    name: str
+    source: TensorLike
+    connected: bool
+    path: tuple[PathStep, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(reason.kind for reason in self.reasons)
+
+    @property
+    def state(self) -> str:
+        """The gradient in a word or two."""
+        if self.connected:
+            noted = next((kind for kind in ("zero", "not finite") if kind in self.kinds), "")
+            return f"connected, and {noted}" if noted else "connected"
+        return "an error" if any(_RAISES in reason.message for reason in self.reasons) else "None"
+
+    def __str__(self) -> str:
+        if not self.connected:
+            several = len(self.reasons) > 1
+            lines = [f"{self.name}: {self.state}" + (f", for {len(self.reasons)} reasons" if several else "")]
+            for i, reason in enumerate(self.reasons, 1):
+                bullet = f"{i}. " if several else ""
+                lines.append(f"  {bullet}" + str(reason).replace("\n", "\n  " + " " * len(bullet)))
+            return "\n".join(lines)
+        lines = [f"{self.name}: {self.state}" + ("" if self.path else ": it is the target itself")]
+        width, wide = (max((len(str(step[i])) for step in self.path), default=0) for i in (0, 1))
+        for step in self.folded():
+            if isinstance(step, str):
+                lines.append(f"     {step}: .path has them")
+                continue
+            where = f"   {step.line}  {step.line.text}" if step.line else ""
+            lines.append(f"  -> {step.operation.ljust(width)}  {step.value.ljust(wide)}{where}".rstrip())
+        lines += [f"  note: {reason}".replace("\n", "\n  ") for reason in self.reasons]
+        return "\n".join(lines)
+
+    def folded(self) -> Sequence[PathStep | str]:
+        """The path; where it is long one round of each loop, or else its beginning and end, with what lies between."""
+        path, shown, start = self.path, list[PathStep | str](), 0
+        if len(path) <= STEPS:
+            return path
+        for loop in loops([(step.operation, step.line, step.value.partition(": ")[2]) for step in path]):
+            these = "this operation" if loop.period == 1 else f"these {loop.period} operations"
+            last = path[loop.stop - 1].value.partition(": ")[0]
+            between = f"× {loop.rounds} rounds of {these}, the last gives {last}"
+            shown += [*path[start : loop.first + loop.period], between]
+            start = loop.stop
+        shown += path[start:]
+        if len(shown) <= STEPS:
+            return shown
+        return *path[:FIRST], f"… {len(path) - FIRST - LAST} more", *path[-LAST:]
+
+
+_EMPTY = (
+    "nothing: there are no sources. A Keras model or layer has no variables before it is built: call it once, or build(shape), "
+    "and read model.trainable_variables after that"
+)
+
+
+class Explanation:
+    """A `SourceReport` for each source, in the order in which a gradient has them: print it, iterate, or index."""
+
+    def __init__(self, reports: Sequence[SourceReport], target: str):
+        self.reports = tuple(reports)
+        self.target = target
+
+    def __len__(self) -> int:
+        return len(self.reports)
+
+    def __iter__(self) -> Iterator[SourceReport]:
+        return iter(self.reports)
+
+    def __getitem__(self, index: int) -> SourceReport:
+        return self.reports[index]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [f"The gradient of {self.target} with respect to", *(map(str, self.reports) if self else [_EMPTY])]
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        texts = map(_html, self.reports) if self else [_EMPTY]
+        blocks = "".join(f'<div style="margin:4px 0 4px 1em">{text}</div>' for text in texts)
+        return page(f"<div>The gradient of <b>{html.escape(self.target)}</b> with respect to</div>{blocks}")
+
+
+_BADGE = "border:1px solid rgba(128,128,128,.5);border-radius:3px;padding:0 4px"
+
+
+def _html(report: SourceReport) -> str:
+    rows = [f"<div>{bold(f'{report.name}: ')}{bold(report.state, GREEN if report.connected else RED)}</div>"]
+    for step in report.folded():
+        if isinstance(step, str):
+            rows.append(f"<div>&nbsp;{faint(step)}</div>")
+            continue
+        line = f"{step.line}  {step.line.text}" if step.line else ""
+        rows.append(f"<div>&nbsp;&rarr; {bold(step.operation)} {html.escape(step.value)} {faint(line)}</div>")
+    for kind, message, remedy, _, where in report.reasons:
+        kind = f"note: {kind}" if report.connected else kind
+        line = f"<div><code>{html.escape(f'{where}  {where.text}')}</code></div>" if where else ""
+        rows.append(
+            f'<div style="margin:3px 0 3px 1em"><b style="{_BADGE}">{html.escape(kind)}</b> {html.escape(message)}{line}'
+            f"<div>&rarr; {html.escape(remedy)}</div></div>"
+        )
+    return "".join(rows)
+
+
+# ---- finding out ----------------------------------------------------------------------------------------------------
+
+
+def explain(
+    tape: GradientTape, target: Nest, sources: Nest, spaces: Sequence[dict], places: Sequence[Where]
+) -> Explanation:
+    """What `GradientTape.explain` returns; `spaces` are the user's variables, `places` where his code is that asks."""
+    ends, starts = _leaves(target, targets_of), _leaves(sources, sources_of)
+    recording = None if tape._recording is None else recorder.continuation_of(tape._recording)
+    with recorder.outside():
+        names = Names(recording or Recording(), spaces)
+        values = {name: x for space in reversed(spaces) for name, x in space.items()}
+        called = [_is_number(leaf) and number_name(leaf.array, values) or names.of(leaf.array) for leaf in ends]
+        of = called[0] if len(called) == 1 else f"the sum of {', '.join(called[:6])}{' ...' if len(called) > 6 else ''}"
+        if recording is not None:
+            case = _Case(tape, recording, names, spaces, values, places, ends)
+            return Explanation(case.noted([case.report(leaf, i) for i, leaf in enumerate(starts)], of), of)
+        missing = (
+            reason("used up", At("gradient", line_of(tape._used))) if tape._used is not None else reason("not recorded")
+        )
+        named = [(_source_name(leaf, i, names), leaf.value) for i, leaf in enumerate(starts)]
+        return Explanation([SourceReport(*pair, False, (), (missing,)) for pair in named], of)
+
+
+def _leaves(structure: Nest, taken_apart: Callable[[Nest], Structure]) -> list[Leaf]:
+    """The leaves of a structure. What `gradient` refuses, a number of Python's or NumPy's, is one too: that is explained."""
+    found: list[Leaf] = []
+    for item in nest.taken_apart(structure, _is_container):
+        found += [Leaf(item, item, type(item))] if isinstance(item, _NUMBERS) else taken_apart(item).leaves
+    return found
+
+
+def _is_number(leaf: Leaf) -> bool:
+    return isinstance(leaf.array, _NUMBERS)
+
+
+def _source_name(leaf: Leaf, position: int, names: Names) -> str:
+    found = number_text(leaf.array) if _is_number(leaf) else names.name(leaf.array)
+    if found is None and is_variable(leaf.value):
+        found = str(getattr(leaf.value, "path", None) or getattr(leaf.value, "name", ""))
+    return found or (names.of(leaf.array) if isinstance(leaf.array, jax.Array) else f"source {position}")
+
+
+class _Case:
+    """What is asked of one tape: why the sum of `ends` has the gradients that it has."""
+
+    def __init__(
+        self,
+        tape: GradientTape,
+        recording: Recording,
+        names: Names,
+        spaces: Sequence[dict],
+        values: Variables,
+        places: Sequence[Where],
+        ends: Sequence[Leaf],
+    ):
+        self.tape, self.recording, self.names, self.spaces = tape, recording, names, spaces
+        self.texts, self.ends, self.entries = Texts(recording, places), ends, recording.entries
+        self.traced: set[Hashable] = set()  # pullbacks that were found to be sound
+        self.values = values
+        # of each connected source what else there is to ask
+        self._connected: list[tuple[int, Leaf, TextEvidence, Sequence[Relevant]]] = []
+
+    def report(self, source: Leaf, position: int) -> SourceReport:
+        name = _source_name(source, position, self.names)
+        graph = Graph(self.recording, self.names, source, name)
+        text = TextEvidence(graph, self.values, self.texts, position)
+        if _is_number(source):
+            return SourceReport(name, source.value, False, (), (text.number("source", source.value),))
+        if numbers := [text.number("target", leaf.value) for leaf in self.ends if _is_number(leaf)]:
+            return SourceReport(name, source.value, False, (), tuple(numbers))
+        targets = [leaf.array for leaf in self.ends]
+        query = Query(self.recording, targets, [graph.sought])
+        numbered, (found, needed) = query.numbered, query.relevant()
+        used = {x for position, *_ in found for x in numbered.entries[position][1]}.union(numbered.targets)
+        if any(x in needed and x in used for x in numbered.sources):
+            if refused := self._refused(found, source, name):
+                return SourceReport(name, source.value, False, (), tuple(refused))
+            self._connected.append((position, source, text, found))
+            return SourceReport(name, source.value, True, self._path(targets, graph.arrays, found))
+        if (swapped := graph.swapped(self.ends)) is not None:
+            return SourceReport(name, source.value, False, (), (swapped,))
+        reasons = [r for target in targets for r in _why(target, graph, text)]
+        if reasons[0].kind == "new tensor" and self.names.name(source.array) is None:
+            name, _ = self.texts.source(position)
+        return SourceReport(name, source.value, False, (), tuple(dict.fromkeys(reasons)))
+
+    def noted(self, reports: list[SourceReport], of: str) -> list[SourceReport]:
+        """The reports, with what may be surprising about the gradients of connected sources."""
+        if not self._connected:
+            return reports
+        targets = [leaf.array for leaf in self.ends]
+        numbers = Numbers(self.tape, self.ends, [source for _, source, _, _ in self._connected], self.spaces)
+        for i, (position, _, text, found) in enumerate(self._connected):
+            notes = [
+                *text.graph.watched_late(targets, connected=True),
+                *text.another(),
+                *text.broadcast(found),
+                *text.graph.squashed(found),
+                *(note for target in targets for note in text.part(target, numbers.gradients[i])),
+                *numbers.zero(i, text.graph, found, of),
+            ]
+            path = reports[position].path
+            if (culprit := numbers.not_finite(i)) is not None:
+                notes.append(culprit[0])
+                path = self._through(culprit[1], targets, text.graph.arrays, found) or path
+            reports[position] = reports[position]._replace(reasons=tuple(notes), path=path)
+        return reports
+
+    def _through(
+        self, entry: Entry, targets: Sequence[Array], arrays: Sequence[Array], found: Sequence[Relevant]
+    ) -> tuple[PathStep, ...]:
+        """A way from the source to a target that leads through `entry`, if there is one."""
+        before, after = self._path(entry.outputs, arrays, found), self._path(targets, entry.outputs, found)
+        ends = any(x is y for x in entry.outputs for y in targets)
+        return (*before, *after) if before and (after or ends) else ()
+
+    def _path(
+        self, targets: Sequence[Array], arrays: Sequence[Array], found: Sequence[Relevant]
+    ) -> tuple[PathStep, ...]:
+        """The shortest way from the source to a target, through the entries that `Query.relevant` found."""
+        away = {id(x): 0 for x in arrays}
+        before: dict[int, tuple[Entry, int]] = {}  # the entry that made a value, and what it made it from
+        for position, active_ins, active_outs, _ in found:
+            entry = self.entries[position]
+            ways = [id(entry.inputs[i]) for i in active_ins if id(entry.inputs[i]) in away]
+            if ways:
+                came = min(ways, key=away.__getitem__)
+                for made in (id(entry.outputs[j]) for j in active_outs):
+                    if made not in away:
+                        away[made], before[made] = away[came] + 1, (entry, came)
+        ends = [id(x) for x in targets if id(x) in away]
+        end = min(ends, key=away.__getitem__) if ends else None
+        best: list[Entry] = []
+        while end in before:
+            entry, end = before[end]
+            best.append(entry)
+        return tuple([PathStep(name_of(e), ", ".join(map(self.names.typed, e.outputs)), e.line) for e in best[::-1]])
+
+    def _refused(self, found: Sequence[Relevant], source: Leaf, name: str) -> list[Reason]:
+        """Operations on the way that cannot be differentiated, or whose gradient function of the user's returns None."""
+        for position, active_ins, active_outs, perturbed in reversed(found):
+            entry = self.entries[position]
+            key = entry.op, active_ins, active_outs, perturbed, tuple(map(jax.typeof, entry.inputs))
+            if entry.op.pull is None and not runs_python(entry.op) and key not in self.traced:
+                pull = pullback(*key[:4])
+                try:
+                    jax.eval_shape(pull.fn, *entry.inputs, *[entry.outputs[j] for j in active_outs])
+                except (LookupError, TypeError) as error:
+                    return [_not_differentiable(entry, name, error)]
+                self.traced.add(key)
+        entries = [self.entries[position] for position, *_ in found]
+        by_python = [entry for entry in entries if entry.op.pull is not None or runs_python(entry.op)]
+        if not by_python:
+            return []
+        walk = Backward(self.tape, [leaf.value for leaf in self.ends], [source.value], None, self.spaces)
+        passed: list[BackwardStep] = []  # only running these tells
+        try:
+            passed += walk
+        except Exception as error:  # what a rule of the user's raises
+            left = [entry for entry in by_python if all(step.entry is not entry for step in passed)]
+            return [_not_differentiable(left[-1] if left else None, name, error)]
+        if walk.gradients[0] is not None:
+            return []
+        silent = [step.entry for step in passed if step.entry.op.pull is not None and not step.outgoing]
+        return [reason("custom gradient", at(entry), name=name) for entry in silent]
+
+
+def _not_differentiable(entry: Entry | None, name: str, error: Exception) -> Reason:
+    said, _, remedy = str(error).partition(". ")
+    values = {"name": name, "error": type(error).__name__, "said": said, "remedy": remedy}
+    return reason("not differentiable", at(entry), **values)
+
+
+def _why(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
+    reasons = [] if is_inexact(target) else [graph.integer_target(target)]
+    unwatched = graph.unwatched(target)
+    if unwatched is None:
+        unwatched = text.another()
+        if unwatched and graph.first_use(*graph.arrays) is None:  # nothing is broken: another value is meant
+            return unwatched
+        replaced = None if unwatched else text.replaced()
+        if not unwatched and replaced is None and (new := text.new(target)) is not None:
+            return [new]
+        unwatched = unwatched or [replaced or graph.never_watched()]
+    reasons += unwatched
+    return reasons + _broken(target, graph, text) or [graph.unrelated(target)]
+
+
+def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
+    """Where the path breaks, were the source watched from the start: every place that has to be fixed."""
+    if id(target) in graph.dependents:
+        return graph.breaks(target)
+    if (mark := graph.state(target)) is not None:
+        into, *given = given_at(mark)
+        return [graph.state_reason(mark), *graph.breaks_before(given), *graph.breaks_behind(into, target)]
+    if (reset := graph.before_reset(target)) is not None:
+        return [reset]
+    found, followed = text.breaks(target)
+    if found is not None:
+        return found
+    if id(target) not in graph.made and id(target) not in graph.watched:
+        return [text.outside(target)]
+    marked = None if followed and not graph.unexplained(target) else graph.by_marks(target)
+    return [text.predicted(target) or marked or graph.unrelated(target)]

@@ -1,0 +1,232 @@
+"""How one name is computed from another, read from the user's source text.
+
+The tape has operations, not the Python between them. Where a path leaves the recording, into NumPy, a thread or a part that
+was not recorded, only the text of the program tells where: `Text` reads the function (or cell) around a ``with`` block as
+assignments from names to names. It is a reading, not a run: it gives what is likely, where the tape gives nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+from collections.abc import Iterator, Sequence
+from types import CodeType
+from typing import NamedTuple
+
+from ...jaxprs.types import Where
+from ...tape.where import Line, line_of
+
+_MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
+_THREADS = re.compile(r"\bThread\(|Executor\(|\.submit\(|to_thread\(|run_in_executor\(|\.result\(\)")
+_SHAPE = re.compile(r"_like\(|\bshape\b|\.ndim\b|\blen\(|\brank\(|\bsize\b|\.dtype\b")
+_CHOICE = re.compile(r"[<>]|[=!]=|\bint\(|\bbool\(|\bround\(|\bsign\(|\barg(?:max|min|sort)\(|\bfloor\(|\bceil\(")
+_SHAPING = re.compile(r"\bNone\b|newaxis|reshape|expand_dims|_dims\b|\.T\b")
+PREDICTS = re.compile(r"\.predict(_on_batch)?\(")
+_PYTHON = re.compile(r"\bnp\.|\bnumpy\b|\bmath\.|\bfloat\(|\bint\(|\.numpy\(|\.item\(|\.tolist\(|\bscipy\.")
+
+
+_BINDING = (ast.Name, ast.Tuple, ast.List)  # what an assignment binds anew; of anything else it changes what that holds
+
+
+class Assignment(NamedTuple):
+    """A statement that binds (or changes) `names`, computed from `uses`."""
+
+    names: frozenset[str]
+    uses: frozenset[str]
+    line: Line
+    changes: bool  # what a name holds, rather than binding it anew
+    end: int  # its last line
+    function: str | None = None  # the function that contains it, if that is not the one in question
+    defines: bool = False  # a function: its text has not run there
+
+    @property
+    def threaded(self) -> bool:
+        return bool(_THREADS.search(self.line.text))
+
+    @property
+    def python(self) -> bool:
+        return bool(_PYTHON.search(self.line.text))
+
+    @property
+    def shape(self) -> bool:
+        """Whether it may be only the shape of something that enters."""
+        return bool(_SHAPE.search(self.line.text))
+
+    @property
+    def choice(self) -> bool:
+        """Whether what leaves may be a decision, which has no gradient in any case."""
+        return bool(_CHOICE.search(self.line.text))
+
+    @property
+    def shaping(self) -> bool:
+        """Whether it changes a shape."""
+        return bool(_SHAPING.search(self.line.text))
+
+    def holds(self, line: Line) -> bool:
+        return line.file == self.line.file and self.line.number <= line.number <= self.end
+
+
+class Span(NamedTuple):
+    """The lines of a ``with`` block's body."""
+
+    first: int
+    last: int
+
+    def holds(self, line: int) -> bool:
+        return self.first <= line <= self.last
+
+
+class Text:
+    """The source text around one place in the user's code, if it can be read."""
+
+    def __init__(self, where: Where):
+        self.assignments: list[Assignment] = []
+        self.block: Span | None = None
+        self.readable = False
+        self.scope: tuple[str, int] | None = None
+        line = line_of(where)
+        if line is None:
+            return
+        self._file, self._lines = line.file, linecache.getlines(line.file)
+        try:
+            tree = ast.parse("".join(self._lines)) if self._lines else None
+        except SyntaxError:  # a notebook's magic, or a file that was changed since
+            tree = None
+        scope = None if tree is None else _scope(tree, where[0])
+        if scope is None:
+            return
+        self.readable, self._scope = True, scope
+        self.scope = line.file, getattr(scope, "lineno", 0)  # which function or module this is
+        self.block = self.span_at(line.number)
+        for node, function in _walk(scope):
+            found = self._assignments(node, function)
+            # what an inner function binds is local to it unless declared otherwise; what it mutates is shared
+            self.assignments += found if function is None else [a for a in found if a.changes]
+
+    def span_at(self, number: int) -> Span | None:
+        """The body of the ``with`` statement whose head is at that line."""
+        for node in ast.walk(self._scope):
+            if isinstance(node, (ast.With, ast.AsyncWith)):
+                first = node.body[0].lineno
+                if node.lineno <= number < first:
+                    return Span(first, node.body[-1].end_lineno or number)
+                if node.lineno == number == first:
+                    return Span(number, number)
+        return None
+
+    def of(self, name: str, line: int | None = None) -> list[Assignment]:
+        """The statements that bind or change `name`, the last first: all of them, or those that a use at `line` may depend on."""
+        found = sorted((a for a in self.assignments if name in a.names), key=lambda a: -a.line.number)
+        before = [a for a in found if line is not None and a.line.number <= line]
+        last = next((i for i, a in enumerate(before) if not a.changes), None)
+        return found if last is None else before[: last + 1]  # in a loop, a use may depend on what is below it, too
+
+    def sources(self, line: int | None) -> list[tuple[str, frozenset[str]]]:
+        """What the call of ``explain`` at a line has as its sources, and the names in each; nothing where that is not seen."""
+        if line is None or not self.readable:
+            return []
+        calls = [n for n in ast.walk(self._scope) if isinstance(n, ast.Call)]
+        given = [
+            argument
+            for call in calls
+            if getattr(call.func, "attr", "") == "explain" and call.lineno <= line <= (call.end_lineno or 0)
+            for argument in (*call.args[1:], *(k.value for k in call.keywords if k.arg == "sources"))
+        ]
+        if len(given) != 1:
+            return []
+        parts = given[0].elts if isinstance(given[0], (ast.List, ast.Tuple)) else given
+        return [(ast.unparse(part), _used([part])) for part in parts]
+
+    def threads(self, span: Span | None) -> Assignment | None:
+        """A statement in `span` that has something run by another thread."""
+        numbers = range(span.first, span.last + 1) if span is not None and self.readable else ()
+        found = (number for number in numbers if _THREADS.search(self._lines[number - 1]))
+        return next((Assignment(frozenset(), frozenset(), self._line(n), False, n) for n in found), None)
+
+    def _line(self, number: int) -> Line:
+        text = self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
+        return Line(self._file, number, text, getattr(self._scope, "name", "<module>"))
+
+    def started(self, function: str | None) -> Assignment | None:
+        """The statement that has `function` run by another thread."""
+        return next((a for a in self.assignments if function is not None and a.threaded and function in a.uses), None)
+
+    def _assignments(self, node: ast.AST, function: str | None) -> Iterator[Assignment]:
+        for targets, value in _bindings(node):
+            if names := frozenset().union(*map(_dotted, targets)):
+                changes = isinstance(node, (ast.Call, ast.AugAssign)) or not isinstance(targets[0], _BINDING)
+                first: int = node.lineno  # type: ignore[attr-defined]
+                end = getattr(node, "end_lineno", None) or first
+                defines = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                yield Assignment(names, _used(value), self._line(first), changes, end, function, defines)
+
+
+def _scope(tree: ast.Module, code: CodeType) -> ast.AST | None:
+    if code.co_name == "<module>":
+        return tree
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            if first == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name:
+                return node
+    return None
+
+
+def _walk(scope: ast.AST, function: str | None = None) -> Iterator[tuple[ast.AST, str | None]]:
+    """The nodes in `scope`, each with the function inside it to which it belongs."""
+    for node in ast.iter_child_nodes(scope):
+        yield node, function
+        inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        yield from _walk(node, getattr(node, "name", "<lambda>") if inside else function)
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[list[ast.AST], list[ast.AST]]]:
+    """(what is bound, what it is computed from) for each binding that a node makes."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            yield list(targets), [value, *(t for t in targets if not isinstance(t, _BINDING))]
+        case ast.AugAssign(target=target, value=value):
+            yield [target], [value, target]
+        case (
+            ast.AnnAssign(target=target, value=ast.expr() as value)
+            | ast.NamedExpr(target=target, value=value)
+            | ast.For(target=target, iter=value)
+            | ast.AsyncFor(target=target, iter=value)
+        ):
+            yield [target], [value]
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            for item in items:
+                if item.optional_vars is not None:
+                    yield [item.optional_vars], [item.context_expr]
+        case ast.FunctionDef(name=name, body=body) | ast.AsyncFunctionDef(name=name, body=body):
+            yield [ast.Name(name)], list(body)
+        case ast.Call(func=ast.Attribute(value=owner, attr=attr), args=args, keywords=keywords):
+            if attr.split("_")[0] in _MUTATORS or attr == "start":
+                yield [owner], [*args, *(k.value for k in keywords), owner]
+
+
+def _dotted(node: ast.AST) -> frozenset[str]:
+    """The names that an assignment to `node` binds: of ``self.w[0]`` both ``self.w`` and ``self``."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return frozenset().union(*map(_dotted, node.elts)) if node.elts else frozenset()
+    if isinstance(node, (ast.Subscript, ast.Starred)):
+        return _dotted(node.value)
+    if isinstance(node, ast.Attribute):
+        inner = _dotted(node.value)
+        return inner | {f"{name}.{node.attr}" for name in inner}
+    return frozenset({node.id}) if isinstance(node, ast.Name) else frozenset()
+
+
+def _used(values: Sequence[ast.AST]) -> frozenset[str]:
+    found: set[str] = set()
+    for value in values:
+        for node in ast.walk(value):
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                found |= _dotted(node)
+    return frozenset(found)
+
+
+def root(name: str) -> str:
+    """The part of an expression like ``params['w'][0]`` that an assignment binds: ``params``; ``model.w`` keeps its dot."""
+    return re.split(r"\[", name)[0]

@@ -1,0 +1,394 @@
+"""Why there is no gradient, as far as the recording tells: what depends on what, and what happened to the tape."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...jaxprs import contents
+from ...jaxprs.fence import Literal
+from ...jaxprs.types import JaxProgram, Value
+from ...tape import recorder
+from ...tape.query import Query, Source
+from ...tape.recording import Entry, Mark, Recording, type_of
+from ...tape.slicing import Relevant, equation_links, is_inexact
+from ...tape.where import Line, line_of, serves
+from ...tf.values import staging
+from ...tf.values.structures import Leaf, is_variable
+from ...tf.values.tensor import Variable
+from ...tf.values.types import Array
+from .listing import Names, active_positions, ancestors, name_of
+from .reasons import At, Reason, as_code, at, reason
+
+# Where several paths break, so many are reported.
+BREAKS = 4
+# Operations that look at nothing but the shape and dtype of their argument.
+_OF_SHAPES = {"ones_like", "zeros_like", "full_like", "empty_like", "shape", "size", "rank"}
+
+# What takes logits; and what keeps the values that it is given.
+_OF_LOGITS = set(
+    "sigmoid_cross_entropy weighted_cross_entropy softmax_cross_entropy sparse_softmax_cross_entropy log_sigmoid "
+    "log_softmax".split()
+)
+_SAME_VALUES = set("copy identity cast convert_element_type reshape squeeze expand_dims getitem".split())
+
+
+class Graph:
+    """A recording, seen from one source: `arrays` are what it held, `dependents` the ids of all that was computed from it."""
+
+    def __init__(self, recording: Recording, names: Names, source: Leaf, name: str):
+        self.recording, self.names, self.source, self.name = recording, names, source, name
+        self.entries, self.marks, self.watched = recording.entries, recording.marks, recording.watched
+        self.made = {id(x): entry for entry in self.entries for x in entry.outputs}
+        self.positions = {id(x): position for position, entry in enumerate(self.entries) for x in entry.outputs}
+        self.sought = source.source(recording)
+        self.arrays = Query(recording, (), [self.sought]).arrays
+        self.dependents = self._dependents(self.arrays)
+        variable = isinstance(source.value, Variable) and source.value.trainable and recording.watch_accessed
+        self.never_read = variable and id(source.value) not in recording.variables
+
+    def _dependents(self, arrays: Sequence[Array]) -> set[int]:
+        """All that was computed from `arrays`, gradient or not, by id."""
+        found = {id(x) for x in arrays}
+        for entry in self.entries:
+            if any(id(x) in found for x in entry.inputs):
+                found.update(id(x) for x in entry.outputs)
+        return found
+
+    def marked(self, kind: str) -> list[Mark]:
+        return [mark for mark in self.marks if mark.kind == kind]
+
+    def last_line(self, kind: str) -> Line | None:
+        """The line of the last mark of a kind."""
+        return next((line_of(mark.where) for mark in self.marked(kind)[::-1] if mark.where), None)
+
+    def first_use(self, *arrays: Array) -> Entry | None:
+        """The entry that first used the first of `arrays` that any used."""
+        uses = (entry for x in arrays for entry in self.entries if any(i is x for i in entry.inputs))
+        return next(uses, None)
+
+    def leaves(self, target: Array) -> Collection[tuple[Array, int]]:
+        """What the target was computed from that no entry made, each with the position of its last use."""
+        return ancestors(self.entries, [target])[1].values()
+
+    def conversions(self) -> list[Mark]:
+        """Where values that depend on the source were given to NumPy or Python, as far as that is on record."""
+        marks = [mark for mark in self.marked("python") if mark.where and mark.about[1]]
+        return [mark for mark in marks if (x := mark.about[1]()) is not None and id(x) in self.dependents]
+
+    # ---- the source: is it watched? ----
+
+    def unwatched(self, target: Array) -> list[Reason] | None:
+        """What is wrong with the watch; None if the source is not on the tape."""
+        array, value, code = self.source.array, self.source.value, as_code(self.name)
+        used = at(self.first_use(*self.arrays))
+        if not is_inexact(array):
+            return [reason("integer: source", used, name=self.name, type=type_of(array))]
+        if any(id(x) in self.watched for x in self.arrays) or self.sought.watched:
+            return self.watched_late([target])
+        if self._forgotten(array):
+            return [reason("reset: source", At("reset", self.last_line("reset")), name=self.name)]
+        if is_variable(value):
+            used = at(self.first_use(array, *self.arrays))
+            if not getattr(value, "trainable", True):
+                return [reason("not trainable", used, name=self.name, code=code)]
+            if not self.recording.watch_accessed:
+                return [reason("not watching", used, name=self.name, code=code)]
+            return []  # it was not read: that is reported as "unrelated", or where the path broke
+        active_ones = [self.entries[position] for position in active_positions(self.recording, self.names)]
+        return [] if any(x is array for entry in active_ones for x in entry.outputs) else None
+
+    def never_watched(self) -> Reason:
+        array = self.source.array
+        outside = next((mark for mark in self.marked("watch outside") if mark.about is array), None)
+        if outside is not None:
+            return reason("never watched: outside the block", At("watch", line_of(outside.where)), name=self.name)
+        if (made := self.made.get(id(array))) is not None:
+            return reason("never watched: computed", at(made), name=self.name)
+        used = at(self.first_use(array))
+        after = "" if used.operation is None else f"; {used.operation} used it as a constant"
+        return reason("never watched", used, name=self.name, after=after, code=as_code(self.name))
+
+    def watched_late(self, targets: Sequence[Array], connected: bool = False) -> list[Reason]:
+        """The first use on the way to a target from before the watch began."""
+        ids = {id(x) for x in self.arrays}
+        begin = min((self.watched[x][1] for x in ids if x in self.watched), default=0)
+        early = {i for i, entry in enumerate(self.entries[:begin]) if any(id(x) in ids for x in entry.inputs)}
+        if early:
+            early -= self._uses_that_count(ids)
+        for position in ancestors(self.entries, targets)[0] if early else ():
+            if position in early:
+                entry = self.entries[position]
+                watch = next((mark for mark in self.marked("watch") if id(mark.about) in ids), None)
+                where = f" at {line_of(watch.where)}" if watch is not None and watch.where else ""
+                uncounted = "this use is not counted: " if connected else ""
+                return [reason("watched late", at(entry), name=self.name, where=where, uncounted=uncounted)]
+        return []
+
+    def _uses_that_count(self, ids: set[int]) -> set[int]:
+        """The entries with the source among their inputs that the tape kept for another input, which was watched by then."""
+        links = Query(self.recording, [], [self.sought]).active()
+        return {p for p, ins, *_ in links if any(id(self.entries[p].inputs[i]) in ids for i in ins)}
+
+    def swapped(self, targets: Sequence[Leaf]) -> Reason | None:
+        """Whether it is the source that was computed from the targets."""
+        ends = [(leaf, leaf.source(self.recording)._replace(watched=True)) for leaf in targets]
+        came = [leaf for leaf, end in ends if Query(self.recording, [self.source.array], [end]).relevant()[0]]
+        if not came or not self.dependents.isdisjoint(id(leaf.array) for leaf in targets):
+            return None
+        called = [self.names.of(leaf.array) for leaf in came]
+        target = called[0] if len(called) == 1 else f"[{', '.join(called)}]"
+        return reason("swapped", at(self.made.get(id(self.source.array))), name=self.name, target=target)
+
+    def squashed(self, found: Sequence[Relevant]) -> list[Reason]:
+        """A loss of logits on the way, `found`, that is given probabilities."""
+        for position, active_ins, *_ in found:
+            entry = self.entries[position]
+            for i in active_ins if name_of(entry) in _OF_LOGITS else ():
+                x, made = entry.inputs[i], self.made.get(id(entry.inputs[i]))
+                while made is not None and name_of(made) in _SAME_VALUES:
+                    made = self.made.get(id(made.inputs[0]))
+                if first := self._squashes(made):
+                    return [reason("squashed twice", at(entry), value=self.called(x), first=first)]
+        return []
+
+    def _squashes(self, entry: Entry | None) -> str:
+        """The function that makes probabilities of logits, if an entry ends one: JAX's softmax is a quotient to the tape."""
+        if entry is None or name_of(entry) in ("sigmoid", "logistic", "softmax"):
+            return name_of(entry) if entry else ""
+        made = [self.made.get(id(x)) for x in entry.inputs]
+        ends = name_of(entry) in ("true_divide", "div") and [each and name_of(each) for each in made] == [
+            "exp",
+            "reduce_sum",
+        ]
+        return "softmax" if ends and made[1] and made[1].inputs[0] is entry.inputs[0] else ""
+
+    # ---- operations: where does the path break? ----
+
+    def integer_target(self, target: Array) -> Reason:
+        entry = self.made.get(id(target))
+        made_by = "" if entry is None else f", as {name_of(entry)} made it"
+        called = self.names.of(target)
+        return reason("integer: target", at(entry), target=called, type=type_of(target), made_by=made_by)
+
+    def breaks(self, target: Array, starts: Sequence[Array] | None = None) -> list[Reason]:
+        """The operations that depend on the source and let no gradient through, on the way to the target."""
+        starts = self._starts() if starts is None else starts
+        query = Query(self.recording, [target], [Source(x, watched=True) for x in starts])
+        active = {id(x) for x in starts}
+        for link in query.active():
+            active.update(id(self.entries[link.position].outputs[j]) for j in link.linked)
+        made = self.made.get(id(target))
+        came_active = made is not None and any(id(x) in active for x in made.inputs)
+        if id(target) in active or came_active and not is_inexact(target):
+            return []
+        reasons: list[Reason] = []
+        for position in ancestors(self.entries, [target])[0]:
+            entry = self.entries[position]
+            reached = [x for x in entry.inputs if id(x) in active]
+            ended = [x for x in entry.outputs if id(x) not in active]
+            if reached and ended and len(reasons) < BREAKS:
+                reasons.append(self._break(entry, reached[0], ended[0]))
+        return [r for r in reasons if r.kind != "shape"] or reasons
+
+    def called(self, x: Value) -> str:
+        """The name of an operation's argument."""
+        name = self.names.of(x)
+        return "its argument" if name.lstrip("-")[:1].isdigit() else name  # a number without a name
+
+    def _starts(self) -> list[Array]:
+        """What could carry gradient: the source's arrays, of integers the first floating-point values computed from them."""
+        if is_inexact(self.source.array):
+            return self.arrays
+        integers, found = {id(x) for x in self.arrays}, list[Any]()
+        for entry in self.entries:
+            if any(id(x) in integers for x in entry.inputs):
+                found += filter(is_inexact, entry.outputs)
+                integers.update(id(x) for x in entry.outputs if not is_inexact(x))
+        return found
+
+    def breaks_before(self, given: Sequence[Array | None]) -> list[Reason]:
+        """What is broken between the source and values that depend on it."""
+        found = []
+        for x in given:
+            if x is None or id(x) not in self.dependents:
+                continue
+            if is_inexact(x):
+                found.append(self.breaks(x))
+            elif (entry := self.made.get(id(x))) is not None:
+                came = [i for i in entry.inputs if id(i) in self.dependents][:1]
+                found.append([*self.breaks_before(came), *(self._break(entry, i, x) for i in came if is_inexact(i))])
+        return found[0] if found and all(found) else []
+
+    def breaks_behind(self, x: Array | None, target: Array) -> list[Reason]:
+        """What else is broken between a value and the target."""
+        if x is None or x is target or not is_inexact(x) or id(target) not in self._dependents([x]):
+            return []
+        return self.breaks(target, [x])
+
+    def _break(self, entry: Entry, came: Value, made: Value) -> Reason:
+        called, line = name_of(entry), entry.line
+        value, out = self.called(came), self.names.of(made)
+        inside = _inside(entry, came, made)  # of a function of the user's: what matters is in it
+        name, integer = inside or (called, not is_inexact(made))
+        said, where = (f"{name}, inside {called},", ": inside") if inside else (name, "")
+        values = {"name": name, "called": called, "said": said, "value": value, "out": out}
+        if "stop_gradient" in name or not inside and not integer and _contains(entry, "stop_gradient"):
+            case = f"stop_gradient{where}"
+        elif integer:
+            case = f"integer{where}"
+            values |= {"type": type_of(came), "out_type": type_of(made)}
+        elif name in _OF_SHAPES:
+            case = "shape"
+            values |= {"binds": name, "name": value}
+        elif name.endswith("_pullback"):  # a tape over a tape
+            case = "no derivative: linear"
+            values["first"] = name.removesuffix("_pullback")
+        else:
+            case = "no derivative"
+        return reason(case, At(name, line), **values)
+
+    # ---- the tape: assigned, reset, stopped, not read ----
+
+    def state(self, target: Array) -> Mark | None:
+        """Where a variable was assigned something computed from the source that was read again on the way to the target."""
+        wanted = {id(x) for x, _ in self.leaves(target)}
+        for mark in self.marked("state"):
+            into, *given = given_at(mark)
+            if (
+                into is not None
+                and id(into) in wanted
+                and any(id(x) in self.dependents for x in given if x is not None)
+            ):
+                return mark
+        return None
+
+    def state_reason(self, mark: Mark) -> Reason:
+        into, line = given_at(mark)[0], line_of(mark.where)
+        if line is not None and any(given_at(made)[0] is into for made in self.marked("new variable")):
+            called = "" if self.names.name(into) is None else f", {self.names.of(into)}"
+            values = {"line": line.number, "called": called, "name": self.name}
+            return reason("state: new variable", At("Variable", line), **values)
+        holder = "a Variable" if into is None else self.names.of(into)
+        return reason("state", At("assign", line), holder=holder)
+
+    def before_reset(self, target: Array) -> Reason | None:
+        if self._forgotten(target):
+            return reason("reset: target", At("reset", self.last_line("reset")), target=self.names.of(target))
+        for x, position in self.leaves(target):
+            if self._forgotten(x):
+                return reason("reset: part", at(self.entries[position]), part=self.names.of(x))
+        return None
+
+    def _forgotten(self, x: Array) -> bool:
+        reference = self.recording.forgotten.get(id(x)) if self.recording.forgotten else None
+        return reference is not None and reference() is x
+
+    def is_new(self) -> bool:
+        """Whether the source is a value that the tape has not seen."""
+        x = self.source.array
+        return id(x) not in self.made and self.first_use(x) is None and not self.conversions()
+
+    def by_marks(self, target: Array) -> Reason | None:
+        """Without the text: what happened between the last of the source's values and the target's first constant."""
+        for mark in self.conversions():
+            return reason("python", At(None, line_of(mark.where)), binds="a value computed from " + self.name)
+        constants = [position for x, position in self.leaves(target) if id(x) not in self.watched]
+        stops = self.marked("stop")
+        if stops and any(position >= stops[0].position for position in constants):
+            stopped_at = At(None, line_of(stops[0].where))
+            return reason("stopped", stopped_at, binds="a constant that the target was computed from")
+        return None
+
+    def unexplained(self, target: Array) -> bool:
+        """Whether the target was computed from a constant of unknown origin: no operation made it, nothing refers to it."""
+        leaves = [x for x, _ in self.leaves(target) if x.ndim or not self.names.is_result(x)]
+        return any(id(x) not in self.watched and self.names.name(x) is None for x in leaves if is_inexact(x))
+
+    def unrelated(self, target: Array) -> Reason:
+        made, called = at(self.made.get(id(target))), self.names.of(target)
+        if isinstance(self.source.value, Variable) and id(self.source.value) not in self.recording.variables:
+            return reason("unrelated: not read", made, name=self.name, target=called)
+        if (changed := self._changed_in_library(target)) is not None:
+            return changed
+        ends = ", ".join([self.names.of(x) for x, _ in self.leaves(target)][:6])
+        ends = f"; it was computed from {ends}" if ends else ""
+        if self.unexplained(target):
+            ends += (
+                " (c0 and the like are constants that no operation on the tape made: from NumPy, Python or elsewhere)"
+            )
+        return reason("unrelated", made, name=self.name, target=called, ends=ends)
+
+    def _changed_in_library(self, target: Array) -> Reason | None:
+        """A variable of another library, which is known by the array in it, after it was given another."""
+        source = self.source
+        if not is_variable(source.value) or id(source.value) in self.recording.variables:
+            return None
+        for x, position in self.leaves(target):
+            same = x.shape == source.array.shape and x.dtype == source.array.dtype and self.names.name(x) is None
+            if same and id(x) not in self.made and id(x) not in self.watched and position < len(self.entries):
+                values = {"name": self.name, "code": as_code(self.name), "seen": self.names.of(x)}
+                return reason("replaced: in a library", at(self.entries[position]), **values)
+        return None
+
+
+def given_at(mark: Mark) -> list[Array | None]:
+    """What a mark is about, as far as it is alive."""
+    return [None if reference is None else reference() for reference in mark.about]
+
+
+# ---- inside an operation --------------------------------------------------------------------------------------------
+
+
+def _inside(entry: Entry, came: Value, made: Value) -> tuple[str, bool] | None:
+    """In a function of the user's: the operation in it where the derivative of `made` with respect to `came` ends, and
+    whether that is because it makes integers. None for a library's function, and where it is not to be found."""
+    try:
+        with recorder.outside():
+            closed = jax.make_jaxpr(entry.op.fn)(*entry.inputs)
+        output = next(j for j, x in enumerate(entry.outputs) if x is made)
+        return _ends_in(closed, {i for i, x in enumerate(entry.inputs) if x is came}, output, False)
+    except Exception:  # it reads values, so it cannot be traced
+        return None
+
+
+def _ends_in(closed: JaxProgram, inputs: set[int], output: int, users: bool) -> tuple[str, bool] | None:
+    jaxpr = contents.open_jaxpr(closed)
+    users = users or _is_users(jaxpr)
+    needed = {jaxpr.outvars[output]} if not isinstance(jaxpr.outvars[output], Literal) else set()
+    for eqn in reversed(jaxpr.eqns):
+        if needed.intersection(eqn.outvars):
+            needed.update(v for v in eqn.invars if not isinstance(v, Literal))
+    active = {v for i, v in enumerate(jaxpr.invars) if i in inputs}
+    for eqn in jaxpr.eqns:
+        reached = {i for i, v in enumerate(eqn.invars) if not isinstance(v, Literal) and v in active}
+        if not reached:
+            continue
+        linked = equation_links(eqn)
+        ends = [j for j, v in enumerate(eqn.outvars) if v in needed and linked[j].isdisjoint(reached)]
+        if ends:
+            for inner in contents.jaxprs_in(eqn.params):
+                body = contents.open_jaxpr(inner)
+                if len(body.invars) == len(eqn.invars) and len(body.outvars) == len(eqn.outvars):
+                    if (found := _ends_in(inner, reached, ends[0], users)) is not None:
+                        return found
+            name = (eqn.params.get("name") or eqn.primitive.name).strip("_")
+            return (name, not jax.numpy.issubdtype(eqn.outvars[ends[0]].aval.dtype, np.inexact)) if users else None
+        active.update(v for j, v in enumerate(eqn.outvars) if not linked[j].isdisjoint(reached))
+    return None
+
+
+def _is_users(jaxpr: JaxProgram) -> bool:
+    file = getattr(getattr(jaxpr, "debug_info", None), "func_filename", None)
+    # `staging` traces the user's functions
+    return file is not None and (not serves(file) or file == staging.__file__)
+
+
+def _contains(entry: Entry, primitive: str) -> bool:
+    try:
+        return contents.contains(jax.make_jaxpr(entry.op.fn)(*entry.inputs), primitive)
+    except Exception:  # it reads values, so it cannot be traced
+        return False

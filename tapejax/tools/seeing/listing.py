@@ -1,0 +1,633 @@
+"""What a tape recorded, as a table: names, shapes, and the lines of the user's code, in text and in HTML.
+
+Nothing here runs while a tape records. An entry holds the code object and the instruction that ran it; which line that
+is, and what the user calls the values, is found when somebody looks.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dis
+import functools
+import html
+import itertools
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+
+from ...jaxprs import contents
+from ...jaxprs.cache import on_clear
+from ...jaxprs.fence import Tracer
+from ...jaxprs.types import Value, Where
+from ...tape import recorder
+from ...tape.gradient_tape import GradientTape
+from ...tape.query import Query, Source
+from ...tape.recording import Entry, Mark, Recording, type_of
+from ...tape.where import Line, line_of, serves
+from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_html
+from ...tf.values.structures import Leaf, is_variable, leaf_of
+from ...tf.values.tensor import Tensor, Variable
+from ...tf.values.types import Array, VariableLike
+
+# Tables longer than this show their beginning and their end.
+ROWS, FIRST, LAST = 60, 40, 15
+# Longer than this, a loop is shown by one round, if that hides so many rows; so many lengths of a round are tried.
+UNFOLDED, HIDDEN, PERIODS = 30, 12, 16
+# In HTML what is between is folded into groups, as many as a browser opens without a pause.
+GROUP, GROUPS = 100, 6
+# How far into containers and objects names are looked for, and how many objects in all.
+DEPTH, OBJECTS = 4, 5000
+
+
+Variables: TypeAlias = dict[str, Any]  # of a running function or module, by name
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+
+def _user_frames() -> Iterator[FrameType]:
+    """The frames of the user's running code, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not serves(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def places() -> list[Where]:
+    """Where the user's running code is, in the form of `where.caller`: the innermost frame first."""
+    return [(frame.f_code, frame.f_lasti) for frame in _user_frames()]
+
+
+class Space(dict[str, Any]):
+    """The variables of a running function or module; `passing` are those that a loop binds anew each time."""
+
+    passing: frozenset[str] = frozenset()
+
+
+def namespaces() -> list[Variables]:
+    """The variables in scope of the user's running code: of the innermost frame first, of ``__main__`` if there is none."""
+    found: list[Variables] = []
+    for frame in _user_frames():
+        found.append(space := Space(frame.f_locals))
+        space.passing = _bound_by_loops(frame.f_code)
+        if len(found) == 1 and frame.f_globals is not frame.f_locals:
+            found.append(frame.f_globals)
+    return found or [vars(sys.modules["__main__"])]
+
+
+class Names:
+    """What the user calls the values of a recording, and what the tape calls those that have no name.
+
+    A value is known by its identity. What no variable holds any more is called by the name that it was stored under when
+    it was computed, with the number of its entry where others were, too: ``hidden``, ``h_3``. What was watched under a name
+    that has another value now is ``x_watched``. Other results are ``t3`` (of entry 3) or ``t3_1``, other arrays ``c0,
+    c1...`` in the order in which they were used, so that a value has one name in every view of a tape.
+    """
+
+    def __init__(self, recording: Recording, spaces: Sequence[Variables] = ()):
+        self._names: dict[int, str] = {}
+        self._kept: list[Array] = []  # a name is bound to an id: its owner must not die
+        self.variables: list[VariableLike] = []  # of other libraries, found on the way
+        self._seen: set[int] = set()
+        self._given: dict[int, str] = {}
+        self._stored: dict[int, str] = {}
+        self._watched = recording.watched.keys()
+        # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
+        # loop goes over is ``layers[1]``, not ``layer``
+        with recorder.outside():
+            named = [
+                (name in getattr(space, "passing", ()), name, value)
+                for space in spaces
+                for name, value in sorted(space.items(), key=lambda item: item[0] in getattr(space, "passing", ()))
+                if not name.startswith("_")
+            ]
+            plain = [item for item in named if leaf_of_quietly(item[2]) and not (item[0] and is_variable(item[2]))]
+            for _, name, value in (*plain, *named):
+                self._add(name, value, 0)
+            for variable, arrays in recording.variables.values():
+                leaf = leaf_of_quietly(variable)
+                held = () if leaf is None else (leaf.array,)
+                known = next((self._names[id(x)] for x in held if id(x) in self._names), None) or _own_name(variable)
+                for array in (*held, *arrays.values()):
+                    if known:
+                        self._names.setdefault(id(array), known)
+        self._count = 0
+        self._results: set[int] = set()
+        stored = _stored(recording.entries)
+        often = Counter([*stored.values(), *self._names.values()])
+        for position, entry in enumerate(recording.entries):
+            for j, x in enumerate(entry.outputs):
+                self._results.add(id(x))
+                name = f"t{position}" if len(entry.outputs) == 1 else f"t{position}_{j}"
+                if (own := stored.get(position)) is not None:
+                    self._stored[id(x)] = own
+                    name = own if often[own] == 1 else f"{own}_{position}"
+                self._given.setdefault(id(x), name)
+        self._name_watched(recording)
+        for entry in recording.entries:
+            for x in entry.inputs:
+                if isinstance(x, jax.Array) and (not _is_scalar(x) or id(x) in self._watched):
+                    self.of(x)
+
+    def _name_watched(self, recording: Recording) -> None:
+        """A value without other references is named as in ``tape.watch(x)``."""
+        taken = {*self._names.values(), *self._stored.values()}
+        for mark in recording.marks:
+            if mark.kind != "watch" or id(mark.about) in self._names or id(mark.about) in self._given:
+                continue
+            if (name := watched_as(mark)) is not None:
+                own = itertools.chain([name, f"{name}_watched"], (f"{name}_watched_{i}" for i in itertools.count(2)))
+                self._given[id(mark.about)] = found = next(n for n in own if n not in taken)
+                taken.add(found)
+
+    def _add(self, name: str, value: object, depth: int) -> None:
+        if isinstance(value, (str, bytes, int, float, complex, type(None), type, np.ndarray, np.generic)):
+            return
+        leaf = leaf_of_quietly(value)
+        if leaf is not None:
+            if isinstance(leaf.array, jax.Array):
+                self._names.setdefault(id(leaf.array), name)
+                self._kept.append(leaf.array)
+            if is_variable(value) and not isinstance(value, Variable):
+                self.variables.append(value)
+            return
+        if depth >= DEPTH or len(self._seen) >= OBJECTS or id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        for part, inner in _parts(value):
+            self._add(part[1:] if part[0] == "=" else name + part, inner, depth + 1)
+
+    def only(self, values: Sequence[Value]) -> dict[int, str]:
+        """The names of these values, by id, as far as they have any."""
+        known = {**self._given, **self._names}
+        return {id(x): known[id(x)] for x in values if id(x) in known}
+
+    def is_result(self, x: Value) -> bool:
+        """Whether an entry made `x`."""
+        return id(x) in self._results
+
+    def name(self, x: Value) -> str | None:
+        """What the user calls `x`, or None."""
+        return self._names.get(id(x))
+
+    def stored(self, x: Value) -> str | None:
+        """The name under which the user's code stored `x` when it was computed."""
+        return self._stored.get(id(x))
+
+    def of(self, x: Value) -> str:
+        """What `x` is called in the table; a number is called by its value."""
+        key = id(x)
+        if not isinstance(x, jax.Array):
+            return number_text(x)
+        found = self._names.get(key) or self._given.get(key)
+        if found is None:
+            if _is_scalar(x) and key not in self._watched:
+                return number_text(np.asarray(x)[()])
+            found = self._given[key] = f"c{self._count}"
+            self._count += 1
+        return found
+
+    def typed(self, x: Value) -> str:
+        """Its name with its dtype and shape: ``w: float32[3,4]``."""
+        name = shortened(self.of(x))  # a number is written as it is
+        return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
+
+
+def _is_scalar(x: Array) -> bool:
+    """Whether `x` is a number with a value that can be written down."""
+    return not isinstance(x, Tracer) and x.ndim == 0 and bool(jax.numpy.issubdtype(x.dtype, np.number))
+
+
+def watched_as(mark: Mark) -> str | None:
+    """The name in ``tape.watch(x)`` that a mark notes, where the argument is no more than a name."""
+    return None if mark.where is None else _arguments(mark.where[0]).get(mark.where[1])
+
+
+def _stored(entries: Sequence[Entry]) -> dict[int, str]:
+    """The name under which the user's code stored the result of an entry, by position, where that is sure.
+
+    The instruction behind the one that ran an entry says which. One instruction may run several operations: what it gave
+    back is then the last one's result, unless only another's was used afterwards.
+    """
+    runs: list[list[int]] = []  # where an instruction's entries begin and end, with those of functions that it called
+    running: dict[int, tuple[int, list[int]]] = {}  # by code object: its last instruction, and the run
+    for position, entry in enumerate(entries):
+        if entry.where is not None:
+            code, instruction = entry.where
+            before, run = running.get(id(code), (None, []))
+            if before == instruction:
+                run[1] = position + 1
+            else:
+                runs.append([position, position + 1])
+                running[id(code)] = instruction, runs[-1]
+    last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
+    found = {}
+    for start, stop in runs:
+        code, instruction = entries[stop - 1].where
+        name = _stores(code).get(instruction)
+        if name is None or len(entries[stop - 1].outputs) != 1:
+            continue
+        used = {i for i in range(start, stop) for x in entries[i].outputs if last_use.get(id(x), -1) >= stop}
+        if used <= {stop - 1}:
+            found[stop - 1] = name
+    return found
+
+
+@functools.lru_cache(256)
+def _bound_by_loops(code: CodeType) -> frozenset[str]:
+    found: set[str] = set()
+    binding = False
+    for step in dis.get_instructions(code):
+        binding = step.opname == "FOR_ITER" or binding and step.opname.startswith(("UNPACK_", "STORE_"))
+        if binding and step.opname.startswith("STORE_") and step.argval:
+            found.update(step.argval if isinstance(step.argval, tuple) else [step.argval])
+    return frozenset(found)
+
+
+@functools.lru_cache(256)
+def _arguments(code: CodeType) -> dict[int, str]:
+    """For each instruction that calls something with one argument which is a name: that name."""
+    found: dict[int, str] = {}
+    loaded = called = None
+    start = 0
+    for step in dis.get_instructions(code):
+        if called is not None:  # while a call runs, 3.11 points behind its instruction
+            found |= dict.fromkeys(range(start, step.offset), called)
+            called = None
+        if step.opname == "CALL":
+            called, start, loaded = loaded if step.arg == 1 else None, step.offset, None
+        elif step.opname != "PRECALL":
+            loads = step.opname.startswith(("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF"))
+            loaded = step.argval if loads and isinstance(step.argval, str) else None
+    return found
+
+
+@functools.lru_cache(256)
+def _stores(code: CodeType) -> dict[int, str]:
+    """For each instruction whose result is stored under a name right away: that name."""
+    found: dict[int, str] = {}
+    before = 0
+    for step in dis.get_instructions(code):
+        if step.opname == "COPY":  # of ``a = b = f(x)`` or ``(a := f(x))``
+            continue
+        if step.opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")):
+            name = step.argval[0] if isinstance(step.argval, tuple) else step.argval  # 3.13 has two in one
+            if not name.startswith("_"):  # while a call runs, 3.11 points behind its instruction
+                found |= {offset: name for offset in range(before, step.offset)}
+        before = step.offset
+    return found
+
+
+def leaf_of_quietly(value: object) -> Leaf | None:
+    """`leaf_of`, or None where a foreign object fails: names are looked for in all of the user's objects."""
+    if isinstance(value, (Tensor, Variable, jax.Array)):
+        return leaf_of(value)
+    try:
+        return leaf_of(value) if is_variable(value) else None
+    except Exception:
+        return None
+
+
+def _own_name(variable: VariableLike) -> str | None:
+    name = getattr(variable, "path", None) or getattr(variable, "_name", None)
+    return None if name in (None, "Variable") else str(name)
+
+
+def _parts(value: Any) -> Iterator[tuple[str, object]]:
+    if type(value).__module__.split(".")[0] in _NOT_MODELS - {"builtins"}:
+        return
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", inner) for key, inner in list(value.items())[:200])
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        yield from ((f".{field}", getattr(value, field)) for field in value._fields)
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"[{i}]", inner) for i, inner in enumerate(value[:200]))
+    elif not callable(value) or not hasattr(value, "__name__"):  # it may be a model: no function or module
+        if type(value).__module__.split(".")[0] in _NOT_MODELS:
+            return
+        if any(base.__module__.startswith("keras.") for base in type(value).__mro__):  # its variables have names
+            yield from ((f"={getattr(v, 'path', i)}", v) for i, v in enumerate(getattr(value, "variables", None) or ()))
+            return
+        held = list(getattr(value, "__dict__", {}).items())
+        yield from ((f".{name}", inner) for name, inner in held if name[:1] != "_")
+
+
+_NOT_MODELS = set("builtins jax jaxlib numpy tapejax IPython ipykernel matplotlib _pytest argparse".split())
+
+
+# The arguments that say what an operation does, where its inputs and its result do not.
+_TELLING = ("axis", "axes", "perm", "permutation", "dimension", "keepdims", "equation", "y", "exponent")
+
+
+def name_of(entry: Entry) -> str:
+    """What an operation is called when it is shown."""
+    return entry.op.name.strip("_")
+
+
+def options(entry: Entry) -> list[str]:
+    """The static arguments of an operation: ``2`` of a power, ``axis=1`` of a sum."""
+    if entry.op.bound is None:
+        return []
+    what, static = entry.op.bound
+    if "jaxpr" in static:  # a function of `jnp`: the static arguments of its one operation
+        found = [{**eqn.params} for eqn in contents.open_jaxpr(static["jaxpr"]).eqns]
+        found = [params for params in found if any(key in params for key in _TELLING)]
+        static = found[0] if len(found) == 1 and getattr(what, "name", None) in contents.JIT else {}
+    told = [key for key in _TELLING if static.get(key) not in (None, False, ())]
+    if all(getattr(x, "shape", None) == () for x in entry.outputs):  # of all axes
+        told = [key for key in told if key not in ("axis", "axes")]
+    return [_option(key, static[key]) for key in told]
+
+
+def _option(key: str, value: object) -> str:
+    value = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+    text = repr(value) if isinstance(value, str) else str(value).replace(" ", "")
+    plain = {"y": "", "exponent": "", "equation": "", "axes": "axis=", "dimension": "axis=", "permutation": "perm="}
+    return plain.get(key, f"{key}=") + text
+
+
+def ancestors(
+    entries: Sequence[Entry], arrays: Sequence[Value], assigned: Mapping[int, Sequence[Array]] | None = None
+) -> tuple[list[int], dict[int, tuple[Value, int]]]:
+    """What `arrays` were computed from, gradient or not: the positions of the entries, in order, and the arrays that no
+    entry made, by id, each with the position of the last entry that uses it. `assigned` are, by the id of a variable's
+    content, the values that it came of: what these were computed from counts, too."""
+    wanted: set[int] = set()
+    used: dict[int, tuple[Value, int]] = {}
+    found = []
+
+    def want(x: Value, position: int) -> None:
+        used[id(x)] = (x, position)
+        if id(x) not in wanted:
+            wanted.add(id(x))
+            for given in (assigned or {}).get(id(x), ()):
+                want(given, position)
+
+    for x in arrays:
+        want(x, len(entries))
+    for position in reversed(range(len(entries))):
+        entry = entries[position]
+        if any(id(x) in wanted for x in entry.outputs):
+            found.append(position)
+            for x in entry.outputs:
+                used.pop(id(x), None)
+            for x in entry.inputs:
+                if isinstance(x, jax.Array):
+                    want(x, position)
+    return found[::-1], used
+
+
+# ---- the table ------------------------------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """An entry as the table shows it; `carries` says whether gradient can pass through it to what the tape watches."""
+
+    number: int
+    carries: bool
+    value: str
+    operation: str
+    inputs: str
+    line: Line | None
+
+
+class Hidden(NamedTuple):
+    """Rows that are not shown: what stands in their place, and those that a reader may unfold."""
+
+    mark: str
+    text: str
+    positions: range
+    loop: bool = False
+
+    @classmethod
+    def between(cls, start: int, stop: int) -> Hidden:
+        return cls("…", f"{stop - start} more: tape[{start}] to tape[{stop - 1}]", range(start, stop))
+
+
+class Loop(NamedTuple):
+    """Entries that go in circles: the first, how many one round has, and how many rounds there are."""
+
+    first: int
+    period: int
+    rounds: int
+
+    @property
+    def stop(self) -> int:
+        return self.first + self.period * self.rounds
+
+    def hidden(self) -> Hidden:
+        """All rounds but the first."""
+        last = "" if self.period == 1 else f" to tape[{self.first + self.period - 1}]"
+        text = f"{self.rounds} rounds like tape[{self.first}]{last}, up to tape[{self.stop - 1}]"
+        return Hidden(f"×{self.rounds}", text, range(self.stop - self.period, self.stop), loop=True)
+
+
+def _loops(entries: Sequence[Entry], active: set[int]) -> Iterator[Loop]:
+    """The longest loops: the same instructions of the user's, over and over, with results of the same types."""
+    return loops(
+        [
+            (name_of(entry), entry.where, tuple(map(type_of, entry.outputs)), position in active)
+            for position, entry in enumerate(entries)
+        ]
+    )
+
+
+def loops(keys: Sequence[Hashable]) -> Iterator[Loop]:
+    """The longest repetitions among `keys`, if they hide enough of them."""
+    later: dict[Hashable, list[int]] = {}  # where each comes again
+    for position, key in enumerate(keys):
+        later.setdefault(key, []).append(position)
+    start = 0
+    while start < len(keys):
+        again = later[keys[start]]
+        next_ones = again[bisect.bisect(again, start) :][:PERIODS]
+        best = max((_rounds(keys, start, stop - start) for stop in next_ones), default=None, key=lambda loop: loop.stop)
+        if best is not None and best.stop - start - best.period >= HIDDEN and best.rounds > 2:
+            yield best
+            start = best.stop
+        else:
+            start += 1
+
+
+def _rounds(keys: Sequence[Hashable], first: int, period: int) -> Loop:
+    """How often `period` entries repeat."""
+    stop = first + period
+    while keys[first : first + period] == keys[stop : stop + period]:
+        stop += period
+    return Loop(first, period, (stop - first) // period)
+
+
+class Table:
+    """The rows of a recording, each made when it is read."""
+
+    def __init__(self, recording: Recording, names: Names):
+        self.names = names
+        self._entries = recording.entries
+        self._active = active_positions(recording, names)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def parts(self) -> list[int | Hidden]:
+        """What is shown of it: rows by their position, and what is hidden between them."""
+        parts: list[int | Hidden] = []
+        at = 0
+        for loop in _loops(self._entries, self._active) if len(self) > UNFOLDED else ():
+            parts += [*range(at, loop.first + loop.period), loop.hidden()]
+            at = loop.stop
+        parts += range(at, len(self))
+        if len(parts) <= ROWS:
+            return parts
+        start, stop = (part if isinstance(part, int) else part.positions[0] for part in (parts[FIRST], parts[-LAST]))
+        return [*parts[:FIRST], Hidden.between(start, stop), *parts[-LAST:]]
+
+    def __getitem__(self, position: int) -> Row:
+        entry, names = self._entries[position], self.names
+        outputs, inputs = (list(map(names.typed, side)) for side in (entry.outputs, entry.inputs))
+        return Row(
+            position,
+            position in self._active,
+            ", ".join(outputs),
+            name_of(entry),
+            ", ".join([*inputs, *options(entry)]),
+            line_of(entry.where),
+        )
+
+
+def watching(recording: Recording, names: Names) -> list[Source]:
+    """What the tape watches: also the arrays of other libraries' variables, of those that it has used."""
+    accessed: list[Array] = []
+    if recording.watch_accessed:
+        trainable = [v for v in names.variables if getattr(v, "trainable", True)]
+        used = {id(x) for entry in recording.entries for x in entry.inputs} if trainable else set()
+        arrays = [leaf.array for leaf in map(leaf_of_quietly, trainable) if leaf is not None]
+        accessed = [x for x in arrays if id(x) in used]
+    return [*(Source(x) for x, _ in recording.watched.values()), *(Source(x, watched=True) for x in accessed)]
+
+
+def active_positions(recording: Recording, names: Names) -> set[int]:
+    """The entries through which gradient reaches what the tape watches."""
+    query = Query(recording, (), watching(recording, names))
+    with recorder.outside():
+        return {link.position for link in query.active()}
+
+
+def heading(tape: GradientTape, recording: Recording | None, names: Names | None = None) -> str:
+    """A summary of a tape in one line."""
+    kind = "persistent GradientTape" if tape._persistent else "GradientTape"
+    if recording is None:
+        used = f"used up by the gradient taken at {line_of(tape._used) or 'some line'}"
+        return f"{kind}, {'nothing recorded yet' if tape._used is None else used}"
+    count = len(recording.entries)
+    text = f"{kind}{', recording' if tape._active is not None else ''}: {count} operation{'' if count == 1 else 's'}"
+    if names is not None:
+        watched = list(dict.fromkeys(names.of(source.array) for source in watching(recording, names)))
+        if watched:
+            more = f" and {len(watched) - 8} more" if len(watched) > 8 else ""
+            text += f"; watching {', '.join(watched[:8])}{more}"
+    return text
+
+
+def cut(text: str, width: int) -> str:
+    """A text by its beginning."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def shortened(name: str, width: int = 32) -> str:
+    """A long path by its end: ``…/dense_1/kernel``."""
+    while len(name) > width and "/" in name.removeprefix("…/"):
+        name = "…/" + name.removeprefix("…/").partition("/")[2]
+    return name
+
+
+def text_table(tape: GradientTape, recording: Recording | None, spaces: Sequence[Variables]) -> str:
+    """What ``print(tape)`` prints."""
+    if recording is None:
+        return heading(tape, None)
+    names = Names(recording, spaces)
+    table = Table(recording, names)
+    cells = [("#", "", "value", "operation", "inputs", "line")]
+    for part in table.parts():
+        if isinstance(part, Hidden):
+            cells.append((part.mark, "", "…", "…", "…", part.text))
+            continue
+        row = table[part]
+        line = f"{row.line}  {row.line.text}" if row.line else ""
+        texts = (cut(row.value, 44), row.operation, cut(row.inputs, 60), cut(line, 64))
+        cells.append((str(row.number), "∂" if row.carries else "", *texts))
+    widths = [max(len(cell[i]) for cell in cells) for i in range(5)]
+    lines = [heading(tape, recording, names)]
+    terminal = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # a row is a row there
+    for cell in cells:
+        number, mark, *rest = cell
+        columns = [number.rjust(widths[0]), mark.ljust(widths[1])]
+        columns += [text.ljust(width) for text, width in zip(rest[:3], widths[2:], strict=True)]
+        line = "  ".join((" ".join(columns[:2]), *columns[2:], rest[3])).rstrip()
+        lines.append(cut(line, terminal) if terminal else line)
+    if any(cell[1] for cell in cells):
+        lines.append("∂: carries gradient to what the tape watches")
+    return "\n".join(lines)
+
+
+# A notebook that its reader has not run yet is not trusted: its <style> is dropped, and inline styles stay. So the
+# essentials are inline, as short as can be: there are many cells.
+def html_table(tape: GradientTape, recording: Recording | None, spaces: Sequence[Variables]) -> str:
+    """What a notebook shows for a tape: a table, folded where it is long."""
+    if recording is None:
+        return page(html.escape(heading(tape, None)))
+    names = Names(recording, spaces)
+    table = Table(recording, names)
+    body = f"<div>{bold(heading(tape, recording, names))}</div>"
+    for i, (_, run) in enumerate(itertools.groupby(table.parts(), type)):
+        parts = list(run)
+        rows = [part for part in parts if isinstance(part, int)]
+        body += _html_rows(table, rows, head=i == 0) if rows else ""
+        body += "".join(_html_hidden(table, part) for part in parts if isinstance(part, Hidden))
+    return page(body + _LEGEND)
+
+
+def _html_hidden(table: Table, hidden: Hidden) -> str:
+    """Rows to be unfolded: of a loop its last round."""
+    body, positions = "", hidden.positions
+    for i in range(0, len(positions), GROUP):
+        if i == GROUP * GROUPS:
+            return body + f"<div>{faint(f'… {Hidden.between(positions[i], positions.stop).text}')}</div>"
+        part = positions[i : i + GROUP]
+        summary = f"{hidden.mark} {hidden.text}" if hidden.loop else f"operations {part[0]} to {part[-1]}"
+        body += f"<details><summary>{summary}</summary>{_html_rows(table, part)}</details>"
+    return body
+
+
+_LEGEND = f"<div>{bold('∂', ORANGE)} {faint('carries gradient to what the tape watches')}</div>"
+
+
+def _html_rows(table: Table, positions: Sequence[int], head: bool = False) -> str:
+    rows = []
+    for position in positions:
+        row = table[position]
+        where, text = (str(row.line), row.line.text) if row.line else ("", "")
+        mark = bold("∂" if row.carries else "", ORANGE)
+        values = map(_typed_html, (row.value, row.inputs))
+        cells = (faint(row.number), mark, next(values), bold(row.operation), next(values), faint(where))
+        rows.append((*cells, html.escape(cut(text, 80))))
+    return table_html(rows, ("#", "", "value", "operation", "inputs", "line", "") if head else ())
+
+
+def _typed_html(text: str) -> str:
+    """Names as they are, their types faint."""
+    parts = []
+    for item in text.split(", "):
+        name, colon, kind = item.partition(": ")
+        parts.append(html.escape(name) + (f" {faint(kind)}" if colon else ""))
+    return ", ".join(parts)
+
+
+for _table in (_bound_by_loops, _arguments, _stores):
+    on_clear(_table.cache_clear)

@@ -1,0 +1,162 @@
+"""What a tape keeps in memory for its backward pass, by line of the user's code."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+
+from ...jaxprs.fence import Tracer
+from ...jaxprs.types import Value
+from ...tape.query import Query
+from ...tape.recording import Entry, Recording
+from ...tape.where import Line
+from ...tf.values.shown import bold, faint, page, table_html
+from .listing import cut
+
+BAR = 24  # the length of the longest bar of text
+UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+class MemoryRow(NamedTuple):
+    """What one line keeps: how many values, their bytes, those of them that the gradient reads, and what recomputing would save.
+
+    `saved` counts the values that are made and used in the line's function only: `recompute_grad` around that function computes
+    them again instead. It is 0 for lines of a module, which are in no function.
+    """
+
+    line: Line | None
+    values: int
+    bytes: int
+    needed: int
+    saved: int
+
+
+class Memory:
+    """What a tape keeps, in rows, largest first. Made by `GradientTape.memory`; printed, or shown by a notebook, it is a table.
+
+    ``bytes`` is the sum of the rows: what is freed with the tape. Arrays that a variable of yours holds, too, do not count, nor
+    do the inputs of the block. ``needed`` is the part that the gradient reads, ``saved`` what `recompute_grad` around the
+    functions would free.
+    """
+
+    def __init__(self, rows: Sequence[MemoryRow]):
+        self.rows = sorted(rows, key=lambda row: -row.bytes)
+        self.bytes, self.needed, self.saved = (
+            sum(getattr(row, x) for row in rows) for x in ("bytes", "needed", "saved")
+        )
+
+    def __iter__(self) -> Iterator[MemoryRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _heading(self) -> str:
+        parts = f"{size_text(self.needed)} for this gradient, recompute_grad could save {size_text(self.saved)}"
+        return f"The tape keeps {size_text(self.bytes)}: {parts}"
+
+    def _cells(self, row: MemoryRow) -> tuple[str, ...]:
+        sizes = map(size_text, (row.bytes, row.needed, row.saved))
+        return *sizes, str(row.values), str(row.line or "?")
+
+    def __repr__(self) -> str:
+        cells = [("bytes", "needed", "saved", "values", "line"), *map(self._cells, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        most = max((row.bytes for row in self.rows), default=0) or 1
+        lines = [self._heading()]
+        for cell, row in zip(cells, (None, *self.rows), strict=True):
+            *sizes, line = (text.rjust(width) for text, width in zip(cell, widths, strict=True))
+            bar = "█" * round(BAR * row.bytes / most) if row else ""
+            text = cut(row.line.text, 64) if row and row.line else ""
+            lines.append("  ".join([*sizes, bar.ljust(BAR), line.strip().ljust(widths[-1]), text]).rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        most = max((row.bytes for row in self.rows), default=0) or 1
+        rows = []
+        for row in self.rows:
+            *sizes, line = self._cells(row)
+            bar = f'<div style="height:.8em;width:{160 * row.bytes / most:.0f}px;background:currentColor;opacity:.4"></div>'
+            rows.append((*sizes, bar, faint(line), cut(row.line.text, 80).replace("<", "&lt;") if row.line else ""))
+        head = ("bytes", "needed", "saved", "values", "", "line", "")
+        return page(f"<div>{bold(self._heading())}</div>{table_html(rows, head)}")
+
+
+def size_text(count: int) -> str:
+    """A number of bytes: ``1.5 KB``.
+
+    >>> size_text(12), size_text(1536), size_text(3 << 20)
+    ('12 B', '1.5 KB', '3.0 MB')
+    """
+    size, unit = float(count), 0
+    while size >= 1024 and unit + 1 < len(UNITS):
+        size, unit = size / 1024, unit + 1
+    return f"{size:.1f} {UNITS[unit]}" if unit else f"{count} B"
+
+
+def memory(recording: Recording, query: Query) -> Memory:
+    """What `recording` keeps alone, and what of it the gradient of the query's targets reads."""
+    kept = _kept_alone(
+        recording.entries, {id(x) for x, _ in recording.watched.values()}
+    )  # first: a program refers to them, too
+    program, values = query.program()
+    read = {id(values[slot]) for step in program.steps for slot in step.ins if slot < len(values)}
+    read |= {id(x) for entry in recording.entries if entry.kept for x in entry.kept.arrays}
+    calls = _calls(recording.entries)
+    used_in: dict[int, set[object]] = {}
+    for entry, call in zip(recording.entries, calls, strict=True):
+        for x in entry.inputs:
+            used_in.setdefault(id(x), set()).add(call)
+    found: dict[object, tuple[Line | None, list[int]]] = {}
+    for entry, call in zip(recording.entries, calls, strict=True):
+        line, numbers = found.setdefault(entry.line and entry.line[:2], (entry.line, [0, 0, 0, 0]))
+        for x in {id(x): x for x in _made_by(entry)}.values():
+            if id(x) not in kept:
+                continue
+            inside = call is not None and used_in.get(id(x), {call}) == {call}
+            for i, amount in enumerate((1, x.nbytes, x.nbytes * (id(x) in read), x.nbytes * inside)):
+                numbers[i] += amount
+    return Memory([MemoryRow(line, *numbers) for line, numbers in found.values() if numbers[0]])
+
+
+def _made_by(entry: Entry) -> list[Value]:
+    return [*entry.outputs, *(entry.kept.arrays if entry.kept else ())]
+
+
+def _calls(entries: Sequence[Entry]) -> list[object]:
+    """For each entry the call of a function of the user's that ran it; None at the level of a module.
+
+    Frames are not kept: a call has ended where a line comes that is further up in its function. A round of a loop ends so, too.
+    """
+    calls: list[object] = []
+    reached: dict[tuple[str, str], tuple[int, int]] = {}  # the line, and how many calls there were
+    for entry in entries:
+        line = entry.line
+        if line is None or line.function == "<module>":
+            calls.append(None)
+            continue
+        function = line.file, line.function
+        last, count = reached.get(function, (0, 0))
+        reached[function] = line.number, count + (line.number < last)
+        calls.append((function, reached[function][1]))
+    return calls
+
+
+def _kept_alone(entries: Sequence[Entry], watched: set[int]) -> set[int]:
+    """The ids of the arrays that were made by `entries` and to which nothing else refers."""
+    references = Counter(id(x) for entry in entries for x in (*entry.inputs, *_made_by(entry)))
+    made = {
+        id(x): x for entry in entries for x in _made_by(entry) if isinstance(x, jax.Array) and not isinstance(x, Tracer)
+    }
+    of_this_loop = _references({0: object()})[0]
+    return {
+        key for key, count in _references(made).items() if count - of_this_loop <= references[key] + (key in watched)
+    }
+
+
+def _references(held: Mapping[int, object]) -> dict[int, int]:
+    return {key: sys.getrefcount(x) for key, x in held.items()}

@@ -1,0 +1,290 @@
+"""What becomes a parameter of the function that `GradientTape.as_function` makes, beside its sources.
+
+A recording runs again with other values of an array only where all that came of the array was recorded. What Python made of
+its value was not: a branch that was taken, a number, a NumPy array, the state of a variable. `Parameters.require_replayable`
+looks for the traces which that leaves, and refuses.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import keyword
+from collections.abc import Mapping, Sequence
+from types import MethodType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...tape.operation import ConstantOp, PythonOp, is_ref
+from ...tape.query import Query, Source
+from ...tape.recording import Entry, Mark, Recording, type_of
+from ...tape.where import line_of
+from ...tf.values.structures import Leaf, is_variable, leaf_of
+from ...tf.values.types import Array, Nest, TensorLike
+from .graph_evidence import given_at
+from .listing import Names, name_of
+from .spelling import SCOPE
+
+_NAMES_IN_CODE = {*SCOPE, "f", "sources", "scan", "while_loop", "flat"}
+_LOOKED = {
+    "python": "Python looked at the value of",
+    "static": "a shape, an index or an axis was made of the value of",
+    "closure": "a function with a gradient of its own does not take as an argument, but uses",
+}
+_ADVICE = "what came of it cannot be computed anew for another {name}"
+
+
+class Parameter(NamedTuple):
+    """An argument: its name, what the user holds, and the array that the tape saw."""
+
+    name: str
+    value: TensorLike
+    array: Array
+
+    def given(self, value: TensorLike) -> Array:
+        """The array of a value that is given for it.
+
+        Raises:
+          TypeError: it has another shape or dtype, for which the recorded operations may not be right.
+        """
+        leaf, weak = leaf_of(value), _is_weak(self.array)
+        if leaf is not None:
+            array = leaf.array
+        elif isinstance(value, (bool, int, float, complex)):
+            fits = np.can_cast(type(value), self.array.dtype, "same_kind")
+            array = jnp.asarray(value, None if weak or not fits else self.array.dtype)
+        else:
+            array = jnp.asarray(value)
+        same = array.shape == self.array.shape and array.dtype == self.array.dtype
+        if same and (_is_weak(array) or not weak):
+            return array
+        as_number = ", from a Python number" if same else ""
+        raise TypeError(
+            f"{self.name}: expected {type_of(self.array)}{as_number}, as recorded; got {type_of(array)}. Record the "
+            "program anew for other shapes and dtypes."
+        )
+
+
+class Parameters:
+    """The `arguments` of `as_function`, beside the leaves `starts` of its sources.
+
+    Raises:
+      TypeError: they are neither a dict, list nor tuple of tensors, arrays and variables.
+      ValueError: a name cannot be a parameter's, a variable has changed, or a value is not an argument's alone.
+    """
+
+    def __init__(self, recording: Recording, arguments: Nest, starts: Sequence[Leaf], names: Names | None):
+        self.recording = recording
+        single = leaf_of(arguments) is not None
+        named = isinstance(arguments, Mapping)
+        if not (single or named or isinstance(arguments, (list, tuple))):
+            raise TypeError(f"arguments: expected a dict, list or tuple of tensors, got {arguments!r}")
+        values = [arguments] if single else list(arguments.values() if named else arguments)
+        wishes = list(arguments) if named else [None] * len(values)
+        self.all: list[Parameter] = []
+        for i, (wish, value) in enumerate(zip(wishes, values, strict=True)):
+            leaf = leaf_of(value)
+            what = f"arguments[{(i if wish is None else wish)!r}]"
+            if leaf is None:
+                raise TypeError(
+                    f"{what} should be one Tensor, jax.Array or Variable, but is {value!r}. Make it a tensor before the "
+                    "block, with tf.constant(x), and use that in it."
+                )
+            array = self._seen(leaf, what)
+            name = self._unused(names.name(array) if names else None, i) if wish is None else wish
+            if not is_parameter_name(name) or any(name == other.name for other in self.all):
+                raise ValueError(f"{what}: {name!r} cannot be the name of a parameter; give a dict with other names")
+            self.all.append(Parameter(name, value, array))
+        self._require_own(starts)
+        first = inspect.Parameter("sources", inspect.Parameter.POSITIONAL_ONLY)
+        rest = [inspect.Parameter(each.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in self.all]
+        self.signature = inspect.Signature([first, *rest])
+
+    def arrays_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Nest, list[Array]]:
+        """The sources and, for each parameter, the array that a call gives."""
+        sources, *values = self.signature.bind(*args, **kwargs).args
+        return sources, [each.given(value) for each, value in zip(self.all, values, strict=True)]
+
+    def sources(self) -> list[Source]:
+        """The arguments as sources of a `Query`: they count from the beginning of the recording."""
+        return [Source(each.array, watched=True) for each in self.all]
+
+    def _seen(self, leaf: Leaf, what: str) -> Array:
+        """The array that an argument held when the tape read it."""
+        array = self.recording.origins.get(id(leaf.array), leaf.array)
+        if not is_variable(leaf.value):
+            return array
+        _, read = self.recording.variables.get(id(leaf.value), (None, {}))
+        held = list(read.values()) or [array]
+        changes = [mark for mark in self.recording.marks if mark.kind in ("state", "assigned")]
+        change = next((mark for mark in changes if given_at(mark)[0] is held[-1]), None)
+        if len(held) > 1 or change is not None:
+            raise ValueError(f"{what}: the variable was assigned to while the tape recorded{_at(change)}")
+        return held[0]
+
+    def _unused(self, wish: str | None, position: int) -> str:
+        base = wish if wish is not None and is_parameter_name(wish) else f"x{position}"
+        taken = {each.name for each in self.all}
+        return base if base not in taken else f"{base}_{position}"
+
+    def _require_own(self, starts: Sequence[Leaf]) -> None:
+        """Values are known by identity: what is one array cannot have two values."""
+        holders = {id(leaf.array): "a source" for leaf in starts}
+        for variable, read in self.recording.variables.values():
+            for key in read:
+                if not any(variable is each.value for each in self.all):
+                    holders[key] = f"the variable {getattr(variable, 'name', variable)!r}"
+        for each in self.all:
+            if other := holders.get(id(each.array)):
+                raise ValueError(
+                    f"the argument {each.name!r} and {other} are one and the same array: the tape cannot tell which of the "
+                    "two was used where. Use a copy of it in the block, for instance tf.identity(x) made before."
+                )
+            holders[id(each.array)] = f"the argument {each.name!r}"
+
+    # -- what cannot be replayed
+
+    def require_replayable(self, query: Query, arrays: Sequence[Array]) -> None:
+        """Refuses arguments on which the program depends through something that was not recorded.
+
+        Args:
+          query: of the targets, the sources and these arguments.
+          arrays: all that the sources held.
+
+        Raises:
+          ValueError: there is one; it says which, through what, and at which line.
+        """
+        recording, names = self.recording, {id(each.array): each.name for each in self.all}
+        if not names:
+            return
+        for mark in recording.marks:
+            if mark.kind in ("stop", "reset"):
+                raise ValueError(
+                    f"arguments: the tape was stopped or reset{_at(mark)}; what was computed meanwhile may depend on them "
+                    "and was not recorded"
+                )
+        cut = {id(x) for x in arrays}  # what is a source is given anew, whatever it was computed from
+        came_of = dict(names)  # id of a value -> the argument that it was computed from
+        state: dict[int, tuple[str, Mark]] = {}  # id of a value -> the argument that it came of through a variable
+        used = {id(x) for x in query.targets}
+        marks = sorted(recording.marks, key=lambda mark: mark.position, reverse=True)
+        for position, entry in enumerate((*recording.entries, None)):
+            while marks and marks[-1].position <= position:
+                self._follow(marks.pop(), came_of, state, used, cut)
+            if entry is None:
+                break
+            arrays_in = [id(x) for x in entry.inputs if hasattr(x, "dtype")]
+            used.update(arrays_in)
+            ways: tuple[dict, ...] = (came_of, state)
+            for reached in ways:
+                if (found := next((reached[x] for x in arrays_in if x in reached), None)) is not None:
+                    reached.update((id(x), found) for x in entry.outputs if id(x) not in cut)
+        for target in query.targets:
+            if id(target) in state:
+                name, mark = state[id(target)]
+                _refuse(name, "a variable was assigned what was computed of", mark)
+        self._require_connected(query)
+        self._require_recorded(came_of, used)
+        self._require_no_python(query)
+
+    def _require_connected(self, query: Query) -> None:
+        used = {id(x) for x in query.targets}
+        computed: set[int] = set()
+        for position, active_ins, active_outs, _ in query.relevant()[0]:
+            entry = self.recording.entries[position]
+            used.update(id(entry.inputs[i]) for i in active_ins)
+            computed.update(id(entry.outputs[j]) for j in active_outs)
+        for each in self.all:
+            if id(each.array) in computed:
+                raise ValueError(
+                    f"the argument {each.name!r} was computed in the block from a source or another argument: name what it "
+                    "was computed from"
+                )
+            if id(each.array) not in used:
+                why = "it has been assigned to since, or was" if is_variable(each.value) else "it was"
+                raise ValueError(
+                    f"the target does not depend on the argument {each.name!r}: {why} not used in the tape's block. What "
+                    "was computed of it before the block, or is a copy of it, is an array of its own: name that."
+                )
+
+    def _follow(self, mark: Mark, came_of: dict, state: dict, used: set[int], cut: set[int]) -> None:
+        """Refuses a look at what came of an argument; what a variable was assigned goes on in it."""
+        if mark.kind not in (*_LOOKED, "state"):
+            return
+        into, *arrays = given_at(mark)
+        used.update(id(x) for x in arrays if x is not None)
+        found = next((came_of[id(x)] for x in arrays if id(x) in came_of), None)
+        if found is not None and mark.kind in _LOOKED:
+            _refuse(found, _LOOKED[mark.kind], mark)
+        elif mark.kind == "state" and into is not None and id(into) not in cut:
+            if found is not None:
+                state[id(into)] = found, mark
+            elif (before := next((state[id(x)] for x in arrays if id(x) in state), None)) is not None:
+                state[id(into)] = before
+
+    def _require_recorded(self, came_of: Mapping[int, str], used: set[int]) -> None:
+        """What was computed of an argument and not used by any operation may have been used by Python, as ``if x > 0`` does."""
+        for entry in self.recording.entries:
+            name = next((came_of[id(x)] for x in entry.inputs if hasattr(x, "dtype") and id(x) in came_of), None)
+            if name is None:
+                continue
+            if any(map(is_ref, (*entry.inputs, *entry.outputs))):
+                _refuse(name, "a jax.Ref holds what was computed of", entry)
+            tensors = entry.op.bound is not None and not hasattr(entry.op.bound[0], "bind")  # their reads leave marks
+            if not tensors and not any(id(x) in used for x in entry.outputs):
+                _refuse(
+                    name,
+                    f"Python may have looked at {name_of(entry)}, which no operation uses and which was computed of",
+                    entry,
+                    " If it did not, compute that outside of the block, or name it in `target`, too.",
+                )
+
+    def _require_no_python(self, query: Query) -> None:
+        """Python that runs as one operation may use any value, and NumPy can read a jax.Array without a trace."""
+        plain = [each.name for each in self.all if isinstance(each.value, jax.Array) and not _is_key(each.array)]
+        needed = {id(x) for x in query.targets}
+        for entry in reversed(self.recording.entries):
+            if not any(id(x) in needed for x in entry.outputs):
+                continue
+            needed.update(id(x) for x in entry.inputs if isinstance(x, jax.Array))
+            op = entry.op
+            if (
+                type(op) in (PythonOp, ConstantOp)
+                and op.bound is None
+                and not isinstance(getattr(op.fn, "func", None), MethodType)
+            ):
+                _refuse(self.all[0].name, f"{op.name} runs Python, which may use the value of", entry)
+            numpy = (x for x in entry.inputs if hasattr(x, "dtype") and not isinstance(x, jax.Array))
+            if plain and any(np.size(x) > 1 for x in numpy):
+                _refuse(
+                    plain[0],
+                    f"{name_of(entry)} uses a NumPy array, which may have been made of the value of",
+                    entry,
+                    " If it was not, make it a jax.Array before the block.",
+                )
+
+
+def _refuse(name: str, why: str, where: Mark | Entry, advice: str = "") -> None:
+    raise ValueError(f"the argument {name!r}: {why} {name}{_at(where)}; {_ADVICE.format(name=name)}.{advice}")
+
+
+def _at(where: Mark | Entry | None) -> str:
+    line = None if where is None else line_of(where.where)
+    return f" ({line}: `{line.text}`)" if line else ""
+
+
+def _is_weak(array: Array) -> bool:
+    return bool(getattr(jax.typeof(array), "weak_type", False))
+
+
+def _is_key(array: Array) -> bool:
+    return bool(jnp.issubdtype(array.dtype, jax.dtypes.extended))
+
+
+def is_parameter_name(name: Any) -> bool:
+    """Whether printed code can have a parameter of that name: of what is built in, code uses types only."""
+    plain = isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)
+    return plain and name not in _NAMES_IN_CODE and not isinstance(getattr(builtins, name, None), type)

@@ -1,0 +1,347 @@
+"""A recording as a page that one steps through: forward, value by value; backward, cotangent by cotangent.
+
+The graph is that of `drawing`, the sweep that of `steps`. Here they become data; `play.js` shows it and computes no number.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import linecache
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from ...jaxprs.fence import Tracer
+from ...jaxprs.types import Value
+from ...tape import recorder
+from ...tape.recording import Entry, is_deleted, type_of
+from ...tape.sweep import add_cotangents
+from ...tape.where import Line
+from ...tf.values.shown import CELLS, value_text
+from ...tf.values.types import Array
+from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
+from .listing import cut, name_of, options
+from .steps import Backward
+
+# In pixels, as play.css has them: a character of a label and of a value, what is left and right of them, a line of text.
+LABEL, CHARACTER, PADDING, LINE = 9.1, 8.5, 26, 22
+# The characters of a number in the graph, and of a name before it.
+NUMBER, NAME = 9, 12
+# The widest and highest that a matrix is in the graph, and its largest cell.
+THUMB, CELL = (78, 54), 14
+# Pixels in an inch, which is the unit of `drawing`.
+INCH = 96
+# The characters that are shown of an operation's inputs, and the values that are shown of a folded group.
+INPUTS, LEAVING = 60, 6
+# So many lines between two with an operation are shown.
+BETWEEN = 2
+
+Json: TypeAlias = dict[str, Any]  # an object that the page reads
+
+
+class Play:
+    """A tape to step through: notebooks show it, ``save(file)`` writes it as a page that needs nothing else.
+
+    ``data`` is what the page shows, as lists, dicts, strings and numbers; `still` the picture where no script runs.
+    """
+
+    def __init__(self, data: Json, still: Drawing | None):
+        self.data = data
+        self._still = still
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes the page. It opens in any browser, without a server or network."""
+        head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        head += f'<meta name="color-scheme" content="light dark"><title>{html.escape(self._title())}</title>'
+        body = f'<body style="margin:0">{self._html("page")}</body>'
+        page = f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n{body}\n</html>\n'
+        Path(file).write_text(page, encoding="utf-8")
+
+    def _title(self) -> str:
+        count = self.data["operations"]
+        return f"The tape of {self.data['of']}: {count} operation{'' if count == 1 else 's'}, forward and backward"
+
+    def _html(self, kind: str) -> str:
+        title = html.escape(self._title())
+        still = title
+        if self._still is not None:  # all that a notebook which is not trusted keeps; it would drop an <svg>
+            svg = base64.b64encode(self._still.svg().encode()).decode()
+            still = f'<img alt="{title}" src="data:image/svg+xml;base64,{svg}" style="max-width:100%">'
+        data = json.dumps(self.data, separators=(",", ":"))
+        for sign in "<>&":  # no text of the user's ends the script
+            data = data.replace(sign, f"\\u{ord(sign):04x}")
+        script, style = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("play.js", "play.css"))
+        return (
+            f'<div class="tapejax-play" data-kind="{kind}" data-lm-suppress-shortcuts="true" aria-label="{title}">{still}'
+            f'<style media="not all">{style}</style><script type="application/json">{data}</script></div>'
+            f"<script>{script}</script>"
+        )
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        svg = {} if self._still is None else {"image/svg+xml": self._still.svg()}
+        return {"text/html": self._html("output"), **svg, "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        return f"<{self._title()}; a notebook plays it, .save(file) writes the page>"
+
+
+def play(walk: Backward) -> Play:
+    """The page of a backward pass and of what it differentiates."""
+    with recorder.outside():
+        nodes = graph(walk.names, walk.query)
+        layers = arrange(nodes)
+        try:
+            still = picture(layers)
+        except ImportError:  # without Matplotlib the page is the same
+            still = None
+        return Play(_Page(walk, nodes, layers).data(), still)
+
+
+class _Page:
+    """What the page shows, as it is gathered. Arrays and values are numbered; each is written once."""
+
+    def __init__(self, walk: Backward, nodes: Sequence[Node], layers: Sequence[Sequence[Node]]):
+        self.walk, self.layers, self.entries = walk, layers, walk.recording.entries
+        self.operations = [node for node in nodes if node.kind == "operation"]
+        # a value from outside may have several nodes
+        outside = [node for layer in layers for node in layer if node.kind in ("source", "constant")]
+        self.nodes = [*outside, *self.operations]
+        self.number = {id(node): i for i, node in enumerate(self.nodes)}
+        self.since = {id(node): i for i, node in enumerate(self.operations, 1)}  # the frame that computes its values
+        self.inner = self._fold()
+        self.code, self.rows = _code([entry.line for node in self.operations for entry in self._entries(node)])
+        self.arrays: list[Json] = []
+        self.values: list[Json] = []
+        self._found: dict[int | str, int] = {}
+
+    def _entries(self, node: Node) -> list[Entry]:
+        return [self.entries[position] for position in node.positions]
+
+    def _fold(self) -> set[int]:
+        """Leaves to each folded group the arrays that are used after it; gives the ids of the others."""
+        last = {id(x): i for node in self.operations for i in node.positions for x in self.entries[i].inputs}
+        last |= {id(x): len(self.entries) for x in self.walk.query.targets}
+        inner: set[int] = set()
+        for node in self.operations:
+            if len(node.positions) > 1:
+                inner |= {id(x) for x in node.arrays if last.get(id(x), -1) <= node.positions[-1]}
+                node.arrays = [x for x in node.arrays if id(x) not in inner]
+        return inner
+
+    def data(self) -> Json:
+        start = {"kind": "start", "sources": list(map(self.array, self.walk.query.arrays))}
+        frames = [start, *map(self.forward, self.operations), *self.backward()]
+        nodes = list(map(self.node, self.nodes))
+        runs = [_pieces(edge) for node in self.nodes for edge in node.outs]
+        return {
+            "of": self.walk.of,
+            "operations": sum(len(node.positions) for node in self.operations),
+            "nodes": nodes,
+            "edges": [[self.number[id(run[0].tail)], self.number[id(run[-1].head)], _kind(run[0])] for run in runs],
+            "layouts": {"across": self.layout(runs, True), "down": self.layout(runs, False)},
+            "code": self.code,
+            "frames": frames,
+            "arrays": self.arrays,
+            "values": self.values,
+        }
+
+    def array(self, x: Array) -> int:
+        """The number of an array of the recording, of which the page gets the name and the value."""
+        if id(x) not in self._found:
+            self._found[id(x)] = len(self.arrays)
+            self.arrays.append({"name": self.walk.names.of(x), "value": self.value(x)})
+        return self._found[id(x)]
+
+    def value(self, x: Array | None) -> int | None:
+        """The number of a value."""
+        if x is None:
+            return None
+        shown = _shown(x)
+        key = json.dumps(shown)
+        if key not in self._found:
+            self._found[key] = len(self.values)
+            self.values.append(shown)
+        return self._found[key]
+
+    # ---- the frames ----
+
+    def forward(self, node: Node) -> Json:
+        own = self.inner | {id(x) for x in node.arrays}
+        inputs = [x for entry in self._entries(node) for x in entry.inputs if isinstance(x, jax.Array)]
+        given = {id(x): x for x in inputs if id(x) not in own and not is_number(x, self.walk.names)}
+        ins, outs = (list(map(self.array, list(side)[:LEAVING])) for side in (given.values(), node.arrays))
+        return {"kind": "forward", "node": self.number[id(node)], "said": self.said(node), "ins": ins, "outs": outs}
+
+    def said(self, node: Node) -> str:
+        """An operation as an equation, a group by its label."""
+        if len(node.positions) > 1:
+            return node.label
+        (entry,), name = self._entries(node), self.walk.names.of
+        inputs = ", ".join([*map(name, entry.inputs), *options(entry)])
+        return f"{cut(', '.join(map(name, entry.outputs)), INPUTS)} = {name_of(entry)}({cut(inputs, INPUTS)})"
+
+    def backward(self) -> list[Json]:
+        """What the seeds and each node add to which cotangents, and what the sources have in the end."""
+        walk, program = self.walk, self.walk.program
+        ct: dict[int, Array] = {}
+        told: dict[int, Array] = {}  # the cotangents by slot, as far as frames have told them
+        frames: list[Json] = [{"kind": "seed", "sums": {}}]
+
+        def add(slot: int, x: Value, part: Array, after: Array) -> None:
+            known = frames[-1]["sums"].setdefault(slot, [x, told.get(slot), [], after])
+            known[2].append(part)
+            known[3] = told[slot] = after
+
+        for slot, x, seed in zip(program.targets, walk.query.targets, walk.seeds, strict=True):
+            if slot is not None:
+                add(slot, x, seed, recorder.apply(add_cotangents, told[slot], seed) if slot in told else seed)
+        node_at = {position: node for node in self.operations for position in node.positions}
+        for position, entry, step, back in walk.sweep(ct):
+            node = node_at[position]
+            if frames[-1].get("node") != self.number[id(node)]:
+                about = {"node": self.number[id(node)], "said": self.said(node), "ins": [], "sums": {}}
+                frames.append({"kind": "backward", **about})
+            for slot, x in [(step.outs[j], entry.outputs[j]) for j in step.active_outs]:
+                if slot in ct and id(x) not in self.inner:
+                    frames[-1]["ins"].append([self.array(x), self.value(ct[slot])])
+            for i, part in zip(step.active_ins, back, strict=True):
+                if part is not None:
+                    add(step.ins[i], entry.inputs[i], part, ct[step.ins[i]])
+        for frame in frames:
+            told_whole = "node" not in frame or len(self.nodes[frame["node"]].positions) == 1
+            found = [known for known in frame["sums"].values() if id(known[0]) not in self.inner]
+            frame["sums"] = [self.sum(known, told_whole) for known in found]
+        leaves = zip(walk.structure.leaves, walk.gathered(ct), strict=True)
+        gradients = [{"name": walk.names.of(leaf.array), "value": self.value(x)} for leaf, x in leaves]
+        return [*frames, {"kind": "end", "gradients": gradients}]
+
+    def sum(self, known: Sequence[Any], whole: bool) -> Json:
+        """What was added to the cotangent of an array; unless it is told `whole`, the parts are only counted."""
+        x, before, parts, after = known
+        told = {"array": self.array(x), "before": self.value(before), "after": self.value(after)}
+        return {**told, "parts": list(map(self.value, parts)) if whole else [], "count": len(parts)}
+
+    # ---- the graph ----
+
+    def node(self, node: Node) -> Json:
+        arrays = list(map(self.array, node.arrays[:LEAVING]))
+        name, value = "", {}
+        if len(arrays) == 1:
+            name, value = self.arrays[arrays[0]]["name"], self.values[self.arrays[arrays[0]]["value"]]
+        cells = value.get("cells", [[]])
+        matrix = len(cells) * len(cells[0]) > 1
+        note = node.note
+        if note and len(node.positions) == 1:  # the name of a number is written before the number
+            note = name if matrix else ""
+        # what a node needs for all that is written in it
+        width, height = max(LABEL * len(node.label), CHARACTER * len(note)), LINE * (1.0 + bool(note))
+        if matrix:
+            cell = min(CELL, THUMB[0] / len(cells[0]), THUMB[1] / len(cells))
+            width, height = max(width, (cell * len(cells[0]) + 20) * (1 + node.carries)), height + cell * len(cells) + 6
+        else:
+            named = min(len(name), NAME) + 3 if node.kind == "operation" else 0
+            width = max(width, CHARACTER * (named + max(NUMBER, len(value.get("shape", "")))))
+            height += LINE * (bool(arrays) + node.carries)
+        node.room = (width + PADDING) / INCH, (height + 14) / INCH
+        before = [self.since.get(id(edge.tail), 0) for edge in node.ins]  # an assignment
+        lines = [entry.line for entry in self._entries(node) if entry.line is not None]
+        return {
+            "label": node.label,
+            "note": note,
+            "kind": node.kind,
+            "carries": node.carries,
+            "target": node.target,
+            "count": len(node.positions),
+            "arrays": arrays,
+            "since": self.since.get(id(node), max(before, default=0)),
+            "rows": sorted({self.rows[line.file, line.number] for line in lines}),
+        }
+
+    def layout(self, runs: Sequence[Sequence[Edge]], across: bool) -> Json:
+        """The places of the nodes and the paths of the edges, in pixels."""
+        place(self.layers, across)
+        layout = Layout(self.layers, across)
+        return {
+            "size": _pixels(layout.width, layout.height),
+            "places": [_pixels(*layout.spot(node), node.width, node.height) for node in self.nodes],
+            "paths": [_path([layout.curve(edge) for edge in run]) for run in runs],
+        }
+
+
+def _pieces(edge: Edge) -> list[Edge]:
+    """An edge with all the pieces that it was cut into."""
+    found = [edge]
+    while found[-1].head.kind == "turn":
+        found += found[-1].head.outs
+    return found
+
+
+def _kind(edge: Edge) -> str:
+    return "carries" if edge.carries else "cut" if edge.cut else "plain"
+
+
+def _pixels(*inches: float) -> list[float]:
+    return [round(x * INCH, 1) for x in inches]
+
+
+def _path(curves: Sequence[Sequence[tuple[float, float]]]) -> str:
+    """Curves as an SVG path; a curve of five points begins with a straight line."""
+    found = ""
+    for curve in curves:
+        texts = [" ".join(map(str, _pixels(*point))) for point in curve]
+        found += f"{'L' if found else 'M'}{texts[0]}{''.join(f'L{x}' for x in texts[1:-3])}C{' '.join(texts[-3:])}"
+    return found
+
+
+# ---- values and lines -----------------------------------------------------------------------------------------------
+
+
+def _shown(x: Array) -> Json:
+    """A value: all of a small one, each number as text that gives it back exactly; of a larger one its range."""
+    said: Json = {"type": type_of(x), "shape": shape_text(x)}
+    if isinstance(x, Tracer):
+        return {**said, "text": value_text(x)}
+    if is_deleted(x) or not (jax.numpy.issubdtype(x.dtype, np.number) or x.dtype == np.bool_):
+        return {**said, "text": "deleted" if is_deleted(x) else ""}
+    if not x.size:
+        return {**said, "text": "empty"}
+    shape = [size for size in x.shape if size > 1] if x.ndim > 2 else x.shape  # one image of a batch is a matrix
+    if len(shape) > 2 or max(shape, default=1) > CELLS:
+        return {**said, "text": value_text(x)}
+    grid = np.atleast_2d(np.asarray(x).reshape(shape))
+    grid = grid.astype(np.float32) if grid.dtype.kind == "V" else grid  # bfloat16 and its like
+    return {**said, "cells": [list(map(str, row)) for row in grid]}
+
+
+def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int], int]]:
+    """The lines of the user's code and what is around them, by file; and the row of each line in that."""
+    files: dict[str, dict[int, Line]] = {}
+    for line in lines:
+        if line is not None:
+            files.setdefault(line.file, {})[line.number] = line
+    rows: list[Json] = []
+    found = {}
+    for file, known in files.items():
+        rows.append({"file": str(known[min(known)]).rpartition(":")[0]})
+        texts: dict[int, str] = {}
+        before = -BETWEEN
+        for number in sorted(known):
+            start = before + 1 if number - before <= BETWEEN + 1 else max(number - 1, 1)
+            texts |= {n: linecache.getline(file, n).rstrip() for n in range(start, number + 1)}
+            before = number
+        indent = min((len(text) - len(text.lstrip()) for text in texts.values() if text), default=0)
+        before = min(texts) - 1
+        for number, text in texts.items():
+            if number != before + 1:
+                rows.append({"gap": True})
+            if number in known:
+                found[file, number] = len(rows)
+            rows.append({"number": number, "text": text[indent:]})
+            before = number
+    return rows, found

@@ -1,0 +1,747 @@
+"""A program printed as plain ``jnp`` code, one line an operation, that runs where it is pasted.
+
+How an operation is spelled, `spelling` finds out. What has no short spelling is written out as a function of its own,
+down to ``jax.lax`` and, at the last, to JAX's primitives.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import html
+import inspect
+import itertools
+import keyword
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...jaxprs import canonical, contents
+from ...jaxprs.custom_rules import RULES_IN_RULES, traced_rule_of
+from ...jaxprs.fence import ClosedJaxpr, Literal, RefType, Tracer, jaxpr_as_fun
+from ...jaxprs.types import Atom, Equation, JaxProgram, Value
+from ...tape import recorder
+from ...tape.gradient_tape import GradientTape
+from ...tape.operation import Op
+from ...tape.recording import type_of
+from ...tape.slicing import is_inexact
+from ...tf.ops import table
+from ...tf.values import nest
+from ...tf.values.shown import page
+from ...tf.values.structures import is_variable, leaf_of
+from ...tf.values.types import Array, Nest
+from .spelling import (
+    SCOPE,
+    WIDTH,
+    Aval,
+    Unspellable,
+    array_text,
+    called_by,
+    closed_equation,
+    dtype_text,
+    is_name,
+    nearly,
+    number,
+    spelling_of,
+    spelling_of_equation,
+    static_arguments,
+)
+
+_RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "f", "sources", "scan", "while_loop", "flat", "scaled"}
+
+
+# ---- the function ---------------------------------------------------------------------------------------------------
+
+
+class TapeFunction:
+    """A pure function got from a tape. Call it, transform it (`jax.grad`, `jax.jit` ...), or print it: it is code.
+
+    ``code`` is that code. Arrays too large to be written out in it are names that it expects to be defined, where it can
+    the user's own; ``constants`` holds them: ``exec(f.code, {**globals(), **f.constants})`` always runs.
+    """
+
+    def __init__(self, function: Callable, printed: Callable[[], tuple[str, dict[str, Array]]], signature: Any):
+        """`printed` gives the code and the constants."""
+        self._function, self._print, self.__signature__ = function, functools.cache(printed), signature
+        self.__name__ = self.__qualname__ = "f"
+        self.__code__ = function.__code__  # where there is none, JAX prints the function whenever it traces it
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Nest:
+        return self._function(*args, **kwargs)
+
+    def __reduce__(self) -> tuple:
+        return _from_code, (*self._print(), self.__signature__)
+
+    @property
+    def code(self) -> str:
+        return self._print()[0]
+
+    @property
+    def constants(self) -> dict[str, Array]:
+        return dict(self._print()[1])
+
+    def __str__(self) -> str:
+        return self.code
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return page(f"<pre>{html.escape(self.code)}</pre>")
+
+
+def _from_code(code: str, constants: dict[str, Array], signature: Any) -> TapeFunction:
+    """What was pickled of a `TapeFunction`: operations cannot be, so it runs as code."""
+    scope: dict[str, Any] = {"jax": jax, "jnp": jnp, "np": np, **constants}
+    exec(compile(code, "<tape.as_function>", "exec"), scope)
+
+    def bare(x: Any) -> Any:
+        return x if (leaf := leaf_of(x)) is None else leaf.array
+
+    def function(*args: Any, **kwargs: Any) -> Nest:
+        args, kwargs = jax.tree.map(bare, (args, kwargs), is_leaf=lambda x: leaf_of(x) is not None)
+        return scope["f"](*args, **kwargs)
+
+    return TapeFunction(function, lambda: (code, constants), signature)
+
+
+def code(function: Callable, *args: Nest) -> TapeFunction:
+    """A function of JAX's as plain ``jnp`` code: also of `jax.grad`, `jax.vmap` and whatever else JAX makes of functions.
+
+    Args:
+      function: a function of arrays, or of structures of them.
+      *args: what it is called with, once; the code is for arguments of these shapes and dtypes.
+
+    Returns:
+      What `GradientTape.as_function` gives: printed it is code, and it can be called.
+
+    >>> import jax, jax.numpy as jnp
+    >>> import tapejax
+    >>> print(tapejax.code(jax.vmap(jnp.dot), jnp.ones((2, 3)), jnp.ones((2, 3))))
+    def f(a, b):
+        # for b: float32[2,3]
+        t0 = jnp.einsum('ij,ij->i', a, b)
+        return t0
+    <BLANKLINE>
+    """
+    args = jax.tree.map(
+        lambda x: x if is_variable(x) else jnp.array(x), args, is_leaf=is_variable
+    )  # not the caller's names
+    with GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([x for x in jax.tree.leaves(args, is_leaf=is_variable) if is_inexact(x)])
+        result = function(*args)
+    bound = inspect.signature(function).bind(*args).arguments
+    names = {id(leaf.array): name for name, x in bound.items() if (leaf := leaf_of(x)) is not None}
+    apart = len(names) == len(args) > 1
+    rest = dict(zip(list(bound)[1:], args[1:], strict=True)) if apart else ()
+    return tape._as_function(result, args[0] if apart or len(args) == 1 else args, rest, names)
+
+
+class _Scope:
+    """Names that are taken, and how to get new ones."""
+
+    def __init__(self, taken: Set[str]) -> None:
+        self._taken = _RESERVED | taken
+
+    def new(self, wish: str) -> str:
+        """`wish` as an identifier of its own."""
+        base = re.sub(r"\W+", "_", wish).strip("_") or "x"
+        base = f"x{base}" if base[0].isdigit() else base
+        names = itertools.chain([base], (f"{base}_{i}" for i in itertools.count(2)))
+        name = next(name for name in names if name not in self._taken)
+        self._taken.add(name)
+        return name
+
+    def letters(self) -> Iterator[str]:
+        """a, b, ... z, aa, ab, ..., but for names that mean something, and the l that looks like a 1."""
+        alphabet = "abcdefghijkmnopqrstuvwxyz"
+        for length in itertools.count(1):
+            for letters in itertools.product(alphabet, repeat=length):
+                if (name := "".join(letters)) not in self._taken:
+                    yield name
+
+
+def printed(*parts: Any) -> tuple[str, dict[str, Array]]:
+    """The code of what a tape recorded, and the arrays that it names; `parts` are what `_FunctionPrinter` takes."""
+    with recorder.outside():
+        return _FunctionPrinter(*parts).print()
+
+
+class _FunctionPrinter:
+    def __init__(self, parameters, program, values, arrays, owner, starts, ends, names: dict[int, str]):
+        self.arguments = parameters.all
+        self.program, self.values = program, values
+        self.arrays, self.owner = arrays, owner
+        (self.sources, self.starts), (self.target, self.ends) = starts, ends
+        self.names = names
+        self.scope = _Scope({each.name for each in self.arguments})
+        self.code = Code(self.scope)
+        self.lines: list[str] = []
+        self.env: dict[int, str] = {}  # what moves with the sources
+
+    def print(self) -> tuple[str, dict[str, Array]]:
+        given = self._unpack()
+        for step in self.program.steps:
+            inputs = [self.values[slot] for slot in step.ins]
+            pairs = enumerate(zip(step.ins, inputs, strict=True))
+            args = [self.env[slot] if i in step.active_ins else self._constant(x) for i, (slot, x) in pairs]
+            default = f"t{len(self.lines)}"
+            outs = [self._new(slot, default) if j in step.active_outs else "_" for j, slot in enumerate(step.outs)]
+            self.lines += self.code.operation(step.op, inputs, args, outs, step.active_ins)
+            for j in step.active_outs:
+                slot, name = step.outs[j], outs[j]
+                if slot in given:  # an intermediate that is itself a source: it also moves by itself
+                    moved = self.scope.new(name)
+                    held = self._constant(self.values[slot])
+                    self.lines.append(f"{moved} = {name} + ({given[slot]} - {held})")
+                    name = moved
+                self.env[slot] = name
+        returned = zip(self.program.targets, self.ends.leaves, strict=True)
+        ends = iter([self.env.get(slot) or self._constant(leaf.array) for slot, leaf in returned])
+        return self._assemble(_packed(self.target, ends)), self.code.large
+
+    def _assemble(self, returned: str) -> str:
+        notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.code.large.items()]
+        head = "\n".join([*notes, *self.code.constants])
+        body = [f"    {line}" for line in [*self.lines, f"return {returned}"]]
+        names = ", ".join([self.parameter, *(each.name for each in self.arguments)])
+        if self.arguments:  # another shape may need another program: a mean that is a division by a number is one
+            types = ", ".join(f"{each.name}: {type_of(each.array)}" for each in self.arguments)
+            body.insert(0, f"    # for {types}")
+        main = "\n".join([f"def f({names}):", *body])
+        return "\n\n\n".join(filter(None, [head, *self.code.helpers, main])) + "\n"
+
+    def _constant(self, x: Value) -> str:
+        return self.code.constant(x, self.names.get(id(x)))
+
+    def _new(self, slot: int, default: str) -> str:
+        name = self.names.get(id(self.values[slot])) if slot < len(self.values) else None
+        return self.scope.new(name or default)
+
+    def _unpack(self) -> dict[int, str]:
+        """Names the sources; returns those of the connected ones by slot."""
+        leaves = self.starts.leaves
+        single = leaf_of(self.sources) is not None
+        paths = ["sources"] if single else list(_paths(self.sources, "sources"))
+        names: list[str] = []
+        for leaf, path in zip(leaves, paths, strict=True):
+            keyed = re.findall(r"\['(\w+)'\]$", path)
+            wish = self.names.get(id(leaf.array)) or (keyed[0] if keyed else "x" if single else f"x{len(names)}")
+            names.append(self.scope.new(wish))
+        self.parameter = names[0] if single else "sources"
+        pairs = zip(self.owner, self.program.sources, strict=True)
+        used = {i for i, slot in pairs if slot is not None and i < len(leaves)}
+        if not single and used:
+            flat = isinstance(self.sources, (list, tuple)) and all(p == f"sources[{i}]" for i, p in enumerate(paths))
+            if flat and len(used) == len(leaves):
+                line = f"{', '.join(names)}{',' if len(names) == 1 else ''} = sources"
+                broken = ["(", *(f"    {name}," for name in names), ") = sources"]
+                self.lines += [line] if len(line) <= WIDTH else broken
+            else:
+                self.lines += [f"{names[i]} = {paths[i]}" for i in sorted(used)]
+        names += [each.name for each in self.arguments]
+        given: dict[int, str] = {}
+        made = {slot for step in self.program.steps for slot in step.outs}
+        for array, i, slot in zip(self.arrays, self.owner, self.program.sources, strict=True):
+            if slot is None:
+                continue
+            first, name = self.arrays[self.owner.index(i)], names[i]
+            if array is not first:  # what a variable held later: all that was read moves together
+                later = self.scope.new(name)
+                self.lines.append(f"{later} = {self._constant(array)} + ({name} - {self._constant(first)})")
+                name = later
+            if slot in made:
+                given[slot] = name
+            else:
+                self.env[slot] = name
+        return given
+
+
+def _paths(structure: Nest, path: str) -> Iterator[str]:
+    """Python expressions for the leaves of what the user passes, in the order in which `Structure` takes it apart."""
+    if leaf_of(structure) is not None:
+        yield path
+    elif nest.is_nested(structure):
+        for part, child in zip(nest.part_names(structure), nest._children(structure), strict=True):
+            yield from _paths(child, path + part)
+    else:
+        for i, part in enumerate(jax.tree.leaves(structure, is_leaf=is_variable)):
+            if leaf_of(part) is not None:
+                yield f"jax.tree.leaves({path})[{i}]"
+
+
+def _packed(structure: Nest, ends: Iterator[str]) -> str:
+    if leaf_of(structure) is not None:
+        return next(ends)
+    if isinstance(structure, Mapping):
+        found = {key: _packed(structure[key], ends) for key in sorted(structure)}
+        return "{" + ", ".join(f"{key!r}: {found[key]}" for key in structure) + "}"
+    if nest.is_nested(structure):
+        parts = [_packed(child, ends) for child in nest._children(structure)]
+        if isinstance(structure, tuple):
+            return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        return f"[{', '.join(parts)}]"
+    parts = [next(ends) for part in jax.tree.leaves(structure, is_leaf=is_variable) if leaf_of(part) is not None]
+    return f"[{', '.join(parts)}]"  # a pytree class of the user's: its leaves
+
+
+# ---- code -----------------------------------------------------------------------------------------------------------
+
+_PRELUDE = {
+    "flat": "def flat(out):\n    return out if isinstance(out, tuple) else (out,)",
+    "scan": (
+        "def scan(body, consts, carry, xs, **options):\n"
+        "    def step(c, x):\n"
+        "        out = flat(body(*consts, *c, *x))\n"
+        "        return out[: len(carry)], out[len(carry) :]\n\n"
+        "    carry, ys = jax.lax.scan(step, tuple(carry), tuple(xs), **options)\n"
+        "    return *carry, *ys"
+    ),
+    "while_loop": (
+        "def while_loop(test, body, test_consts, body_consts, start):\n"
+        "    return jax.lax.while_loop(lambda c: test(*test_consts, *c), lambda c: flat(body(*body_consts, *c)), tuple(start))"
+    ),
+    # as in `core.poles`
+    "scaled": (
+        "def scaled(slope, t, stops):\n"
+        "    def product(_, t):\n"
+        "        return slope * t\n\n"
+        "    def stopped(_, t):  # zero is zero, even where the slope is infinite\n"
+        "        return jnp.where(t == 0, 0, slope * t)\n\n"
+        "    both = [stopped if stop else product for stop in stops]  # itself, and its transpose\n"
+        "    return jax.lax.custom_linear_solve(lambda x: x / slope, t, *both)"
+    ),
+}
+
+
+class Code:
+    """Code being written: functions that it needs, constants, and lines for operations."""
+
+    def __init__(self, scope: _Scope):
+        self.scope = scope
+        self.helpers: list[str] = []
+        self.constants: list[str] = []
+        self.large: dict[str, Array] = {}
+        self._helper_of: dict[Hashable, str] = {}
+        self._rules_around = 0
+        # a loop that was unrolled does the same again and again
+        self._operations: dict[Hashable, tuple[JaxProgram, str | None]] = {}
+        self._known: dict[int, tuple[Array, str]] = {}
+        self._prelude: set[str] = set()
+
+    # -- constants --
+
+    def constant(self, x: Value, wish: str | None = None) -> str:
+        """The code for `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
+        if not hasattr(x, "shape") or isinstance(x, (bool, int, float, complex)):
+            return number(x)
+        plain = not isinstance(x, Tracer) and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
+        if x.ndim == 0 and plain and (text := array_text(x)) is not None:
+            return text
+        return self._named(x, wish or "c", None if isinstance(x, Tracer) else array_text(x))
+
+    def _named(self, x: Array, wish: str, text: str | None = None) -> str:
+        """A name for `x`, defined above by `text`; without one it is a parameter of the code."""
+        if id(x) not in self._known:
+            name = self.scope.new(wish)
+            self._known[id(x)] = (x, name)
+            if text is None:
+                self.large[name] = x
+            else:
+                self.constants.append(f"{name} = {text}")
+        return self._known[id(x)][1]
+
+    # -- operations --
+
+    def operation(
+        self, op: Op, inputs: Sequence[Value], args: Sequence[str], outs: Sequence[str], active_ins: Sequence[int]
+    ) -> list[str]:
+        """The line that computes `outs` from `args` as `op` does from `inputs`; `active_ins` are those that carry gradient."""
+        types = tuple(map(jax.typeof, inputs))
+        general = tuple(f"arg{args.index(arg)}" if is_name(arg) else arg for arg in args)
+        key = op, types, general, tuple(active_ins)
+        if key not in self._operations:
+            closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
+            spelled = None
+            if _refused(closed, inputs, active_ins):
+                spelled = f"{self._named(jaxpr_as_fun(closed), op.name)}({_arrays(general)})"
+                spelled += "[0]" * (len(outs) == 1)
+            elif not getattr(closed, "consts", ()):
+                spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
+            self._operations[key] = closed, spelled
+        closed, spelled = self._operations[key]
+        if spelled is not None:
+            return [_assign(outs, re.sub(r"\barg(\d+)\b", lambda m: args[int(m[1])], spelled))]
+        jaxpr = contents.open_jaxpr(closed)
+        consts = [self.constant(c) for c in getattr(closed, "consts", ())]
+        if not consts and (text := nearly(op, inputs, args, active_ins)) is not None:
+            return [_assign(outs, text)]
+        if len(jaxpr.eqns) == 1 and not consts:
+            eqn = jaxpr.eqns[0]
+            if list(eqn.outvars) == list(jaxpr.outvars) and len(set(eqn.outvars)) == len(eqn.outvars):
+                names = dict(zip(jaxpr.invars, args, strict=True))
+                return [_assign(outs, self.equation(eqn, [self._atom(v, names) for v in eqn.invars]))]
+        if not jaxpr.eqns:
+            names = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
+            copies = zip(outs, jaxpr.outvars, strict=True)
+            return [f"{out} = jnp.copy({self._atom(v, names)})" for out, v in copies if out != "_"]
+        try:
+            return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
+        except Unspellable:
+            text = f"{self._named(jaxpr_as_fun(closed), op.name)}({_arrays(args)})"
+            return [_assign(outs, f"{text}[0]" if len(outs) == 1 else text)]
+
+    def helper(self, closed: JaxProgram, wish: str) -> str:
+        """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
+        key = canonical.key(closed), wish
+        if key not in self._helper_of:
+            name = self.scope.new(wish)
+            self.helpers.append(self._function(closed, name))
+            self._helper_of[key] = name
+        return self._helper_of[key]
+
+    def with_rule(
+        self, closed: JaxProgram, rule: Sequence[JaxProgram], wish: str, write: Callable[[str, str], str]
+    ) -> str:
+        """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
+        key = canonical.key(closed), *map(canonical.key, rule)
+        if key not in self._helper_of:
+            if self._rules_around == RULES_IN_RULES:  # each rule may have a rule of its own, without end
+                raise Unspellable(wish)
+            # before its rule is written, which may call the function
+            self._helper_of[key] = name = self.scope.new(wish)
+            self._rules_around += 1
+            try:
+                self.helpers.append(write(name, self._function(closed, name)))
+            finally:
+                self._rules_around -= 1
+        return self._helper_of[key]
+
+    def _function(self, closed: JaxProgram, name: str) -> str:
+        parameters, body, results = self._body(closed)
+        return _definition(name, parameters, [*body, f"return {_one_or_tuple(results)}"])
+
+    def _body(self, closed: JaxProgram) -> tuple[list[str], list[str], list[str]]:
+        """The parameters, lines and results of a function that does what a jaxpr does."""
+        jaxpr = contents.open_jaxpr(closed)
+        letters = self.scope.letters()
+        names: dict[Atom, str] = dict(zip(jaxpr.constvars, map(self.constant, contents.consts_of(closed)), strict=True))
+        parameters = [next(letters) for _ in jaxpr.invars]
+        names.update(zip(jaxpr.invars, parameters, strict=True))
+        lines = []
+        read = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+        needed = []
+        for eqn in reversed(jaxpr.eqns):
+            if eqn.effects or not read.isdisjoint(eqn.outvars):
+                needed.append(eqn)
+                read.update(v for v in eqn.invars if not isinstance(v, Literal))
+        for eqn in reversed(needed):
+            if any(isinstance(v.aval, RefType) for v in (*eqn.invars, *eqn.outvars)):
+                raise Unspellable(eqn.primitive.name)
+            text = self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
+            outs = ["_" if v not in read else next(letters) for v in eqn.outvars]
+            names.update(zip(eqn.outvars, outs, strict=True))
+            lines.append(_assign(outs, text))
+        return parameters, lines, [self._atom(v, names, result=True) for v in jaxpr.outvars]
+
+    def _atom(self, v: Atom, names: dict[Atom, str], result: bool = False) -> str:
+        if not isinstance(v, Literal):
+            return names[v]
+        aval: Aval = v.aval
+        if result:  # a result must be an array of its dtype
+            return f"jnp.asarray({number(v.val)}, {dtype_text(aval.dtype)})"
+        if aval.weak_type or not hasattr(v.val, "shape") and not hasattr(v.val, "dtype"):
+            return number(v.val) if aval.weak_type else f"{dtype_text(aval.dtype)}({number(v.val)})"
+        return self.constant(np.asarray(v.val))
+
+    def equation(self, eqn: Equation, args: Sequence[str]) -> str:
+        """An expression for one equation: its result, or the tuple (or list) of them."""
+        name = eqn.primitive.name
+        if rule := _STRUCTURED.get(name):
+            try:
+                if (text := rule(self, eqn, args)) is not None:
+                    return text
+            except Unspellable:
+                pass
+        if (called := spelling_of_equation(name, eqn, args)) is not None:
+            return called
+        fn = jaxpr_as_fun(closed_equation(eqn))
+        free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, Literal)}
+        return _first_of(eqn, f"{self._named(fn, name)}({_arrays(list(free.values()))})")
+
+    def needs(self, name: str) -> str:
+        """One of the functions of the prelude."""
+        for wanted in ("flat", name) if "flat(" in _PRELUDE[name] else (name,):
+            if wanted not in self._prelude:
+                self._prelude.add(wanted)
+                self.helpers.insert(len(self._prelude) - 1, _PRELUDE[wanted])
+        return name
+
+
+def _without_second_order(fn: Callable) -> Callable:
+    """A function of `tapejax.tf.ops` without what makes it connected at second order (`ops.table.straight`): its value and its
+    gradient are the same, and it is the function that a reader would write."""
+    custom: Any = getattr(fn, "func", fn)
+    if getattr(getattr(custom, "jvp", None), "__module__", None) != table.__name__:
+        return fn
+    return functools.partial(custom.fun.__wrapped__, **getattr(fn, "keywords", {}))
+
+
+def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[int]) -> bool:
+    """Whether gradient would go to what a function with a rule closes over: its derivative is an error, in the code too."""
+    if not _closes_over(closed):
+        return False
+
+    def of_active(*xs: Value) -> Any:
+        given = dict(zip(active_ins, xs, strict=True))
+        return jaxpr_as_fun(closed)(*[given.get(i, x) for i, x in enumerate(inputs)])
+
+    try:
+        jax.eval_shape(lambda *xs: jax.vjp(of_active, *xs)[0], *[inputs[i] for i in active_ins])
+    except LookupError:
+        return True
+    return False
+
+
+def _closes_over(closed: JaxProgram) -> bool:
+    return any(
+        eqn.primitive.name == "custom_vjp_call"
+        and called_by(eqn)
+        or any(map(_closes_over, contents.jaxprs_in(eqn.params)))
+        for eqn in contents.open_jaxpr(closed).eqns
+    )
+
+
+def _arrays(args: Sequence[str]) -> str:
+    """Arguments of a function that was written for arrays."""
+    return ", ".join(arg if is_name(arg) else f"jnp.asarray({arg})" for arg in args)
+
+
+def _definition(name: str, parameters: Sequence[str], body: Sequence[str]) -> str:
+    return "\n".join([f"def {name}({', '.join(parameters)}):", *(f"    {line}" for line in body)])
+
+
+def _assign(outs: Sequence[str], text: str) -> str:
+    if len(outs) == 1:
+        return f"{outs[0]} = {text}" if not text.startswith("(*") else f"({outs[0]},) = {text}"
+    return f"{', '.join(outs)} = {text}" if outs else text
+
+
+# ---- functions whose derivative is their own, and control flow ------------------------------------------------------
+
+
+def _first_of(eqn: Equation, text: str) -> str:
+    """The result of an equation that has one, where `text` is a list of them."""
+    return f"{text}[0]" if len(eqn.outvars) == 1 else text
+
+
+def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+    name = eqn.params["name"]
+    called = spelling_of_equation(name, eqn, args)
+    return called or f"{code.helper(eqn.params['jaxpr'], name)}({_arrays(args)})"
+
+
+def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+    p = eqn.params
+    consts, carry = contents.scan_counts(p)
+    body = code.helper(p["jaxpr"], "body")
+    groups = (args[:consts], args[consts : consts + carry], args[consts + carry :])
+    lists = ", ".join(f"[{', '.join(group)}]" for group in groups)
+    options = ", ".join(f"{key}={p[key]!r}" for key in ("length", "reverse", "unroll"))
+    return _first_of(eqn, f"{code.needs('scan')}({body}, {lists}, {options})")
+
+
+def _while(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+    p = eqn.params
+    test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
+    a, b = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    lists = ", ".join(f"[{', '.join(group)}]" for group in (args[:a], args[a:b], args[b:]))
+    return _first_of(eqn, f"{code.needs('while_loop')}({test}, {body}, {lists})")
+
+
+def _cond(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+    branches = [code.helper(branch, "branch") for branch in eqn.params["branches"]]
+    if len(branches) == 2:
+        return f"jax.lax.cond({', '.join([args[0], branches[1], branches[0], *args[1:]])})"
+    return f"jax.lax.switch({', '.join([args[0], '[' + ', '.join(branches) + ']', *args[1:]])})"
+
+
+def _linear_solve(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
+    lengths, solvers = eqn.params["const_lengths"], eqn.params["jaxprs"]
+    consts, at = [], 0
+    for length in lengths:
+        consts.append(args[at : at + length])
+        at += length
+    right = args[at:]
+    matvec, vecmat, solve, transpose_solve = (
+        None if jaxpr is None else f"{code.helper(jaxpr, wish)}({', '.join([*known, '*b'])})"
+        for jaxpr, wish, known in zip(solvers, ("matvec", "vecmat", "solve", "transpose_solve"), consts, strict=True)
+    )
+    flat = code.needs("flat")
+    texts = [f"lambda b: {flat}({matvec})", f"({', '.join(right)},)", f"lambda _, b: {flat}({solve})"]
+    if transpose_solve is not None:
+        texts.append(f"lambda _, b: {flat}({transpose_solve})")
+    if solvers[0] is solvers[1] or canonical.key(solvers[0]) == canonical.key(solvers[1]):
+        texts.append("symmetric=True")
+    return _first_of(eqn, f"jax.lax.custom_linear_solve({', '.join(texts)})")
+
+
+def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+    policy, options = eqn.params["policy"], ""
+    if policy is not None:
+        known = [
+            f"jax.checkpoint_policies.{k}" for k, value in vars(jax.checkpoint_policies).items() if value is policy
+        ]
+        options = f", policy={known[0] if known else code._named(policy, 'policy')}"
+    return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')}{options})({', '.join(args)})"
+
+
+def _called(function: str) -> Callable:
+    def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+        return f"{function}({args[0] if len(args) == 1 else '(' + ', '.join(args) + ')'})"
+
+    return rule
+
+
+def _inlined(param: str) -> Callable:
+    def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+        return f"{code.helper(eqn.params[param], eqn.params.get('name') or 'call')}({_arrays(args)})"
+
+    return rule
+
+
+def _custom_jvp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
+    p, call, wish = eqn.params, eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
+    if called_by(eqn) is not None:
+        return f"{code.helper(call, wish)}({_arrays(args)})"
+    if (text := spelling_of_equation(wish, eqn, args)) is not None:
+        return text
+    closed_over = p["num_consts"]  # the rule is for the arguments behind these
+    count = len(call.in_avals) - closed_over
+    jaxpr, consts, zeros = _traced(traced_rule_of, p["jvp_jaxpr_fun"], *[False] * count)
+    rule = ClosedJaxpr(jaxpr, consts)
+
+    def write(name: str, own: str) -> str:
+        given, body, results = code._body(rule)
+        outs, found = results[: len(zeros)], iter(results[len(zeros) :])
+        tangents = [_zero(aval) if zero else next(found) for zero, aval in zip(zeros, call.out_avals, strict=True)]
+        pair = f"{_one_or_tuple(outs)}, {_one_or_tuple(tangents)}"
+        unused = ["_"] * closed_over
+        unpack = f"{_unpacked(unused + given[:count])}, {_unpacked(unused + given[count:])} = primals, tangents"
+        defined = _definition(f"{name}_jvp", ["primals", "tangents"], [unpack, *body, f"return {pair}"])
+        return f"@jax.custom_jvp\n{own}\n\n\n@{name}.defjvp\n{defined}"
+
+    return f"{code.with_rule(call, (rule,), wish, write)}({_arrays(args)})"
+
+
+def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
+    p, call, wish = eqn.params, eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
+    if called_by(eqn) is not None:
+        return args[0]
+    if (text := spelling_of_equation(wish, eqn, args)) is not None:
+        return text
+    closed_over = p["num_consts"]  # the rule is for the arguments behind these
+    avals, outs = call.in_avals, len(call.out_avals)
+    count = len(avals) - closed_over
+    # after a lifting the first arguments may be closed over as well: to say that they are perturbed is an error then
+    for first in range(count + 1):
+        with contextlib.suppress(Exception):
+            forward, consts = traced_rule_of(p["fwd_jaxpr_thunk"], *[i >= first for i in range(count)])
+            break
+    else:
+        raise Unspellable(wish)
+    trees = p["out_trees"]()
+    if len(trees) != 3:
+        raise Unspellable
+    passed_on = trees[2]  # for each residual the argument that it is, or None where the forward function computes it
+    closed = ClosedJaxpr(forward, consts)
+    computed = iter(closed.out_avals)
+    residuals = [avals[i] if i is not None else next(computed) for i in passed_on]
+
+    def backward(*xs: Array) -> list[Array]:
+        for store in getattr(p["bwd"], "stores", ()):
+            if store:
+                store.reset()
+        found = p["bwd"].call_wrapped(*xs) if hasattr(p["bwd"], "call_wrapped") else p["bwd"](*xs)
+        if isinstance(found, tuple) and found and isinstance(found[0], list):  # from JAX 0.11 on, with its tree
+            found = found[0]
+        pairs = zip(found, avals[closed_over:], strict=True)
+        return [x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in pairs]
+
+    pulled = _traced(jax.make_jaxpr(backward), *residuals, *call.out_avals)
+
+    def write(name: str, own: str) -> str:
+        given, body, results = code._body(closed)
+        given = [*map("c{}".format, range(closed_over)), *given]
+        count = len(results) - outs
+        found = iter(results[:count])
+        kept = [given[i] if i is not None else next(found) for i in passed_on]
+        pair = f"return {_one_or_tuple(results[count:])}, ({', '.join(kept)}{',' * bool(kept)})"
+        pull_given, pull_body, pull_results = code._body(pulled)
+        unpack = [f"{_unpacked(pull_given[: len(kept)])} = residuals"] if kept else []
+        unpack.append(f"{_unpacked(pull_given[len(kept) :])} = {code.needs('flat')}(cotangents)")
+        returned = ["None"] * closed_over + pull_results
+        back = [*unpack, *pull_body, f"return ({', '.join(returned)},)"]
+        return "\n\n\n".join(
+            [
+                f"@jax.custom_vjp\n{own}",
+                _definition(f"{name}_fwd", given, [*body, pair]),
+                _definition(f"{name}_bwd", ["residuals", "cotangents"], back),
+                f"{name}.defvjp({name}_fwd, {name}_bwd)",
+            ]
+        )
+
+    return f"{code.with_rule(call, (closed, pulled), wish, write)}({_arrays(args)})"
+
+
+def _traced(trace: Callable[..., Any], *args: Any) -> Any:
+    """What `trace` gives; a rule that raises, by design or not, is not written out."""
+    try:
+        return trace(*args)
+    except Exception as error:
+        raise Unspellable("a rule that cannot be traced") from error
+
+
+def _unpacked(names: Sequence[str]) -> str:
+    return f"({', '.join(names)},)"
+
+
+def _one_or_tuple(results: Sequence[str]) -> str:
+    return results[0] if len(results) == 1 else f"({', '.join(results)})"
+
+
+def _zero(aval: Aval) -> str:
+    if jnp.issubdtype(aval.dtype, jnp.inexact):
+        return f"jnp.zeros({tuple(aval.shape)}, {dtype_text(aval.dtype)})"
+    return f"np.zeros({tuple(aval.shape)}, jax.dtypes.float0)"
+
+
+def _name_of(closed: JaxProgram) -> str:
+    info = getattr(contents.open_jaxpr(closed), "debug_info", None)
+    name = getattr(info, "func_name", None)
+    return "function" if name is None or "<" in name else name.split(".")[-1]
+
+
+_STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = {
+    **dict.fromkeys(contents.JIT, _jit),
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+    "scaled_by_slope": lambda code, eqn, args: f"{code.needs('scaled')}({', '.join(args)}, {eqn.params['stops']})",
+    "custom_linear_solve": _linear_solve,
+    "linear_solve": _linear_solve,
+    "checkpoint": _checkpoint,
+    "remat2": _checkpoint,
+    "custom_jvp_call": _custom_jvp,
+    "custom_vjp_call": _custom_vjp,
+    # to where its argument is: code that is pasted elsewhere has other devices
+    "device_put": _called("jax.device_put"),
+    "random_unwrap": _called("jax.random.key_data"),
+    "random_wrap": lambda _, eqn, args: f"jax.random.wrap_key_data({args[0]}, impl={eqn.params['impl'].name!r})",
+    "closed_call": _inlined("call_jaxpr"),
+    "core_call": _inlined("call_jaxpr"),
+}

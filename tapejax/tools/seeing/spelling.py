@@ -1,0 +1,799 @@
+"""How an operation is spelled in plain ``jnp``.
+
+Every spelling is tried before it is taken: it is traced, and counts only if it gives the very operations that were
+recorded (`canonical`). So ``jnp.sum(x, axis=1)`` can be guessed from a reduction that has lost its arguments, and a wrong
+guess costs nothing. Where TensorFlow's function is another than `jnp`'s at single points, the plain name is taken if it
+does the same at the recorded values (`nearly`).
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import itertools
+import keyword
+import math
+import operator
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from types import CodeType
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...execution.host.primitives import PRIMITIVES
+from ...jaxprs import canonical as canonical_form
+from ...jaxprs import contents, lifting
+from ...jaxprs.cache import Cache
+from ...jaxprs.canonical import UncacheableError
+from ...jaxprs.fence import Literal, Tracer, has_public_primitive, trace_context
+from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, Value
+from ...tape.operation import Op
+from ...tf.ops import table
+from ...tf.values.types import Array, DTypeLike, Number
+
+# Arrays of more elements than this are not written out: the printed code takes them from names.
+WRITTEN_OUT = 100
+SPELLINGS_KEPT = 4096
+# Lines of code that can be broken are not longer than this.
+WIDTH = 100
+
+# Where printed code looks names up, and what it imports.
+_MODULES: dict[str, Any] = {
+    "jnp": jnp,
+    "jax.nn": jax.nn,
+    "jnp.linalg": jnp.linalg,
+    "jnp.fft": jnp.fft,
+    "jax.scipy.special": jax.scipy.special,
+    "jax.scipy.linalg": jax.scipy.linalg,
+    "jax.ops": jax.ops,
+    "jax.lax": jax.lax,
+}
+IMPORTS = "import jax\nimport jax.numpy as jnp\nimport numpy as np\n"
+SCOPE = {"jax": jax, "jnp": jnp, "np": np}
+
+
+class Unspellable(Exception):
+    """There is no code for this value or operation."""
+
+
+Aval: TypeAlias = Any  # what JAX has of a value that is not computed yet: shape, dtype, whether it is weakly typed
+Form: TypeAlias = Any  # what a program computes, as hashable data: `canonical` makes it
+Key: TypeAlias = tuple  # of a value in a form: an input, a literal, a constant, or by number what a row makes
+
+# By key a tuple of the one spelling found, or of None.
+_spellings: Cache[tuple[str | None]] = Cache(SPELLINGS_KEPT)
+
+
+def spelling_of(
+    name: str,
+    closed: JaxProgram,
+    avals: Sequence[Aval],
+    args: Sequence[str],
+    eqn: Equation | None = None,
+    static: tuple = (),
+) -> str | None:
+    """The first spelling that gives the operations of `closed`, with `args` filled in; None if there is none."""
+    if eqn is None:
+        texts, kinds = list(args), list(avals)
+    else:  # of a single equation's operands only the distinct variables are inputs of `closed`
+        variables = {v: (a, v.aval) for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, Literal)}
+        texts, kinds = [a for a, _ in variables.values()], [aval for _, aval in variables.values()]
+    symbols = list(dict.fromkeys(text for text in texts if is_name(text)))
+    inputs = [
+        ("input", symbols.index(text)) if is_name(text) else _literal_key(eval(text, dict(SCOPE)), aval)
+        for text, aval in zip(texts, kinds, strict=True)
+    ]
+    holes = [f"{{{i}}}" if is_name(arg) else arg for i, arg in enumerate(args)]
+    same = tuple(args.index(arg) for arg in args)
+    # The same canonical form may be `x[0]` of one shape and `x[:, 0]` of another.
+    shapes = tuple((aval.shape, aval.dtype) for aval in kinds)
+    try:
+        active_ins = canonical(closed, inputs)
+        told = canonical_form.exact(static)
+    except UncacheableError:
+        return None
+    primitive = None if eqn is None else eqn.primitive.name
+    # what a text such as `jnp.sum(x)` is traced to is a matter of JAX's settings
+    key = (name, primitive, active_ins, tuple(holes), same, told, shapes, trace_context())
+    (found,) = _spellings.get(key, _find_spelling, name, closed, active_ins, avals, holes, same, eqn, static)
+    return None if found is None else fill(found, args)
+
+
+def spelling_of_equation(name: str, eqn: Equation, args: Sequence[str]) -> str | None:
+    """`spelling_of` a single equation."""
+    return spelling_of(name, closed_equation(eqn), [v.aval for v in eqn.invars], args, eqn)
+
+
+def closed_equation(eqn: Equation) -> JaxProgram:
+    """An equation as a program of its own, whose inputs are its distinct variables."""
+    free = list(dict.fromkeys(v for v in eqn.invars if not isinstance(v, Literal)))
+    params = {name: _plain(value) for name, value in eqn.primitive.get_bind_params(eqn.params).items()}
+
+    def bind(*xs: Array) -> Pytree:
+        env = dict(zip(free, xs, strict=True))
+        return eqn.primitive.bind(*(v.val if isinstance(v, Literal) else env[v] for v in eqn.invars), **params)
+
+    return jax.make_jaxpr(bind)(*[v.aval for v in free])
+
+
+def _fields(value: object) -> list[str]:
+    return list(getattr(value, "_fields", ()) or getattr(type(value), "__dataclass_fields__", ()))
+
+
+def is_name(arg: str) -> bool:
+    return arg.isidentifier() and not keyword.iskeyword(arg)
+
+
+def fill(template: str, args: Sequence[str]) -> str:
+    return re.sub(r"\{(\d+)\}", lambda m: args[int(m[1])], template)
+
+
+def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) -> tuple[str | None]:
+    # what is written as a number stays a number while the spelling is tried
+    free = [i for i in range(len(holes)) if same[i] == i and holes[i].startswith("{")]
+    specs = []
+    for i in free:
+        aval = avals[i]
+        if not hasattr(aval, "shape"):
+            return (None,)
+        specs.append(aval)
+    tried = set()
+    for template in _candidates(name, closed, avals, holes, eqn, active_ins, static):
+        if template in tried:
+            continue
+        tried.add(template)
+        try:
+            code = compile(fill(template, [f"a{same[i]}" for i in range(len(holes))]), "<spelling>", "eval")
+
+            def call(*xs: Array, code: CodeType = code) -> Pytree:
+                return eval(code, {**SCOPE, **{f"a{i}": x for i, x in zip(free, xs, strict=True)}})
+
+            traced, result = jax.make_jaxpr(call, return_shape=True)(*specs)
+            if canonical(traced) == active_ins:
+                alone = isinstance(result, (list, tuple)) and len(traced.jaxpr.outvars) == 1
+                return (f"{template}[0]" if alone else template,)
+        except Exception:  # it does not fit: the next one
+            continue
+    return (None,)
+
+
+# How an operation is written, by the name of TensorFlow's operation, of `jnp`'s function or of JAX's primitive, the nicest
+# first. ``{0}``, ``{1}`` are its operands, ``{a}``, ``{b}`` ... the same in brackets where they are negative numbers; the other
+# fields are `_facts`. A row that has a field which the operation lacks is not for it.
+_TABLE = {
+    "add add_any bias_add add_n accumulate_n": ["{a} + {b}"],
+    "add_n accumulate_n": ["{a} + {b} + {c}", "{a} + {b} + {c} + {d}"],
+    "sub subtract": ["{a} - {b}"],
+    "mul multiply": ["{a} * {b}"],
+    "div divide true_divide truediv": ["{a} / {b}"],
+    "floordiv floor_divide": ["{a} // {b}"],
+    "remainder": ["{a} % {b}"],
+    "power pow float_power": ["{a} ** {b}"],
+    "matmul dot_general": ["{a} @ {b}"],
+    "matmul": ["{a} @ {b}.T", "{a}.T @ {b}", "{a}.T @ {b}.T", "{a} @ {b}.mT", "{a}.mT @ {b}", "{a}.mT @ {b}.mT"],
+    "less lt": ["{a} < {b}"],
+    "less_equal le": ["{a} <= {b}"],
+    "greater gt": ["{a} > {b}"],
+    "greater_equal ge": ["{a} >= {b}"],
+    "equal eq": ["{a} == {b}"],
+    "not_equal ne": ["{a} != {b}"],
+    "bitwise_and and": ["{a} & {b}"],
+    "bitwise_or or": ["{a} | {b}"],
+    "neg negative": ["-{a}"],
+    "not invert": ["~{a}"],
+    "integer_pow pow": ["{a} ** {y}"],
+    "squared_difference": ["({a} - {b}) ** 2"],
+    "l2_loss": ["jnp.sum({a} ** 2) / 2"],
+    "rsqrt": ["1 / jnp.sqrt({0})", "jax.lax.rsqrt({0})"],
+    "complex": ["jax.lax.complex({0}, {1})"],
+    "reshape ravel": ["{a}.ravel()", "{a}.reshape{shape}", "{a}.reshape({shape})"],
+    "transpose matrix_transpose swapaxes moveaxis permute_dims": ["{a}.T", "jnp.transpose({0}, {permutation})"],
+    "convert_element_type astype cast": ["{a}.astype({dtype})", "jnp.asarray({0}, {dtype})"],
+    "broadcast_to broadcast_in_dim broadcast_arrays fill tile expand_dims": [
+        "jnp.broadcast_to({0}, {shape})",
+        "jnp.full({shape}, {0})",
+        "jax.lax.broadcast_in_dim({0}, {shape}, {broadcast_dimensions})",
+    ],
+    "squeeze": ["jnp.squeeze({0}, {axis})"],
+    "take gather embedding_lookup": [
+        "jnp.take({0}, {1}, axis={indexed})",
+        "jnp.take({0}, {1}, axis={indexed}, mode='clip')",
+        "jnp.take({0}, {1}, axis={indexed}, mode='fill')",
+        "jnp.take({0}, {1}, axis={indexed}, mode='fill', fill_value=0)",
+    ],
+    "select_n": ["jnp.where({0}, {2}, {1})"],
+    "concat concatenate": ["jnp.concatenate([{all}], {dimension})"],
+    "stack concat concatenate": ["jnp.stack([{all}], {dimension})"],
+    "top_k": ["jax.lax.top_k({0}, {last})"],
+    "split": ["jnp.split({0}, {parts})"],
+    "rev flip": ["jnp.flip({0}, {dimensions})"],
+    "iota arange": ["jnp.arange({rows}, dtype={dtype})", "jax.lax.broadcasted_iota({dtype}, {shape}, {dimension})"],
+    "one_hot": ["jax.nn.one_hot({0}, {last})", "jax.nn.one_hot({0}, {last}, dtype={dtype})"],
+    "dynamic_slice": ["jax.lax.dynamic_slice({0}, [{rest}], {slice_sizes})"],
+    "dynamic_update_slice": ["jax.lax.dynamic_update_slice({0}, {1}, [{rest2}])"],
+    "clip clamp": ["jnp.clip({0}, {1}, {2})", "jnp.clip({1}, {0}, {2})", "jax.lax.clamp({all})"],
+}
+_ROWS: dict[str, list[str]] = {}
+for _names, _templates in _TABLE.items():
+    for _name in _names.split():
+        _ROWS.setdefault(_name, []).extend(_templates)
+# The functions of JAX that have another name than TensorFlow's operation or JAX's primitive.
+_ALIASES = dict(
+    pair.split("=")
+    for pair in """
+        max=maximum min=minimum rem=fmod log_sum_exp=logsumexp reduce_logsumexp=logsumexp logistic=sigmoid rev=flip
+        acos=arccos asin=arcsin atan=arctan atan2=arctan2 acosh=arccosh asinh=arcsinh atanh=arctanh pow=power
+        lgamma=gammaln erf_inv=erfinv is_finite=isfinite concat=concatenate reduce_and=all reduce_or=any select_n=where
+    """.split()
+)
+# How a function of one of `_MODULES` may be called.
+_CALLS = (
+    "({all})",
+    "({all}, axis={axis})",
+    "({all}, axis={axis}, keepdims=True)",
+    "({all}, keepdims=True)",
+    "({all}, num_segments={rows})",
+    "({all}, {static})",
+    "({arrays})",
+    "({arrays}, axis={axis})",
+    "({arrays}, axis={axis}, keepdims=True)",
+    "([{all}])",
+    "([{all}], axis={axis})",
+    "({1}, {0})",
+    "({0}, axis={axis}, initial={1})",
+    "({0}, axis={axis}, keepdims=True, initial={1})",
+)
+
+
+# Functions of TensorFlow's that differ from `jnp`'s at some points only, as `sqrt` does in its slope at 0, or that are
+# written there with other operations. They are spelled so where both give the same value and derivative at what was
+# recorded; where they do not, what TensorFlow does is written out. AXIS is the static argument `axis`, and so on.
+_NEARLY = {
+    "sqrt": "jnp.sqrt({0})",
+    "rsqrt": "jax.lax.rsqrt({0})",
+    "abs": "jnp.abs({0})",
+    "abs_real": "jnp.abs({0})",
+    "truediv": "{0} / {1}",
+    "pow": "{0} ** {1}",
+    "maximum": "jnp.maximum({0}, {1})",
+    "minimum": "jnp.minimum({0}, {1})",
+    "clip_by_value": "jnp.clip({0}, {1}, {2})",
+    "tanh": "jnp.tanh({0})",
+    "silu": "jax.nn.silu({0})",
+    "softsign": "jax.nn.soft_sign({0})",
+    "relu6": "jax.nn.relu6({0})",
+    "leaky_relu": "jax.nn.leaky_relu({0}, {1})",
+    "elu": "jax.nn.elu({0})",
+    "selu": "jax.nn.selu({0})",
+    "norm": "jnp.linalg.norm({0}, axis=AXIS)",
+    "l2_normalize": "{0} / jnp.linalg.norm({0}, axis=AXIS, keepdims=True)",
+    "reduce_max": "jnp.max({0}, axis=AXIS, keepdims=KEEPDIMS)",
+    "reduce_min": "jnp.min({0}, axis=AXIS, keepdims=KEEPDIMS)",
+    "reduce_std": "jnp.std({0}, axis=AXIS)",
+    "reduce_variance": "jnp.var({0}, axis=AXIS)",
+    "moments": "jnp.mean({0}, axis=AXES), jnp.var({0}, axis=AXES)",
+    "floordiv": "{0} // {1}",
+    "unsorted_segment_sum": "jax.ops.segment_sum({0}, {1}, num_segments=NUM_SEGMENTS)",
+    "segment_sum": "jax.ops.segment_sum({0}, {1}, num_segments=NUM_SEGMENTS)",
+    "reduce_euclidean_norm": "jnp.linalg.norm({0}, axis=AXIS)",
+    "cumsum": "jnp.flip(jnp.cumsum(jnp.flip({0}, AXIS), AXIS), AXIS)",
+    "xlogy": "jax.scipy.special.xlogy({0}, {1})",
+    "divide_no_nan": "{0} / {1}",
+    "multiply_no_nan": "{0} * {1}",
+    "unstack": "jnp.unstack({0}, axis=AXIS)",
+    "gather": "jnp.take({0}, {1}, axis=AXIS)",
+    "gather_nd": "{0}[tuple(jnp.moveaxis({1}, -1, 0))]",
+    "tensor_scatter_nd_update": "{0}.at[tuple(jnp.moveaxis({1}, -1, 0))].set({2})",
+    "tensor_scatter_nd_add": "{0}.at[tuple(jnp.moveaxis({1}, -1, 0))].add({2})",
+    "softmax_cross_entropy": "-jnp.sum({0} * jax.nn.log_softmax({1}), axis=-1)",
+    "sparse_softmax_cross_entropy": ("-jnp.take_along_axis(jax.nn.log_softmax({1}), {0}[..., None], axis=-1)[..., 0]"),
+    "sigmoid_cross_entropy": "jax.nn.softplus({1}) - {1} * {0}",
+}
+
+
+def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str | None:
+    """The spelling in `_NEARLY`, if it does the same at the recorded values."""
+    template = _NEARLY.get(op.name.strip("_")) if _is_ours(op) else None
+    if template is None or any(isinstance(x, Tracer) for x in inputs):
+        return None
+    try:
+        text = template
+        static = op.bound[1] if op.bound and re.search("[A-Z]{3}", template) else {}
+        for key, value in static.items():
+            text = text.replace(key.upper(), literal(_one(value)))
+        text = text.replace(", keepdims=False", "")
+        code = compile(fill(text, [f"a{i}" for i in range(len(args))]), "<spelling>", "eval")
+        numbers = {i for i, arg in enumerate(args) if not is_name(arg)}
+
+        def spelled(*xs: Array) -> list[Array]:
+            known = {f"a{i}": eval(args[i], dict(SCOPE)) if i in numbers else x for i, x in enumerate(xs)}
+            return jax.tree.leaves(eval(code, {**SCOPE, **known}))
+
+        if _same_at(lambda *xs: jax.tree.leaves(op.fn(*xs)), spelled, inputs, active_ins):
+            return fill(text, [f"({arg})" if arg.startswith("-") else arg for arg in args])
+    except Exception:  # it does not fit, or cannot be written
+        pass
+    return None
+
+
+def _is_ours(op: Op) -> bool:
+    """Whether it is an operation of `tapejax.tf.ops`: what the user calls the same may call Python, or have its own gradient."""
+    return op.bound is not None and getattr(op.bound[0], "__module__", "").startswith(table.__package__)
+
+
+def _one(value: Any) -> Any:
+    return value[0] if isinstance(value, tuple) and len(value) == 1 else value
+
+
+def _same_at(fn: Callable, other: Callable, inputs: Sequence[Value], active_ins: Sequence[int]) -> bool:
+    """Whether two functions have the same value there, and the same derivative with respect to the `active_ins` inputs."""
+    moving = [i for i in active_ins if jnp.issubdtype(inputs[i].dtype, jnp.inexact)]
+
+    def pulled(f: Callable) -> list[np.ndarray]:
+        def of_moving(*xs: Array) -> Pytree:
+            return f(*(xs[moving.index(i)] if i in moving else x for i, x in enumerate(inputs)))
+
+        if not moving:
+            return list(of_moving())
+        outs, pull = jax.vjp(of_moving, *(inputs[i] for i in moving))
+        ones = [jnp.linspace(1.0, 2.0, max(y.size, 1))[: y.size].reshape(y.shape).astype(y.dtype) for y in outs]
+        # a cotangent of zero must give the same, too: behind a `where` it is multiplied by an infinite slope
+        return [*outs, *pull(ones), *pull([jnp.zeros_like(y) for y in outs])]
+
+    pairs = list(zip(pulled(fn), pulled(other), strict=True))
+    return all(
+        x.dtype == y.dtype and x.shape == y.shape and bool(jnp.allclose(x, y, rtol=3e-6, atol=1e-6, equal_nan=True))
+        for x, y in pairs
+    )
+
+
+def static_arguments(op: Op) -> tuple[Hashable, ...]:
+    """The static arguments of an operation with TensorFlow's name."""
+    what, given = op.bound or (None, {})
+    return tuple(given.values()) if callable(what) else ()
+
+
+def _candidates(
+    name: str,
+    closed: JaxProgram,
+    avals: Sequence[Aval],
+    holes: Sequence[str],
+    eqn: Equation | None,
+    active_ins: Form,
+    static: tuple,
+) -> Iterator[str]:
+    """How an operation of this name is spelled, the nicest first."""
+    plain = name.strip("_")
+    facts = _facts(closed, holes, static)
+    yield from _cuts(active_ins, avals)
+    yield from _filled(_ROWS.get(plain, ()), holes, facts)
+    if eqn is not None and plain == "dot_general":
+        yield from _einsums(eqn, holes)
+    names = dict.fromkeys(
+        (plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", ""))
+    )
+    for module, namespace in _MODULES.items():
+        for found in names:
+            if callable(getattr(namespace, found, None)):
+                yield from _filled([f"{module}.{found}{call}" for call in _CALLS], holes, facts)
+    if eqn is not None and eqn.primitive.name not in contents.JIT:
+        yield from _lax_calls(eqn, holes)
+
+
+def _filled(templates: Sequence[str], holes: Sequence[str], facts: dict[str, list[str]]) -> Iterator[str]:
+    """The templates of which all fields are known, with these filled in; every operand must turn up."""
+    for template in templates:
+        fields = re.findall(r"\{(\w+)\}", template)
+        for values in itertools.product(*(facts.get(field, ()) for field in fields)):
+            texts = iter(values)
+            text = re.sub(r"\{\w+\}", lambda _, texts=texts: next(texts), template)  # type: ignore[misc]
+            if all(hole in text for hole in holes if hole.startswith("{")):
+                yield text
+
+
+def _facts(closed: JaxProgram, holes: Sequence[str], static: tuple) -> dict[str, list[str]]:
+    """What a template may mention, each as the texts that it may stand for."""
+    jaxpr = contents.open_jaxpr(closed)
+    equations = list(_all_equations(jaxpr))
+    facts = {key: [text] for eqn in reversed(equations) for key, text in _parameters(eqn).items() if text}
+    facts |= {str(i): [hole] for i, hole in enumerate(holes)}
+    facts |= {"abcd"[i]: [f"({hole})" if hole.startswith("-") else hole] for i, hole in enumerate(holes[:4])}
+    facts |= {"all": [", ".join(holes)], "rest": [", ".join(holes[1:])], "rest2": [", ".join(holes[2:])]}
+    facts["arrays"] = [", ".join(hole for hole in holes if hole.startswith("{"))]
+    for out in jaxpr.outvars[:1]:
+        shape, dtype = tuple(getattr(out.aval, "shape", ())), getattr(out.aval, "dtype", None)
+        facts["shape"] = [str(shape)]
+        if dtype is not None and not jnp.issubdtype(dtype, jax.dtypes.extended):
+            facts["dtype"] = [dtype_text(dtype)]
+        if shape:
+            facts |= {"rows": [str(shape[0])], "last": [str(shape[-1])]}
+    axes = [eqn.params.get(key) for eqn in equations for key in ("axes", "axis", "dimension", "dimensions")]
+    known = dict.fromkeys(tuple(map(int, x)) if isinstance(x, tuple) else x for x in axes if x is not None)
+    facts["axis"] = [str(y) for x in known for y in ((x[0], x) if isinstance(x, tuple) and len(x) == 1 else (x,))]
+    indexed = [eqn.params["dimension_numbers"] for eqn in equations if eqn.primitive.name == "gather"]
+    facts["indexed"] = [str(x.start_index_map[0]) for x in indexed if x.start_index_map]
+    if len(static) == 2 and isinstance(static[0], tuple) and len(set(static[0])) == 1:
+        facts["parts"] = [f"{len(static[0])}, {static[1]}"]  # of a split
+    facts["static"] = list(_from_static(static))
+    return facts
+
+
+def _from_static(static: tuple) -> Iterator[str]:
+    """Static arguments as they would follow the arrays."""
+    try:
+        texts = [literal(value) for value in static]
+        short = [literal(_one(value)) for value in static]
+    except Unspellable:
+        return
+    for some in (short, texts):
+        for count in range(len(some), 0, -1):
+            yield ", ".join(some[:count])
+
+
+def _cuts(active_ins: Form, avals: Sequence[Aval]) -> Iterator[str]:
+    """``x[0]``, ``x[:, 1:3]``, ``x[..., None]``: cuts and regroupings written as an index."""
+    rows, results, _ = active_ins
+    kinds = [row[0] for row in rows]
+    if (
+        kinds not in (["slice"], ["slice", "regroup"], ["regroup"])
+        or rows[0][2] != (("input", 0),)
+        or len(results) != 1
+    ):
+        return
+    shape, out = tuple(avals[0].shape), rows[-1][3][0][0]
+    starts, limits, strides = rows[0][1] if kinds[0] == "slice" else ((0,) * len(shape), shape, None)
+    parts, at = [], 0
+    for a, b, step, size in zip(starts, limits, strides or (1,) * len(shape), shape, strict=True):
+        length = -(-(b - a) // step)
+        while length != 1 and at < len(out) and out[at] == 1:
+            parts.append("None")
+            at += 1
+        if at < len(out) and out[at] == length and (length != 1 or size == 1 or len(out) == len(shape)):
+            step_text = "" if step == 1 else f":{step}"
+            parts.append(f"{a or ''}:{'' if b >= size else b}{step_text}")
+            at += 1
+        else:
+            parts.append(str(a))
+    parts += ["None"] * (len(out) - at)
+    while len(parts) > 1 and parts[-1] == ":":
+        parts.pop()
+    yield f"{{0}}[{', '.join(parts)}]"
+
+
+def _all_equations(jaxpr: JaxProgram) -> Iterator[Equation]:
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for inner in contents.jaxprs_in(eqn.params):
+            yield from _all_equations(contents.open_jaxpr(inner))
+
+
+def _einsums(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
+    ranks = [len(v.aval.shape) for v in eqn.invars]
+    (left, right), (batch_left, batch_right) = eqn.params["dimension_numbers"]
+    letters = iter("ijklmnopqrstuvw")
+    a = [next(letters) for _ in range(ranks[0])]
+    b = [""] * ranks[1]
+    for i, j in (*zip(left, right, strict=True), *zip(batch_left, batch_right, strict=True)):
+        b[j] = a[i]
+    b = [x or next(letters) for x in b]
+    out = [a[i] for i in batch_left] + [x for i, x in enumerate(a) if i not in (*left, *batch_left)]
+    out += [x for j, x in enumerate(b) if j not in (*right, *batch_right)]
+    first, second, orders = "".join(a), "".join(b), [out]
+    if len(out) <= 4:
+        orders += [list(order) for order in itertools.permutations(out)]
+    for order in orders:
+        yield f"jnp.einsum({f'{first},{second}->' + ''.join(order)!r}, {holes[0]}, {holes[1]})"
+        yield f"jnp.einsum({f'{second},{first}->' + ''.join(order)!r}, {holes[1]}, {holes[0]})"
+    yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(left)})"
+
+
+def _parameters(eqn: Equation) -> dict[str, str]:
+    """The parameters of an equation as code; of one that cannot be written, nothing."""
+    texts = {}
+    for key, value in eqn.params.items():
+        try:
+            texts[key] = literal(value)
+        except Unspellable:
+            texts[key] = ""
+    return texts
+
+
+def _lax_calls(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
+    """The function of `jax.lax` with the primitive's name and parameters; then the primitive itself."""
+    name, parameters = eqn.primitive.name.replace("-", "_"), _parameters(eqn)
+    flat = ", ".join(holes)
+    for found in (name, name.replace("_", ""), f"linalg.{name}"):
+        function = getattr(jax.lax.linalg if "." in found else jax.lax, found.split(".")[-1], None)
+        if callable(function):
+            accepted = inspect.signature(function).parameters
+            known = [f"{k}={v}" for k, v in parameters.items() if k in accepted and v]
+            some = [text for text in known if not text.endswith("=None")]
+            for lists in (flat, f"[{flat}]"):
+                yield f"jax.lax.{found}({', '.join([lists, *some])})"
+                yield f"jax.lax.{found}({', '.join([lists, *known])})"
+    if has_public_primitive(name) and all(parameters.values()):
+        items = [*holes, *(f"{k}={v}" for k, v in parameters.items())]
+        yield f"jax.extend.core.primitives.{name}_p.bind({', '.join(items)})"
+
+
+def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
+    """What a jaxpr computes, as hashable data.
+
+    Nested ``jit`` is written out, what is not read is left out, what is known is computed, and of several primitives
+    that do the same, as ``squeeze`` and ``reshape`` may, one stands for all.
+    """
+    jaxpr = contents.open_jaxpr(closed)
+    rows: list[tuple] = []
+    made: dict[Key, tuple] = {}  # by value: the row that made it
+    numbers = itertools.count()
+
+    def add(row: tuple, count: int) -> list[Key]:
+        outs = [("value", next(numbers)) for _ in range(count)]
+        rows.append((outs, row))
+        made.update((out, row) for out in outs)
+        return outs
+
+    def run(jaxpr: JaxProgram, consts: Sequence[Array], inputs: Sequence[Key]) -> list[Key]:
+        env: dict[Atom, Key] = dict(zip(jaxpr.constvars, map(_constant_key, consts), strict=True))
+        env.update(zip(jaxpr.invars, inputs, strict=True))
+
+        def read(v: Atom) -> Key:
+            return _literal_key(v.val, v.aval) if isinstance(v, Literal) else env[v]
+
+        for eqn in jaxpr.eqns:
+            ins = tuple(map(read, eqn.invars))
+            single = len(eqn.outvars) == 1
+            if (inner := called_by(eqn)) is not None:
+                outs = run(contents.open_jaxpr(inner), contents.consts_of(inner), ins)
+            elif single and (same := _same_as(eqn, ins)) is not None:
+                outs = [same]
+            elif single and (row := _moved(eqn, ins, made)) is not None:
+                outs = add(row, 1)
+            else:
+                avals = tuple((v.aval.shape, getattr(v.aval, "dtype", None)) for v in eqn.outvars)
+                told = {
+                    key: plain
+                    for key, value in eqn.params.items()
+                    if key != "name" and (plain := _plain(value)) is not None and not _default(key, value, avals)
+                }
+                params = canonical_form.parameters(eqn.primitive, told)
+                name = "add" if eqn.primitive.name == "add_any" else eqn.primitive.name
+                outs = add((name, params, ins, avals), len(eqn.outvars))
+            env.update(zip(eqn.outvars, outs, strict=True))
+        return [read(v) for v in jaxpr.outvars]
+
+    given = [("input", i) for i in range(len(jaxpr.invars))] if inputs is None else inputs
+    results = run(jaxpr, contents.consts_of(closed), given)
+    return _live(rows, results, [v.aval for v in jaxpr.outvars])
+
+
+def called_by(eqn: Equation) -> JaxProgram | None:
+    """The program that an equation stands for: that of a ``jit``, or of a function whose rule says nothing to a reader,
+    because it is connected at second order (`ops.table.straight`) or closed over (`core.lifting`)."""
+    if eqn.primitive.name in contents.JIT:
+        return eqn.params["jaxpr"]
+    rule = eqn.params.get(contents.RULES.get(eqn.primitive.name, ""))
+    plain = getattr(getattr(rule, "debug_info", None), "func_filename", None) in (table.__file__, lifting.__file__)
+    return eqn.params["call_jaxpr"] if plain else None
+
+
+def _default(key: str, value: object, avals: Sequence[Aval]) -> bool:
+    """Whether a parameter has the value that it has when it is left out."""
+    return key == "preferred_element_type" and value == avals[0][1]
+
+
+# More elements are not computed beforehand.
+_FOLDED = 16
+
+
+def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
+    """The value that an equation with one result gives back unchanged, or the number that it computes from numbers.
+
+    Only what the table of primitives has is computed: others may be, or call, Python of the user's.
+    """
+    name, out = eqn.primitive.name, eqn.outvars[0].aval
+    if name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
+        return ins[0]
+    if name == "slice" and eqn.invars[0].aval.shape == out.shape and set(eqn.params["strides"] or [1]) == {1}:
+        return ins[0]
+    if name == "dynamic_slice" and eqn.invars[0].aval.shape == out.shape:
+        return ins[0]
+    if name == "mul" and len(ins) == 2:  # by one
+        for x, other, v in ((ins[0], ins[1], eqn.invars[1]), (ins[1], ins[0], eqn.invars[0])):
+            if (one := _known(x)) is not None and (one == 1).all() and v.aval.shape == out.shape:
+                return other
+    if name == "select_n" and (which := _known(ins[0])) is not None and which.ndim == 0:
+        return ins[1 + int(which)]
+    if name in PRIMITIVES and ins and out.size <= _FOLDED:
+        known = [_known(x) for x in ins]
+        if all(x is not None for x in known) and not jnp.issubdtype(out.dtype, jax.dtypes.extended):
+            with jax.ensure_compile_time_eval():
+                found = eqn.primitive.bind(*map(jnp.asarray, known), **eqn.primitive.get_bind_params(eqn.params))
+            return _literal_key(np.asarray(found), out)
+    return None
+
+
+def _known(x: Key) -> np.ndarray | None:
+    """The value behind `_literal_key`."""
+    if x[0] != "literal":
+        return None
+    try:
+        return np.asarray(eval(x[1], {"nan": math.nan, "inf": math.inf}), x[2]).reshape(x[3])
+    except (NameError, TypeError):  # nanj; a dtype that NumPy does not have
+        return None
+
+
+def _moved(eqn: Equation, ins: Sequence[Key], made: dict[Key, tuple]) -> tuple | None:
+    """Primitives that only cut or regroup, each written in one way."""
+    name, params, out = eqn.primitive.name, eqn.params, eqn.outvars[0].aval
+    avals = ((out.shape, getattr(out, "dtype", None)),)
+    before = tuple(getattr(eqn.invars[0].aval, "shape", ())) if eqn.invars else ()
+    if name in ("squeeze", "reshape", "broadcast_in_dim") and ins and params.get("dimensions") != ():
+        if name == "reshape" and params.get("dimensions") is not None:
+            return None
+        if math.prod(before) == math.prod(out.shape) and len(ins) == 1:
+            while (row := made.get(ins[0])) is not None and row[0] == "regroup":
+                ins = row[2]
+            return ("regroup", (), tuple(ins), avals)
+    if name == "square" or name == "integer_pow" and params["y"] == 2:
+        return ("mul", (), (ins[0], ins[0]), avals)
+    if name == "dynamic_slice" and len(ins) == 1 + len(before):
+        known = [_known(x) for x in ins[1:]]
+        if all(x is not None for x in known):
+            sizes = params["slice_sizes"]
+            starts = tuple(min(max(int(x), 0), n - size) for x, n, size in zip(known, before, sizes, strict=True))  # type: ignore[arg-type]
+            limits = tuple(a + size for a, size in zip(starts, sizes, strict=True))
+            return ("slice", (starts, limits, None), tuple(ins[:1]), avals)
+    if name == "slice":
+        strides = params["strides"]
+        strides = None if strides is None or set(strides) <= {1} else tuple(strides)
+        starts, limits = tuple(params["start_indices"]), tuple(params["limit_indices"])
+        if strides is not None:  # up to the last element taken
+            ends = zip(starts, limits, strides, strict=True)
+            limits = tuple(a + (max(b - a - 1, -1) // step) * step + 1 for a, b, step in ends)
+        if (row := made.get(ins[0])) is not None and row[0] == "slice" and row[1][2] is None:  # a cut of a cut
+            limits = tuple(map(operator.add, row[1][0], limits))
+            starts, ins = tuple(map(operator.add, row[1][0], starts)), row[2]
+        cut = (starts, limits, strides)
+        return ("slice", cut, tuple(ins), avals)
+    return None
+
+
+def _plain(parameter: Any) -> Any:
+    """A parameter without what makes no difference: NumPy's kind of integer, and a mesh without axes, which `jax.vmap` adds."""
+    if isinstance(parameter, np.integer):
+        return int(parameter)
+    if isinstance(parameter, jax.sharding.NamedSharding):
+        return parameter if parameter.mesh.axis_names else None
+    if type(parameter).__name__.endswith("DimensionNumbers") and (fields := _fields(parameter)):
+        return type(parameter)(**{name: _plain(getattr(parameter, name)) for name in fields})
+    return tuple(map(_plain, parameter)) if type(parameter) is tuple else parameter
+
+
+def _live(rows: list[tuple], results: list[Key], avals: Sequence[Aval]) -> Form:
+    needed, kept = set(results), []
+    for outs, row in reversed(rows):
+        if any(out in needed for out in outs):
+            needed.update(row[2])
+            kept.append((outs, row))
+    renamed: dict[Key, Key] = {}
+    final = []
+    for outs, (name, params, ins, out_avals) in reversed(kept):
+        final.append((name, params, tuple(renamed.get(x, x) for x in ins), out_avals))
+        for out in outs:
+            renamed[out] = ("value", len(renamed))
+    return (
+        tuple(final),
+        tuple(renamed.get(x, x) for x in results),
+        tuple((a.shape, a.dtype, a.weak_type) for a in avals),
+    )
+
+
+def _literal_key(value: Value, aval: Aval) -> Key:
+    if np.ndim(value):
+        return _constant_key(value)
+    if isinstance(value, (float, complex)) and jnp.issubdtype(aval.dtype, jnp.inexact):
+        value = np.asarray(value).astype(aval.dtype)  # 0.9 and the float32 next to it are one
+    return ("literal", repr(np.asarray(value).tolist()), str(aval.dtype), tuple(aval.shape))
+
+
+def _constant_key(value: Value) -> Key:
+    if getattr(value, "ndim", 1) == 0 and not isinstance(value, Tracer) and hasattr(value, "dtype"):
+        return ("literal", repr(np.asarray(value).tolist()), str(value.dtype), ())
+    return ("constant", canonical_form.exact(value))
+
+
+# ---- literals -------------------------------------------------------------------------------------------------------
+
+
+def dtype_text(dtype: DTypeLike) -> str:
+    """``jnp.float32``."""
+    name = np.dtype(dtype).name
+    return "jnp.bool_" if name == "bool" else f"jnp.{name}" if hasattr(jnp, name) else f"np.dtype({name!r})"
+
+
+def number(x: Number) -> str:
+    """A Python number, or one element of an array, as code."""
+    found = np.asarray(x)
+    if found.dtype.kind in "biu":
+        return repr(found.item())
+    if found.dtype.kind == "c":
+        item = found.item()
+        return f"complex({_float(item.real)}, {_float(item.imag)})"
+    if isinstance(x, float) or found.dtype == np.float64:
+        return _float(float(found))
+    return _float(str(found[()]))
+
+
+def _float(x: float | str) -> str:
+    text = repr(x) if isinstance(x, float) else x
+    if "nan" in text:
+        return "jnp.nan"
+    return text.replace("inf", "jnp.inf")
+
+
+def array_text(x: Array) -> str | None:
+    """An array as code, None if it is too large (or is no array of numbers)."""
+    if jnp.issubdtype(x.dtype, jax.dtypes.extended):
+        data = jax.random.key_data(x)
+        inner = array_text(data)
+        return None if inner is None else f"jax.random.wrap_key_data({inner})"
+    weak = bool(getattr(getattr(x, "aval", None), "weak_type", False))
+    found, dtype = np.asarray(x), dtype_text(x.dtype)
+    if not found.shape:
+        return number(found) if weak else f"{dtype}({number(found)})"
+    if found.size == 0:
+        return f"jnp.zeros({found.shape}, {dtype})"
+    first = found.flat[0]
+    if (found == first).all() and not (found.dtype.kind == "f" and first == 0 and np.signbit(found).any()):
+        fill = {"0": "zeros", "1": "ones"}.get(number(first).removesuffix(".0"))
+        return f"jnp.{fill}({found.shape}, {dtype})" if fill else f"jnp.full({found.shape}, {number(first)}, {dtype})"
+    if found.ndim == 1 and found.dtype.kind in "if" and (found == np.arange(found.size)).all():
+        return f"jnp.arange({found.size}, dtype={dtype})"
+    if found.size > WRITTEN_OUT:
+        return None
+    text = f"jnp.array({_nested(found)}, {dtype})"
+    if len(text) <= WIDTH or found.ndim == 1:
+        return text
+    rows = "".join(f"        {_nested(row)},\n" for row in found)
+    return f"jnp.array(\n    [\n{rows}    ],\n    {dtype},\n)"
+
+
+def _nested(found: np.ndarray) -> str:
+    if not found.ndim:
+        return number(found)
+    return f"[{', '.join(map(_nested, found))}]"
+
+
+def literal(value: Any) -> str:
+    """A primitive's parameter as code."""
+    if value is None or isinstance(value, (bool, int, str)) and not isinstance(value, enum.Enum):
+        return repr(value)
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, np.integer):
+        return str(int(value))
+    if type(value).__name__ == "FftType":
+        return repr(value.name)
+    if isinstance(value, enum.Enum):
+        kind = type(value)
+        if getattr(jax.lax, kind.__name__, None) is kind:
+            return f"jax.lax.{kind.__name__}.{value.name}"
+        raise Unspellable(value)
+    if isinstance(value, np.dtype) or isinstance(value, type) and issubclass(value, np.generic):
+        return dtype_text(value)
+    if isinstance(value, np.ndarray):
+        if value.size > WRITTEN_OUT:
+            raise Unspellable(value)
+        return f"np.array({value.tolist()!r}, {dtype_text(value.dtype)})"
+    kind = type(value)
+    if getattr(jax.lax, kind.__name__, None) is kind:  # GatherDimensionNumbers and its kin
+        return f"jax.lax.{kind.__name__}({', '.join(f'{f}={literal(getattr(value, f))}' for f in _fields(value))})"
+    if kind is tuple:
+        return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
+    if kind is list:
+        return f"[{', '.join(map(literal, value))}]"
+    raise Unspellable(value)

@@ -1,0 +1,269 @@
+"""The backward pass, one operation at a time, and the first number in it that is none.
+
+The sweep is `core.sweep.sweep_steps`, the one that `gradient` runs: what is shown is what happens.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...execution.trial import with_errors
+from ...jaxprs.fence import Tracer
+from ...jaxprs.types import Value
+from ...tape import recorder
+from ...tape import sweep as derivatives
+from ...tape.gradient_tape import GradientTape, cotangents_of
+from ...tape.query import Query
+from ...tape.recording import Entry, type_of
+from ...tape.slicing import Step
+from ...tape.where import Line
+from ...tf.values.errors import NonFiniteError
+from ...tf.values.shown import bold, faint, page, small_html, table_html, value_text
+from ...tf.values.structures import conjugate, sources_of, targets_of
+from ...tf.values.types import Array, Nest
+from . import listing
+from .listing import Names
+
+# ---- step by step ---------------------------------------------------------------------------------------------------
+
+
+class BackwardStep(NamedTuple):
+    """One operation of the reverse sweep.
+
+    `incoming` are the cotangents of its outputs, complete; `outgoing` what it adds to those of its inputs. Both are
+    pairs (name, array). `number` is the operation's place on the tape, and `of` the name of what is differentiated.
+    """
+
+    number: int
+    entry: Entry
+    of: str
+    incoming: tuple[tuple[str, Array], ...]
+    outgoing: tuple[tuple[str, Array], ...]
+
+    @property
+    def operation(self) -> str:
+        return listing.name_of(self.entry)
+
+    @property
+    def line(self) -> Line | None:
+        return self.entry.line
+
+    def __str__(self) -> str:
+        where = f"   {self.line}  {self.line.text}" if self.line else ""
+        return "\n".join([f"{self.number:>4}  {self.operation}{where}", *self._rows()])
+
+    def _rows(self) -> Iterator[str]:
+        for arrow, values in (("in ", self.incoming), ("out", self.outgoing)):
+            for name, x in values:
+                head = f"      {arrow}  ∂{self.of}/∂{name}: {type_of(x)} = "
+                yield head + value_text(x, len(head))
+
+    def _repr_html_(self) -> str:
+        return page(_html_rows([self]))
+
+
+class Backward:
+    """The backward pass of `GradientTape.steps`: iterate over its steps, as often as you like.
+
+    `gradients` are what the sweep arrives at: exactly those of `GradientTape.gradient`, structured as its sources.
+    """
+
+    def __init__(self, tape: GradientTape, target: Nest, sources: Nest, output_gradients: Nest, spaces: Sequence[dict]):
+        recording = tape._usable()
+        targets, self.structure = targets_of(target).leaves, sources_of(sources)
+        ends = [leaf.array for leaf in targets]
+        self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])
+        found, _ = self.query.relevant()
+        self._entries = [(position, recording.entries[position]) for position, *_ in found]
+        self.program, self._values = self.query.program()
+        with recorder.outside():
+            self.seeds = [conjugate(x) for x in cotangents_of(targets, target, output_gradients)]
+        self.names = Names(recording, spaces)
+        self.of = self.names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
+        self.recording = recording
+
+    def __len__(self) -> int:
+        return len(self.program.steps)
+
+    def __iter__(self) -> Iterator[BackwardStep]:
+        return self._walk({})
+
+    def _walk(self, ct: dict[int, Array]) -> Iterator[BackwardStep]:
+        for number, entry, step, back in self.sweep(ct):
+            incoming = [(entry.outputs[j], ct[step.outs[j]]) for j in step.active_outs if step.outs[j] in ct]
+            outgoing = [(entry.inputs[i], x) for i, x in zip(step.active_ins, back, strict=True) if x is not None]
+            yield BackwardStep(number, entry, self.of, self._named(incoming), self._named(outgoing))
+
+    def sweep(self, ct: dict[int, Array]) -> Iterator[tuple[int, Entry, Step, Sequence[Array | None]]]:
+        """`core.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
+        sweep = derivatives.sweep_steps(self.program, self._values, self.seeds, ct)
+        while True:
+            with recorder.outside():  # no tape records this; but not while the user has the step
+                try:
+                    at, back = next(sweep)
+                except StopIteration:
+                    return
+            yield *self._entries[at], self.program.steps[at], back
+
+    def _named(self, pairs: Sequence[tuple[Value, Array]]) -> tuple[tuple[str, Array], ...]:
+        return tuple([(self.names.of(x), cotangent) for x, cotangent in pairs])
+
+    def zeros(self) -> Iterator[tuple[int, bool, set[int]]]:
+        """Of each step its number on the tape, whether only zeros come to it, and the inputs for which only zeros go out;
+        where only zeros come, as if something else came."""
+        ct: dict[int, Array] = {}
+        for number, _, step, back in self.sweep(ct):
+            active_outs = tuple([j for j in step.active_outs if step.outs[j] in ct])
+            incoming = [ct[step.outs[j]] for j in active_outs]
+            silent = not any(map(is_nonzero, incoming))
+            if silent and step.op.pull is None:
+                inputs = [self._values[slot] for slot in step.ins]
+                pull = derivatives.pullback(step.op, step.active_ins, active_outs, step.perturbed)
+                with recorder.outside():
+                    back = recorder.run(pull, (*inputs, *map(_of_no_symmetry, incoming)))
+            pairs = zip(step.active_ins, back, strict=True)
+            zero = set() if silent and step.op.pull else {i for i, x in pairs if x is not None and not is_nonzero(x)}
+            yield number, silent, zero
+
+    @property
+    def gradients(self) -> Nest:
+        ct: dict[int, Array] = {}
+        for _ in self.sweep(ct):
+            pass
+        return self.structure.pack(self.gathered(ct))
+
+    def gathered(self, ct: dict[int, Array]) -> list[Array | None]:
+        """The gradient of each source, None where nothing came back, of the cotangents of the whole sweep."""
+        found: list[Array | None] = [None] * len(self.structure.leaves)
+        with recorder.outside():
+            for i, slot in zip(self.query.owners, self.program.sources, strict=True):
+                if slot is not None and slot in ct:
+                    x = conjugate(ct[slot])
+                    found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
+        return found
+
+    def _heading(self) -> str:
+        seeds = [(t, x) for t, x in zip(self.program.targets, self.seeds, strict=True) if t is not None]
+        head = f"Backward pass of {self.of}: {len(self)} operation{'' if len(self) == 1 else 's'}"
+        if len(seeds) == 1:
+            head += f", from ∂{self.of}/∂{self.of} = {value_text(seeds[0][1])}"
+        return head
+
+    def _parts(self) -> tuple[list[BackwardStep], int, list[BackwardStep]]:
+        """The steps that are shown first, how many are left out then, and those that are shown last."""
+        count = len(self)
+        shown = listing.FIRST if count > listing.ROWS else count
+        walk = iter(self)
+        first = list(itertools.islice(walk, shown))
+        last = deque(walk, listing.LAST)
+        return first, count - len(first) - len(last), list(last)
+
+    def __str__(self) -> str:
+        first, left_out, last = self._parts()
+        more = [f"   …  {left_out} more: iterate over the steps for them"] if left_out else []
+        return "\n".join([self._heading(), *map(str, first), *more, *map(str, last)])
+
+    def _repr_html_(self) -> str:
+        first, left_out, last = self._parts()
+        body = f"<div>{bold(self._heading())}</div>{_html_rows(first, head=True)}"
+        if left_out:
+            body += f"<div>{faint(f'… {left_out} more: iterate over the steps for them')}</div>{_html_rows(last)}"
+        return page(body)
+
+
+def _html_rows(steps: Sequence[BackwardStep], head: bool = False) -> str:
+    rows = []
+    for step in steps:
+        line = f"{faint(step.line)} {html.escape(step.line.text)}" if step.line else ""
+        cotangents = (_cotangents_html(step.of, side) for side in (step.incoming, step.outgoing))
+        rows.append((faint(step.number), bold(step.operation), *cotangents, line))
+    titles = ("#", "operation", "cotangent that comes in", "cotangents that go out", "line")
+    return table_html(rows, titles if head else ())
+
+
+def _cotangents_html(of: str, values: Sequence[tuple[str, Array]]) -> str:
+    return "".join(
+        f"<div>∂{html.escape(of)}/∂{html.escape(name)} {faint(type_of(x))}{small_html(x)}</div>" for name, x in values
+    )
+
+
+def is_nonzero(x: Array) -> bool:
+    """Whether an element of an array of known values is not zero."""
+    return bool(np.asarray(x).any())
+
+
+def _of_no_symmetry(x: Array) -> Array:
+    """A cotangent like `x` that nothing but a derivative of zero takes to zero."""
+    return jnp.cos(1.0 + jnp.arange(x.size)).reshape(x.shape).astype(x.dtype)
+
+
+# ---- numbers that are none ------------------------------------------------------------------------------------------
+
+
+def check_numerics(walk: Backward, ends: Sequence[Array]) -> None:
+    """Raises `NonFiniteError` for the first operation whose value, then whose cotangent, is not finite."""
+    recording, names = walk.recording, walk.names
+    for position in listing.ancestors(recording.entries, ends)[0]:
+        entry = recording.entries[position]
+        for x in entry.outputs:
+            if not _finite(x):
+                raise NonFiniteError(_forward_message(position, entry, x, names), "forward", entry, x)
+    for step in walk:
+        for name, x in (*step.incoming, *step.outgoing):
+            if not _finite(x):
+                raise NonFiniteError(_backward_message(step, name, x), "backward", step.entry, x)
+
+
+def _finite(x: Value) -> bool:
+    if not isinstance(x, jax.Array) or isinstance(x, Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
+        return True
+    with recorder.outside():
+        return bool(_all_finite(x))
+
+
+_all_finite = jax.jit(lambda x: jnp.isfinite(x).all())
+
+
+def _what(x: Array) -> str:
+    found = with_errors(np.asarray(x).astype, np.complex128 if jnp.iscomplexobj(x) else np.float64, all="ignore")
+    bad = ~np.isfinite(found)
+    kind = "NaN" if np.isnan(found[bad][0]) else "infinite"
+    if not found.shape:
+        return kind
+    first = [int(i) for i in np.argwhere(bad)[0]]
+    return f"{kind} in {int(bad.sum())} of {found.size} elements, the first at {first}"
+
+
+def _place(number: int, entry: Entry) -> str:
+    line = f" ({entry.line}: `{entry.line.text}`)" if entry.line else ""
+    return f"operation {number}, {listing.name_of(entry)}{line}"
+
+
+def _forward_message(position: int, entry: Entry, x: Array, names: Names) -> str:
+    culprits = ", ".join(names.of(i) for i in entry.inputs if not _finite(i))
+    said = (
+        f"its input {culprits} came in that way: the tape did not compute it" if culprits else "its inputs are finite"
+    )
+    inputs = "; ".join(f"{names.of(i)} = {value_text(i)}" for i in entry.inputs if isinstance(i, jax.Array))
+    return f"forward: {_place(position, entry)}, gives {names.of(x)}, which is {_what(x)}; {said}. {inputs}".strip()
+
+
+def _backward_message(step: BackwardStep, name: str, x: Array) -> str:
+    coming = "; ".join(f"∂{step.of}/∂{n} = {value_text(y)}" for n, y in step.incoming)
+    at = _place(step.number, step.entry)
+    if any(x is y for _, y in step.incoming):
+        return f"backward: the cotangent of {name}, which comes to {at}, is {_what(x)}"
+    return (
+        f"backward: {at}, makes ∂{step.of}/∂{name} {_what(x)}; what "
+        f"came in was finite: {coming}. Its derivative is infinite or undefined there. If a `where` chooses another value in "
+        "its place, a zero cotangent is still multiplied with that derivative, and 0 * inf is NaN: give the operation a "
+        "harmless argument in the branch not taken, as in where(ok, f(where(ok, x, 1.0)), 0.0)."
+    )

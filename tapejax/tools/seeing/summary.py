@@ -1,0 +1,132 @@
+"""The size of each source and of its gradient: what vanishes, explodes, is zero or is no number, at one glance."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...tape.gradient_tape import GradientTape
+from ...tape.recording import type_of
+from ...tf.values.shown import ORANGE, RED, bold, faint, page, table_html
+from ...tf.values.structures import leaf_of, sources_of
+from ...tf.values.types import Array, Nest
+from .listing import Variables, shortened
+from .steps import Backward
+
+BAR = 24  # the length of the bar of the largest gradient
+DECADES = 8  # a gradient so many powers of ten below it has none
+
+
+class Numbers(NamedTuple):
+    """What an array holds: its Euclidean norm, its mean, the share of zeros, and how many nan and infinities it has.
+
+    Norm and mean are of the finite elements; of complex numbers the mean is that of the absolute values.
+    """
+
+    norm: float
+    mean: float
+    zeros: float
+    nan: int
+    infinite: int
+
+    @classmethod
+    def of(cls, array: Array) -> Numbers:
+        x = np.asarray(array)
+        wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+        finite = wide[np.isfinite(wide)]
+        sizes = np.abs(finite)
+        mean = sizes if x.dtype.kind == "c" else finite
+        return cls(
+            float(np.sqrt(np.sum(sizes**2))),
+            float(mean.mean()) if mean.size else 0.0,
+            float(np.mean(wide == 0)) if wide.size else 0.0,
+            int(np.isnan(wide).sum()),
+            int(np.isinf(wide).sum()),
+        )
+
+    def cells(self) -> tuple[str, str, str, str]:
+        odd = [f"{count} {name}" for count, name in ((self.nan, "nan"), (self.infinite, "inf")) if count]
+        return f"{self.norm:.3g}", f"{self.mean:.3g}", f"{self.zeros:.0%}" if self.zeros else "", ", ".join(odd)
+
+
+class SummaryRow(NamedTuple):
+    """One source: its name and type, the numbers of its value and of its gradient, which is None where none came back."""
+
+    name: str
+    type: str
+    value: Numbers
+    gradient: Numbers | None
+
+
+class Summary:
+    """A row for each source, in order. Made by `GradientTape.summary`; printed, or shown by a notebook, it is a table with bars.
+
+    A bar shows the norm of a gradient on a logarithmic scale. So bars that become shorter from layer to layer are gradients
+    that vanish, and the few long ones beside many short ones gradients that explode.
+    """
+
+    def __init__(self, of: str, rows: Sequence[SummaryRow]):
+        self.of, self.rows = of, list(rows)
+
+    def __iter__(self) -> Iterator[SummaryRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _share(self, row: SummaryRow) -> float:
+        """The length of a row's bar, that of the longest being 1."""
+        largest = max((x.gradient.norm for x in self.rows if x.gradient), default=0.0)
+        if row.gradient is None or not row.gradient.norm:
+            return 0.0
+        return max(0.0, 1 + math.log10(row.gradient.norm / largest) / DECADES)
+
+    def _cells(self, row: SummaryRow) -> list[str]:
+        gradient = row.gradient.cells() if row.gradient else ("None", "", "", "")
+        return [shortened(row.name), row.type, *row.value.cells(), *gradient]
+
+    def __repr__(self) -> str:
+        cells = [["source", "type", *_HEAD, *_HEAD], *map(self._cells, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        above = sum(widths[:2]) + 4, sum(widths[2:6]) + 8
+        lines = ["", " " * above[0] + "value".ljust(above[1]) + f"gradient of {self.of}"]
+        for cell, row in zip(cells, (None, *self.rows), strict=True):
+            texts = [text.ljust(width) for text, width in zip(cell[:2], widths, strict=False)]
+            texts += [text.rjust(width) for text, width in zip(cell[2:], widths[2:], strict=True)]
+            lines.append("  ".join([*texts, "█" * round(BAR * self._share(row)) if row else ""]).rstrip())
+        return "\n".join(lines).lstrip("\n")
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for row in self.rows:
+            name, kind, *numbers = self._cells(row)
+            odd = row.gradient is None or row.gradient.nan or row.gradient.infinite
+            colour = RED if odd else ORANGE
+            bar = f'<div style="height:.8em;width:{160 * self._share(row):.0f}px;background:{colour};opacity:.7"></div>'
+            rows.append((html.escape(name), faint(kind), *numbers[:7], bold(numbers[7], RED), bar))
+        head = ("source", "", *(f"value: {_HEAD[0]}", *_HEAD[1:]), *(f"gradient: {_HEAD[0]}", *_HEAD[1:]), "")
+        return page(
+            f"<div>{bold(f'Sources, and the gradient of {html.escape(self.of)}')}</div>{table_html(rows, head)}"
+        )
+
+
+_HEAD = ("norm", "mean", "zeros", "")
+
+
+def summary(tape: GradientTape, target: Nest, sources: Any, spaces: Sequence[Variables]) -> Summary:
+    """The summary of `sources`, or of the trainable variables of a model, and of the target's gradient."""
+    if leaf_of(sources) is None and hasattr(sources, "trainable_variables"):
+        sources = list(sources.trainable_variables)
+    walk = Backward(tape, target, sources, None, spaces)
+    ct: dict[int, Array] = {}
+    for _ in walk.sweep(ct):
+        pass
+    rows = []
+    for leaf, gradient in zip(sources_of(sources).leaves, walk.gathered(ct), strict=True):
+        numbers = None if gradient is None else Numbers.of(gradient)
+        rows.append(SummaryRow(walk.names.of(leaf.array), type_of(leaf.array), Numbers.of(leaf.array), numbers))
+    return Summary(walk.of, rows)

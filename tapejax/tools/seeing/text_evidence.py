@@ -1,0 +1,425 @@
+"""Why there is no gradient, as far as the text of the program tells: asked where the recording is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...jaxprs.types import Value, Where
+from ...tape.recording import Entry, Recording
+from ...tape.slicing import Relevant, is_inexact
+from ...tape.where import Line, line_of
+from ...tf.values.shown import number_text
+from ...tf.values.structures import is_variable
+from ...tf.values.types import Array
+from .flow import PREDICTS, Assignment, Text, root
+from .graph_evidence import Graph
+from .listing import Variables, watched_as
+from .reasons import At, Reason, at, reason
+
+# What Python and NumPy make, which no tape records.
+_PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
+_FLOATS = (np.ndarray, np.floating, np.complexfloating)
+# Where a prediction is compared with what it should be; and what gives a value the shape that was asked for.
+_DIFFERENCES = {"subtract", "sub", "squared_difference"}
+_SHAPING = {"reshape", "expand_dims", "broadcast_in_dim", "broadcast_to", "getitem", "transpose"}
+
+
+def number_name(value: object, values: Variables) -> str | None:
+    """What the user calls a number."""
+    return next((name for name, x in values.items() if x is value), None)
+
+
+class Texts:
+    """The text around the tape's block and around the code that asks."""
+
+    def __init__(self, recording: Recording, places: Sequence[Where]):
+        entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
+        self.block = Text(entered[0] if entered else None)
+        # the code that asks: where it is the block's own, it is known which lines have run
+        self._places = [(Text(place).scope, line_of(place)) for place in places]
+        self.here = Text(places[0] if places else None)
+        self._codes = [place[0] for place in places]
+
+    def asked(self, text: Text) -> int | None:
+        """The line of `text` that asks, or None if that is another text's."""
+        return next((line.number for scope, line in self._places if line is not None and scope == text.scope), None)
+
+    def source(self, position: int) -> tuple[str, frozenset[str]]:
+        """What the code that asks calls one of the sources, and the names in that."""
+        given = self.here.sources(self.asked(self.here))
+        if len(given) == 1 or position >= len(given):
+            position = 0
+            given = given and [given[0]]
+        return given[position] if given else ("this source", frozenset())
+
+    def sees(self, where: Where) -> bool:
+        """Whether the code that asks has the names of the code at `where`: the same function, or cells of one notebook."""
+        module = where[0].co_name == "<module>"
+        return any(code is where[0] or module and code.co_name == "<module>" for code in self._codes)
+
+
+class TextEvidence:
+    """What the texts tell of the source at a `position`; `values` are what the user's names hold now."""
+
+    def __init__(self, graph: Graph, values: Variables, texts: Texts, position: int):
+        self.graph, self.values, self.texts, self.position = graph, values, texts, position
+        self.both = (texts.block, texts.here)
+
+    # ---- one name ----
+
+    def replaced(self) -> Reason | None:
+        """A name that was a Variable's until a tensor was bound to it."""
+        if (found := self._replaced()) is None:
+            return None
+        statement, former = found
+        return reason("replaced", At(None, statement.line), name=self.graph.name, former=former.line)
+
+    def _replaced(self) -> tuple[Assignment, Assignment] | None:
+        name = self.graph.name
+        for text in self.both:
+            bound = text.of(root(name))
+            was = [a for a in bound if "Variable(" in a.line.text]
+            new = [a for a in bound if "Variable(" not in a.line.text and root(name) in a.uses]
+            if was and new:
+                former = [a for a in was if a.line.number < new[0].line.number]
+                return new[0], (former or was)[0]
+        return None
+
+    def another(self) -> list[Reason]:
+        """The source, if the name had another value when the tape began to watch: of an intermediate of the tape's, or of what
+        it does not know."""
+        graph, array = self.graph, self.graph.source.array
+        if is_variable(graph.source.value) or id(array) in graph.watched:
+            return []
+        made, watched = graph.made.get(id(array)), graph.marked("watch")[::-1]
+        mark = next((m for m in watched if watched_as(m) == graph.name and self.texts.sees(m.where)), None)
+        former = None if mark is None else f"the value that was watched at {line_of(mark.where)}"
+        replaced = self._replaced()
+        if mark is None and made is not None and made.line is not None and replaced is not None:
+            statement, was = replaced
+            lost = statement.holds(made.line) and self._lost_variable(array)
+            former = f"the Variable of {was.line}" if lost else None
+        if former is None:
+            return []
+        values = {"name": graph.name, "former": former}
+        if made is not None:
+            return [reason("another value", at(made), **values)]
+        bound = [a for text in self.both if text.readable for a in text.of(graph.name, self.texts.asked(text))]
+        return [reason("another value: not watched", At(None, bound[0].line if bound else None), **values)]
+
+    def new(self, target: Array) -> Reason | None:
+        """The source, if the tape has not seen it, and it is, as the text tells, made of what the tape has seen."""
+        graph = self.graph
+        if not graph.is_new():
+            return None
+        if (name := graph.names.name(graph.source.array)) is None:
+            called, uses = self.texts.source(self.position)
+        else:
+            bound = [
+                (text, a) for text in self.both if text.readable for a in text.of(root(name), self.texts.asked(text))
+            ]
+            made = next((a for text, a in bound[:1] if not a.python and not self._inside(text, a)), None)
+            called, uses = name, frozenset() if made is None else made.uses
+        seen = sorted(filter(None, (graph.names.name(x) for x, _ in graph.leaves(target))))
+        of = " and ".join(n for n in seen if root(n) in uses)
+        if name is not None and not of:
+            return None
+        of = of or f"the variable or tensor itself ({graph.names.of(target)} was computed from {', '.join(seen[:6])})"
+        return reason("new tensor", name=called, of=of, target=graph.names.of(target))
+
+    def _lost_variable(self, array: Array) -> bool:
+        """Whether an array was computed from a Variable that no name means any more."""
+        held = {id(x) for x in self.values.values()}
+        lost = [arrays.values() for key, (_, arrays) in self.graph.recording.variables.items() if key not in held]
+        return any(id(array) in self.graph._dependents(list(arrays)) for arrays in lost)
+
+    def number(self, role: str, value: Value) -> Reason:
+        """Of a number that is no tensor: where it was made."""
+        python = not isinstance(value, (np.ndarray, np.generic))
+        made_by = f"Python {type(value).__name__}" if python else f"NumPy {value.dtype}"
+        name = number_name(value, self.values) or ""
+        texts = [text for text in self.both[::-1] if text.readable and name]
+        bound = [statement for text in texts for statement in text.of(name, self.texts.asked(text))]
+        lines: list[Line | None] = [statement.line for statement in bound]
+        lines += [line_of(mark.where) for mark in self.graph.conversions()[::-1]]
+        called = name or number_text(value)
+        return reason("python: number", At(None, next(iter(lines), None)), role=role, name=called, made_by=made_by)
+
+    def outside(self, target: Array) -> Reason:
+        """Why the target is nothing that the tape recorded, where it is not seen how it comes from the source."""
+        name = self.graph.names.of(target)
+        for text in self.both:
+            if text.readable and (bound := text.of(root(name), self.texts.asked(text))):
+                return self._statement(text, bound[0], name)
+        line = self.graph.last_line("stop")
+        if line is not None and self.graph.first_use(target) is not None:
+            return reason("stopped", At(None, line), binds=name)
+        return reason(
+            "outside", At(None, line), target=name, stopped=", or while recording was stopped" if line else ""
+        )
+
+    # ---- connected, and not what was meant ----
+
+    def part(self, target: Array, gradient: Array | None) -> list[Reason]:
+        """What of the source enters a target that depends on it as a number of NumPy's or Python's."""
+        value = "" if gradient is None or gradient.ndim else f" ({number_text(gradient)})"
+        for text, statement, wanted in self._behind(target):
+            if self._exit(text, statement, wanted):
+                binds = "a factor or term of this line" if self._makes(text, statement, wanted) else wanted
+                values = {"target": self.graph.names.of(target), "binds": binds, "value": value}
+                return [reason("python: part", At(None, statement.line), **values)]
+        return []
+
+    def predicted(self, target: Array) -> Reason | None:
+        """Where a target was computed from what ``model.predict`` gave."""
+        for _, statement, binds in self._behind(target):
+            if PREDICTS.search(statement.line.text):
+                return reason("python: predict", At(None, statement.line), binds=binds)
+        return None
+
+    def _behind(self, target: Array) -> Iterator[tuple[Text, Assignment, str]]:
+        """The statements that a target was computed by, as the texts tell, each with the name that it binds."""
+        for text in self.both:
+            if (start := self._start(text, target)) is not None:
+                for statement, binds in self._above(text, start, set(), self.texts.asked(text)):
+                    yield text, statement, binds
+
+    def _above(
+        self, text: Text, wanted: str, seen: set[tuple[str, int]], line: int | None
+    ) -> Iterator[tuple[Assignment, str]]:
+        """The statements above a use of a name on which it depends, each with what it binds."""
+        for statement in text.of(wanted, line):
+            number = statement.line.number
+            if (wanted, number) in seen or line is not None and number > line:
+                continue
+            seen.add((wanted, number))
+            yield statement, wanted
+            for used in sorted(statement.uses):
+                yield from self._above(text, used, seen, number - (not statement.changes))
+
+    def _exit(self, text: Text, statement: Assignment, binds: str) -> bool:
+        """Whether a statement of the block makes a floating-point number of what depends on the source."""
+        if (
+            not self._inside(text, statement)
+            or not statement.python
+            or statement.shape
+            or statement.choice
+            or statement.defines
+        ):
+            return False
+        for mark in self.graph.conversions():
+            line, x = line_of(mark.where), mark.about[1]()
+            if line is not None and statement.holds(line) and is_inexact(x):
+                return True
+        value = self.values.get(binds)
+        if text.of(binds, self.texts.asked(text))[:1] != [statement] or not isinstance(value, (float, *_FLOATS)):
+            return False
+        if isinstance(value, np.ndarray) and value.dtype.kind not in "fc":
+            return False
+        return any(map(self._depends, map(self._array_of, statement.uses)))  # what is no Tensor leaves without a mark
+
+    def broadcast(self, found: Sequence[Relevant]) -> list[Reason]:
+        """A difference on the way, `found`, of a column and a row that are as long: what of this is computed, what is given."""
+        for position, active_ins, *_ in found:
+            entry = self.graph.entries[position]
+            if entry.op.name not in _DIFFERENCES or len(entry.inputs) != 2 or len(active_ins) != 1:
+                continue
+            column, row = sorted(entry.inputs, key=lambda x: -np.ndim(x))
+            n = row.shape[-1] if np.ndim(row) == 1 else 0
+            other = entry.inputs[1 - active_ins[0]]
+            if n < 2 or column.shape != (n, 1) or self._depends(other) or self._shaped(column):
+                continue
+            names = {"column": self.graph.called(column), "row": self.graph.called(row)}
+            shapes = {"column_shape": column.shape, "row_shape": row.shape, "shape": entry.outputs[0].shape}
+            return [reason("broadcast", at(entry), **names, **shapes)]
+        return []
+
+    def _shaped(self, column: Array) -> bool:
+        """Whether somebody said that a value is to be a column, or might have: what nothing is known of."""
+        if (entry := self.graph.made.get(id(column))) is not None:
+            return entry.op.name in _SHAPING
+        name = self.graph.names.name(column)
+        bound = [a for text in self.both if name and text.readable for a in text.of(root(name))]
+        return not bound or any(a.shaping for a in bound)
+
+    # ---- back from the target ----
+
+    def breaks(self, target: Array) -> tuple[list[Reason] | None, bool]:
+        """What is broken on the way, if the statement is found in which the path leaves the tape; and whether the text could
+        be followed back from the target's name."""
+        graph = self.graph
+        followed, text, statement, binds = self._follow(target)
+        if text is None or statement is None:
+            return None, followed
+        came = self._frontier(statement)
+        if came and not any(map(is_inexact, came)):  # an index, a count: the path broke when it was made
+            return graph.breaks_before(came), followed
+        found = self._statement(text, statement, binds, came, graph.name)
+        # the target itself may stand outside as well
+        known = id(target) in graph.made or id(target) in graph.watched
+        late = [] if known else [self.outside(target)]
+        late = [r for r in late if r.kind in ("before", "after", "stopped") and r.kind != found.kind]
+        behind = graph.breaks_behind(self._constant(binds, target), target)
+        return [found, *graph.breaks_before(came), *behind, *late], followed
+
+    def _follow(self, target: Array) -> tuple[bool, Text | None, Assignment | None, str]:
+        """Whether the text could be followed back from the target's name; which text, the statement in it where the path
+        leaves the tape, one that says how if there is one, and the name that it binds."""
+        source = root(self.graph.name)
+        for text in self.both:
+            if (start := self._start(text, target)) is None:
+                continue
+            found = list(self._leaving(text, start, set(), self.texts.asked(text)))
+            if found:
+                return True, text, *next((pair for pair in found if self._says_how(text, *pair)), found[0])
+            return source in {n for a in text.assignments for n in (*a.names, *a.uses)}, None, None, ""
+        return False, None, None, ""
+
+    def _start(self, text: Text, target: Array) -> str | None:
+        """The name in `text` from which the target can be followed back."""
+        names = self.graph.names
+        # in the block's function the target may have another name than where it is asked about
+        called = (names.name(target), names.stored(target) if text is self.texts.block else None)
+        found = (root(name) for name in called if name is not None and text.readable)
+        return next((name for name in found if text.of(name)), None)
+
+    def _leaving(
+        self, text: Text, wanted: str, seen: set[tuple[str, int]], line: int | None
+    ) -> Iterator[tuple[Assignment, str]]:
+        """The statements, on the way back from a name as it is used at `line`, that get what depends on the source and make
+        what does not."""
+        source = root(self.graph.name)
+        for statement in text.of(wanted, line):
+            if (wanted, statement.line.number) in seen:
+                continue
+            seen.add((wanted, statement.line.number))
+            if self._makes(text, statement, wanted):
+                continue
+            before = statement.line.number - (not statement.changes)
+            for used in sorted(statement.uses, key=lambda n: n != source):
+                made = text.of(used, before)
+                reads = any(s.defines and source in s.uses for s in made)
+                if used == source:
+                    ran = not self._passed_over(text, statement)
+                else:
+                    ran = reads or any(self._makes(text, s, used) for s in made)
+                if ran:
+                    if not statement.defines:
+                        yield statement, wanted
+                    break
+            for used in sorted(statement.uses):
+                yield from self._leaving(text, used, seen, before)
+
+    def _passed_over(self, text: Text, statement: Assignment) -> bool:
+        """Whether a statement of the block cannot have used the source: a Variable, which nothing read there."""
+        seen_all = not self.graph.marked("stop") and text.threads(text.block) is None
+        return self.graph.never_read and seen_all and self._inside(text, statement)
+
+    def _inside(self, text: Text, statement: Assignment) -> bool:
+        return text.block is not None and text.block.holds(statement.line.number)
+
+    def _makes(self, text: Text, statement: Assignment, name: str) -> bool:
+        """Whether what a statement binds to `name` depends on the source, as far as the tape has recorded."""
+        if text.of(name, self.texts.asked(text))[:1] == [statement] and name in self.values:
+            return self._depends(self._array_of(name))
+        if statement.python or statement.threaded:
+            return False
+        return any(self._depends(x) for entry in self._at(statement) for x in entry.outputs)
+
+    def _depends(self, x: Array | None) -> bool:
+        return x is not None and id(x) in self.graph.dependents
+
+    def _array_of(self, name: str) -> Array | None:
+        value = self.values.get(name)
+        value = getattr(value, "_array", value)
+        return value if isinstance(value, jax.Array) else None
+
+    def _at(self, statement: Assignment) -> list[Entry]:
+        """The entries that ran on the lines of a statement."""
+        lines = [(entry, line_of(entry.where)) for entry in self.graph.entries]
+        return [entry for entry, line in lines if line is not None and statement.holds(line)]
+
+    def _frontier(self, statement: Assignment) -> list[Array]:
+        """The values depending on the source that a statement uses: the last that it computed itself, or what it names."""
+        used = {id(x) for entry in self.graph.entries for x in entry.inputs}
+        made = [x for entry in self._at(statement) for x in entry.outputs if self._depends(x) and id(x) not in used]
+        return made or list(filter(self._depends, map(self._array_of, sorted(statement.uses))))
+
+    def _constant(self, binds: str, target: Array) -> Array | None:
+        """The value under the name `binds` from which the target was computed; where the name means another now, the one
+        constant that it was computed from."""
+        x, names = self._array_of(binds), self.graph.names
+        leaves = [y for y, _ in self.graph.leaves(target) if is_inexact(y) and y is not target]
+        leaves = [y for y in leaves if y.ndim or names.name(y) or id(y) not in self.graph.watched]
+        return leaves[0] if len(leaves) == 1 and (x is None or x is target) else x
+
+    # ---- one statement ----
+
+    def _stops(self, text: Text, line: Line) -> bool:
+        """Whether recording was stopped at a line."""
+        stops = [line_of(mark.where) for mark in self.graph.marked("stop")]
+        spans = [text.span_at(stop.number) for stop in stops if stop is not None and text.readable]
+        return any(span is not None and span.holds(line.number) for span in spans)
+
+    def _says_how(self, text: Text, statement: Assignment, binds: str) -> bool:
+        """Whether it is seen how a path leaves the tape at a statement."""
+        return (
+            statement.python
+            or statement.threaded
+            or statement.shape
+            or statement.function is not None
+            or isinstance(self.values.get(binds), _PYTHON_VALUES)
+            or text.block is None
+            or not text.block.holds(statement.line.number)
+            or self._stops(text, statement.line)
+            or not self._at(statement)
+        )
+
+    def _statement(
+        self, text: Text, statement: Assignment, binds: str, came: Sequence[Array] = (), name: str = "its argument"
+    ) -> Reason:
+        """How the path leaves the tape at a statement, which uses the values `came` of the source `name`."""
+        line, value = statement.line, self.values.get(binds)
+        for mark in self.graph.marked("state"):
+            if line_of(mark.where) == line and mark.about[0] is not None:
+                return self.graph.state_reason(mark)
+        if self._stops(text, line):
+            return reason("stopped", At(None, line), binds=binds)
+        if (started := text.started(statement.function)) is not None:
+            return reason("thread", At(None, started.line), binds=binds)
+        inside = self._inside(text, statement)
+        thread = text.threads(text.block) if inside and (statement.threaded or not statement.python) else None
+        numpy = statement.python or isinstance(value, _PYTHON_VALUES)
+        if thread is not None and (not numpy or statement.threaded or isinstance(value, list)):
+            return reason("thread", At(None, line if statement.threaded else thread.line), binds=binds)
+        if inside:
+            mark = self._converted(text, statement, came)
+            if mark is None and not numpy and statement.shape:
+                return reason("shape", At(None, line), binds=binds, name=name)
+            return reason("python", At(None, line if mark is None else line_of(mark.where)), binds=binds)
+        if numpy:
+            return reason("python", At(None, line), binds=binds)
+        block = self.texts.block.block
+        if block is None or text.scope != self.texts.block.scope:
+            found = reason("outside: elsewhere", At(None, line), binds=binds)
+        elif line.number < block.first:
+            found = reason("before", At(None, line), binds=binds, line=block.first)
+        else:
+            found = reason("after", At(None, line), binds=binds, line=block.last)
+        return found
+
+    def _converted(self, text: Text, statement: Assignment, came: Sequence[Array]) -> Any:
+        """Where a function that a statement calls converted a value to NumPy or Python, if that is on record."""
+        made = self.graph.positions
+        begin = max([made[id(x)] + 1 for x in came if id(x) in made], default=0)
+        ran = [made[id(entry.outputs[0])] for entry in self._at(statement) if entry.outputs]
+        end = min([position for position in ran if position >= begin], default=len(self.graph.entries))
+        found = [mark for mark in self.graph.conversions() if begin <= mark.position <= end]
+        lines = [line_of(mark.where) for mark in found]
+        if any(line is not None and statement.holds(line) for line in lines):
+            return None
+        return next((mark for mark in found if Text(mark.where).scope != text.scope), None)

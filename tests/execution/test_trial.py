@@ -1,0 +1,103 @@
+"""What is run before it is compiled computes what the compiled program computes."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tapejax.execution import trial as trials
+from tapejax.execution.trial import Trial
+
+lax = jax.lax
+
+
+def test_is_compiled_after_a_number_of_calls_that_depends_on_shapes_alone():
+    decided = []
+    trial = Trial(lambda x: jnp.sin(x) * 2, decided.append)
+    x = jnp.linspace(0.0, 1.0, 5)
+    expected = jax.jit(lambda x: jnp.sin(x) * 2)(x)
+    for _ in range(5000):
+        np.testing.assert_allclose(trial(x), expected, rtol=1e-6)
+        if decided:
+            break
+    assert decided
+
+
+def test_without_an_evaluator_everything_is_compiled(monkeypatch):
+    monkeypatch.setattr(trials, "interpreter", trials._refused)
+    trial = Trial(lambda x: jnp.sin(x) * 2)
+    np.testing.assert_allclose(trial(jnp.ones(3)), 2 * np.sin(np.ones(3)), rtol=1e-6)
+    assert {plan.run for plan in trial._plans.values()} <= {trial._run_cheap}  # none, where XLA refuses its options
+
+
+def test_what_a_window_costs_is_counted():
+    "The gradient of the largest of each window runs ten times as long without XLA's optimisation."
+    x = jnp.zeros((1, 8, 8, 1))
+
+    def pooled(x):
+        return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID").sum()
+
+    one, windows = (trials._measure(jax.make_jaxpr(f)(x))[2] for f in (jnp.sin, jax.grad(pooled)))
+    assert windows > 30 * one
+
+
+def test_more_elements_than_xla_can_count_are_refused():
+    "XLA would end the process."
+    for sizes in ((2**40, 2**40), (2**62,)):
+        with pytest.raises(ValueError, match="too many elements"):
+            Trial(lambda x, sizes=sizes: jnp.broadcast_to(x, sizes) + 1)(jnp.ones(()))
+
+
+def test_results_are_of_the_types_that_jit_gives():
+    trial = Trial(lambda x, y: (x + 1, [y * 2.0]))
+    for x, y in ((1.0, jnp.ones(3)), (np.float32(1), 2), (jnp.arange(2), np.ones(2, "float32"))):
+        (a, (b,)), (c, (d,)) = trial(x, y), jax.jit(lambda x, y: (x + 1, [y * 2.0]))(x, y)
+        assert (a.aval, b.aval) == (c.aval, d.aval)
+        assert not a.committed
+        assert a.sharding == c.sharding
+
+
+def test_placed_arrays_and_traced_ones_are_compiled():
+    trial = Trial(lambda x: x + 1)
+    placed = jax.device_put(jnp.ones(3), jax.devices()[0])
+    assert trial(placed).committed
+    np.testing.assert_array_equal(jax.vmap(trial)(jnp.ones((2, 3))), 2)
+    np.testing.assert_array_equal(jax.jit(trial)(jnp.ones(3)), 2)
+    assert jax.grad(trial)(1.0) == 1
+
+
+def test_guarded_transfers_stay_none():
+    """What NumPy computed would have to be transferred."""
+    x = jnp.ones(3)
+    with jax.transfer_guard("disallow"):
+        found = Trial(lambda x: x + x)(x)
+    np.testing.assert_array_equal(found, 2)
+
+
+def test_unknown_options_of_xla_do_not_end_the_process(monkeypatch):
+    monkeypatch.setattr(trials, "_cheap_options", {"xla_there_is_no_such_option": True})
+    trial = Trial(lambda x: lax.conv(x, x[:, :, :3, :3], (1, 1), "SAME"))  # too large for NumPy
+    assert trial(jnp.ones((16, 16, 32, 32))).shape == (16, 16, 32, 32)
+    assert trials._cheap_options is None
+
+
+PROGRAM = """
+import numpy as np, tapejax as tf
+tf.random.set_seed(0)
+w = tf.Variable(tf.random.normal([8, 8]))
+for _ in range(300):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.tanh(tf.random.normal([4, 8]) @ w) ** 2)
+    w.assign_sub(0.1 * tape.gradient(loss, w))
+print(w.numpy().tobytes().hex())
+"""
+
+
+def test_a_program_that_is_run_twice_gives_the_same_numbers():
+    runs = {
+        subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout for _ in "12"
+    }
+    assert len(runs) == 1

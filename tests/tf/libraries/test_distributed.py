@@ -1,0 +1,184 @@
+"""Training on many devices, in one process and in two: `examples/data_parallel.py`; and where gradients lie."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+STEPS = 30
+SECONDS = 150  # after which a run counts as hung; it takes about five
+
+
+def start(*arguments, program="examples/data_parallel.py"):
+    environment = os.environ | {
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "examples"), os.environ.get("PYTHONPATH", "")]),
+    }
+    environment.pop("XLA_FLAGS", None)  # one may ask for another number of devices
+    return subprocess.Popen(
+        [sys.executable, program, *map(str, arguments)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(*processes):
+    """What each printed. None of them outlives this, whatever happens: one waits for ever for another that died."""
+    try:
+        printed = [process.communicate(timeout=SECONDS) for process in processes]
+    except subprocess.TimeoutExpired:
+        for process in processes:
+            process.kill()
+        said = "\n".join("".join(process.communicate())[-4000:] for process in processes)
+        pytest.fail(f"not finished after {SECONDS} s:\n{said}")
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    for process, (out, err) in zip(processes, printed):
+        assert process.returncode == 0, out + err[-4000:]
+    return [out for out, _ in printed]
+
+
+def losses_of(folder, *arguments):
+    file = folder / "losses.json"
+    (printed,) = finish(start("--steps", STEPS, "--losses", file, *arguments))
+    return json.loads(file.read_text()), printed
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def on_one_device(tmp_path_factory):
+    losses, printed = losses_of(tmp_path_factory.mktemp("one"), "--cpus", 1)
+    assert printed.startswith("1 devices of 1 process(es)")
+    assert len(losses) == STEPS and losses[-1] < losses[0] / 2
+    return losses
+
+
+@pytest.mark.parametrize("options", [[], ["--spread", "--eager"]], ids=" ".join)
+def test_eight_devices(on_one_device, tmp_path, options):
+    losses, printed = losses_of(tmp_path, "--cpus", 8, *options)
+    assert printed.startswith("8 devices of 1 process(es)")
+    np.testing.assert_allclose(losses, on_one_device, rtol=1e-4)
+
+
+@pytest.mark.parametrize("options", [[], ["--spread", "--eager"]], ids=" ".join)
+def test_two_processes(on_one_device, tmp_path, options):
+    coordinator = f"localhost:{free_port()}"
+    file = tmp_path / "losses.json"
+    shared = ["--cpus", 2, "--processes", 2, "--coordinator", coordinator, "--steps", STEPS, *options]
+    first = start(*shared, "--process", 0, "--losses", file)
+    printed = finish(first, start(*shared, "--process", 1))
+    assert all("4 devices of 2 process(es)" in out for out in printed)
+    np.testing.assert_allclose(json.loads(file.read_text()), on_one_device, rtol=1e-4)
+
+
+CHECKPOINTS = """
+import sys, jax, numpy as np
+jax.config.update("jax_num_cpu_devices", 2)
+folder, coordinator, process = sys.argv[1:]
+jax.distributed.initialize(coordinator, 2, int(process), initialization_timeout=60)
+from jax.sharding import NamedSharding, PartitionSpec as P
+import tapejax as tf
+
+place = NamedSharding(jax.make_mesh((4,), ("data",), axis_types=(jax.sharding.AxisType.Auto,)), P("data"))
+whole = np.arange(8.0, dtype="float32")
+v = tf.Variable(jax.make_array_from_callback((8,), place, lambda part: whole[part]))
+step = tf.Variable(3)
+manager = tf.train.CheckpointManager(tf.train.Checkpoint(v=v, step=step), folder, max_to_keep=1)
+manager.save()
+v.assign(v * 2.0)
+step.assign(7)
+manager.save()
+v.assign(v * 0.0)
+step.assign(0)
+manager.checkpoint.restore(manager.latest_checkpoint).assert_consumed()
+held = v.value._array
+assert held.sharding.is_equivalent_to(place, 1) and int(step) == 7
+for part in held.addressable_shards:
+    assert (np.asarray(part.data) == 2 * whole[part.index]).all()
+print("restored")
+jax.distributed.shutdown()
+"""
+
+
+def test_a_checkpoint_of_two_processes(tmp_path):
+    """Each writes and reads its part of what is spread, and what each has alone comes from the first."""
+    pytest.importorskip("orbax.checkpoint")
+    program = tmp_path / "program.py"
+    program.write_text(CHECKPOINTS)
+    shared = [tmp_path / "kept", f"localhost:{free_port()}"]
+    printed = finish(*[start(*shared, process, program=program) for process in (0, 1)])
+    assert all(out.endswith("restored\n") for out in printed)
+    assert sorted(os.listdir(tmp_path / "kept")) == ["checkpoint", "ckpt-2"]
+
+
+def places():
+    """Run in a process with eight devices: prints what lies elsewhere than it should."""
+    import data_parallel
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    import tapejax as tf
+
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    place = functools.partial(data_parallel.place, mesh)
+    x, y = (place(P("data"), array) for array in next(data_parallel.batches(1)))
+
+    def elsewhere(what, sources, gradients):
+        for path, source in jax.tree_util.tree_leaves_with_path(sources):
+            gradient = dict(jax.tree_util.tree_leaves_with_path(gradients))[path]
+            if not gradient.sharding.is_equivalent_to(source.sharding, source.ndim):
+                print(what, jax.tree_util.keystr(path), gradient.sharding, "in place of", source.sharding)
+
+    for specs in (data_parallel.SPREAD, jax.tree.map(lambda _: P(), data_parallel.SPREAD)):
+        parameters = jax.tree.map(place, specs, data_parallel.initial_parameters())
+        expected = jax.jit(jax.grad(data_parallel.loss_of))(parameters, x, y)
+        for _ in range(3):
+            _, gradients = data_parallel.gradients_of(parameters, x, y)
+            elsewhere("array", parameters, gradients)
+            jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), gradients, expected)
+
+        variables = tf.nest.map_structure(tf.Variable, parameters)
+        held = tf.nest.map_structure(lambda v: v.value, variables)
+        elsewhere("variable", parameters, tf.nest.map_structure(lambda v: v.value._array, variables))
+        _, gradients = data_parallel.gradients_of(variables, x, y)
+        elsewhere("gradient of variable", held, gradients)
+        tf.nest.map_structure(lambda v, g: v.assign_sub(0.1 * g), variables, gradients)
+        elsewhere("updated variable", held, tf.nest.map_structure(lambda v: v.value, variables))
+
+        compiled = tf.function(data_parallel.gradients_of)
+        _, gradients = compiled(variables, x, y)
+        tf.nest.map_structure(lambda v, g: v.assign_sub(0.1 * g), variables, gradients)
+        elsewhere(
+            "variable updated by a function's gradient", held, tf.nest.map_structure(lambda v: v.value, variables)
+        )
+
+
+def test_gradients_lie_where_their_sources_do():
+    (printed,) = finish(start(program=__file__))
+    assert printed == ""
+
+
+if __name__ == "__main__":
+    import jax
+
+    jax.config.update("jax_num_cpu_devices", 8)
+    places()

@@ -1,0 +1,80 @@
+"""`python -m tapejax demo`."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tapejax import __main__
+from tapejax.tools.cli import demo
+
+
+def test_plain_text(capsys):
+    assert __main__.main(["demo"]) == 0
+    said = capsys.readouterr().out
+    for title, _ in demo.PARTS:
+        assert title in said
+    for text in (
+        "∂",
+        "matmul" if "matmul" in said else "multiply",
+        "∂loss/∂w",
+        "def f(w):",
+        "floor",
+        "<demo>:19",
+        "never watched",
+    ):
+        assert text in said, said
+    assert "\033[" not in said and "[None, None]" in said
+
+
+def test_in_a_process_of_its_own_where_there_is_no_such_letter():
+    command = [sys.executable, "-m", "tapejax", "demo"]
+    done = subprocess.run(command, capture_output=True, timeout=120, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"?loss/?w" in done.stdout and b"def f(w):" in done.stdout
+
+
+TERMINALS = {
+    # what is set, whether Rich may be used, and what the first heading looks like
+    "rich": ({}, True, "A small computation, on a tape\x1b[0m "),
+    "plain colours": ({}, False, "\x1b[1;34mA small computation, on a tape\x1b[0m"),
+    "NO_COLOR": ({"NO_COLOR": "1"}, True, "\nA small computation, on a tape\n-----"),
+    "dumb": ({"TERM": "dumb"}, True, "\nA small computation, on a tape\n-----"),
+}
+
+
+@pytest.mark.parametrize("name", TERMINALS)
+def test_in_a_terminal(name, monkeypatch):
+    pty = pytest.importorskip("pty")
+    variables, rich, heading = TERMINALS[name]
+    if rich and not variables:
+        pytest.importorskip("rich")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for variable, value in {"TERM": "xterm", "COLUMNS": "120", **variables}.items():
+        monkeypatch.setenv(variable, value)
+    if not rich:
+        for module in ("rich", "rich.console", "rich.syntax"):
+            monkeypatch.setitem(sys.modules, module, None)
+
+    master, slave = pty.openpty()
+    parts = []
+
+    def read():  # a terminal holds few characters
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(master, 4096):
+                parts.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with open(slave, "w", encoding="utf-8") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", terminal)
+        status = demo.main()
+    reader.join()
+    os.close(master)
+    text = b"".join(parts).decode().replace("\r", "")
+    assert status == 0 and "def f(w):" in text and "[None, None]" in text
+    assert heading in text, text[:300]
+    assert ("\x1b[" in text) == (name in ("rich", "plain colours"))
