@@ -16,10 +16,11 @@ import jax
 
 from . import cache
 from .canonical import open_jaxpr
-from .contents import JIT, RULES, constants_of, consts_of, is_plain_jit, scan_counts
-from .fence import UNSPECIFIED, Literal
+from .contents import JIT, RULES, constants_of, is_plain_jit, scan_counts
+from .evaluate import evaluate
+from .fence import UNSPECIFIED
 from .interning import intern
-from .types import Atom, Equation, Function, JaxProgram, Params, Primitive, Value, Values
+from .types import Equation, Function, JaxProgram, Params, Primitive, Value, Values
 
 
 def lift(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Any:
@@ -40,7 +41,7 @@ def lift_jaxpr(jaxpr: JaxProgram, arrays: dict[int, Value]) -> Any:
     if (known := _lifted.get(jaxpr)) is None or cache.shadowing:
 
         def evaluate(new: Sequence[Any], args: Values) -> list[Any]:
-            return _evaluate(jaxpr, consts_of(jaxpr), args, dict(zip(arrays, new, strict=True)))
+            return _evaluate(jaxpr, args, dict(zip(arrays, new, strict=True)))
 
         # By JAX's types themselves: they say, too, over which axes of a mesh a value varies, and how it is sharded.
         inputs = [v.aval for v in open_jaxpr(jaxpr).invars]
@@ -58,21 +59,12 @@ def with_inputs(params: Params, arrays: dict[int, Value]) -> dict[str, Any]:
 # ---- evaluation -----------------------------------------------------------------------------------------------------
 
 
-def _evaluate(jaxpr: JaxProgram, consts: Sequence[Any], args: Values, lifted: dict[int, Value]) -> list[Any]:
+def _evaluate(jaxpr: JaxProgram, args: Values, lifted: dict[int, Value]) -> list[Any]:
     """Evaluates `jaxpr`, reading each constant found in `lifted` (by identity) from there, at any depth."""
-    jaxpr_open = open_jaxpr(jaxpr)
-    env: dict[Any, Any] = dict(zip(jaxpr_open.constvars, (lifted.get(id(c), c) for c in consts), strict=True))
-    env.update(zip(jaxpr_open.invars, args, strict=True))
-
-    def read(atom: Atom) -> Any:
-        return lifted.get(id(atom.val), atom.val) if isinstance(atom, Literal) else env[atom]
-
-    for eqn in jaxpr_open.eqns:
-        env.update(zip(eqn.outvars, evaluate_equation(eqn, [read(x) for x in eqn.invars], lifted), strict=True))
-    return [read(x) for x in jaxpr_open.outvars]
+    return evaluate(jaxpr, args, partial(run_equation, lifted), lifted=lifted)
 
 
-def evaluate_equation(eqn: Equation, args: Values, lifted: dict[int, Value]) -> Sequence[Any]:
+def run_equation(lifted: dict[int, Value], eqn: Equation, args: Values) -> Sequence[Any]:
     """The results of one equation of a jaxpr, in the context in which it was traced."""
     with eqn.ctx.manager:
         out = _bind_lifted(eqn.primitive, eqn.params, args, lifted)
@@ -85,7 +77,7 @@ def _bind_lifted(primitive: Primitive, params: Params, args: Values, lifted: dic
     if arrays and primitive.name in JIT and not is_plain_jit(params):
         return primitive.bind(*given, *args, **with_inputs(params, arrays))
     if arrays and primitive.name in _REBUILD:
-        return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, consts_of(body), xs, lifted))
+        return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, xs, lifted))
     closed_over = without_derivative(params.get("name", primitive.name))
     for x in given:
         closed_over(x)

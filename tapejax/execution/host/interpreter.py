@@ -19,6 +19,7 @@ import numpy as np
 
 from ...jaxprs.canonical import open_jaxpr
 from ...jaxprs.contents import consts_of, scan_counts
+from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, ShapeDtypeStruct
 from ...jaxprs.poles import product
 from ...jaxprs.types import Equation, Function, JaxProgram
@@ -78,7 +79,7 @@ class Interpreter:
         for var, value in zip(jaxpr.constvars, consts_of(closed), strict=True):
             number = self._new(numbers, var)
             self._constants[number] = np.asarray(value)
-        for eqn, wanted in _needed(jaxpr, results):
+        for eqn, wanted in needed(jaxpr, results):
             ins = [self._read(numbers, x) for x in eqn.invars]
             name = eqn.primitive.name
             if name == "platform_index":
@@ -171,18 +172,6 @@ class Interpreter:
             )
             outputs.append(x if own else np.array(x, order="C"))
         return outputs
-
-
-def _needed(jaxpr: Any, results: Sequence[Any]) -> list[tuple[Equation, set[Any]]]:
-    """The equations without which there are no `results`, and beside each what is wanted of it."""
-    wanted = {x for x in results if not isinstance(x, Literal)}
-    found = []
-    for eqn in reversed(jaxpr.eqns):
-        given = wanted.intersection(eqn.outvars)
-        if given:
-            found.append((eqn, given))
-            wanted.update([x for x in eqn.invars if not isinstance(x, Literal)])
-    return found[::-1]
 
 
 def _beside_a_mask(product: Function, *factors: Any) -> Any:

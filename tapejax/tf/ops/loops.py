@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 
-from ...jaxprs import contents, custom_rules, lifting, prints
+from ...jaxprs import contents, custom_rules, evaluate, lifting, prints
 from ...jaxprs.fence import Literal, Tracer, jaxpr_as_fun
 from ...jaxprs.types import JaxProgram, Pytree
 from ..values.types import Array
@@ -72,11 +72,10 @@ def _count(test: JaxProgram, step: JaxProgram, consts: Sequence[Array], start: S
 def _dependencies(closed: JaxProgram, outputs: set[int]) -> set[int]:
     """The inputs that the outputs at these places are computed of."""
     jaxpr = contents.open_jaxpr(closed)
-    needed = {jaxpr.outvars[i] for i in outputs if not isinstance(jaxpr.outvars[i], Literal)}
-    for eqn in reversed(jaxpr.eqns):
-        if not needed.isdisjoint(eqn.outvars):
-            needed.update(x for x in eqn.invars if not isinstance(x, Literal))
-    return {i for i, x in enumerate(jaxpr.invars) if x in needed}
+    wanted = [jaxpr.outvars[i] for i in outputs]
+    equations = [eqn for eqn, _ in evaluate.needed(closed, wanted)]
+    read = {x for x in (*wanted, *[x for eqn in equations for x in eqn.invars]) if not isinstance(x, Literal)}
+    return {i for i, x in enumerate(jaxpr.invars) if x in read}
 
 
 def _reversible(test: JaxProgram, step: JaxProgram) -> Callable:

@@ -22,9 +22,9 @@ import numpy as np
 
 from ...execution.residuals import Kept, is_large, keeping
 from ...jaxprs import contents, lifting, prints
+from ...jaxprs.evaluate import evaluate, needed
 from ...jaxprs.fence import (
     ConcreteArray,
-    Literal,
     Primitive,
     Tracer,
     current_trace,
@@ -32,7 +32,7 @@ from ...jaxprs.fence import (
     set_current_trace,
     under,
 )
-from ...jaxprs.types import Atom, JaxProgram, Pytree, TraceLike
+from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, TraceLike
 from ...tape import recorder
 from ...tape.operation import Op, without_derivative
 from ...tape.rules import forget, joint
@@ -632,24 +632,11 @@ def _evaluate(
 
     All outputs together need everything, effects included.
     """
-    jaxpr = contents.open_jaxpr(closed)
-    everything = len(wanted) == len(jaxpr.outvars)
-    needed = {v for v in wanted if not isinstance(v, Literal)}
-    kept = []
-    for eqn in reversed(jaxpr.eqns):
-        if everything or not needed.isdisjoint(eqn.outvars):
-            kept.append(eqn)
-            needed.update(x for x in eqn.invars if not isinstance(x, Literal))
-    env: dict[Atom, Array] = dict(zip(jaxpr.constvars, (lifted.get(id(c), c) for c in closed.consts), strict=True))
-    env.update(zip(jaxpr.invars, args, strict=True))
+    equations = (
+        None if len(wanted) == len(contents.open_jaxpr(closed).outvars) else [eqn for eqn, _ in needed(closed, wanted)]
+    )
 
-    def read(atom: Atom) -> Array:
-        return lifted.get(id(atom.val), atom.val) if isinstance(atom, Literal) else env[atom]
+    def run(eqn: Equation, inputs: Sequence[Array]) -> Sequence[Array]:
+        return [state[eqn.params["slot"]]] if eqn.primitive is _variable else lifting.run_equation(lifted, eqn, inputs)
 
-    for eqn in reversed(kept):
-        if eqn.primitive is _variable:
-            env[eqn.outvars[0]] = state[eqn.params["slot"]]
-            continue
-        out = lifting.evaluate_equation(eqn, [read(x) for x in eqn.invars], lifted)
-        env.update(zip(eqn.outvars, out, strict=True))
-    return [read(x) for x in wanted]
+    return evaluate(closed, args, run, lifted=lifted, equations=equations, wanted=wanted)

@@ -23,6 +23,7 @@ import numpy as np
 
 from ...jaxprs import canonical, contents
 from ...jaxprs.custom_rules import RULES_IN_RULES, traced_rule_of
+from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import ClosedJaxpr, Literal, RefType, Tracer, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Value
 from ...tape import recorder
@@ -433,17 +434,11 @@ class Code:
         parameters = [next(letters) for _ in jaxpr.invars]
         names.update(zip(jaxpr.invars, parameters, strict=True))
         lines = []
-        read = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
-        needed = []
-        for eqn in reversed(jaxpr.eqns):
-            if eqn.effects or not read.isdisjoint(eqn.outvars):
-                needed.append(eqn)
-                read.update(v for v in eqn.invars if not isinstance(v, Literal))
-        for eqn in reversed(needed):
+        for eqn, given in needed(jaxpr, jaxpr.outvars, also=lambda eqn: bool(eqn.effects)):
             if any(isinstance(v.aval, RefType) for v in (*eqn.invars, *eqn.outvars)):
                 raise Unspellable(eqn.primitive.name)
             text = self.equation(eqn, [self._atom(v, names) for v in eqn.invars])
-            outs = ["_" if v not in read else next(letters) for v in eqn.outvars]
+            outs = [next(letters) if v in given else "_" for v in eqn.outvars]
             names.update(zip(eqn.outvars, outs, strict=True))
             lines.append(_assign(outs, text))
         return parameters, lines, [self._atom(v, names, result=True) for v in jaxpr.outvars]
