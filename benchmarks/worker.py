@@ -84,7 +84,7 @@ def capture_times(seconds: float) -> dict[str, dict[str, float]]:
     import jax
 
     import tapejax
-    from tapejax.tape import recorder
+    from tapejax.tape import 
 
     step, caller = WORKLOADS["chain"].taped(tapejax), recorder.caller
     kinds = {"tapejax": caller, "no lines": lambda skip=2: None}

@@ -19,6 +19,7 @@ from importlib.util import find_spec as _find_spec
 
 from ._version import __version__
 from .execution import host as _host
+from .execution import runner as _runner
 from .tape.accumulator import ForwardAccumulator
 from .tape.gradient_tape import GradientTape, UnconnectedGradients
 from .tf import namespaces as _names
@@ -34,6 +35,7 @@ from .tf.values.dtypes import DType, TensorShape, as_dtype
 from .tf.values.errors import NarrowingWarning
 from .tf.values.names import name_scope
 from .tf.values.tensor import Tensor, Variable, constant, convert_to_tensor, is_tensor
+from .tools.seeing import tape as _seen
 
 NotDifferentiable = no_gradient
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +12,16 @@ from jax import jit
 
 from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import open_jaxpr
-from ..jaxprs.contents import consts_of, jaxprs_in, tells_zeros
+from ..jaxprs.contents import jaxprs_in, tells_zeros
+from ..jaxprs.dependence import Links, carries_tangent
+from ..jaxprs.evaluate import evaluate
 from ..jaxprs.fence import Literal, Zero, jaxpr_as_fun, trace_context
-from ..jaxprs.lifting import evaluate_equation
+from ..jaxprs.lifting import run_equation
 from ..jaxprs.types import Equation, JaxProgram, Positions, Values
-from ..tape.operation import JittedOp, Op, PythonOp
-from ..tape.recording import Recording
-from ..tape.rules import depends_on_rules, differentiable, has_rule, is_inexact, joint, runs_python
+from ..tape.operation import JittedOp, Op, PythonOp, pullback
+from ..tape.recording import Entry, Kept, Recording
+from ..tape.rules import depends_on_rules, has_rule
+from ..tape.slicing import Step
 from .convolutions import made_quick, products
 
 # A call with fewer multiplications in products and convolutions is run again: to hand arrays over would take longer.
@@ -31,10 +35,10 @@ class KeepingOp(Op):
     `jax.checkpoint_policies.dots_saveable`. ``call`` runs `op`, which may give more than `noted` does.
     """
 
-    __slots__ = ("active_ins", "kept", "outputs", "program", "_again", "_every", "_structure")
+    __slots__ = ("active_ins", "kept", "outputs", "program", "_again", "_every", "_noted", "_structure")
 
     def __init__(self, noted: Op, op: Op, active_ins: Positions, outputs: int, inputs: Values):
-        self.active_ins, self.outputs = active_ins, outputs
+        self.active_ins, self.outputs, self._noted = active_ins, outputs, noted
         # the equations of a jitted function
         fn = noted.fn if noted.bound is None else jaxpr_as_fun(noted.bound[1]["jaxpr"])
 
@@ -44,7 +48,7 @@ class KeepingOp(Op):
                 for i, x in zip(active_ins, active, strict=True):
                     full[i] = x
                 every = jax.tree.leaves(fn(*full))
-                return [x for x in every if is_inexact(x)], every
+                return [x for x in every if carries_tangent(x)], every
 
             _, pull, every = jax.vjp(at, *[flat[i] for i in active_ins], has_aux=True)
             residuals, self._structure = jax.tree.flatten(pull)
@@ -53,46 +57,45 @@ class KeepingOp(Op):
             return [*every, *more, *residuals]
 
         self.program = jax.make_jaxpr(run)(*inputs)
-        self._again, self.kept = _cut(open_jaxpr(self.program), self._every)
-
-        def linked(*flat: Any) -> list[Any]:  # the rules that `program` has applied say what is connected
-            return [*jax.tree.leaves(noted.fn(*flat)), *jax.lax.stop_gradient(self._run(0, flat))]
-
-        calls = jit(made_quick(lambda *flat: self._run(self._every, flat)))
-        super().__init__(noted.name, linked, calls, (noted, active_ins, trace_context()))
-        if noted.fn in joint:
-            joint.add(self.fn)
-
-    def serves(self, active_ins: Positions, active_outs: Positions) -> bool:
-        """Whether what is kept is enough for this pullback."""
-        return set(active_ins) <= set(self.active_ins) and max(active_outs) < self.outputs
-
-    def _run(self, outputs: int, flat: Values) -> list[Any]:
         jaxpr = open_jaxpr(self.program)
-        return self._evaluate(jaxpr.eqns, [*jaxpr.outvars[:outputs], *self.kept], flat)
+        self._again, self.kept = _cut(jaxpr, self._every)
+        calls = jit(made_quick(lambda *flat: self._evaluate([*jaxpr.outvars[: self._every], *self.kept], flat)))
+        super().__init__(noted.name, noted.fn, calls, (noted, active_ins, trace_context()))
 
-    def _evaluate(
-        self, equations: Sequence[Equation], wanted: Sequence[Any], flat: Values, kept: Values = ()
-    ) -> list[Any]:
-        jaxpr = open_jaxpr(self.program)
-        env = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts_of(self.program), *flat), strict=True))
-        env.update(zip(self.kept, kept, strict=False))
+    def run(self, inputs: Values) -> tuple[list[Any], Kept]:
+        """What the operation gives, and what is kept of it."""
+        every = self.call(*inputs)
+        return every[: self._every], Kept(self, tuple(every[self._every :]))
 
-        def read(x: Any) -> Any:
-            return x.val if isinstance(x, Literal) else env[x]
+    def _evaluate(self, wanted: Sequence[Any], flat: Values, equations: Any = None, kept: Values = ()) -> list[Any]:
+        known = dict(zip(self.kept, kept, strict=False))
+        run = functools.partial(run_equation, {})
+        return evaluate(self.program, flat, run, known=known, equations=equations, wanted=wanted)
 
-        for eqn in equations:
-            env.update(zip(eqn.outvars, evaluate_equation(eqn, [*map(read, eqn.invars)], {}), strict=True))
-        return [*map(read, wanted)]
+    def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
+        noted, kept = entry.outputs[: self.outputs], entry.outputs[self.outputs :]
+        found = self._noted.links(entry._replace(outputs=noted), kinds, active_ins)
+        return found._replace(by=(*found.by, *[frozenset[int]()] * len(kept)))
 
-    def pull_back(self, flat: Values, active_ins: Positions, active_outs: Positions) -> tuple[Any, ...]:
+    def residuals(self, outs: tuple[int, ...]) -> tuple[int, ...]:
+        return outs[self.outputs :]
+
+    def pull_back(self, step: Step, inputs: Values, cotangents: dict[int, Any]) -> Sequence[Any]:
+        if not set(step.active_ins) <= set(self.active_ins):
+            return self._noted.pull_back(step, inputs[: len(step.ins)], cotangents)
+        derivative = _pullbacks.get(
+            (self, step.active_ins, *cotangents), _pullback, self, step.active_ins, tuple(cotangents)
+        )
+        return self.run_derivative(derivative, (*inputs, *cotangents.values()))
+
+    def pulled_back(self, flat: Values, active_ins: Positions, active_outs: Positions) -> tuple[Any, ...]:
         """The pullback of (inputs, what was kept, cotangents of the active outputs)."""
         jaxpr = open_jaxpr(self.program)
         count = len(jaxpr.invars)
         inputs, kept, cotangents = flat[:count], flat[count : -len(active_outs)], flat[-len(active_outs) :]
-        residuals = self._evaluate(self._again, jaxpr.outvars[self._every :], inputs, kept)
+        residuals = self._evaluate(jaxpr.outvars[self._every :], inputs, self._again, kept)
         given = dict(zip(active_outs, cotangents, strict=True))
-        inexact = [(j, x.aval) for j, x in enumerate(jaxpr.outvars[: self.outputs]) if is_inexact(x.aval)]
+        inexact = [(j, x.aval) for j, x in enumerate(jaxpr.outvars[: self.outputs]) if carries_tangent(x.aval)]
         ends = [given[j] if j in given else jnp.zeros(aval.shape, aval.dtype) for j, aval in inexact]
         back = jax.tree.unflatten(self._structure, residuals)(ends)
         return tuple([back[self.active_ins.index(i)] for i in active_ins])
@@ -112,33 +115,41 @@ def _cut(jaxpr: Any, first: int) -> tuple[list[Equation], list[Any]]:
     return again[::-1], kept[::-1]
 
 
+def _pullback(op: KeepingOp, active_ins: Positions, active_outs: Positions) -> Op:
+    """The operation (inputs of `op`, what it kept, cotangents of its active outputs) -> cotangents of its active inputs."""
+
+    def pull(*flat: Any) -> tuple[Any, ...]:
+        return op.pulled_back(flat, active_ins, active_outs)
+
+    return Op(f"{op.name}_pullback", pull, key=(op, active_ins, active_outs, "kept"))
+
+
 class LinearizedOp(JittedOp):
     """A call with its pullback with respect to the inputs `active_ins`, from `jax.vjp` when it was recorded."""
 
     __slots__ = ("active_ins", "avals", "vjp")
 
     def __init__(self, op: JittedOp, active_ins: Positions, avals: dict[int, Any], vjp: Any):
-        super().__init__(op.name, op.fn, op.call, op.links)
+        super().__init__(op.name, op.fn, op.call, op.known)
         self.active_ins, self.avals, self.vjp = active_ins, avals, vjp
 
-    def serves(self, perturbed: Positions) -> bool:
-        return perturbed == self.active_ins and not has_rule(self)
-
-    def pullback(self, active_ins: Positions, active_outs: Positions, otherwise: Op) -> Op:
-        """The same as `otherwise`, the operation (inputs, cotangents of its active outputs) -> those of its active inputs."""
+    def pull_back(self, step: Step, inputs: Values, cotangents: dict[int, Any]) -> Sequence[Any]:
+        if step.perturbed != self.active_ins or has_rule(self.name):
+            return super().pull_back(step, inputs, cotangents)
+        otherwise = pullback(self, step.active_ins, tuple(cotangents), step.perturbed)
 
         def pull(*flat: Any) -> Sequence[Any]:
-            given = dict(zip(active_outs, flat[-len(active_outs) :], strict=True))
+            given = dict(zip(cotangents, flat[len(inputs) :], strict=True))
             ends = [given[j] if j in given else Zero(aval.to_ct_aval()) for j, aval in self.avals.items()]
             try:
                 back = self.vjp(ends)
-            except Exception:  # it has no gradient, or there are rules in it that take no symbolic zeros
-                self.links[self.active_ins] = False
+            except Exception:  # of any type: it has no gradient, or a rule of the user's takes no symbolic zeros
+                self.known[self.active_ins] = False
                 found: Sequence[Any] = otherwise.call(*flat)
                 return found
-            return [x for i, x in zip(self.active_ins, back, strict=True) if i in active_ins]
+            return [x for i, x in zip(self.active_ins, back, strict=True) if i in step.active_ins]
 
-        return PythonOp(otherwise.name, pull)
+        return self.run_derivative(PythonOp(otherwise.name, pull), (*inputs, *cotangents.values()))
 
 
 def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) -> tuple[list[Any], Kept] | None:
@@ -147,7 +158,7 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
     To run it and then `jax.vjp` of it would compile and run it twice.
     """
     active_ins = _reached(inputs, recordings)
-    if not active_ins or has_rule(op) or not op.links.get(active_ins, True):
+    if not active_ins or has_rule(op.name) or not op.known.get(active_ins, True):
         return None
 
     def at(*active: Any) -> tuple[list[Any], list[Any]]:
@@ -155,41 +166,31 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
         for i, x in zip(active_ins, active, strict=True):
             full[i] = x
         every = op.fn(*full)
-        return [x for x in every if is_inexact(x)], every
+        return [x for x in every if carries_tangent(x)], every
 
     try:
         _, vjp, every = jax.vjp(at, *[inputs[i] for i in active_ins], has_aux=True)
     except Exception:  # it has no derivative: `gradient` says so, if it is asked
-        op.links[active_ins] = False
+        op.known[active_ins] = False
         return None
-    avals = {j: jax.typeof(x) for j, x in enumerate(every) if is_inexact(x)}
+    avals = {j: jax.typeof(x) for j, x in enumerate(every) if carries_tangent(x)}
     return every, Kept(LinearizedOp(op, active_ins, avals, vjp), ())
 
 
 def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:
     """Which inputs carry gradient."""
     reached = set().union(*[recording.reached() for recording in recordings])
-    return tuple([i for i, x in enumerate(inputs) if id(x) in reached and is_inexact(x)])
-
-
-class Kept(NamedTuple):
-    """Beside the entry of a call: the operation with its pullback, or one that gives the residuals, too, and these."""
-
-    op: KeepingOp | LinearizedOp
-    arrays: tuple[Any, ...]
+    return tuple([i for i, x in enumerate(inputs) if id(x) in reached and carries_tangent(x)])
 
 
 def is_large(op: Op, program: JaxProgram) -> bool:
-    """Whether to keep the residuals of a call of `program`, as which tapes see `op`, is worth while."""
+    """Whether to keep the residuals of a call of `program`, which tapes see as `op`, is worth while."""
     return _is_large.get(op, _measure, program)
 
 
 def keeping(noted: Op, op: Op, outputs: int, inputs: Values, recordings: Sequence[Recording]) -> KeepingOp | None:
-    """What to run in place of the large `op` where gradient may go back through it.
-
-    Of its outputs tapes see so many, which are what `noted` gives.
-    """
-    if runs_python(noted) or differentiable(noted) is not noted.fn or not all([hasattr(x, "dtype") for x in inputs]):
+    """What to run in place of the large `op` where gradient may go back through it. Tapes see its first `outputs` results."""
+    if noted.runs_python or has_rule(noted.name) or not all([hasattr(x, "dtype") for x in inputs]):
         return None
     active_ins = _reached(inputs, recordings)
     if not active_ins:
@@ -202,13 +203,15 @@ def _make(noted: Op, op: Op, active_ins: Positions, outputs: int, inputs: Values
     """The operation that keeps; or `op`, where there is nothing to keep, or no derivative: then `gradient` raises the reason."""
     try:
         found = KeepingOp(noted, op, active_ins, outputs, inputs)
-    except Exception:
+    except Exception:  # of any type: rules are the user's
         return op
     return found if found.kept else op
 
 
 _is_large: Cache[bool] = Cache(4096)
 _keeping: Cache[Op] = Cache(256)
+_pullbacks: Cache[Op] = Cache(256)
+depends_on_rules(_pullbacks, lambda key: key[:1])
 depends_on_rules(_is_large, lambda op: [op])
 depends_on_rules(_keeping, lambda key: key[:1])
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..jaxprs.cache import Cache, Once, on_clear
-from ..jaxprs.types import Function, Slot, Value, Values
-from ..tape import recorder
-from ..tape.operation import Op
-from ..tape.rules import depends_on_rules, runs_python
-from ..tape.slicing import Chunk, Program, chunks
-from ..tape.sweep import add_cotangents, push, sweep
+from ..jaxprs.types import Values
+from ..tape import active, dispatch
+from ..tape.operation import Op, apply
+from ..tape.rules import depends_on_rules
+from ..tape.slicing import Program
+from ..tape.sweep import add, push, sweep
+from .chunks import Chunk, chunks
 
 CACHED_SWEEPS = 256
 
@@ -34,60 +35,64 @@ _unused_compiles: set[int] = set()  # programs that were compiled as one and hav
 on_clear(_unused_compiles.clear)
 
 
-def pull_back(program: Program, values: Values, cotangents: Values | None = None) -> list[Any]:
-    """The sources' cotangents (None where not connected), by the way of running that makes the user wait least.
+def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
+    """``take(program, values, *ends)``, a `sweep` or `push`, by the way of running that makes the user wait least.
 
-    They are pulled back from the targets' `cotangents`, by default ones. A program is compiled as one when it comes back, or
-    at once if its parts would have to be compiled anyway. A long one that repeats itself is run chunk by chunk, each of
-    which comes back. What was never seen but is made of known parts runs step by step and compiles nothing.
+    A program is compiled as one when it comes back, or at once if its parts would have to be compiled anyway. A long one that
+    repeats itself is swept chunk by chunk, each of which comes back. What was never seen but is made of known parts runs step
+    by step and compiles nothing.
     """
+    starts, name = (program.sources, "jvp") if take is push else (program.targets, "gradient")
     if not _worth_compiling(program, values):
-        if cotangents is None:
-            cotangents = [
-                None if slot is None else recorder.apply(jnp.ones_like, values[slot]) for slot in program.targets
-            ]
-        long = len(program.steps) > COMPILE_AT_MOST and not _has_python(program)
-        if long and (parts := chunks(program)):
-            return _sweep_chunks(program, parts, values, cotangents)
-        return sweep(program, values, cotangents)
-    if cotangents is None:  # ones that are made inside cost no call
-        back = iter(recorder.run(compiled("gradient", _gradient, program, True), values))
-    else:
-        ends = [x for slot, x in zip(program.targets, cotangents, strict=True) if slot is not None]
-        back = iter(recorder.run(compiled("gradient", _gradient, program, False), (*values, *ends)))
+        long = take is sweep and len(program.steps) > COMPILE_AT_MOST and not _has_python(program)
+        parts = chunks(program) if long else ()
+        return _sweep_chunks(program, parts, values, *ends) if parts else take(program, values, *ends)
+    given = [x for (xs,) in [ends] for slot, x in zip(starts, xs, strict=True) if slot is not None] if ends else []
+    found = dispatch.run(compiled(name, _packed, program, take, bool(ends)), (*values, *given))
+    if take is push:
+        return list(found)
+    back = iter(found)
     return [None if slot is None else next(back) for slot in program.sources]
 
 
-def _sweep_chunks(program: Program, parts: Sequence[Chunk], values: Values, cotangents: Values) -> list[Any]:
-    ct: dict[int, Value] = {}
+def run_rows(name: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
+    """``rows(program, *values)``, compiled as one."""
+    if len(program.steps) > COMPILE_AT_MOST * 8 or any([step.op.runs_python for step in program.steps]):
+        return list(rows(program, *values))
+    return list(dispatch.run(compiled(name, rows, program), values))
 
-    def add(slot: Slot, x: Value) -> None:
-        ct[slot] = recorder.apply(add_cotangents, ct[slot], x) if slot in ct else x
 
+def _packed(program: Program, take: Callable[..., list[Any]], from_ends: bool, *flat: Any) -> list[Any]:
+    """`take` as a function of arrays alone."""
+    slots = program.sources if take is push else program.targets
+    split = len(flat) - (sum(slot is not None for slot in slots) if from_ends else 0)
+    given = iter(flat[split:])
+    ends = [[None if slot is None else next(given) for slot in slots]] if from_ends else []
+    found = take(program, flat[:split], *ends)
+    return found if take is push else [x for x in found if x is not None]  # None for a target that is not connected
+
+
+def _sweep_chunks(
+    program: Program, parts: Sequence[Chunk], values: Values, cotangents: Values | None = None
+) -> list[Any]:
+    if cotangents is None:
+        cotangents = [None if slot is None else apply(jnp.ones_like, values[slot]) for slot in program.targets]
+    ct: dict[int, Any] = {}
     for slot, x in zip(program.targets, cotangents, strict=True):
-        if slot is not None:
-            add(slot, x)
+        add(ct, slot, x)
     known = len(values)
     for part in reversed(parts):
         if not all([slot in ct for slot in part.targets]):
             return sweep(program, values, cotangents)  # nothing came back to some value: only step by step tells
         read = [values[slot] if slot < known else None for slot in part.read]
-        back = pull_back(part.program, read, [ct[slot] for slot in part.targets])
+        back = run_sweep(sweep, part.program, read, [ct[slot] for slot in part.targets])
         first_computed = len(part.sources) - part.computed
         for i, (slot, x) in enumerate(zip(part.sources, back, strict=True)):
-            if x is not None and i < first_computed:
-                add(slot, x)
+            if i < first_computed:
+                add(ct, slot, x)
             elif x is not None:
                 ct[slot] = x
     return [None if slot is None else ct.get(slot) for slot in program.sources]
-
-
-def push_forward(program: Program, values: Values, tangents: Values) -> list[Any]:
-    """The targets' tangents (None where not connected), run as `pull_back` runs the reverse sweep."""
-    if not _worth_compiling(program, values):
-        return push(program, values, tangents)
-    starts = [x for slot, x in zip(program.sources, tangents, strict=True) if slot is not None]
-    return list(recorder.run(compiled("jvp", _jvp, program), (*values, *starts)))
 
 
 class Sightings:
@@ -114,7 +119,7 @@ depends_on_rules(_kinds, lambda kind: kind[:1])
 def _worth_compiling(program: Program, values: Values) -> bool:
     if len(program.steps) <= 1 or _has_python(program):
         return False
-    if not recorder.eager():
+    if not active.eager():
         return True  # inside jit, vmap or grad nothing is compiled here
     if len(program.steps) > COMPILE_AT_MOST:
         return False
@@ -146,11 +151,11 @@ def _has_python(program: Program) -> bool:
 
 
 def _look_for_python(program: Program) -> bool | Once:
-    found = any([runs_python(step.op) for step in program.steps])
+    found = any([step.op.runs_python for step in program.steps])
     return Once(found) if found else found  # to keep it would keep the arrays of that call
 
 
-def _kind(value: Value) -> Any:
+def _kind(value: Any) -> Any:
     return (value.shape, value.dtype) if isinstance(value, jax.Array) else type(value)
 
 
@@ -158,22 +163,7 @@ _compiled: Cache[Op] = Cache(CACHED_SWEEPS)
 depends_on_rules(_compiled, lambda key: [step.op for step in key[1].steps])
 
 
-def compiled(name: str, run: Function, program: Program, *how: Any) -> Op:
+def compiled(name: str, run: Callable[..., Any], program: Program, *how: Any) -> Op:
     """The operation ``values -> run(program, *how, *values)``, compiled as one. `run` is a function of a module."""
     key = run, program, *how
     return _compiled.get(key, lambda: Op(name, functools.partial(run, program, *how), key=key))
-
-
-def _gradient(program: Program, from_ones: bool, *flat: Any) -> list[Any]:
-    connected = [slot for slot in program.targets if slot is not None]
-    split = len(flat) if from_ones else len(flat) - len(connected)
-    ends = iter([jnp.ones_like(flat[slot]) for slot in connected] if from_ones else flat[split:])
-    cotangents = [None if slot is None else next(ends) for slot in program.targets]
-    return [x for x in sweep(program, flat[:split], cotangents) if x is not None]
-
-
-def _jvp(program: Program, *flat: Any) -> list[Any]:
-    split = len(flat) - sum(slot is not None for slot in program.sources)
-    starts = iter(flat[split:])
-    tangents = [None if slot is None else next(starts) for slot in program.sources]
-    return push(program, flat[:split], tangents)  # None for a target that is not connected

@@ -23,8 +23,9 @@ from ..jaxprs.cache import Cache, Once
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import ClosedJaxpr, ConcreteArray, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.types import Function, JaxProgram, Value, Values
-from ..tape.operation import Op, ProgramOp
-from ..tape.recorder import StagedCall
+from ..tape.operation import Op, PythonOp
+from ..tape.primitives import ProgramOp, StagedOp
+from ..tape.trace import StagedCall
 from ..tape.where import caller, line_of
 
 
@@ -88,8 +89,8 @@ def _(kept: Any, fresh: Any, key: Any) -> Any:
 @compare.register
 def _(kept: Op, fresh: Op, key: Any) -> Op:
     """An Op that runs `kept`, and raises ShadowError where `fresh` would compute something else."""
-    if kept.eager or fresh.eager:
-        _require(kept.eager and fresh.eager, kept.name, "It runs Python.")
+    if isinstance(kept, PythonOp) or isinstance(fresh, PythonOp):
+        _require(isinstance(kept, PythonOp) and isinstance(fresh, PythonOp), kept.name, "It runs Python.")
         return kept
     return Op(kept.name, kept.fn, functools.partial(_call_both, kept, fresh), kept.key, kept.bound)
 
@@ -110,9 +111,9 @@ def _(kept: ProgramOp, fresh: ProgramOp, key: Any) -> ProgramOp:
 @compare.register
 def _(kept: StagedCall, fresh: StagedCall, key: Any) -> StagedCall:
     _require(kept.op.name == fresh.op.name, fresh.op.name, kept.op.name)
-    one, other = kept.op.staged, fresh.op.staged
-    _require(one is not None and other is not None, fresh.op.name, "Whether it can be traced.")
-    _compare_programs(one.jaxpr, other.jaxpr, fresh.op.name)  # type: ignore[union-attr]
+    one, other = kept.op, fresh.op
+    _require(isinstance(one, StagedOp) and isinstance(other, StagedOp), fresh.op.name, "Whether it can be traced.")
+    _compare_programs(one.staged.jaxpr, other.staged.jaxpr, fresh.op.name)  # type: ignore[attr-defined]
     return fresh  # made of functions that can be called once
 
 

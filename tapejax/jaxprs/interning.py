@@ -7,6 +7,7 @@ JAX's caches and ours recognise it as the same program.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ from .contents import constants, jaxprs_in, mapped
 from .types import JaxProgram, Params, Value
 
 CACHED_STRUCTURES = 4096
-# Of those that stand for no program that is alive so many are kept, and what was asked for while the last tapes were opened.
-UNUSED_KEPT, TAPES_KEPT = 128, 64
+# Of those that stand for no program that is alive this many are kept, and all that were asked for in the last ages.
+UNUSED_KEPT, AGES_KEPT = 128, 64
 _representatives: Cache[JaxProgram] = Cache(CACHED_STRUCTURES)
 _known: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
 _forward: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
@@ -39,11 +40,12 @@ class _Use:
 
 
 class _Ages:
-    tapes = 0  # that were opened
+    now = 0
     new = 0  # representatives since it was last looked which are not used
 
 
 _ages = _Ages()
+_listening: list[Callable[[list[JaxProgram]], object]] = []
 _uses: weakref.WeakKeyDictionary[JaxProgram, _Use] = weakref.WeakKeyDictionary()
 for _table in (_known, _forward, _uncacheable, _uses):
     cache.on_clear(_table.clear)
@@ -73,7 +75,7 @@ def intern(value: Value) -> Any:
 def _used(first: JaxProgram, *values: JaxProgram) -> JaxProgram:
     """`first`, which is noted to stand for these programs and to be asked for now."""
     use = _uses.setdefault(first, _Use())
-    use.age = _ages.tapes
+    use.age = _ages.now
     use.programs.update([value for value in values if value is not first])
     return first
 
@@ -104,18 +106,25 @@ def _copied(value: JaxProgram) -> JaxProgram:
     return found.replace() if found is value else found
 
 
-def tape_opened() -> bool:
-    """Counts the tapes; whether it is time to `drop_unused`."""
-    _ages.tapes += 1
-    return _ages.new > UNUSED_KEPT // 2
+def next_age() -> None:
+    """Begins another age: a tape is opened. From time to time what is not used any more is dropped."""
+    _ages.now += 1
+    if _ages.new > UNUSED_KEPT // 2 and (gone := _drop_unused()):
+        for forget in _listening:
+            forget(gone)
 
 
-def drop_unused() -> list[JaxProgram]:
+def on_drop(forget: Callable[[list[JaxProgram]], object]) -> None:
+    """Has `forget` called with representatives that are dropped."""
+    _listening.append(forget)
+
+
+def _drop_unused() -> list[JaxProgram]:
     """The representatives of programs that are gone, but for the last ones. They are forgotten here."""
     _ages.new = 0
     found = [(key, first, _uses.get(first) or _Use()) for key, first in _representatives.items()]
     unused = sorted([x for x in found if not x[2].programs], key=lambda x: -x[2].age)[UNUSED_KEPT:]
-    gone = [(key, first) for key, first, use in unused if use.age < _ages.tapes - TAPES_KEPT]
+    gone = [(key, first) for key, first, use in unused if use.age < _ages.now - AGES_KEPT]
     for key, _ in gone:
         _representatives.discard(key)
     return [first for _, first in gone]

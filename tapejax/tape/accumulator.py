@@ -8,17 +8,14 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..execution.schedule import push_forward
-from ..jaxprs.types import TraceLike
-from ..tf.values import nest
-from ..tf.values.structures import Leaf, is_variable, sources_of, targets_of
-from ..tf.values.tensor import raw
-from ..tf.values.types import Array, Nest, TensorLike
-from . import recorder
+from ..jaxprs.dependence import is_inexact
+from ..jaxprs.types import Pytree, TraceLike, Value
+from . import active, runner, structures
 from .gradient_tape import UnconnectedGradients, _unconnected, logger
 from .query import Query, in_recorded_types
 from .recording import Recording
-from .slicing import is_inexact
+from .structures import Leaf, sources_of, targets_of
+from .sweep import push
 
 
 class ForwardAccumulator:
@@ -46,15 +43,15 @@ class ForwardAccumulator:
     After ``tf.autodiff.ForwardAccumulator``; the derivative is `jax.jvp`'s.
     """
 
-    def __init__(self, primals: Nest, tangents: Nest):
-        nest.assert_same_structure(primals, tangents)
+    def __init__(self, primals: Pytree, tangents: Pytree):
+        structures.current.require_same(primals, tangents)
         self._sources = sources_of(primals, "primals")
         self._tangents = [
             _tangent(leaf.array, x, i)
             for i, (leaf, x) in enumerate(zip(self._sources.leaves, self._sources.parts_of(tangents), strict=True))
         ]
         self._recording = Recording(watch_accessed=False)
-        self._active: recorder.Activation | None = None  # None while it is not recording
+        self._active: active.Activation | None = None  # None while it is not recording
         self._around: tuple[TraceLike | None, Sequence[Recording]] = (None, ())
         _refuse_duplicates(self._sources.leaves)
         for leaf in self._sources.leaves:
@@ -62,16 +59,16 @@ class ForwardAccumulator:
                 logger.warning(
                     "The dtype of the primal must be floating (e.g. tf.float32), got tf.%s", leaf.array.dtype
                 )
-            elif is_variable(leaf.value):
-                self._recording.watch_variable(leaf.value, leaf.array)
+            elif leaf.holder is not None:
+                self._recording.watch_variable(leaf.holder, leaf.array)
             else:
                 self._recording.watch(leaf.array)
 
     def __enter__(self) -> ForwardAccumulator:
         if self._active is not None:
             raise ValueError("Accumulator is already recording: it was entered already and not left.")
-        self._around = weakref.ref(recorder.outer_trace()), recorder.active_recordings()
-        self._active = recorder.start(self._recording)
+        self._around = weakref.ref(active.outer_trace()), active.active_recordings()
+        self._active = active.start(self._recording)
         return self
 
     def __exit__(self, kind: type[BaseException] | None = None, *exception: Any) -> None:
@@ -80,16 +77,18 @@ class ForwardAccumulator:
 
     def _stop(self, failed: bool = False) -> None:
         assert self._active is not None
-        active, self._active = self._active, None
-        active.stop(failed)
+        activation, self._active = self._active, None
+        activation.stop(failed)
 
     def _outer_recordings(self) -> Sequence[Recording]:
         """The recordings that see the products: those around this one, as if each operation's product were taken at once."""
         trace, recordings = self._around
-        return recordings if trace is not None and trace() is recorder.outer_trace() else ()
+        return recordings if trace is not None and trace() is active.outer_trace() else ()
 
     @in_recorded_types
-    def jvp(self, primals: Nest, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE) -> Nest:
+    def jvp(
+        self, primals: Pytree, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE
+    ) -> Pytree:
         """The derivative of `primals`, computed in the block, in the direction of the tangents.
 
         Args:
@@ -114,14 +113,14 @@ class ForwardAccumulator:
         """
         unconnected = _unconnected(unconnected_gradients)
         ends = targets_of(primals, "primals")
-        recording = recorder.continuation_of(self._recording)
+        recording = active.continuation_of(self._recording)
         query = Query(
             recording, [leaf.array for leaf in ends.leaves], [leaf.source(recording) for leaf in self._sources.leaves]
         )
         program, values = query.program()
         tangents = [self._tangents[i] for i in query.owners]
         # its own products are not recorded by it, as in TensorFlow
-        found = recorder.alone(self._outer_recordings(), push_forward, program, values, tangents)
+        found = active.alone(self._outer_recordings(), runner.current.sweep, push, program, values, tangents)
         if unconnected is UnconnectedGradients.ZERO:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
         return ends.pack(found)
@@ -137,8 +136,8 @@ def _refuse_duplicates(leaves: Sequence[Leaf]) -> None:
         seen.add(id(leaf.array))
 
 
-def _tangent(primal: Array, given: TensorLike, position: int) -> Array:
-    array = raw(given, dtype_hint=primal.dtype)
+def _tangent(primal: Value, given: Any, position: int) -> Value:
+    array = structures.current.array(given, primal.dtype)
     if array.shape != primal.shape or array.dtype != primal.dtype:
         raise ValueError(
             f"tangents[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its primal has shape "

@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import enum
-import importlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..execution import schedule
+from ..jaxprs.dependence import is_inexact
 from ..jaxprs.fence import Tracer
-from ..jaxprs.types import JaxProgram, Pytree, Where
-from ..tf.ops.missing import no_attribute
-from ..tf.values import nest, reading
-from ..tf.values.errors import InvalidArgumentError
-from ..tf.values.structures import Leaf, Structure, conjugate, cure_of, is_variable, leaf_of, sources_of, targets_of
-from ..tf.values.tensor import Variable, raw
-from ..tf.values.types import Array, Nest, TensorLike, VariableLike
+from ..jaxprs.types import Pytree, Value, Where
+from . import active, runner, structures
 from . import jacobian as jacobians
-from . import recorder
-from . import sweep as derivatives
+from . import trace as trace  # whose class JAX is given
+from .operation import apply
 from .query import Query, in_recorded_types
 from .recording import Entry, Recording
-from .slicing import Program, is_inexact
+from .slicing import Program
+from .structures import Leaf, Structure, conjugate, sources_of, targets_of
+from .sweep import sweep
 from .where import caller
 
 logger = logging.getLogger("tapejax")
-
-
-def _seeing(*modules: str) -> list[Any]:
-    """Modules of `seeing`, the room above this one, which is loaded when a tape is first looked at."""
-    return [importlib.import_module(f"tapejax.tools.seeing.{name}") for name in modules]
 
 
 class UnconnectedGradients(enum.Enum):
@@ -75,8 +66,8 @@ class GradientTape:
         self._persistent = persistent
         self._watch_accessed_variables = watch_accessed_variables
         self._recording: Recording | None = None
-        self._active: recorder.Activation | None = None  # None while it is not recording
-        self._watched: tuple[VariableLike, ...] = ()
+        self._active: active.Activation | None = None  # None while it is not recording
+        self._watched: tuple[Any, ...] = ()
         self._used: Where = None  # where it was used up
 
     # ---- recording ----
@@ -90,29 +81,29 @@ class GradientTape:
             # A generator that is closed may be so under any trace.
             self._stop("exit", failed=kind is not None and kind is not GeneratorExit)
         else:
-            recorder.unwind()
+            active.unwind()
 
     def _start(self, mark: str) -> None:
         if self._active is not None:
             raise ValueError(
                 "Tape is still recording: this tape was entered already and not left. Use a tape of its own for the inner block."
             )
-        reading.install_adapters()
+        structures.current.recording_starts()
         if self._recording is None:
             self._recording = Recording(self._watch_accessed_variables)
         self._recording.mark(mark)
-        self._active = recorder.start(self._recording)
+        self._active = active.start(self._recording)
 
     def _stop(self, mark: str = "exit", failed: bool = False) -> None:
         if self._active is None or self._recording is None:
             raise ValueError("Tape is not recording: call this inside the tape's `with` block.")
-        active, self._active = self._active, None
+        activation, self._active = self._active, None
         try:
             self._recording.mark(mark)
         finally:
-            active.stop(failed)
+            activation.stop(failed)
 
-    def watch(self, tensor: Nest) -> None:
+    def watch(self, tensor: Pytree) -> None:
         """Makes `tensor` carry gradient from here on.
 
         What was computed of it before counts only where the tape kept the operation for another input that was watched by then.
@@ -125,10 +116,10 @@ class GradientTape:
           ValueError: `tensor` holds something else, for instance a NumPy array.
           AttributeError: the tape was never entered, or is used up.
         """
-        leaves = Structure(tensor, _cannot_watch).leaves
+        leaves = structures.current.take_apart(tensor, _cannot_watch).leaves
         if self._recording is None:
             raise AttributeError("watch() needs a tape that was entered: call it inside the tape's `with` block.")
-        recording = recorder.continuation_of(self._recording)
+        recording = active.continuation_of(self._recording)
         for leaf in leaves:
             if not is_inexact(leaf.array):
                 logger.warning(
@@ -138,14 +129,14 @@ class GradientTape:
                 )
             elif self._active is None:  # outside the block it has no effect, as in TensorFlow
                 recording.mark("watch outside", leaf.array)
-            elif is_variable(leaf.value):
-                recording.watch_variable(leaf.value, leaf.array)
+            elif leaf.holder is not None:
+                recording.watch_variable(leaf.holder, leaf.array)
                 recording.mark("watch", leaf.array)
             else:
                 recording.watch(leaf.array)
                 recording.mark("watch", leaf.array)
 
-    def watched_variables(self) -> tuple[VariableLike, ...]:
+    def watched_variables(self) -> tuple[Any, ...]:
         """The variables that the tape watches, in the order in which they were created.
 
         >>> import tapejax as tf
@@ -203,11 +194,11 @@ class GradientTape:
     @in_recorded_types
     def gradient(
         self,
-        target: Nest,
-        sources: Nest,
-        output_gradients: Nest = None,
+        target: Pytree,
+        sources: Pytree,
+        output_gradients: Pytree = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
-    ) -> Nest:
+    ) -> Pytree:
         """The gradient of the sum of all elements of `target` with respect to each of `sources`.
 
         Args:
@@ -240,8 +231,9 @@ class GradientTape:
         unconnected = _unconnected(unconnected_gradients)
         cotangents = None if output_gradients is None else cotangents_of(ends, target, output_gradients)
 
-        def pull_back(program: Program, values: Sequence[Array]) -> list[Array | None]:
-            return schedule.pull_back(program, values, cotangents and [conjugate(x) for x in cotangents])
+        def pull_back(program: Program, values: Sequence[Value]) -> list[Value | None]:
+            ends = () if cotangents is None else ([conjugate(x) for x in cotangents],)
+            return runner.current.sweep(sweep, program, values, *ends)
 
         zeros = unconnected is UnconnectedGradients.ZERO and _same_shape
         found = self._differentiate("gradient", recording, ends, starts, pull_back, zeros)
@@ -251,12 +243,12 @@ class GradientTape:
     @in_recorded_types
     def jacobian(
         self,
-        target: Nest,
-        sources: Nest,
+        target: Pytree,
+        sources: Pytree,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
-    ) -> Nest:
+    ) -> Pytree:
         """The derivative of every element of `target` with respect to every element of each of `sources`.
 
         Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
@@ -296,12 +288,12 @@ class GradientTape:
     @in_recorded_types
     def batch_jacobian(
         self,
-        target: Nest,
-        source: Nest,
+        target: Pytree,
+        source: Pytree,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
-    ) -> Nest:
+    ) -> Pytree:
         """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
 
         Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
@@ -345,98 +337,10 @@ class GradientTape:
             )
 
         def zeros(shape: tuple[int, ...]) -> tuple[int, ...]:
-            return end.array.shape + shape[1:]
+            return (*end.array.shape, *shape[1:])
 
         take = jacobians.batch_jacobian
         return structure.pack(self._differentiate("batch_jacobian", recording, [end], structure, take, zeros))
-
-    @in_recorded_types
-    def as_function(self, target: Nest, sources: Nest, arguments: Nest = ()) -> Any:
-        """The pure function from `sources` to `target` that the tape recorded.
-
-        Args:
-          target: a tensor or array, or a structure of them.
-          sources: a structure of tensors, arrays and variables.
-          arguments: what else varies, such as batches, labels, keys and learning rates: tensors, arrays and variables, as a
-            list, a tuple, or a dict from names to values. Each becomes a parameter after `sources`, in this order, of the
-            shape and dtype that it has here. What was computed of an argument before the block is another value. Of a
-            plain ``jax.Array`` the tape does not see that Python takes a number (``float(x)``): pass a `Tensor` where in doubt.
-
-        Returns:
-          A function of one argument, structured as `sources`, and of `arguments`, by position or by name, that returns
-          arrays structured as `target`. Its
-          `jax.grad` at `sources` is the tape's gradient; what the tape did not see depend on the sources is constant.
-          Printed, it is code: plain ``jnp`` that runs where it is pasted (after ``import jax``, ``import jax.numpy as
-          jnp`` and ``import numpy as np``). Arrays too large to write down are names in it: its ``constants``.
-
-        Raises:
-          RuntimeError: the tape is used up, or recorded nothing yet.
-          TypeError: `target`, `sources` or an argument holds something that is no tensor, array or variable.
-          ValueError: `target` does not depend on an argument, or depends on it through what was not recorded: a value that
-            Python looked at or that went to NumPy, a variable that was assigned to; or an argument is the same array as
-            another or as a source.
-
-        >>> import jax, jax.numpy as jnp
-        >>> import tapejax as tf
-        >>> x = jnp.array(3.0)
-        >>> with tf.GradientTape() as tape:
-        ...     tape.watch(x)
-        ...     y = x**2
-        >>> f = tape.as_function(y, x)
-        >>> print(f(jnp.array(5.0)), jax.grad(f)(x))
-        25.0 6.0
-        >>> print(f)
-        def f(x):
-            y = x ** 2
-            return y
-        <BLANKLINE>
-
-        >>> rate = tf.constant(0.5)
-        >>> with tf.GradientTape() as tape:
-        ...     tape.watch(x)
-        ...     y = x * rate
-        >>> f = tape.as_function(y, x, arguments={"rate": rate})
-        >>> print(f(x, rate=2.0))
-        6.0
-        """
-        return self._as_function(target, sources, arguments, {})
-
-    def _as_function(self, target: Nest, sources: Nest, arguments: Nest, called: dict[int, str]) -> Any:
-        """`as_function`; `called` holds names for arrays, by their identity."""
-        recording = self._usable()
-        ends, starts = targets_of(target), sources_of(sources)
-        found = [leaf.source(recording) for leaf in starts.leaves]
-        # what has no gradient cannot be watched, and is a source all the same
-        found = [x if is_inexact(x.array) else x._replace(watched=True) for x in found]
-        sought = [leaf.array for leaf in ends.leaves], found
-        listing, parameters, source = _seeing("listing", "parameters", "source")
-
-        named = listing.Names(recording, listing.namespaces())
-        rest = parameters.Parameters(recording, arguments, starts.leaves, named)
-        query = Query(recording, sought[0], [*sought[1], *rest.sources()], include_nondifferentiable=True)
-        (program, values), arrays, owner = query.program(), query.arrays, query.owners
-        if not called:  # `code` has called the function itself, so Python's looks at values are part of it
-            rest.require_replayable(query, arrays[: len(arrays) - len(rest.all)])
-
-        def function(*args: Any, **kwargs: Any) -> Nest:
-            sources, more = rest.arrays_of(args, kwargs)
-            given = [leaf.array for leaf in sources_of(sources).leaves]
-            if len(given) != len(starts.leaves):
-                raise ValueError(
-                    f"sources: {len(starts.leaves)} arrays were expected, as on the tape; got {len(given)}"
-                )
-            given += more
-            inputs = []
-            for array, i in zip(arrays, owner, strict=True):
-                first = arrays[owner.index(i)]
-                # a variable that was assigned to between two reads: all that was read moves together
-                inputs.append(given[i] if array is first else array + (given[i] - jax.lax.stop_gradient(first)))
-            out = derivatives.evaluate(program, values, inputs)
-            return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
-
-        names = named.only([*values, *(leaf.array for leaf in starts.leaves)]) | called
-        parts = rest, program, values, arrays, owner, (sources, starts), (target, ends), names
-        return source.TapeFunction(function, lambda: source.printed(*parts), rest.signature)
 
     def _differentiate(
         self,
@@ -444,9 +348,9 @@ class GradientTape:
         recording: Recording,
         targets: Sequence[Leaf],
         sources: Structure,
-        take: Callable[[Program, list[Array]], Sequence[Array | None]],
+        take: Callable[[Program, list[Value]], Sequence[Value | None]],
         zeros: Callable[[tuple[int, ...]], tuple[int, ...]] | Literal[False],
-    ) -> list[Array | None]:
+    ) -> list[Value | None]:
         """What `take` gives for each source; where there is none None, or zeros of the shape that `zeros(its shape)` says."""
         if self._active is not None and self._persistent:
             logger.warning(
@@ -457,7 +361,7 @@ class GradientTape:
         elif self._active is not None:
             self._stop()
         ends, starts = [leaf.array for leaf in targets], [leaf.source(recording) for leaf in sources.leaves]
-        query = Query(recording, ends, starts, with_residuals=recorder.eager() and not recorder.active_recordings())
+        query = Query(recording, ends, starts, with_residuals=active.eager() and not active.active_recordings())
         # TensorFlow's gradient of a complex function is the conjugate of JAX's.
         found = [conjugate(x) for x in query.derivative(take)]
         if not self._persistent:
@@ -471,8 +375,8 @@ class GradientTape:
             for leaf, x in zip(sources.leaves, found, strict=True)
         ]
 
-    def __getattr__(self, name: str) -> NoReturn:
-        no_attribute("GradientTape", self, name)
+    def __getattr__(self, name: str) -> Any:
+        structures.current.no_attribute("GradientTape", self, name)
 
     def _usable(self) -> Recording:
         if self._recording is None:
@@ -480,30 +384,14 @@ class GradientTape:
                 "A non-persistent GradientTape can only be used to compute one set of gradients (or jacobians), after it "
                 "has recorded: use GradientTape(persistent=True) for more."
             )
-        return recorder.continuation_of(self._recording)
+        return active.continuation_of(self._recording)
 
     def _use_up(self) -> None:
         self._watched = self.watched_variables()
         self._used = caller() or ()
         self._recording = None
 
-    # ---- seeing the tape ----
-    # Each of these loads what it needs when it is called, and leaves the tape as it is.
-
-    def __str__(self) -> str:
-        (listing,) = _seeing("listing")
-
-        return listing.text_table(self, self._recording, listing.namespaces())
-
-    def __repr__(self) -> str:
-        (listing,) = _seeing("listing")
-
-        return f"<{listing.heading(self, self._recording)}>"
-
-    def _repr_html_(self) -> str:
-        (listing,) = _seeing("listing")
-
-        return listing.html_table(self, self._recording, listing.namespaces())
+    # ---- what was recorded ----
 
     def __bool__(self) -> bool:
         return True  # also with nothing recorded: having a length must not make a tape false
@@ -519,230 +407,12 @@ class GradientTape:
         """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
         return ([] if self._recording is None else self._recording.entries)[index]
 
-    @in_recorded_types
-    def explain(self, target: Nest, sources: Nest) -> Any:
-        """Says for each source why its gradient is what it is: along which path it comes, or why it is None.
 
-        Args:
-          target, sources: as for `gradient`.
-
-        Returns:
-          An `Explanation`. Print it, or iterate over its reports, each with ``connected``, the ``path``, and ``reasons``
-          with ``kind``, ``message``, ``remedy``, ``operation`` and ``line``. Reasons of a connected source are notes: the
-          gradient is zero, nan or infinite, is of a part of `target` only, or with respect to another value than was meant.
-          For these one backward pass is run, as by `steps`. The tape is not used up.
-
-        Raises:
-          TypeError: `target` or `sources` holds something that is no tensor.
-
-        >>> import tapejax as tf
-        >>> x, c = tf.Variable(2.0), tf.constant(3.0)
-        >>> with tf.GradientTape() as tape:
-        ...     y = tf.round(x) * c
-        >>> for report in tape.explain(y, [x, c]):
-        ...     print(report.connected, report.kinds, report.reasons[0].operation)
-        False ('no derivative',) round
-        False ('never watched',) multiply
-        """
-        explain, listing = _seeing("explain", "listing")
-
-        return explain.explain(self, target, sources, listing.namespaces(), listing.places())
-
-    @in_recorded_types
-    def memory(self, target: Nest, sources: Nest) -> Any:
-        """The bytes that the tape keeps for the backward pass, by line of your code, largest first.
-
-        Args:
-          target: a tensor or array, or a structure of them.
-          sources: a structure of tensors, arrays and variables.
-
-        Returns:
-          A `Memory`: printed, or shown by a notebook, a table with bars. For each line the bytes that are freed with the tape,
-          those that the gradient of `target` with respect to `sources` reads, and what `recompute_grad` around the line's
-          function would save.
-
-        Raises:
-          RuntimeError: the tape is used up, or recorded nothing yet.
-
-        >>> import jax.numpy as jnp
-        >>> import tapejax as tf
-        >>> x = jnp.ones(1000)
-        >>> with tf.GradientTape() as tape:
-        ...     tape.watch(x)
-        ...     y = jnp.sum(jnp.exp(jnp.sin(x)))
-        >>> tape.memory(y, x).bytes
-        8000
-        """
-        (seen,) = _seeing("memory")
-
-        recording = self._usable()
-        ends = [leaf.array for leaf in targets_of(target).leaves]
-        starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
-        return seen.memory(recording, Query(recording, ends, starts))
-
-    @in_recorded_types
-    def summary(self, target: Nest, sources: Any) -> Any:
-        """For each source the size of its value and of its gradient: what vanishes, explodes, is zero or is no number.
-
-        The tape is not used up.
-
-        Args:
-          target: a tensor or array, or a structure of them.
-          sources: a structure of tensors, arrays and variables; or a model (Keras's, a `Module`): its trainable variables.
-
-        Returns:
-          A `Summary`, an iterable of rows: norm, mean, share of zeros, nan and infinities, of value and gradient. Printed, or
-          shown by a notebook, it is a table with a bar for the norm of each gradient, on a logarithmic scale.
-
-        Raises:
-          RuntimeError: the tape is used up, or recorded nothing yet.
-
-        >>> import jax.numpy as jnp
-        >>> import tapejax as tf
-        >>> w = {"first": jnp.full(2, 1e-4), "second": jnp.full(2, 3.0)}
-        >>> with tf.GradientTape() as tape:
-        ...     tape.watch(w)
-        ...     y = jnp.sum(w["first"] * w["second"])
-        >>> [f"{row.gradient.norm:.2g}" for row in tape.summary(y, w)]
-        ['4.2', '0.00014']
-        """
-        listing, seen = _seeing("listing", "summary")
-
-        return seen.summary(self, target, sources, listing.namespaces())
-
-    @in_recorded_types
-    def draw(self, target: Nest = None, sources: Nest = None) -> Any:
-        """A picture of the recording: what leads to `target` (by default everything), with the `sources` marked.
-
-        What carries gradient is drawn in one colour, what does not in another; edges are labelled with shapes. A dotted red
-        one is an assignment to a variable, which takes the value and not its gradient. Beyond 60 operations,
-        neighbouring ones are folded together, and assignments left out. Needs Matplotlib.
-
-        Args:
-          target: a tensor or array, or a structure of them.
-          sources: a structure of tensors, arrays and variables; by default all that the tape watches.
-
-        Returns:
-          A `Drawing`. A notebook shows it as SVG, ``drawing.savefig(file)`` writes it, ``drawing.figure`` is Matplotlib's.
-
-        Raises:
-          RuntimeError: the tape is used up, or recorded nothing yet.
-          ImportError: Matplotlib is not installed.
-        """
-        drawing, listing = _seeing("drawing", "listing")
-
-        recording = self._usable()
-        names = listing.Names(recording, listing.namespaces())
-        ends = [] if target is None else [leaf.array for leaf in targets_of(target).leaves]
-        if sources is None:
-            starts = listing.watching(recording, names)
-        else:
-            starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
-        return drawing.draw(names, Query(recording, ends, starts))
-
-    @in_recorded_types
-    def jaxpr(self, target: Nest, sources: Nest) -> JaxProgram:
-        """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.
-
-        Raises:
-          RuntimeError, TypeError: as `as_function`.
-
-        >>> import tapejax as tf
-        >>> x = tf.Variable(3.0)
-        >>> with tf.GradientTape() as tape:
-        ...     y = x * x
-        >>> print(len(tape.jaxpr(y, x).eqns))
-        1
-        """
-        starts = sources_of(sources)
-        with recorder.outside():
-            return jax.make_jaxpr(self.as_function(target, sources))(
-                starts.pack_raw([leaf.array for leaf in starts.leaves])
-            )
-
-    @in_recorded_types
-    def steps(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> Any:
-        """The backward pass of `gradient`, one operation at a time, from the target to the sources.
-
-        Args:
-          target, sources, output_gradients: as for `gradient`.
-
-        Returns:
-          A `Backward`. Iterate over its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
-          cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up. Iterating
-          computes what `gradient` computes: a ``jax.pure_callback`` in a function with a gradient is called again, as there.
-
-        Raises:
-          RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
-
-        >>> import tapejax as tf
-        >>> x = tf.Variable(3.0)
-        >>> with tf.GradientTape() as tape:
-        ...     y = tf.sin(x) * 2.0
-        >>> for step in tape.steps(y, x):
-        ...     print(step.operation, [name for name, _ in step.outgoing])
-        multiply ['t0']
-        sin ['x']
-        """
-        listing, steps = _seeing("listing", "steps")
-
-        return steps.Backward(self, target, sources, output_gradients, listing.namespaces())
-
-    @in_recorded_types
-    def play(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> Any:
-        """The recording as a page to step through: forward, value by value; backward, cotangent by cotangent.
-
-        It shows the graph of `draw`, beside it the user's lines, and at each step of the backward pass what is added to the
-        cotangent of which value. Buttons, a slider and the arrow keys step. Beyond 60 operations, neighbouring
-        ones are one step. The page is one piece of HTML, which needs no server and no network; a notebook that is
-        not trusted shows the picture of `draw`, for which Matplotlib is needed. The tape is not used up.
-
-        Args:
-          target, sources, output_gradients: as for `gradient`.
-
-        Returns:
-          A `Play`. A notebook plays it, ``save(file)`` writes the page, ``data`` is what it shows.
-
-        Raises:
-          RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
-
-        >>> import tapejax as tf
-        >>> x = tf.Variable(3.0)
-        >>> with tf.GradientTape() as tape:
-        ...     y = x * x
-        >>> page = tape.play(y, x)  # page.save("tape.html") writes it
-        >>> print(page)
-        <The tape of y: 1 operation, forward and backward; a notebook plays it, .save(file) writes the page>
-        """
-        listing, play, steps = _seeing("listing", "play", "steps")
-
-        return play.play(steps.Backward(self, target, sources, output_gradients, listing.namespaces()))
-
-    @in_recorded_types
-    def check_numerics(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> None:
-        """Looks for the first operation, forward or backward, whose value or cotangent is NaN or infinite.
-
-        Forward it looks at all that `target` was computed from, in the order in which it ran; then at the cotangents, in
-        the order of the backward pass. The tape is not used up.
-
-        Raises:
-          tf.errors.NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The
-            message names the operation and the line that ran it; ``error.entry``, ``error.line``, ``error.direction`` and
-            ``error.value`` are for programs.
-
-        >>> import jax.numpy as jnp
-        >>> import tapejax as tf
-        >>> x = tf.Variable([0.0, 4.0])
-        >>> with tf.GradientTape() as tape:
-        ...     y = jnp.where(x > 0.0, jnp.sqrt(x), 0.0)
-        >>> tape.check_numerics(y, x)
-        Traceback (most recent call last):
-        tapejax.tf.values.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
-        """
-        listing, steps = _seeing("listing", "steps")
-
-        walk = steps.Backward(self, target, sources, output_gradients, listing.namespaces())
-        steps.check_numerics(walk, [leaf.array for leaf in targets_of(target).leaves])
+def extend(methods: type[GradientTape]) -> None:
+    """Gives `GradientTape` the methods of a class, as `tools.seeing` does."""
+    for name, method in vars(methods).items():
+        if callable(method):
+            setattr(GradientTape, name, method)
 
 
 class _NotRecording:
@@ -754,36 +424,36 @@ class _NotRecording:
         recording = self._tape._recording
         if recording is None:
             raise RuntimeError("Trying to stop recording a tape which is not recording: enter it first.")
-        continuation = recorder.continuation_of(recording)
+        continuation = active.continuation_of(recording)
         if continuation is recording:
             self._tape._stop("stop")
             return
-        for active in recorder.active_lists():
-            if continuation in active:  # in a program that is being traced
-                self._paused = active, continuation
-                active.remove(continuation)
+        for recordings in active.active_lists():
+            if continuation in recordings:  # in a program that is being traced
+                self._paused = recordings, continuation
+                recordings.remove(continuation)
                 return
 
     def __exit__(self, *exception: Any) -> None:
         if self._paused is None:
             self._tape._start("start")
         else:
-            (active, continuation), self._paused = self._paused, None
-            active.append(continuation)
+            (recordings, continuation), self._paused = self._paused, None
+            recordings.append(continuation)
 
 
 def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-def _log_missing(what: str, found: Sequence[Array | None]) -> None:
+def _log_missing(what: str, found: Sequence[Value | None]) -> None:
     # TensorFlow's tape says nothing either unless logging asks for it; its optimizers warn.
     if missing := [str(i) for i, x in enumerate(found) if x is None]:
         message = "GradientTape.%s is None for source %s of %d: tape.explain(target, sources) says why"
         logger.debug(message, what, ", ".join(missing), len(found))
 
 
-def _placed_as(source: Array, gradient: Array) -> Array:
+def _placed_as(source: Value, gradient: Value) -> Value:
     """`gradient`, spread over devices as `source` is. XLA chooses where it leaves it: often all of it on each of them."""
     if isinstance(gradient, Tracer) or isinstance(source, Tracer):
         return gradient
@@ -805,50 +475,37 @@ def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:
         ) from None
 
 
-def _one_target(target: TensorLike) -> Leaf:
-    leaf = leaf_of(target)
+def _one_target(target: Any) -> Leaf:
+    leaf = structures.current.leaf(target)
     if leaf is None:
-        cure = cure_of(target, "target")
+        cure = structures.current.cure(target, "target")
         raise TypeError(f"Argument `target` should be one Tensor, jax.Array or Variable, but is {target!r}.{cure}")
     return leaf
 
 
-def _zeros_of(leaf: Leaf, shape: tuple[int, ...]) -> Array:
+def _zeros_of(leaf: Leaf, shape: tuple[int, ...]) -> Value:
     """Zeros for a source: to an outer tape they are computed from it, as in TensorFlow."""
-    if isinstance(leaf.value, Variable):
-        reading.access(leaf.value)
-    return recorder.apply(jnp.zeros_like, leaf.array, shape=shape)
+    structures.current.read(leaf.value)
+    return apply(jnp.zeros_like, leaf.array, shape=shape)
 
 
-def cotangents_of(targets: Sequence[Leaf], target: Nest, output_gradients: Nest) -> list[Array]:
+def cotangents_of(targets: Sequence[Leaf], target: Pytree, output_gradients: Pytree) -> list[Value]:
     if output_gradients is None:
-        return [recorder.apply(jnp.ones_like, leaf.array) if is_inexact(leaf.array) else None for leaf in targets]
-    given = [output_gradients] if leaf_of(target) is not None else nest.flatten(output_gradients)
-    if (
-        isinstance(output_gradients, (list, tuple))
-        and len(output_gradients) == 1
-        and leaf_of(output_gradients[0]) is not None
-    ):
-        given = list(output_gradients)  # a list of one for a single target
-    given = [part for x in given for part in _parts_of_module(x)]
+        return [apply(jnp.ones_like, leaf.array) if is_inexact(leaf.array) else None for leaf in targets]
+    given = structures.current.parts_like(target, output_gradients)
     if len(given) != len(targets):
         raise ValueError(f"output_gradients: got {len(given)} for {len(targets)} target(s); one is needed for each.")
     return [_cotangent(leaf, x, i) for i, (leaf, x) in enumerate(zip(targets, given, strict=True))]
 
 
-def _parts_of_module(x: Pytree) -> list[Any]:
-    """The arrays of a module that is given for a module as the target; a list is a tensor here."""
-    return [x] if x is None or nest.is_nested(x) else jax.tree.leaves(x, is_leaf=is_variable)
-
-
-def _cotangent(leaf: Leaf, given: TensorLike | None, position: int) -> Array:
+def _cotangent(leaf: Leaf, given: Any | None, position: int) -> Value:
     if given is None:
         raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {leaf.array.shape} is needed.")
-    array = raw(given)
+    array = structures.current.array(given)
     if not is_inexact(leaf.array):
         return array  # looked at only where the target is a source, too
     if array.shape != leaf.array.shape or array.dtype != leaf.array.dtype:
-        raise InvalidArgumentError(
+        raise structures.current.wrong_shape(
             f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "
             f"{tuple(leaf.array.shape)} and dtype {leaf.array.dtype}."
         )
@@ -857,7 +514,11 @@ def _cotangent(leaf: Leaf, given: TensorLike | None, position: int) -> Array:
 
 def _cannot_watch(value: object) -> Exception:
     hint = " Make it a tensor, x = tf.constant(...), watch x, and compute with it in the block."
-    cure = hint if isinstance(value, (int, float, complex, np.ndarray, np.generic)) else cure_of(value, "sources")
+    cure = (
+        hint
+        if isinstance(value, (int, float, complex, np.ndarray, np.generic))
+        else structures.current.cure(value, "sources")
+    )
     return ValueError(
         f"Passed in object {value!r} of type {type(value).__name__!r}, not a Tensor, jax.Array, Variable or a structure "
         f"of them.{cure}"

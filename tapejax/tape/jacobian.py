@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..execution.schedule import COMPILE_AT_MOST, compiled
+from ..jaxprs.dependence import is_inexact
 from ..jaxprs.types import Value, Values
-from . import recorder
-from .rules import runs_python
-from .slicing import Program, is_inexact
+from . import runner
+from .slicing import Program
 from .sweep import push, sweep
 
 # Columns (or rows) of a Jacobian are computed together as far as what they need fits into this, or into half the result.
@@ -38,10 +37,10 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     rows = {"reverse": _reverse_rows, "forward": _forward_columns}
     other = "forward" if mode == "reverse" else "reverse"
     try:
-        found = _run_rows("jacobian", program, values, rows[mode])
+        found = runner.current.rows("jacobian", rows[mode], program, values)
     except (LookupError, TypeError, ValueError, NotImplementedError) as error:
         try:  # a while_loop goes forward only, a custom_vjp backward only
-            found = _run_rows("jacobian", program, values, rows[other])
+            found = runner.current.rows("jacobian", rows[other], program, values)
         except Exception:
             raise error from None
     return found
@@ -51,13 +50,7 @@ def batch_jacobian(program: Program, values: Values) -> list[Any]:
     """For each source the pullback of each column ``target[:, j]``, summed over the batch: ``(batch, *outs, *ins)``."""
     if _target(program, values) is None:
         return [None] * len(program.sources)
-    return _run_rows("batch_jacobian", program, values, _batch_rows)
-
-
-def _run_rows(name: str, program: Program, values: Values, rows: Any) -> list[Any]:
-    if any([runs_python(step.op) for step in program.steps]) or len(program.steps) > COMPILE_AT_MOST * 8:
-        return list(rows(program, *values))
-    return list(recorder.run(compiled(name, rows, program), values))
+    return runner.current.rows("batch_jacobian", _batch_rows, program, values)
 
 
 def _target(program: Program, values: Values) -> Any:

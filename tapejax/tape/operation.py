@@ -1,64 +1,59 @@
-"""What one recorded operation does: a pure function of flat arrays, how it is run, and how it is recognised.
+"""The kinds of operations: each a pure function of flat arrays, how it is run, and how it is differentiated.
 
-An `Op` is made of a function and its static arguments (`op_of`), of one of JAX's primitives and its parameters
-(`primitive_op`), or of a call that was traced into a jaxpr (`Staged`). Those that can be recognised are kept in bounded
-tables, under keys from `canonical`: each holds a compiled function or a jaxpr, never an array.
+An `Op` is compiled. A `PythonOp` runs Python that may look at values. The other kinds say what differs for them; each is one
+class, and overrides what its docstring names.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..execution.trial import Trial
-from ..jaxprs import cache, contents, interning, lifting, prints
-from ..jaxprs.cache import Cache, Once
-from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, exact, snapshot
-from ..jaxprs.fence import EvalTrace, Ref, Tracer, current_trace, eval_jaxpr, jaxpr_as_fun, runs_compiled
-from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
+from ..jaxprs import contents, dependence
+from ..jaxprs.cache import Cache
+from ..jaxprs.canonical import exact
+from ..jaxprs.dependence import Links, has_inexact_dtype, is_inexact, is_inexact_kind
+from ..jaxprs.fence import Ref, Tracer, trace_context, user_type, zeros_of
+from ..jaxprs.types import Function, Positions, Value, Values
+from . import dispatch, rules, runner
+from .active import by_operations, outside
+from .rules import depends_on_rules
+
+if TYPE_CHECKING:
+    from .recording import Entry
+    from .slicing import Step
 
 CACHED_OPS = 4096
-
-# From the cotangents of all outputs to those of the inputs; None for one that has none.
-Pullback = Callable[[Sequence[Any]], Sequence[Any]]
+CACHED_LINKS = 8192
+# Integers up to this many stay known while a program is traced.
+MOST_SIZES = 64
 
 
 class Op:
-    """What an entry does: a pure function of flat arrays, and how to run it now.
+    """A pure function of flat arrays, compiled.
 
     `fn(*arrays)` returns an array or a pytree of arrays and may be traced, for derivatives: it prints nothing. `call` does the
-    same at full speed, and prints what there is to print. Two Ops are
-    equal when their `key` is, so that programs made of them can be compared and cached; without a key an Op equals nothing but
-    itself. `bound` is the function or primitive that it runs and the static arguments, where it is no more than that.
+    same at full speed, and prints what there is to print. Two Ops are equal when their `key` is, so that programs made of them
+    can be compared and cached; without a key an Op equals nothing but itself. `bound` is the function or primitive that it runs
+    and the static arguments, where it is no more than that.
     """
 
     __slots__ = ("name", "fn", "call", "key", "bound", "_hash", "__weakref__")
-    # What the kinds below say otherwise.
-    eager = False
-    pull: Pullback | None = None
-    results = 0
-    outputs = 0  # where residuals follow them: how many there are
-    reads = False  # whether what its derivative traces may have the values of variables as constants
-    staged: Staged | None = None
-    jitted = False  # whether JAX keeps what it compiles of it and its derivative, for nothing but the program itself
 
     def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
         self.name = name
         self.fn = fn
-        self.call = call or Trial(fn, functools.partial(_use_compiled, weakref.ref(self)))
+        self.call = call or runner.current.compiled(fn, functools.partial(_use, weakref.ref(self)))
         self.bound: tuple[Any, dict[str, Any]] | None = bound
         self.key = self if key is None else key
         self._hash = object.__hash__(self) if key is None else hash(key)
-
-    def canonicalised(self) -> Op:
-        """The Op under which it is known from program to program."""
-        return self if self.staged is None else self.staged.op()
 
     def __hash__(self) -> int:
         return self._hash
@@ -71,22 +66,138 @@ class Op:
     def __repr__(self) -> str:
         return f"Op({self.name})"
 
+    def canonicalised(self) -> Op:
+        """The Op under which it is known from program to program."""
+        return self
 
-def _use_compiled(found: Any, compiled: Function) -> None:
+    @property
+    def runs_python(self) -> bool:
+        """Whether its derivative runs Python of the user's, which may do something else each time: it is not kept."""
+        return rules.is_python(self.name)
+
+    # ---- how it is run ----
+
+    def arrays(self, inputs: Values) -> Sequence[Any] | None:
+        """What `call` is given for `inputs`; None where they stay as they are."""
+        return runner.current.arrays(inputs)
+
+    def traced(self, inputs: Values) -> Any:
+        """`call` where a program is traced. What is computed of shapes alone is known there, and may be a shape again."""
+        if inputs and all(map(is_size, inputs)):
+            with jax.ensure_compile_time_eval():
+                if all(map(_may_be_size, jax.tree.leaves(jax.eval_shape(self.fn, *inputs)))):
+                    return self.call(*inputs)
+        return self.call(*map(_as_constant, inputs))
+
+    # ---- how it is differentiated ----
+
+    def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
+        """Which inputs, of these `kinds`, each output depends on with its derivative; of the entry some are active."""
+        key = self, kinds, trace_context()
+        found = _links.get(key, self._find_links, entry)
+        return _links.get((*key, active_ins), self._find_links, entry, active_ins) if found.told else found
+
+    def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
+        with outside():
+            return dependence.links(rules.with_rule(self.name, self.fn), entry.inputs, entry.outputs, perturbed)
+
+    def residuals(self, outs: tuple[int, ...]) -> tuple[int, ...]:
+        """Of the slots of its outputs those that its pullback reads."""
+        return ()
+
+    def pull_back(self, step: Step, inputs: Values, cotangents: dict[int, Any]) -> Sequence[Any]:
+        """The cotangents of the step's active inputs (None for none), from those of some of its outputs, by position."""
+        derivative = pullback(self, step.active_ins, tuple(cotangents), step.perturbed)
+        return self.run_derivative(derivative, (*inputs, *cotangents.values()))
+
+    def push_forward(self, step: Step, inputs: Values, tangents: dict[int, Any]) -> Sequence[Any]:
+        """The tangents of the step's active outputs (None for none), from those of some of its inputs, by position."""
+        derivative = pushforward(self, tuple(tangents), step.active_outs, step.perturbed)
+        return self.run_derivative(derivative, (*inputs, *tangents.values()))
+
+    def derivative(self, name: str, fn: Function, key: Any) -> Op:
+        """The operation `fn`, a derivative of this one."""
+        return PythonOp(name, fn, self.runs_derivative(fn), key) if self.runs_python else Op(name, fn, key=key)
+
+    def runs_derivative(self, fn: Function) -> Function:
+        """What runs the derivative `fn` where that runs Python."""
+        return functools.partial(by_operations, fn)
+
+    def run_derivative(self, derivative: Op, inputs: Values) -> Sequence[Any]:
+        found: Sequence[Any]
+        if isinstance(derivative, PythonOp):
+            found = dispatch.run_python(derivative, inputs, self.reads_variables)
+        else:
+            found = dispatch.run(derivative, inputs)
+        return found
+
+    @property
+    def reads_variables(self) -> bool:
+        """Whether what its derivative traces may have the values of variables as constants."""
+        return False
+
+
+def _use(found: Any, compiled: Function) -> None:
     op = found()
     if op is not None:
         op.call = compiled
 
 
+class JointOp(Op):
+    """One whose results are connected together, as a `function`'s are: what reaches one has a gradient, be it zero, for all."""
+
+    __slots__ = ()
+
+    def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
+        found = super()._find_links(entry, perturbed)
+        union: frozenset[int] = frozenset().union(*found.by)
+        return found._replace(by=tuple([union if has_inexact_dtype(x) else frozenset() for x in entry.outputs]))
+
+
+class ZeroGradientOp(Op):
+    """One whose derivative is zero, and which is connected all the same."""
+
+    __slots__ = ()
+
+    def traced(self, inputs: Values) -> Any:
+        return rules.connected(super().traced(inputs), inputs)
+
+    def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
+        inexact = [i for i, x in enumerate(entry.inputs) if has_inexact_dtype(x)]
+        return Links(dependence.everything(inexact, [*map(has_inexact_dtype, entry.outputs)]), False)
+
+
 class PythonOp(Op):
     """An operation that runs Python which may look at values: its derivative is taken on recorded arrays, never compiled."""
 
-    __slots__ = ("reads",)
-    eager = True
+    __slots__ = ("_reads_variables",)
+    runs_python = True
 
-    def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
+    def __init__(
+        self,
+        name: str,
+        fn: Function,
+        call: Function | None = None,
+        key: Any = None,
+        bound: Any = None,
+        reads_variables: bool = False,
+    ):
         super().__init__(name, fn, call or fn, key, bound)
-        self.reads = False
+        self._reads_variables = reads_variables
+
+    @property
+    def reads_variables(self) -> bool:
+        return self._reads_variables
+
+    def arrays(self, inputs: Values) -> Sequence[Any] | None:
+        return None
+
+    def traced(self, inputs: Values) -> Any:
+        return self.call(*map(_as_constant, inputs))
+
+    def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
+        inputs = [i for i, x in enumerate(entry.inputs) if may_carry(x)]
+        return Links(dependence.everything(inputs, [*map(may_carry, entry.outputs)]), True)
 
 
 class ConstantOp(PythonOp):
@@ -94,57 +205,166 @@ class ConstantOp(PythonOp):
 
     __slots__ = ()
 
+    def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
+        if rules.has_rule(self.name):
+            return super().links(entry, kinds, active_ins)
+        return Links((frozenset(),) * len(entry.outputs), True)
+
 
 class ToldOp(PythonOp):
     """One with rules that may be told which inputs are perturbed, and do otherwise for each choice.
 
-    `links` has what was found of it, for each choice.
+    `known` has what was found of it, for each choice.
     """
 
-    __slots__ = ("links",)
+    __slots__ = ("known",)
 
-    def __init__(self, name: str, fn: Function, call: Function, links: dict[Any, Any]):
-        super().__init__(name, fn, call)
-        self.links = links
+    def __init__(self, name: str, fn: Function, call: Function, known: dict[Any, Any], reads_variables: bool = False):
+        super().__init__(name, fn, call, reads_variables=reads_variables)
+        self.known = known
 
-
-class PullbackOp(PythonOp):
-    """One that brings its own `pull`, for this one call.
-
-    Its outputs are copies of the first `results` of its inputs, to which no gradient goes back.
-    """
-
-    __slots__ = ("pull", "results")
-
-    def __init__(self, name: str, fn: Function, pull: Pullback, call: Function | None = None, results: int = 0):
-        super().__init__(name, fn, call)
-        self.pull = pull
-        self.results = results
-
-
-class StagedOp(Op):
-    """A call that was just traced.
-
-    Telling custom rules apart traces them, which JAX allows only once the call that was recorded has returned: until then
-    nothing but itself is its equal.
-    """
-
-    __slots__ = ("staged",)
-    staged: Staged
-
-    def __init__(self, staged: Staged, call: Function | None):
-        super().__init__(staged.name, jaxpr_as_fun(staged.jaxpr), call)
-        self.staged = staged
+    def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
+        key = kinds, trace_context(), active_ins, rules.has_rule(self.name)
+        if key not in self.known:
+            self.known[key] = self._find_links(entry, active_ins)
+        found: Links = self.known[key]
+        return found
 
 
 class JittedOp(ToldOp):
-    """A jitted function's program that nothing but itself equals."""
+    """A jitted function's program that nothing but itself equals: JAX keeps what it compiles of it and of its derivative."""
 
     __slots__ = ()
-    jitted = True
+
+    def runs_derivative(self, fn: Function) -> Function:
+        return fn
 
 
-# ---- of a function and its static arguments ---------------------------------------------------------------------------
+_links: Cache[Links] = Cache(CACHED_LINKS)
+depends_on_rules(_links, lambda key: key[:1])
+
+
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+
+def is_ref(x: Value) -> bool:
+    """Whether `x` is a ``jax.Ref``."""
+    return isinstance(x, Ref)
+
+
+def may_carry(x: Value) -> bool:
+    return is_inexact(x) or is_ref(x) or is_inexact_kind(user_type(x))
+
+
+def is_size(x: Value) -> bool:
+    """Whether `x` is known and could be a shape, or part of one: a few integers (or truths, that compare them)."""
+    return not isinstance(x, Tracer) and (isinstance(x, int) or _may_be_size(x))
+
+
+def _may_be_size(x: Value) -> bool:
+    kind = getattr(getattr(x, "dtype", None), "kind", None)  # keys of random numbers have a dtype without
+    return kind in ("i", "b") and math.prod(x.shape) <= MOST_SIZES
+
+
+def _as_constant(x: Value) -> Value:
+    """`x`, as a NumPy array if it is a size: that is part of a program; a jax.Array would be an input of it."""
+    return np.asarray(x) if getattr(x, "weak_type", True) is False and is_size(x) else x
+
+
+# ---- derivatives as operations --------------------------------------------------------------------------------------
+
+
+def _cached_by_op(make: Any) -> Any:
+    """Keeps what `make(op, ...)` gives, but for an op that runs Python: that is one call's own, with what it closes over."""
+    kept: Cache[Op] = Cache(CACHED_OPS)
+
+    @functools.wraps(make)
+    def cached(op: Op, *args: Any) -> Op:
+        return make(op, *args) if op.runs_python else kept.get((op, *args), make, op, *args)
+
+    depends_on_rules(kept, lambda key: key[:1])
+    return cached
+
+
+@_cached_by_op
+def pullback(op: Op, active_ins: Positions, active_outs: Positions, perturbed: Positions = ()) -> Op:
+    """The operation (inputs of `op`, cotangents of its active outputs) -> cotangents of its active inputs.
+
+    Of an `op` whose rules may be told, it is differentiated with respect to all inputs that are `perturbed`.
+    """
+    of = perturbed or active_ins
+
+    def pull(*inputs_and_cotangents: Any) -> tuple[Any, ...]:
+        split = len(inputs_and_cotangents) - len(active_outs)
+        inputs, cotangents = inputs_and_cotangents[:split], inputs_and_cotangents[split:]
+
+        at = _restricted(op, inputs, of, active_outs)
+        try:
+            back = jax.vjp(at, *(inputs[i] for i in of))[1](list(cotangents))
+            return tuple([x for i, x in zip(of, back, strict=True) if i in active_ins])
+        except (NotImplementedError, ValueError) as error:
+            raise _explained(op, error) from error
+
+    return op.derivative(f"{op.name}_pullback", pull, (op, active_ins, active_outs, perturbed))
+
+
+@_cached_by_op
+def pushforward(op: Op, active_ins: Positions, active_outs: Positions, perturbed: Positions = ()) -> Op:
+    """The operation (inputs of `op`, tangents of its active inputs) -> tangents of its active outputs.
+
+    Of an `op` whose rules may be told, the others that are `perturbed` have zeros that are not symbolic.
+    """
+    of = perturbed or active_ins
+
+    def forward(*inputs_and_tangents: Any) -> list[Any]:
+        split = len(inputs_and_tangents) - len(active_ins)
+        inputs, given = inputs_and_tangents[:split], dict(zip(active_ins, inputs_and_tangents[split:], strict=True))
+        at = _restricted(op, inputs, of, active_outs)
+        primals = [inputs[i] for i in of]
+        tangents = [given[i] if i in given else zeros_of(jax.typeof(inputs[i]).to_tangent_aval()) for i in of]
+        try:
+            if _pulls_only(at, primals):
+                # The pullback of a custom_vjp is all that is known; it is linear, and its transpose is the pushforward.
+                outputs, pull = jax.vjp(at, *primals)
+                return list(jax.vjp(pull, jax.tree.map(jnp.zeros_like, outputs))[1](tuple(tangents))[0])
+            return list(jax.jvp(at, primals, tangents)[1])
+        except (NotImplementedError, ValueError) as error:
+            raise _explained(op, error) from error
+
+    return op.derivative(f"{op.name}_pushforward", forward, ("push", op, active_ins, active_outs, perturbed))
+
+
+def _restricted(op: Op, inputs: Values, active_ins: Sequence[int], active_outs: Sequence[int]) -> Any:
+    """`op` as a function of its active inputs, giving its active outputs."""
+    fn = rules.with_rule(op.name, op.fn)
+
+    def at(*xs: Any) -> list[Any]:
+        full = list(inputs)
+        for i, x in zip(active_ins, xs, strict=True):
+            full[i] = x
+        outputs = jax.tree.leaves(fn(*full))
+        return [outputs[j] for j in active_outs]
+
+    return at
+
+
+def _pulls_only(at: Any, primals: Values) -> bool:
+    """Whether a ``custom_vjp`` stands in the way of forward mode."""
+    traced = jax.make_jaxpr(lambda *xs: jax.jvp(at, xs, xs)[1])(*primals)
+    return contents.contains(traced, "custom_lin")
+
+
+def _explained(op: Op, error: Exception) -> Exception:
+    if not any(word in str(error) for word in ("ifferentiation", "JVP", "autodiff")):
+        return error
+    reason = str(error).split(". ")[0]
+    return LookupError(
+        f"gradient registry has no entry for: {op.name}. JAX cannot differentiate it ({reason}). Write it with operations "
+        "that have a gradient, or give it one (tapejax.custom_gradient, tapejax.RegisterGradient)."
+    )
+
+
+# ---- of a function and its static arguments -------------------------------------------------------------------------
 
 _function_ops: Cache[Op] = Cache(CACHED_OPS)
 
@@ -165,294 +385,13 @@ def _make_function_op(fn: Function, static: dict[str, Any], key: Any) -> Op:
     if static or name != getattr(fn, "__name__", name):
         bound = functools.partial(fn, **static)
         bound.__name__ = name  # as JAX's programs show it
-    return Op(name, bound, key=key, bound=(fn, static))
+    kind = ZeroGradientOp if fn in rules.zero_gradients else Op
+    return kind(name, bound, key=key, bound=(fn, static))
 
 
-# ---- of a primitive and its parameters --------------------------------------------------------------------------------
+def apply(fn: Function, *arrays: Any, **static: Any) -> Any:
+    """Runs ``fn(*arrays, **static)`` as one compiled operation and records it as one entry.
 
-
-def primitive_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
-    """The Op for a primitive with its parameters, and its inputs: what its jaxprs close over, then `args`."""
-    if "jaxpr" not in params and not contents.among(params):
-        if primitive.name == "device_put" and _moves(params["devices"], args):
-            return _uncacheable(primitive, params), args
-        return _bind_op(primitive, params), args
-    # `jnp` functions bring the same objects every time
-    key = primitive, *map(id, params.values())
-    found = _program_ops.get(key, _make_program_op, primitive, params, args)
-    for name, position, program in found.programs:
-        value = params[name]
-        if program() is not (value if position is None else value[position]):  # another one is where that was
-            _program_ops.discard(key)
-            return primitive_op(primitive, params, args)
-    return found.op, (*found.arrays, *args) if found.arrays else args
-
-
-def _moves(devices: Sequence[Any], args: Values) -> bool:
-    """Whether a ``device_put`` of `args` moves any of them to other devices than it is on, which a compiled program cannot."""
-    for device, x in zip(devices, args, strict=True):
-        place = getattr(device, "sharding", device)
-        if isinstance(place, jax.Device):
-            place = jax.sharding.SingleDeviceSharding(place)
-        here = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
-        if isinstance(place, jax.sharding.Sharding) and here is not None and place.device_set != here.device_set:
-            return True
-    return False
-
-
-def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
-    # It is not recognised: nothing is compiled for it here. JAX keeps what it makes of the program with that object.
-    name, fn = params.get("name") or primitive.name, _silent(primitive, params)
-    call = functools.partial(primitive.bind, **params)
-    if not contents.among(params):
-        return PythonOp(name, fn, call)
-    links: dict[Any, Any] = {}
-    if primitive.name in contents.JIT and contents.is_plain_jit(params) and not params["jaxpr"].effects:
-        links = _links_of.get(params["jaxpr"], links)
-        if not links:
-            links["remade"] = not _is_first(name, params["jaxpr"])
-            _links_of[params["jaxpr"]] = links
-        if not links["remade"]:
-            return JittedOp(name, fn, call, links)
-    return ToldOp(name, fn, _forward_call(primitive, params, call), links)
-
-
-_links_of: weakref.WeakKeyDictionary[JaxProgram, dict[Any, Any]] = weakref.WeakKeyDictionary()
-_likes: Cache[bool] = Cache(CACHED_OPS)
-cache.on_clear(_links_of.clear)
-
-
-def _is_first(name: str, jaxpr: JaxProgram) -> bool:
-    """Whether there was no like of it. What is like another has most likely been made anew, and will not come back."""
-    like = name, *jaxpr.in_avals, *jaxpr.out_avals, len(contents.open_jaxpr(jaxpr).eqns)
-    first = _likes.peek(like) is None
-    _likes.get(like, bool, True)
-    return first
-
-
-def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Function:
-    """What runs a program whose rules have no key: on values they do not matter, under a transformation it is `itself`."""
-    same = {name: interning.intern_forward(value) for name, value in params.items()}
-    if interning.is_uncacheable(same) or contents.constants_of(same):
-        return itself
-    op = _bind_op(primitive, same)
-
-    def call(*inputs: Any) -> Any:
-        return (op.call if type(current_trace()) is EvalTrace else itself)(*inputs)
-
-    return itself if op.eager else call
-
-
-def _silent(primitive: Primitive, params: Params) -> Function:
-    return functools.partial(primitive.bind, **{name: prints.without_prints(value) for name, value in params.items()})
-
-
-_bind_ops: Cache[Op] = Cache(CACHED_OPS)
-
-
-def _bind_op(primitive: Primitive, params: Params) -> Op:
-    try:
-        key = primitive, *[(name, interning.interned_key(value)) for name, value in params.items()]
-    except UncacheableError:
-        return _uncacheable(primitive, params)
-    return _bind_ops.get(key, _make_bind_op, primitive, params, key)
-
-
-def _make_bind_op(primitive: Primitive, params: Params, key: Any) -> Op:
-    params = {name: snapshot(value) for name, value in params.items()}
-    fn, itself = _silent(primitive, params), functools.partial(primitive.bind, **params)
-    # Binding a jitted function anew costs 50 microseconds; one compiled from here has JAX's fast path, but would not
-    # keep what the user's jit says of donation and shardings.
-    plain = contents.is_plain_jit(params) if primitive.name in contents.JIT else runs_compiled(primitive)
-    call: Function | None = None if plain else itself
-    if plain and any(map(contents.prints, contents.jaxprs_in(params))):
-        call = Trial(itself)
-    kind = Op if contents.primitive_compiles(primitive, params) else PythonOp
-    return kind(params.get("name") or primitive.name, fn, call, key, (primitive, params))
-
-
-class ProgramOp(NamedTuple):
-    """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters.
-
-    Where it is kept, the jaxprs are not: they go with the function that they were made of.
+    `fn` must be a stable function (compiled once per `fn` and `static`); `static` values must have an exact key.
     """
-
-    op: Op
-    arrays: Iterable[Any]
-    params: Params
-    programs: Sequence[tuple[str, int | None, Callable[[], Any]]]  # which parameter, where in it, and a weak reference
-
-
-# By the identity of all parameters: only what comes a second time is kept. Where functions are made all the time, their
-# programs never do.
-_program_ops: Cache[ProgramOp] = Cache(CACHED_OPS // 2)
-
-
-def _make_program_op(primitive: Primitive, params: Params, args: Values) -> ProgramOp | Once:
-    arrays = contents.constants_of(params)
-    again = not arrays and all(map(interning.is_known, contents.jaxprs_in(params)))
-    op = _op_of_programs(primitive, params, args, arrays)
-    kept = again and not op.eager
-    programs = [
-        (name, position, weakref.ref(x))
-        for name, value in params.items()
-        for position, x in (enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)])
-        if isinstance(x, JAXPR_TYPES)
-    ]
-    if kept and not cache.shadowing:
-        held = {name for name, _, _ in programs}
-        params = {name: x for name, x in params.items() if name not in held}
-    found = ProgramOp(op, arrays.values(), params, programs)
-    return found if kept else Once(found)
-
-
-def ops_of(programs: Iterable[JaxProgram]) -> list[Op]:
-    """The Ops that run one of `programs`, which are representatives. They are forgotten here."""
-    gone = set(map(id, programs))
-
-    def mentions(key: Any) -> bool:
-        if type(key) is tuple:
-            return any(map(mentions, key))
-        return id(key.value if type(key) is Identity else key) in gone
-
-    found = []
-    for kept in (_bind_ops, _jaxpr_ops):
-        for key, op in kept.items():
-            if mentions(key):
-                kept.discard(key)
-                found.append(op)
-    lost = set(map(id, found))
-    for key, known in _program_ops.items():
-        if id(known.op) in lost or any([program() is None for _, _, program in known.programs]):
-            _program_ops.discard(key)
-    return found
-
-
-def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Op:
-    """The Op whose inputs are the `arrays` that the jaxprs in `params` close over, then those of the primitive."""
-    if any(map(contents.touches_refs, contents.jaxprs_in(params))):
-        call = functools.partial(primitive.bind, **params)
-        return PullbackOp(params.get("name") or primitive.name, call, refuse_ref)
-    if any(map(contents.asks_host, contents.jaxprs_in(params))):
-        return without_derivative(_uncacheable(primitive, params), len(arrays))
-    if not arrays:
-        same = {name: interning.intern(value) for name, value in params.items()}
-        return _uncacheable(primitive, params) if interning.is_uncacheable(same) else _bind_op(primitive, same)
-    if primitive.name not in contents.JIT:
-        lifted = lifting.lift(primitive, params, args, arrays)
-        return Staged(lifted, params.get("name", primitive.name)).op()
-    given = lifting.with_inputs(params, arrays)
-    recognised = not interning.is_uncacheable(given) and not contents.constants(given["jaxpr"])
-    if recognised and contents.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
-        return Staged(given["jaxpr"], params["name"]).op()
-    op = (_bind_op if recognised else _uncacheable)(primitive, given)
-    if type(op) is ToldOp and not any(map(_is_placed, arrays.values())):
-        return op
-    # Forward it is the call as it came: JAX moves a constant to where the program runs, but not an input.
-    call = functools.partial(call_without, len(arrays), functools.partial(primitive.bind, **params))
-    if op.key is not op:  # others have it, too
-        return type(op)(op.name, op.fn, call, op.key)
-    op.call = call
-    return op
-
-
-def _is_placed(x: Value) -> bool:
-    """Whether the user has said on which device an array is."""
-    return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.committed
-
-
-def call_without(count: int, fn: Function, *inputs: Any) -> Any:
-    return fn(*inputs[count:])
-
-
-# ---- of a call that was traced into a jaxpr ---------------------------------------------------------------------------
-
-
-class Staged(NamedTuple):
-    """A call that was traced into a jaxpr, of which `op` makes the Op under which it is recognised.
-
-    The first `constants` of its inputs are arrays that it closes over; a custom rule has no derivative with respect to
-    those at the positions `closed_over`. `again` is the call on its arguments alone, made by Python. Its rules may read variables
-    (`reads`) where they are traced for it alone.
-    """
-
-    jaxpr: JaxProgram
-    name: str
-    closed_over: tuple[int, ...] = ()
-    constants: int = 0
-    again: Function | None = None
-    reads: bool = False
-
-    def op(self) -> Op:
-        same = interning.intern(self.jaxpr)
-        if not interning.is_uncacheable({"jaxpr": same}) and not contents.constants(same) and contents.compiles(same):
-            key = same, self.name, self.closed_over
-            return _jaxpr_ops.get(key, _make_jaxpr_op, *key)
-        closed = snapshot(same)
-        call = functools.partial(eval_jaxpr, closed.jaxpr, contents.consts_of(closed))
-        fn: Function
-        if self.again is not None:  # a rule that cannot be traced runs on values
-            fn = functools.partial(call_without, self.constants, self.again)
-        else:  # a rule may get a constant of its function, and expects an array of JAX's
-            fn = functools.partial(_call_on_arrays, jaxpr_as_fun(prints.without_prints(closed)))
-        equations = contents.open_jaxpr(closed).eqns
-        fn = lifting.without_closure(fn, self.name, self.closed_over)
-        told = any(e.primitive.name == "custom_jvp_call" and e.params["symbolic_zeros"] for e in equations)
-        op = ToldOp(self.name, fn, call, {}) if told else PythonOp(self.name, fn, call)
-        op.reads = self.reads
-        return op
-
-
-_jaxpr_ops: Cache[Op] = Cache(CACHED_OPS)
-
-
-def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) -> Op:
-    again = prints.without_prints(closed)
-    fn = lifting.without_closure(jaxpr_as_fun(again), name, closed_over)
-    return Op(name, fn, None if again is closed else Trial(jaxpr_as_fun(closed)), key=(closed, name, closed_over))
-
-
-def _call_on_arrays(fn: Function, *inputs: Any) -> Any:
-    return fn(*[jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in inputs])
-
-
-# ---- without a derivative ---------------------------------------------------------------------------------------------
-
-
-def is_ref(x: Value) -> bool:
-    """Whether `x` is a ``jax.Ref``."""
-    return isinstance(x, Ref)
-
-
-def refuse_ref(cotangents: Values) -> Sequence[Any]:
-    """The pullback of what reads or changes a ``jax.Ref``, or another value that changes in place."""
-    raise LookupError(
-        "gradient registry has no entry for: an operation on a jax.Ref, or on a value that holds some. It changes in place, "
-        "which a tape cannot follow outside jax.jit: make it inside a jitted function, or use a Variable and its assign()."
-    )
-
-
-def refuse_compiled(*_: Any) -> Any:
-    """The pullback of a function compiled ahead of time."""
-    raise TypeError(
-        "Cannot differentiate a function that was lowered and compiled ahead of time, for one signature. Call the jitted "
-        "function itself inside the tape's block, or compile the whole step, with the tape in it."
-    )
-
-
-def without_derivative(op: Op, constants: int = 0) -> Op:
-    """`op`, whose first `constants` inputs it does not take, where running it again would give something else.
-
-    A derivative is taken at the recorded inputs, by computing what it needs of them anew.
-    """
-
-    def refuse(cotangents: Values) -> Sequence[Any]:
-        raise LookupError(
-            f"gradient registry has no entry for: {op.name}, a compiled program that asks Python for something as it runs "
-            "(random numbers of tf.random, io_callback). It would be given something else in the backward pass. Decorate the "
-            "function with tapejax.function in place of jax.jit, use tf.while_loop or tf.map_fn in place of lax.scan, or pass "
-            "what it asks for in as an argument (tf.random.stateless_normal with a seed)."
-        )
-
-    fn, call = (functools.partial(call_without, constants, function) for function in (op.fn, op.call))
-    return PullbackOp(op.name, fn, refuse, call)
+    return dispatch.run(op_of(fn, static), arrays)

@@ -13,19 +13,18 @@ import jax
 import jax.numpy as jnp
 
 from ..jaxprs.cache import Cache
+from ..jaxprs.dependence import SCALARS, kind_of
 from ..jaxprs.fence import current_trace, trace_context, under
 from ..jaxprs.types import Value
-from . import recorder
+from .operation import PythonOp, apply
 from .recording import Recording, is_deleted
 from .rules import depends_on_rules
 from .slicing import (
-    SCALARS,
     Link,
     NumberedRecording,
     Program,
     Relevant,
     active_entries,
-    kind_of,
     relevant_entries,
     slice_program,
 )
@@ -139,8 +138,7 @@ class Query:
                     values.append(x)
                 slots.append(slot)
             count = len(inputs)
-            op = op if op.staged is None else op.canonicalised()
-            entries.append((op, tuple(slots[:count]), tuple(slots[count:])))
+            entries.append((op.canonicalised(), tuple(slots[:count]), tuple(slots[count:])))
         ends, starts = tuple(map(number, self.targets)), tuple(map(number, self.arrays))
         watched = [(0, number(x)) for x in self._watched]
         watched += [(begin, numbers[key]) for key, (_, begin) in self.recording.watched.items() if key in numbers]
@@ -174,7 +172,7 @@ class Query:
         """The program from the sources' arrays to the targets, and the recorded value of every slot that is read."""
         numbered, values = self._once()
         # a call that runs Python is equal to nothing else, and to keep it would keep its arrays
-        if any([op.eager for op, _, _ in numbered.entries]):
+        if any([isinstance(op, PythonOp) for op, _, _ in numbered.entries]):
             program, read = slice_program(numbered, self.entries)
         else:
             program, read = _programs.get(numbered, slice_program, numbered, self.entries)
@@ -196,7 +194,7 @@ class Query:
             raise RuntimeError(_deleted(self.recording)) from error
         for i, x in zip(self.owners, taken, strict=True):
             if x is not None:
-                found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
+                found[i] = x if found[i] is None else apply(jnp.add, found[i], x)
         return found
 
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import copy
 import weakref
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import jax
 
 from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Value, Where
-from .operation import Op
 from .where import Line, caller, line_of
+
+if TYPE_CHECKING:
+    from .operation import Op
 
 
 def type_of(x: Value) -> str:
@@ -34,6 +36,13 @@ def is_deleted(x: Value) -> bool:
 new_tuple = tuple.__new__  # a NamedTuple's own is Python, and takes three times as long
 
 
+class Kept(NamedTuple):
+    """What is kept of a call for its pullback: an operation that gives `arrays` after the recorded results, and these."""
+
+    op: Op
+    arrays: tuple[Any, ...]
+
+
 class Entry(NamedTuple):
     """One recorded operation: `outputs = op(*inputs)`. Inputs that are no ``jax.Array`` are constants."""
 
@@ -41,7 +50,7 @@ class Entry(NamedTuple):
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
     where: Where = None  # what `caller` said: the line of the user's code that ran it
-    kept: Any = None  # of a large call: `residuals.Kept`
+    kept: Kept | None = None
 
     @property
     def line(self) -> Line | None:

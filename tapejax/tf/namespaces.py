@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .ops import array, debugging, linalg, math, nn, random, tensor_array
-from .ops.missing import missing
 from .values import dtypes
 from .values import tensor as values
+from .values.missing import missing
 
 # Each name is looked up in the modules after the colon, in their order; "new=old" renames.
 _TABLE = {

@@ -14,7 +14,7 @@ from tapejax.execution.shadow import ShadowError, difference
 from tapejax.jaxprs import cache, interning
 from tapejax.jaxprs.cache import Cache
 from tapejax.tape import operation as ops
-from tapejax.tape import query, recorder, slicing
+from tapejax.tape import operation, query, slicing
 from tapejax.tape import sweep as derivatives
 from tapejax.tape.operation import Op
 
@@ -28,7 +28,7 @@ def shadowed():
 def step(x):
     with tf.GradientTape() as tape:
         tape.watch(x)
-        y = jnp.sum(jax.nn.relu(recorder.apply(jnp.multiply, x, 3.0))) + lax.fori_loop(0, 2, lambda _, v: v * 2.0, x[0])
+        y = jnp.sum(jax.nn.relu(operation.apply(jnp.multiply, x, 3.0))) + lax.fori_loop(0, 2, lambda _, v: v * 2.0, x[0])
         y = y + jax.jit(lambda v: jnp.sum(v * v))(x)
     return y, tape.gradient(y, x)
 
@@ -142,11 +142,11 @@ def test_a_compiled_program_that_is_out_of_date_is_found():
         return x * factor[0]
 
     x = jnp.float32(1.0)
-    recorder.apply(scaled, x)
+    operation.apply(scaled, x)
     factor[0] = 3.0
     with pytest.raises(ShadowError, match="scaled .*It computed .*2.*now it computes .*3"):
         with tf.debugging.shadow_mode():
-            recorder.apply(scaled, x)
+            operation.apply(scaled, x)
 
 
 def test_a_wrong_representative_is_found():

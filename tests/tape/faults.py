@@ -32,7 +32,7 @@ import numpy as np
 
 import tapejax as tf
 from tapejax.jaxprs import fence as jaxcore
-from tapejax.tape import recorder
+from tapejax.tape import active
 from tapejax.tf.ops import random as tf_random
 from tapejax.tf.values import reading
 
@@ -252,7 +252,7 @@ def checked() -> list[str]:
         wrong.append(f"JAX's trace is {trace!r}")
     if jaxcore.core.trace_state.value is not EAGER._weakref:
         wrong.append("JAX's compiled functions are looked up for another trace")
-    if recorder.active_recordings() or recorder._eager_recordings.active:
+    if active.active_recordings() or active._eager_recordings.active:
         wrong.append("a tape records")
     if reading.capturing.capture is not None:
         wrong.append("a function is being traced")
@@ -268,7 +268,7 @@ def checked() -> list[str]:
         np.seterr(**NUMPYS_ERRORS)
     if wrong:
         jaxcore.set_trace(EAGER)
-        del recorder._eager_recordings.active[:]
+        del active._eager_recordings.active[:]
         reading.capturing.capture = None
     with tf.GradientTape() as tape:
         tape.watch(X)

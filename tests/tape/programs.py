@@ -24,7 +24,7 @@ from jax import lax
 
 import tapejax as tf
 from tapejax.execution import schedule
-from tapejax.tape import recorder, slicing
+from tapejax.tape import operation, slicing
 
 from .interpreted import interpreted
 
@@ -416,10 +416,10 @@ class Machine:
 
 def entrances(op: Operation, entrance: str) -> Callable:
     if entrance == "apply":
-        return lambda *xs: recorder.apply(op.fn, *xs)
+        return lambda *xs: operation.apply(op.fn, *xs)
     if entrance == "tensors":
         if op.tensors is None:
-            return lambda *xs: recorder.apply(op.fn, *xs)
+            return lambda *xs: operation.apply(op.fn, *xs)
         return lambda *xs: _raw(op.tensors(*[tf.Tensor(x) for x in xs]))  # type: ignore[misc]
     return op.fn
 

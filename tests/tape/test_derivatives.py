@@ -12,7 +12,7 @@ from plain_jax import CASES, FLOAT, a_third
 import tapejax as tf
 from tapejax.execution import schedule
 from tapejax.tape import jacobian as jacobians
-from tapejax.tape import recorder, rules
+from tapejax.tape import active, rules
 from tests.tape.interpreted import interpreted
 
 
@@ -676,7 +676,7 @@ def test_an_exception_leaves_no_accumulator_behind():
     with pytest.raises(KeyError):
         with tf.autodiff.ForwardAccumulator(x, x):
             raise KeyError
-    assert not recorder.active_recordings()
+    assert not active.active_recordings()
 
 
 # ---- control flow under jit -----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from plain_jax import CASES, FLOAT, Case, a_third
 
 import tapejax as tf
 from tapejax.execution import schedule
-from tapejax.tape import recorder
+from tapejax.tape import active
 from tests.tape.interpreted import interpreted
 
 
@@ -92,7 +92,7 @@ def test_gradient(case):
     step = gradient_by_tape(case)
     for _ in range(3):
         assert_same(step(sources), expected_gradient(case.name), case.tolerance)
-    assert not recorder.active_recordings()
+    assert not active.active_recordings()
 
 
 @a_third(0)
@@ -305,7 +305,7 @@ def test_tape_entered_twice():
     tape = tf.GradientTape()
     with tape, pytest.raises(ValueError, match="still recording"), tape:
         pass
-    assert not recorder.active_recordings()
+    assert not active.active_recordings()
 
 
 def test_gradient_inside_the_block_of_a_persistent_tape(caplog):
@@ -506,7 +506,7 @@ def test_what_cannot_be_differentiated_is_named(function, name):
         np.testing.assert_allclose(y, function(x) * x)  # forward it runs
         with pytest.raises(LookupError, match=name):
             tape.gradient(y, x)
-    assert not recorder.active_recordings()
+    assert not active.active_recordings()
 
 
 def test_what_cannot_be_differentiated_does_not_matter_beside_the_path():
@@ -705,7 +705,7 @@ def test_debug_nans():
             tape.watch(x)
             with pytest.raises(FloatingPointError):
                 jnp.log(x - 2.0)
-    assert not recorder.active_recordings()
+    assert not active.active_recordings()
 
 
 def test_numpy_rank_promotion_and_default_precision():
@@ -732,7 +732,7 @@ def test_references():
     assert_same(taped(jax.jit(f), x), 4 * x)
     with pytest.raises(LookupError, match="Ref"):
         taped(f, x)
-    assert not recorder.active_recordings()
+    assert not active.active_recordings()
 
 
 CONSTANTS = {

@@ -20,7 +20,7 @@ from jax import lax
 
 import tapejax as tf
 from tapejax.execution import schedule, trial
-from tapejax.tape import recorder
+from tapejax.tape import operation
 from tapejax.tf.values import tensor as values
 from tests.tape.interpreted import interpreted
 
@@ -240,7 +240,7 @@ def through_jax(fn, *xs):
 
 
 def through_apply(fn, *xs):
-    return recorder.apply(fn, *xs)
+    return operation.apply(fn, *xs)
 
 
 def through_tensorflow(fn, *xs):

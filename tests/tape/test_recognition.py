@@ -13,7 +13,7 @@ from jax.interpreters import ad, mlir
 
 import tapejax as tf
 from tapejax.jaxprs.fence import Primitive
-from tapejax.tape import recorder
+from tapejax.tape import dispatch, operation
 from tapejax.tape.operation import Op, PythonOp
 
 
@@ -275,11 +275,11 @@ def over(x, bottom):
 def test_static_arguments_are_told_apart():
     x = jnp.arange(3, dtype=jnp.int32)
     for factor in (1, True, 1.0, np.float32(1), 1 + 0j):
-        found = recorder.apply(scaled, x, factor=factor)
+        found = operation.apply(scaled, x, factor=factor)
         assert found.dtype == scaled(x, factor).dtype
     for zero in (0.0, -0.0):
-        assert recorder.apply(over, jnp.float32(1.0), bottom=zero) == over(jnp.float32(1.0), zero)
-        assert recorder.apply(over, jnp.float32(1.0), bottom=(zero,)) == over(jnp.float32(1.0), (zero,))
+        assert operation.apply(over, jnp.float32(1.0), bottom=zero) == over(jnp.float32(1.0), zero)
+        assert operation.apply(over, jnp.float32(1.0), bottom=(zero,)) == over(jnp.float32(1.0), (zero,))
 
 
 RULES = {
@@ -399,7 +399,7 @@ def test_what_is_connected_may_depend_on_a_shape(sizes):
         x = jnp.ones(size, jnp.float32)
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = recorder.apply(long_enough, x)
+            y = operation.apply(long_enough, x)
         assert (tape.gradient(y, x) is None) == (size == 2)
 
 
@@ -481,8 +481,8 @@ def test_a_registered_gradient_that_reads_a_global():
     op = Op(name, cubed, key=("cubed", name))
     tf.RegisterGradient(name)(lambda op, dy: dy * slope[0])
     for slope[0] in (2.0, 3.0):
-        assert by_tape(lambda x: recorder.run(op, (x,)), x)[1][0] == slope[0]
-        assert by_tape(lambda x: 2.0 * recorder.run(op, (x,)) + x, x)[1][0] == 2 * slope[0] + 1
+        assert by_tape(lambda x: dispatch.run(op, (x,)), x)[1][0] == slope[0]
+        assert by_tape(lambda x: 2.0 * dispatch.run(op, (x,)) + x, x)[1][0] == 2 * slope[0] + 1
 
 
 @pytest.mark.parametrize("kind", ["operand", "cond", "switch", "jit", "tensor"])
@@ -520,7 +520,7 @@ def test_numbers_are_told_apart():
     for _ in range(3):
         for number in NUMBERS:
             with tf.GradientTape() as tape:
-                found = recorder.apply(numbers, x, number)
+                found = operation.apply(numbers, x, number)
             assert bits_of(found) == bits_of(by_jax(x, number))
             assert type(tape[0].inputs[1]) is type(number)
 
@@ -534,13 +534,13 @@ def test_a_kept_number_is_nobodys_value():
     x = jnp.ones(2)
     for _ in range(3):
         with tf.GradientTape(persistent=True) as tape:
-            one, other = recorder.apply(second, x, 3.5), recorder.apply(second, x, 3.5)
+            one, other = operation.apply(second, x, 3.5), operation.apply(second, x, 3.5)
             tape.watch(one)
             y, z = one * 2.0, other * 2.0
         assert one is not other
         assert tape.gradient(y, one) == 2.0
         assert tape.gradient(z, one) is None
-    assert recorder.apply(second, x, 3.5) is not recorder.apply(second, x, 3.5)
+    assert operation.apply(second, x, 3.5) is not operation.apply(second, x, 3.5)
 
 
 def test_numbers_under_other_settings():
@@ -548,9 +548,9 @@ def test_numbers_under_other_settings():
     for _ in range(3):
         for wide in (False, True):
             with jax.enable_x64(wide):
-                found = recorder.apply(jnp.multiply, jnp.asarray(1, "int32"), 0.1)
+                found = operation.apply(jnp.multiply, jnp.asarray(1, "int32"), 0.1)
                 assert found.dtype == (jnp.float64 if wide else jnp.float32)
-                assert recorder.apply(jnp.add, x, 0.1).dtype == jnp.float32
+                assert operation.apply(jnp.add, x, 0.1).dtype == jnp.float32
 
 
 def test_python_gets_numbers():
@@ -563,5 +563,5 @@ def test_python_gets_numbers():
 
     op = PythonOp("look", look)
     for _ in range(3):
-        recorder.run(op, (jnp.ones(2), 2.0))
+        dispatch.run(op, (jnp.ones(2), 2.0))
     assert seen == [float] * 3

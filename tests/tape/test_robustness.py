@@ -26,7 +26,7 @@ from tapejax.execution import schedule
 from tapejax.jaxprs import contents, custom_rules, interning, lifting
 from tapejax.jaxprs.cache import Cache
 from tapejax.jaxprs.fence import ClosedJaxpr
-from tapejax.tape import recorder, slicing
+from tapejax.tape import active, operation, slicing
 from tapejax.tape import sweep as derivatives
 
 
@@ -39,7 +39,7 @@ def taped(function, *xs):
 
 def assert_works():
     """The next tape works, and JAX's trace is as it was."""
-    assert not recorder.active_recordings()
+    assert not active.active_recordings()
     x = jnp.arange(3.0)
     (gradient,) = taped(lambda v: v * v, x)
     np.testing.assert_allclose(gradient, 2 * np.arange(3.0))
@@ -47,9 +47,9 @@ def assert_works():
 
 @pytest.fixture(autouse=True)
 def trace_is_restored():
-    before = recorder.current_trace()
+    before = active.current_trace()
     yield
-    assert recorder.current_trace() is before
+    assert active.current_trace() is before
     assert_works()
 
 
@@ -58,10 +58,10 @@ def trace_is_restored():
 
 def dense(x, w, b):
     """A step through both entrances: direct dispatch, interception of jnp functions and of a custom_jvp."""
-    return jnp.mean(jax.nn.relu(recorder.apply(jnp.matmul, x, w) + b) ** 2)
+    return jnp.mean(jax.nn.relu(operation.apply(jnp.matmul, x, w) + b) ** 2)
 
 
-MODULES = (contents, custom_rules, derivatives, interning, lifting, recorder, schedule, slicing)
+MODULES = (contents, custom_rules, derivatives, interning, lifting, active, dispatch, schedule, slicing, sweeping)
 
 
 def caches():
@@ -230,8 +230,8 @@ def test_ten_thousand_operations_on_one_tape():
         tape.watch(x)
         y = x
         for _ in range(5_000):
-            y = recorder.apply(jnp.multiply, y, jnp.float32(1.0001))
-            y = recorder.apply(jnp.add, y, 0.0)
+            y = operation.apply(jnp.multiply, y, jnp.float32(1.0001))
+            y = operation.apply(jnp.add, y, 0.0)
     np.testing.assert_allclose(tape.gradient(y, x), 1.0001**5_000, rtol=1e-3)
 
 
@@ -265,7 +265,7 @@ def test_counting_works():
 
 
 def step_through_ops(x):
-    return recorder.apply(jnp.sum, recorder.apply(jnp.sin, recorder.apply(jnp.multiply, x, x)))
+    return operation.apply(jnp.sum, operation.apply(jnp.sin, operation.apply(jnp.multiply, x, x)))
 
 
 def step_through_jnp(x):
@@ -394,7 +394,7 @@ def test_one_trace_for_all_tapes():
     traces = set()
     for _ in range(3):
         with tf.GradientTape():
-            traces.add(id(recorder.current_trace()))
+            traces.add(id(active.current_trace()))
     assert len(traces) == 1
 
 
@@ -412,16 +412,16 @@ def test_eight_threads():
                 kept_open.watch(x)
                 barrier.wait(60)
                 for n in range(20):
-                    assert len(recorder.active_recordings()) == 1
+                    assert len(active.active_recordings()) == 1
                     with tf.GradientTape() as outer:
                         outer.watch(x)
                         with tf.GradientTape() as tape:
                             tape.watch(x)
-                            y = jnp.sum(jax.nn.relu(x) ** 3 * k) + recorder.apply(jnp.sum, x) * n
+                            y = jnp.sum(jax.nn.relu(x) ** 3 * k) + operation.apply(jnp.sum, x) * n
                         (first,) = [tape.gradient(y, x)]
                     np.testing.assert_allclose(first, 3 * x**2 * k + n, rtol=1e-5)
                     np.testing.assert_allclose(outer.gradient(first, x), 6 * x * k, rtol=1e-5)
-            assert not recorder.active_recordings()
+            assert not active.active_recordings()
         except BaseException as error:
             failures.append(error)
 
@@ -468,7 +468,7 @@ def test_a_thread_started_in_a_block_is_not_recorded():
     seen = []
     with tf.GradientTape() as tape:
         tape.watch(x)
-        thread = threading.Thread(target=lambda: seen.append((jnp.sin(x), recorder.active_recordings())))
+        thread = threading.Thread(target=lambda: seen.append((jnp.sin(x), active.active_recordings())))
         thread.start()
         thread.join()
         y = seen[0][0] * x
@@ -559,11 +559,11 @@ def in_custom_jvp(x):
 
 
 def in_op(x):
-    recorder.apply(fail, x)
+    operation.apply(fail, x)
 
 
 def in_outside(x):
-    with recorder.outside():
+    with active.outside():
         fail()
 
 
@@ -617,17 +617,17 @@ FAILURES += [
 def test_an_exception_anywhere(failing):
     """It comes through, JAX's trace is as it was, this tape still knows what it saw, and the next one works."""
     x = jnp.arange(3.0)
-    before = recorder.current_trace()
+    before = active.current_trace()
     with tf.GradientTape() as outer:
         outer.watch(x)
-        inside = recorder.current_trace()
+        inside = active.current_trace()
         with pytest.raises(Stopped), tf.GradientTape() as tape:
             tape.watch(x)
             y = x * x
             failing(x)
-        assert recorder.current_trace() is inside
+        assert active.current_trace() is inside
         z = y * x
-    assert recorder.current_trace() is before
+    assert active.current_trace() is before
     np.testing.assert_allclose(tape.gradient(y, x), [0.0, 2.0, 4.0])
     np.testing.assert_allclose(outer.gradient(z, x), [0.0, 3.0, 12.0])
     assert_works()
@@ -673,12 +673,12 @@ def test_trace_is_restored_under_jit():
 
     @jax.jit
     def step(v):
-        before = recorder.current_trace()
+        before = active.current_trace()
         with tf.GradientTape() as tape:
             tape.watch(v)
             y = v * v
-            assert recorder.current_trace() is not before
-        assert recorder.current_trace() is before
+            assert active.current_trace() is not before
+        assert active.current_trace() is before
         return tape.gradient(y, v)
 
     np.testing.assert_allclose(step(jnp.arange(3.0)), [0.0, 2.0, 4.0])
@@ -722,9 +722,9 @@ def test_a_tape_in_a_generator():
 
     steps = squares()
     next(steps)
-    assert len(recorder.active_recordings()) == 1
+    assert len(active.active_recordings()) == 1
     np.testing.assert_allclose(next(steps), 2 * x)
-    assert not recorder.active_recordings()
+    assert not active.active_recordings()
 
 
 def test_a_generator_that_is_abandoned():
@@ -792,7 +792,7 @@ def test_what_a_call_stored_is_gone():
         return tape.gradient(y, x)
 
     expected = gradient()
-    for kept in (recorder._staged._young, recorder._staged._old):
+    for kept in (trace._staged._young, trace._staged._old):
         for _, _, stores, _ in kept.values():
             for store in stores:
                 if store:

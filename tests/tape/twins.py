@@ -31,7 +31,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 import tapejax as tf
-from tapejax.tape import recorder
+from tapejax.tape import operation
 
 from . import twin_tables
 from .interpreted import interpreted
@@ -94,7 +94,7 @@ class OnTape:
 
     @staticmethod
     def apply(x: Any, k: Any) -> Any:
-        return recorder.apply(_times, x, k=k)
+        return operation.apply(_times, x, k=k)
 
     @staticmethod
     def gradient(f: Callable, x: Any) -> Any:

@@ -28,7 +28,7 @@ import numpy as np
 from ...jaxprs.cache import on_clear
 from ...jaxprs.canonical import Identity, exact
 from ...jaxprs.fence import Tracer, current_trace, trace_context
-from ...tape import recorder
+from ...tape import active, operation
 from ...tape.where import serves
 from ..ops.sizes import Sizes
 from ..values import reading, staging
@@ -109,7 +109,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
     def read(variable: VariableLike) -> Array | Tensor:
         if (capture := reading.capturing.capture) is not None and variable._value is not None:
             capture.adopt(variable, "_value")
-        if capture is None and isinstance(variable._value, Tracer) and recorder.eager():
+        if capture is None and isinstance(variable._value, Tracer) and active.eager():
             with reading.tracing:  # as in `reading.held`
                 found = noted(variable)
         else:
@@ -139,7 +139,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     def initialize_now(variable: VariableLike, initializer: Any) -> None:
         if reading.capturing.capture is None:
-            return recorder.on_trial(initialize, variable, initializer)  # most shapes occur once
+            return active.on_trial(initialize, variable, initializer)  # most shapes occur once
         with staging.init_scope():
             return initialize(variable, initializer)
 
@@ -192,7 +192,7 @@ def _called_by_keras() -> bool:
 def arrays_in(x: Any) -> Any:
     """`x` with the arrays of tensors and of our variables in their place, also inside lists, tuples and dicts."""
     if isinstance(x, Tensor):
-        return _size(x) if recorder.staging() else x._array
+        return _size(x) if active.staging() else x._array
     if isinstance(x, Variable):
         return reading.read(x)
     return _mapped(arrays_in, x)
@@ -202,7 +202,7 @@ def _size(x: Tensor) -> Any:
     """The array of `x`; what may be a size and is known while JAX traces is NumPy's, since JAX would trace its elements."""
     if isinstance(x, Sizes):
         return x.sizes.tolist()
-    return np.asarray(x._array) if recorder.is_size(x._array) else x._array
+    return np.asarray(x._array) if operation.is_size(x._array) else x._array
 
 
 def tensors_in(x: Any) -> Any:
@@ -255,7 +255,7 @@ def visible(fn: Callable) -> Callable:
             return fn(*args, **kwargs)
         arrays = arrays_in(args), arrays_in(kwargs)
         seldom = next(calls) < CALLS_ON_TRIAL
-        found = recorder.on_trial(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
+        found = active.on_trial(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
         return answer(found, args, kwargs)
 
     answering.__answers__ = True  # type: ignore[attr-defined]
@@ -401,13 +401,13 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
         self: Optimizer, grads: Iterable[TensorLike | None], trainable_variables: Iterable[VariableLike] | None = None
     ) -> None:
         grads = [arrays_in(x) for x in grads]
-        with recorder.outside():  # variables have no history: nothing that is computed here carries gradient
+        with active.outside():  # variables have no history: nothing that is computed here carries gradient
             if not reading.plain(current_trace()) or backend.in_stateless_scope():
                 return apply(self, grads, trainable_variables)
             variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
             if not self.built and variables:
                 with backend.name_scope(self.name, caller=self):
-                    recorder.on_trial(self.build, variables)
+                    active.on_trial(self.build, variables)
                 self.built = True
             update = _updates.setdefault(self, {}) if _is_pure(self, grads, variables) else None
             if update is None:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Pytree
-from ...tape import recorder
+from ...tape import active
 from ..ops import loops
 from ..values import reading
 from ..values.errors import VariableInTraceError
@@ -36,7 +36,7 @@ _here = _Here()
 
 def refuse_assignment(name: str) -> None:
     """Raises VariableInTraceError where what assigns to the variable of that name will run as Python then."""
-    if _here.attempt and recorder.staging():
+    if _here.attempt and active.staging():
         raise VariableInTraceError(f"Variable {name!r} was assigned to while JAX traces a function.")
 
 
@@ -54,9 +54,9 @@ def _either(original: Callable, taken: Callable, on_values: Callable, in_program
     @functools.wraps(original)
     def run(*args: Any, **kwargs: Any) -> Any:
         args = tuple(map(taken, args))
-        if reading.capturing.capture is not None and recorder.staging():
+        if reading.capturing.capture is not None and active.staging():
             return in_program(original, *args, **kwargs)
-        return on_values(original, *args, **kwargs) if recorder.eager() else original(*args, **kwargs)
+        return on_values(original, *args, **kwargs) if active.eager() else original(*args, **kwargs)
 
     return run
 

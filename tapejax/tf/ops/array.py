@@ -16,7 +16,7 @@ from jax import lax
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape import recorder
+from ...tape import active
 from ...tape.rules import zero_gradient
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
@@ -760,7 +760,7 @@ def _position(item: Index, length: int, axis: int) -> Value:
         item = raw(item)
         if isinstance(item, Tracer) or known(item) is None:
             return op(_wrapped, item, length)._array
-        recorder.record_escape("static", item)
+        active.record_escape("static", item)
     value = int(item if number else np.asarray(item))
     if not -length <= value < length:
         raise InvalidArgumentError(f"slice index {value} of dimension {axis} out of bounds (length {length})")

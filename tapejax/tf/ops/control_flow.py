@@ -15,7 +15,7 @@ import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Pytree
-from ...tape import recorder
+from ...tape import active
 from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError, PythonNeeded
@@ -230,7 +230,7 @@ def while_loop(
         nest.assert_same_structure(*pair)
         return result
 
-    if not recorder.staging():
+    if not active.staging():
         count = 0
         # Python's numbers stay what they are until the end, as in TensorFlow: they take the dtype of what stands beside them.
         while (maximum_iterations is None or count < int(maximum_iterations)) and bool(cond(*loop_vars)):
@@ -373,7 +373,7 @@ def map_fn(
                 )
         return result
 
-    if count and not recorder.staging():
+    if count and not active.staging():
         return _stacked([checked(_row(elems, tensors, i)) for i in range(count)])
     structures: list[Nest] = []
 
@@ -401,8 +401,8 @@ def vectorized_map(fn: Callable, elems: Nest, fallback_to_while_loop: bool = Tru
 
     def flat(row: Array, arrays: Sequence[Array]) -> list[Array]:
         with each_row(row):  # a tape around may be asked for a gradient here, of what JAX's tracers stand for
-            around = recorder.active_recordings()
-            result = recorder.continuing(around, reading.run, True, fn, _tensors(elems, arrays))
+            around = active.active_recordings()
+            result = active.continuing(around, reading.run, True, fn, _tensors(elems, arrays))
         structures.append(_outline(result))
         return _arrays(result)
 
@@ -415,7 +415,7 @@ def _folded(fn: Callable, elems: Nest, initializer: Nest, reverse: bool, every: 
     tensors, count = _rows(elems)
     order = list(range(count))[:: -1 if reverse else 1]
     # TensorFlow's eager folds hand on Python's numbers as they are: they take the dtype of what stands beside them.
-    convert = _value if every or recorder.staging() else lambda x: x
+    convert = _value if every or active.staging() else lambda x: x
     if initializer is not None:
         value = nest.map_structure(convert, initializer)
         seen = []
@@ -424,7 +424,7 @@ def _folded(fn: Callable, elems: Nest, initializer: Nest, reverse: bool, every: 
         seen = [value]
     else:
         raise ValueError("'elems' has no rows and there is no 'initializer'.")
-    if order and recorder.staging():
+    if order and active.staging():
         return _scanned(fn, elems, tensors, value, seen, order, reverse, every)
     for i in order:
         result = nest.map_structure(convert, fn(value, _row(elems, tensors, i)))

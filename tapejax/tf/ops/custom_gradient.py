@@ -12,19 +12,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ...execution.schedule import pull_back
+from ...jaxprs.dependence import is_inexact
 from ...jaxprs.fence import eval_jaxpr
 from ...jaxprs.types import JaxProgram, Pytree
-from ...tape import recorder
-from ...tape.operation import Op, PullbackOp
+from ...tape import active, dispatch, operation, runner
+from ...tape.operation import Op
+from ...tape.pullback import PullbackOp
 from ...tape.query import Query, Source
 from ...tape.recording import Recording
 from ...tape.rules import connected
-from ...tape.slicing import is_inexact
+from ...tape.structures import Leaf, conjugate
+from ...tape.sweep import sweep
 from ..values import nest, reading
 from ..values.errors import InvalidArgumentError
 from ..values.staging import Staged, abstract
-from ..values.structures import Leaf, conjugate, in_pytree, is_variable, leaf_of
+from ..values.structures import in_pytree, is_variable, leaf_of
 from ..values.tensor import Tensor, Variable, raw
 from ..values.types import Array, Nest, TensorLike, VariableLike
 
@@ -77,7 +79,7 @@ class custom_gradient:  # noqa: N801  TensorFlow's spelling
         given = _Arguments.of(self._f, args, kwargs)
         watcher = Recording()
         with reading.using() as used:
-            pair = recorder.also(watcher, given.call)
+            pair = active.also(watcher, given.call)
         several = isinstance(pair, (list, tuple))
         if not several or len(pair) != 2 or not callable(pair[1]):
             kind = ValueError if several and len(pair) != 2 else TypeError  # as unpacking has it
@@ -241,7 +243,7 @@ def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recor
         return [None] * len(outputs) + [conjugate(x) for x in call.pull(wrapped)]
 
     capture = reading.capturing.capture
-    if recorder.eager() or (capture is not None and capture.leave_out()):
+    if active.eager() or (capture is not None and capture.leave_out()):
 
         def again(*flat: Array) -> list[Array]:
             """The call anew at other inputs, for `as_function` and forward mode: traced, so its gradient goes with it."""
@@ -249,12 +251,12 @@ def _attach(call: _Call, function: custom_gradient, result: Nest, watcher: Recor
 
         copy = functools.partial(_copies, len(outputs))
         op = PullbackOp(call.name, again, pull, copy, len(outputs))
-        found = recorder.run(op, (*outputs, *inputs))
+        found = dispatch.run(op, (*outputs, *inputs))
     else:
         traced, closed_over = _traced(pull, outputs)
-        outputs = [recorder.run(_CUT, (x,)) for x in outputs]
+        outputs = [dispatch.run(_CUT, (x,)) for x in outputs]
         fn = functools.partial(_with_gradient, traced, len(outputs), len(inputs))
-        found = recorder.run(Op(call.name, fn, fn), (*outputs, *inputs, *closed_over))
+        found = dispatch.run(Op(call.name, fn, fn), (*outputs, *inputs, *closed_over))
     return _like(_outline(result), found)
 
 
@@ -283,7 +285,7 @@ def _note_closed_over(watcher: Recording, inputs: Sequence[Array]) -> None:
     known = {id(x) for x in (*inputs, *(x for entry in watcher.entries for x in entry.outputs))}
     used = [x for entry in watcher.entries for x in entry.inputs]
     used += [ref() for mark in watcher.marks if mark.kind == "closure" for ref in mark.about[1:]]
-    recorder.record_escape("closure", *[x for x in used if isinstance(x, jax.Array) and id(x) not in known])
+    active.record_escape("closure", *[x for x in used if isinstance(x, jax.Array) and id(x) not in known])
 
 
 def _takes_variables(backward: Callable) -> bool:
@@ -331,7 +333,7 @@ def _traced(pull: Callable, outputs: Sequence[Array]) -> tuple[_Traced, list[Arr
         connected[:] = [x is not None for x in gradients]
         return [x for x in gradients if x is not None]
 
-    with reading.as_constants(), recorder.outside():
+    with reading.as_constants(), active.outside():
         closed = jax.make_jaxpr(backward)(*outputs)
     return _Traced(closed.jaxpr, connected), closed.consts
 
@@ -384,7 +386,7 @@ def recompute_grad(f: Callable) -> Callable:
             return _recomputed_in_program(name, given)
         watcher = Recording()
         with reading.using() as places:
-            result = recorder.alone([watcher], given.call)
+            result = active.alone([watcher], given.call)
         used = [_noted(watcher, *place) for place in places.values()]
         held = [place for place in used if isinstance(place[2], jax.Array)]
         arguments, state = given.arrays(), [value for *_, value in held]
@@ -396,29 +398,29 @@ def recompute_grad(f: Callable) -> Callable:
 
         def pull(cotangents: Sequence[Array]) -> list[Array | None]:
             recording = Recording(watch_accessed=False)
-            fresh = [recorder.apply(jnp.copy, x) for x in arguments]  # one value may have come as two arguments
+            fresh = [operation.apply(jnp.copy, x) for x in arguments]  # one value may have come as two arguments
             for x in fresh:
                 recording.watch(x)
             for holder, _, value in held:
                 recording.watch_variable(holder, value)
-            targets = recorder.also(recording, again, *fresh, *state)
+            targets = active.also(recording, again, *fresh, *state)
             sources = [*fresh, *(Source(value, holder) for holder, _, value in held)]
             found = Query(recording, targets, sources).derivative(
-                lambda program, values: pull_back(program, values, cotangents)
+                lambda program, values: runner.current.sweep(sweep, program, values, cotangents)
             )
             return [None] * len(targets) + [  # zeros where they are not connected, as in TensorFlow
-                recorder.apply(jnp.zeros_like, x) if g is None and is_inexact(x) else g
+                operation.apply(jnp.zeros_like, x) if g is None and is_inexact(x) else g
                 for g, x in zip(found, inputs, strict=True)
             ]
 
-        if recorder.eager():  # as Python, once more
+        if active.eager():  # as Python, once more
             results = [raw(x) for x in nest.flatten(result)]
             fn = _without_results(jax.checkpoint(again), len(results))
             op = PullbackOp(name, fn, pull, functools.partial(_copies, len(results)), len(results))
-            outputs = recorder.run(op, (*results, *inputs))
+            outputs = dispatch.run(op, (*results, *inputs))
         else:
             fn = jax.checkpoint(again)
-            outputs = recorder.run(Op(name, fn, fn), inputs)
+            outputs = dispatch.run(Op(name, fn, fn), inputs)
         return _like(_outline(result), outputs)
 
     return checkpointed
@@ -447,7 +449,7 @@ def _recomputed_in_program(name: str, given: _Arguments) -> Nest:
     staged = Staged(body, types, name, arrays, transform=jax.checkpoint)
     if staged.created:  # variables that are there now
         staged = Staged(body, types, name, transform=jax.checkpoint)
-    staged.constants = [recorder.run(_CUT, (x,)) if isinstance(x, jax.Array) else x for x in staged.constants]
+    staged.constants = [dispatch.run(_CUT, (x,)) if isinstance(x, jax.Array) else x for x in staged.constants]
     return _like(outlines[-1], staged.run(arrays)[: staged.outputs])
 
 

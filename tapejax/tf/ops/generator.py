@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.types import Value
-from ...tape import recorder
+from ...tape import active, operation
 from ..values import reading
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
@@ -190,13 +190,13 @@ class Generator:
     def skip(self, delta: IntLike) -> Tensor:
         """Moves on as drawing `delta` numbers does, and returns the state before."""
         before, _, _ = self._move((int(host(delta, "delta")),))
-        return Tensor(recorder.apply(jnp.copy, before))
+        return Tensor(operation.apply(jnp.copy, before))
 
     def _next(self, shape: tuple[int, ...]) -> tuple[Value, Value]:
         """The two numbers of the key of a draw of that `shape`; moves on."""
         _, seed, count = self._move(shape)
         for row in random._here.rows:
-            seed = recorder.apply(random._row_seed, seed, row)
+            seed = operation.apply(random._row_seed, seed, row)
         return seed, count
 
     def _move(self, shape: tuple[int, ...]) -> tuple[Array, Value, Value]:
@@ -205,12 +205,12 @@ class Generator:
         drawn: list[Any] = []
 
         def advance(held: Array) -> Array:
-            new, seed, count = recorder.apply(_advance, held, np.uint32(low), np.uint32(high))
+            new, seed, count = operation.apply(_advance, held, np.uint32(low), np.uint32(high))
             drawn[:] = held, seed, count
             return new
 
         # Neither the numbers nor the state have a derivative: tapes need not look.
-        with recorder.outside():
+        with active.outside():
             reading.read(self._state)
             self._state._change(advance)
         return tuple(drawn)

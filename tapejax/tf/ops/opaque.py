@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.fence import Tracer
-from ...tape import recorder
+from ...tape import active, dispatch
 from ...tape.operation import ConstantOp
 from ..values import nest, reading
 from ..values.dtypes import narrowed, requested
@@ -67,7 +67,7 @@ def numpy_function(
     """
     reading.require_python("numpy_function")
     arrays = [raw(x) for x in inp]
-    if recorder.staging():
+    if active.staging():
         raise NotImplementedError(
             "numpy_function under jit: use jax.pure_callback, which takes the results' shapes. A model of Keras that calls it "
             "runs as Python after compile(run_eagerly=True)"
@@ -75,7 +75,7 @@ def numpy_function(
     in_graph = reading.inside_function()
     numbers = () if in_graph else (bool, int, float, complex, list, tuple)
     given = [np.array(x if isinstance(x, numbers) else array) for x, array in zip(inp, arrays, strict=True)]
-    with recorder.outside():
+    with active.outside():
         found = reading.run(False, func, *given)
     if in_graph:
         dtypes = nest.flatten(Tout)
@@ -89,7 +89,7 @@ def numpy_function(
     def fn(*_: Array) -> list[Array]:
         return [jax.lax.stop_gradient(x._array) for x in results if x is not None]
 
-    outputs = iter(recorder.run(ConstantOp("PyFunc", fn), arrays))
+    outputs = iter(dispatch.run(ConstantOp("PyFunc", fn), arrays))
     tensors = [x if x is None else Tensor(next(outputs)) for x in results]
     several = nest.is_nested(Tout) if in_graph else len(tensors) != 1
     return tensors if several else tensors[0]
@@ -117,10 +117,10 @@ def _require_dtypes(found: Sequence[Any], wanted: Sequence[DTypeLike]) -> None:
 
 def _without_result(func: Callable, arrays: Sequence[Array]) -> list:
     def run(*values: Array) -> None:
-        with recorder.outside():
+        with active.outside():
             reading.run(False, func, *map(Tensor, values))
 
-    if recorder.staging() or any(isinstance(x, Tracer) for x in arrays):
+    if active.staging() or any(isinstance(x, Tracer) for x in arrays):
         jax.debug.callback(run, *arrays)
     else:
         reading.run(False, func, *map(Tensor, arrays))

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..values import reading
 from ..values.errors import SymbolicValue
+from ..values.missing import no_attribute
 from ..values.tensor import Tensor, Variable, _nd_index, is_array_like, op, operands, raw
 from . import array, linalg, math, table
-from .missing import no_attribute
 from .table import ANY, binary
 
 _PLAIN = (bool, int, float, complex, list, tuple, np.ndarray, np.generic)

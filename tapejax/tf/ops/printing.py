@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.fence import Tracer
-from ...tape import recorder
+from ...tape import active
 from ..values import nest
 from ..values.tensor import is_array_like, raw
 from ..values.types import Array, Nest
@@ -53,10 +53,10 @@ def print(*inputs: object, **kwargs: Any) -> None:  # noqa: A001
         shown = [_Shown(_text(np.asarray(value), limit)) for value in values]
         write(sep.join(part if isinstance(part, str) else _filled(part, shown) for part in parts) + end)
 
-    if recorder.staging() or any(isinstance(array, Tracer) for array in arrays):
+    if active.staging() or any(isinstance(array, Tracer) for array in arrays):
         jax.debug.callback(show, *arrays, ordered=False)
     else:
-        with recorder.outside():
+        with active.outside():
             show(*arrays)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from ...jaxprs.cache import on_clear
 from ...jaxprs.fence import Tracer, current_trace, under
 from ...jaxprs.types import Value
-from ...tape import recorder
+from ...tape import active, operation
 from ..values import reading
 from ..values.dtypes import as_dtype, requested
 from ..values.errors import InvalidArgumentError
@@ -72,14 +72,14 @@ class State(Counter):
         own = None if op_seed is None else _folded(op_seed)
         trace, capture = current_trace(), reading.capturing.capture
         staged = not reading.plain(trace)
-        if staged and capture is not None and [*recorder.trace_stack(trace)][-1] is capture._trace:
+        if staged and capture is not None and [*active.trace_stack(trace)][-1] is capture._trace:
             seed, count = self._thread(capture, own)
-        elif staged and recorder.staging():
+        elif staged and active.staging():
             seed, count = self._ask(own)
         else:
             seed, count = (_here.stream or self)._count(own)
         for row in _here.rows:
-            seed = recorder.apply(_row_seed, seed, row)
+            seed = operation.apply(_row_seed, seed, row)
         return seed, count
 
     def start(self, own: IntLike | None = None) -> tuple[int, ...]:
@@ -139,7 +139,7 @@ class State(Counter):
             return np.uint32(seed), np.uint32(count)
 
         number = jax.ShapeDtypeStruct((), np.uint32)
-        with recorder.outside():
+        with active.outside():
             return io_callback(ask, (number, number))
 
 
@@ -243,7 +243,7 @@ def _seed(seed):
 
 def draw(fn: Callable, *arrays: Value, **options: Any) -> Tensor:
     """As `op`, but Python numbers stay numbers even where there is no tensor: that is the usual case here."""
-    return Tensor(recorder.apply(fn, *arrays, **options))
+    return Tensor(operation.apply(fn, *arrays, **options))
 
 
 # ---- Functions of the two numbers that make the key ---------------------------------------------------

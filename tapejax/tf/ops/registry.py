@@ -7,8 +7,9 @@ from typing import NamedTuple, NoReturn
 
 import jax
 
+from ...jaxprs.dependence import carries_tangent
 from ...tape import rules
-from ..values.structures import conjugate
+from ...tape.structures import conjugate
 from ..values.tensor import Tensor, raw
 from ..values.types import Array
 
@@ -56,7 +57,7 @@ def _register(name: str, f: Callable | None) -> None:
         gradients = list(given) if isinstance(given, (list, tuple)) else [given]
         if len(gradients) != len(inputs):
             return gradients  # refused with the numbers
-        pairs = [(g, x, g is not None and rules.is_inexact(x)) for g, x in zip(gradients, inputs, strict=True)]
+        pairs = [(g, x, g is not None and carries_tangent(x)) for g, x in zip(gradients, inputs, strict=True)]
         return [conjugate(raw(g, dtype_hint=x.dtype)) if moves else None for g, x, moves in pairs]
 
     rules.register(name, None if f is None else rule)

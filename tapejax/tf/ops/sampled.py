@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ...tape import recorder
+from ...tape import operation
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor
 from ..values.types import IntLike, TensorLike
@@ -57,7 +57,7 @@ def _sampler(
     if unique and size > classes:
         raise InvalidArgumentError(f"unique=True: {size} different classes cannot be sampled out of {classes}")
     options = {"kind": kind, "num": size, "unique": bool(unique), "range_max": classes}
-    found, expected = map(Tensor, recorder.apply(_sampled_classes, *state.next(seed), **options))
+    found, expected = map(Tensor, operation.apply(_sampled_classes, *state.next(seed), **options))
     drawn = array.cast(found, wide("int64"))
     return Candidates(drawn, array.gather(expected, given), array.gather(expected, drawn))
 

@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.fence import Tracer
-from ...tape import recorder
+from ...tape import active
 from ..values.dtypes import as_dtype
 from ..values.errors import NotFoundError, extra_missing
 from ..values.names import name_scope
@@ -142,7 +142,7 @@ class _FileWriter(SummaryWriter):
                 self._pending, self._flushed = 0, time.monotonic()
 
     def _check_open(self) -> None:
-        if self._closed and recorder.eager():
+        if self._closed and active.eager():
             raise RuntimeError(f"SummaryWriter {self!r} is already closed")
 
     def as_default(self, step: IntLike | None = None) -> contextlib.AbstractContextManager:
@@ -153,13 +153,13 @@ class _FileWriter(SummaryWriter):
         self._check_open()
 
     def flush(self) -> None:
-        if recorder.staging():
+        if active.staging():
             return _at_run_time(self._flush)
         jax.effects_barrier()  # what compiled functions write has been written then
         self._flush()
 
     def close(self) -> None:
-        if recorder.staging():
+        if active.staging():
             return _at_run_time(self._close)
         jax.effects_barrier()
         self._close()
@@ -262,8 +262,8 @@ def set_step(step: IntLike | None) -> None:
 def _at_run_time(fn: Callable[..., None], *arrays: Array) -> None:
     """``fn(*arrays)`` on NumPy's arrays: now, or each time that the program runs that is being traced."""
     run = lambda *arrays: fn(*map(np.asarray, arrays))  # noqa: E731
-    with recorder.outside():
-        if recorder.staging() or any(isinstance(x, Tracer) for x in arrays):
+    with active.outside():
+        if active.staging() or any(isinstance(x, Tracer) for x in arrays):
             jax.debug.callback(run, *arrays, ordered=True)
         else:
             run(*arrays)

@@ -20,7 +20,7 @@ import numpy as np
 from ...jaxprs import cache
 from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
-from ...tape import recorder
+from ...tape import active
 from ...tape.operation import Op, op_of
 from ..values import tensor
 from ..values.dtypes import DType, narrowed, requested
@@ -153,7 +153,7 @@ def host(value: TensorLike, argument: str = "argument") -> np.ndarray:
             f"{argument} must have a known value: the shape of the result depends on it. Got a tensor that JAX is "
             "tracing. Give a Python number or NumPy array, or compute it outside jit, vmap, grad and scan"
         )
-    recorder.record_escape("static", array)
+    active.record_escape("static", array)
     return np.asarray(array)
 
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.fence import Tracer
-from ...tape import recorder
+from ...tape import active
 from ..values import reading
 from ..values.dtypes import as_dtype, as_shape, requested
 from ..values.errors import InvalidArgumentError, OutOfRangeError, PythonNeeded
@@ -80,7 +80,7 @@ class TensorArray:
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ):
-        if size is None and not (dynamic_size and recorder.staging()):
+        if size is None and not (dynamic_size and active.staging()):
             raise ValueError("size must be given to a TensorArray; 0 will do for one of dynamic_size=True")
         self._element = _Element(dtype, element_shape, infer_shape)
         self._dynamic = bool(dynamic_size)

@@ -19,14 +19,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...tape import recorder
-from ..ops.missing import missing
+from ...tape import active
 from ..ops.random import drawing_from
 from ..ops.random import state as _random_state
 from ..ops.table import host, wide
 from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
+from ..values.missing import missing
 from ..values.tensor import Tensor, is_array_like, raw
 from ..values.types import DTypeLike, Ignored, IntLike, Nest, ShapeLike, TensorLike
 from . import inputs, pipeline
@@ -670,7 +670,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def _after(self, steps: Callable[[Iteration[Element], Pass], Iterable[Element]]) -> Spec:
         """The spec of what `steps` makes of the elements, by the first one that it makes."""
         run = Pass()
-        with recorder.outside():
+        with active.outside():
             for element in steps(going(self._stage(run)), run):
                 return nest.map_structure(
                     lambda x: DatasetSpec(x.element_spec) if isinstance(x, Dataset) else TensorSpec(x.shape, x.dtype),
@@ -759,7 +759,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         _require_values()
         run, state = Pass(), map_leaves(own_array, initial_state)
         call = _caller(reduce_func, "reduce_func")(run)
-        with recorder.outside():
+        with active.outside():
             for element in going(self._stage(run)):
                 new = call((state, element))
                 _require_state(state, new)
@@ -972,7 +972,7 @@ def _caller(fn: Callable, argument: str, check: Callable[[Element], Any] = lambd
         stream = _random_state.branch(*run.numbers(seed))
 
         def call(element: Element) -> Any:
-            with run.settings(), recorder.outside(), drawing_from(stream):
+            with run.settings(), active.outside(), drawing_from(stream):
                 given = tensors(element)
                 try:
                     result = reading.run(True, fn, *(given if type(given) is tuple else (given,)))
@@ -1015,7 +1015,7 @@ def _require_state(old: Element, new: Element) -> None:
 
 def _require_values() -> None:
     reading.require_python("iterating over a tf.data.Dataset")
-    if recorder.staging():
+    if active.staging():
         raise OperatorNotAllowedInGraphError(
             "Iterating over a tf.data.Dataset is not possible in jax.jit or lax.scan: the elements would be baked into the "
             "program. Iterate outside, and call the compiled function with each element."
@@ -1203,7 +1203,7 @@ class Iterator(grain.DatasetIterator):
         try:
             if self._ended:  # Grain's thread has gone: its queue would be waited for without end
                 raise StopIteration
-            with recorder.outside():
+            with active.outside():
                 return next(self._inner)
         except StopIteration:
             self._ended = True
@@ -1213,7 +1213,7 @@ class Iterator(grain.DatasetIterator):
 
     def __next__(self) -> Nest:
         element = self._next()
-        with recorder.outside():
+        with active.outside():
             return tensors(element)
 
     def get_next(self, name: str | None = None) -> Nest:

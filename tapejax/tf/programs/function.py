@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.fence import trace_context
-from ...tape import recorder
+from ...tape import active
 from ...tape.where import serves
 from ..ops.indexed_slices import IndexedSlices
 from ..values import nest, reading
@@ -182,13 +182,13 @@ class Function:
         program = self._programs.get(key)
         if program is None:
             try:
-                if key in self._as_python and not recorder.staging():
+                if key in self._as_python and not active.staging():
                     return self._run_as_python(args, kwargs, arrays)
                 pairs = [_twice(x) for x in args]
                 args = [again for _, again in pairs]
                 program = self._trace(key, [x for x, _ in pairs], kwargs, arrays)
             except PythonNeeded as reason:
-                if recorder.staging():  # the function that is being traced around this one runs as Python, too
+                if active.staging():  # the function that is being traced around this one runs as Python, too
                     raise
                 _LOGGER.info("tf.function %s runs as Python: %s", self.name, reason)
                 self._as_python.add(key)

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Iterator
 
 from ...tape.gradient_tape import GradientTape, UnconnectedGradients
+from ...tape.structures import sources_of
 from ..ops.array import ones_like
-from ..values.structures import sources_of
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like
 from ..values.types import Ignored, Nest, TensorLike
 

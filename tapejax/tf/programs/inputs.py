@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...jaxprs.fence import Tracer
-from ...tape import recorder
+from ...tape import active
 from ..values import nest, reading
 from ..values.staging import init_scope
 from ..values.tensor import raw
@@ -70,7 +70,7 @@ class Elements:
         self._unread = {}
 
     def _read(self) -> None:
-        with init_scope(), recorder.outside():
+        with init_scope(), active.outside():
             elements = [(x, [np.shape(leaf) for leaf in nest.flatten(x)]) for x in self._dataset.as_numpy_iterator()]
             groups = [[x for x, _ in group] for _, group in itertools.groupby(elements, lambda pair: pair[1])]
             columns = [column for group in groups for column in zip(*map(nest.flatten, group), strict=True)]

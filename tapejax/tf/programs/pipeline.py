@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from ...tape import recorder
+from ...tape import active
 from ..ops.random import state as random_state
 from ..ops.table import host
 from ..values import nest
@@ -68,7 +68,7 @@ def own_array(value: TensorLike) -> np.ndarray:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         found = np.array(value, requested(value.dtype))
     else:
-        with recorder.outside():
+        with active.outside():
             found = host(raw(value), "what a tf.data.Dataset is made of")
     found.flags.writeable = False
     return found

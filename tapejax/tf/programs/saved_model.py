@@ -36,8 +36,7 @@ from numpy.lib import format as format_
 from ...jaxprs import contents
 from ...jaxprs.fence import eval_jaxpr
 from ...jaxprs.types import JaxProgram
-from ...tape.operation import Op
-from ...tape.rules import joint
+from ...tape.operation import JointOp, Op
 from ..ops import random
 from ..ops.generator import Generator
 from ..values import nest
@@ -698,8 +697,7 @@ class _LoadedCompiled(Compiled):
             return list(call(*flat))[: self.outputs]
 
         program.__name__ = name
-        self.op, self.noted = Op(name, program), Op(name, noted)
-        joint.add(noted)
+        self.op, self.noted = Op(name, program), JointOp(name, noted)
         self._prepare()
 
 

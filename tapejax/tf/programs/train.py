@@ -33,12 +33,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ...tape import recorder
+from ...tape import active
 from ..ops.generator import Generator
-from ..ops.missing import missing
 from ..values import nest, reading, structures
 from ..values.dtypes import narrowed
 from ..values.errors import DataLossError, InvalidArgumentError, NotFoundError, extra_missing
+from ..values.missing import missing
 from ..values.tensor import Variable, convert_to_tensor
 from ..values.types import Array, Ignored, IntLike, VariableLike
 from .description import BYTES, Format, Json, in_short
@@ -496,7 +496,7 @@ def _give(variable: VariableLike, array: np.ndarray) -> None:
     while capture is not None:
         if (slot := capture.created.get((id(variable), "_array"))) is not None:
             # It has just been made, in a function that is being traced: this is its initial value.
-            with recorder.outside():
+            with active.outside():
                 variable._array = slot.before = jax.numpy.copy(array)
             return
         capture = capture.parent

@@ -15,7 +15,7 @@ import jax
 
 from ...jaxprs.fence import EvalTrace, Tracer, current_trace, under
 from ...jaxprs.types import TraceLike
-from ...tape import recorder
+from ...tape import active, dispatch
 from ...tape.recording import Recording
 from .errors import PythonNeeded, VariableInTraceError
 from .types import Array, VariableLike
@@ -32,7 +32,7 @@ def install_adapters() -> None:
 
 def recording() -> bool:
     """Whether operations run here are noted by some tape."""
-    return type(current_trace()) is recorder.RecorderTrace
+    return type(current_trace()) is active.kind
 
 
 def watched_when_read(variable: VariableLike) -> bool:
@@ -53,18 +53,18 @@ def note_read(variable: VariableLike, array: Array, store: Callable[[Array], Non
         id(array) in recording.watched and (entry is None or id(array) not in entry[1])
         for recording, entry in zip(recordings, known, strict=True)
     ):
-        array = under(noting[-1].outer, recorder.copied, array)
+        array = under(noting[-1].outer, active.copied, array)
         store(array)
     for recording in recordings:
         _watch_if_read(recording, variable, array, watched_when_read(variable))
     return array
 
 
-def _noting(array: Array) -> Iterator[recorder.RecorderTrace]:
+def _noting(array: Array) -> Iterator[active.Recorder]:
     """The traces that record here and know `array`, also beyond a program that JAX builds here, as of a loop's body."""
     trace, own = current_trace(), getattr(array, "_trace", None)
     while trace is not None:
-        if type(trace) is recorder.RecorderTrace:
+        if type(trace) is active.kind:
             yield trace
         if trace is own:
             return
@@ -77,7 +77,7 @@ def note_replaced(old: Array, new: Array) -> None:
     Where a jitted call returned `old` unchanged as `new`, the variable is the same to the tapes: its gradient is that of `old`.
     """
     if old is not new:
-        for recording in recorder.active_recordings():
+        for recording in active.active_recordings():
             recording.replace(old, new)
 
 
@@ -85,9 +85,9 @@ def detached(array: Array) -> Array:
     """`array` for a variable to hold: while a tape records, a copy, which has no history."""
     if not recording():
         return array
-    with recorder.outside():
-        copy = recorder.copied(array)
-    recorder.record_escape("state", array, into=copy)
+    with active.outside():
+        copy = active.copied(array)
+    active.record_escape("state", array, into=copy)
     return copy
 
 
@@ -130,7 +130,7 @@ def inside_function() -> bool:
 
 def in_graph() -> bool:
     """Whether operations that run here are a program's, to TensorFlow: under ``jax.jit``, or inside a `function`."""
-    return recorder.staging() or inside_function()
+    return active.staging() or inside_function()
 
 
 def run(as_python: bool, fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
@@ -151,7 +151,7 @@ def held(variable: VariableLike) -> Array:
     """The array that `variable` holds; while a `function` is traced, what stands for it there."""
     capture = capturing.capture
     array = variable._array if capture is None else capture.adopt(variable)
-    if capture is None and isinstance(array, Tracer) and recorder.eager():
+    if capture is None and isinstance(array, Tracer) and active.eager():
         with tracing:  # another thread traces a function, and gives its variables their arrays back when it is done
             array = variable._array
     if capturing.used is not None:
@@ -181,7 +181,7 @@ def using() -> Iterator[dict[tuple[int, str], Used]]:
 @contextlib.contextmanager
 def as_constants() -> Iterator[None]:
     """A block that traces a program to be run once, right after it: what variables hold may be a constant of it."""
-    if recorder.staging():  # it is a part of another program, which may be run again
+    if active.staging():  # it is a part of another program, which may be run again
         yield
         return
     found: list[VariableLike] = []
@@ -201,7 +201,7 @@ def _watch_if_read(recording: Recording, variable: VariableLike, array: Array, t
 
 def access(variable: VariableLike) -> None:
     """Notes that a variable is looked at or assigned to: trainable ones count as watched from here on, as in TensorFlow."""
-    for recording in recorder.active_recordings():
+    for recording in active.active_recordings():
         _watch_if_read(recording, variable, held(variable), variable.trainable)
 
 
@@ -213,30 +213,30 @@ def read(variable: VariableLike) -> Array:
     """
     array = held(variable)
     trace = current_trace()
-    if type(trace) is recorder.RecorderTrace:
+    if type(trace) is active.kind:
         for recording in trace.recordings:
             known = recording.variables.get(id(variable))
             if known is None or id(array) not in known[1]:
                 _watch_if_read(recording, variable, array, variable.trainable)
         trace = trace.outer
     if type(trace) is not EvalTrace:  # as under jax.vmap, with tapes within and around
-        for recording in recorder.active_recordings():
+        for recording in active.active_recordings():
             _watch_if_read(recording, variable, array, variable.trainable)
     if (
         type(trace) is not EvalTrace
         and capturing.capture is None  # there what it holds is the program's, a known number that it was given included
         and not isinstance(array, Tracer)
         and isinstance(array, jax.Array)
-        and recorder.stages(trace)
+        and active.stages(trace)
     ):
         if capturing.constants is not None:
             capturing.constants.append(variable)
             return array
-        for recording in recorder.reads.recordings or ():
+        for recording in dispatch.reads.recordings or ():
             _watch_if_read(recording, variable, array, variable.trainable)
-        if recorder.reads.recordings is not None:
+        if dispatch.reads.recordings is not None:
             return array
-        recorder.reads.refused = True
+        dispatch.reads.refused = True
         raise VariableInTraceError(
             f"Variable {variable.name!r} was read while JAX traces a function (jax.jit, lax.scan ...): its present value "
             "would be baked into the compiled program and later assign()s would go unnoticed. Decorate the function with "

@@ -20,7 +20,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...execution.residuals import Kept, is_large, keeping
 from ...jaxprs import contents, lifting, prints
 from ...jaxprs.evaluate import evaluate, needed
 from ...jaxprs.fence import (
@@ -33,9 +32,10 @@ from ...jaxprs.fence import (
     under,
 )
 from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, TraceLike
-from ...tape import recorder
-from ...tape.operation import Op, without_derivative
-from ...tape.rules import forget, joint
+from ...tape import active, runner
+from ...tape.operation import JointOp, Op
+from ...tape.pullback import without_derivative
+from ...tape.rules import forget
 from . import reading
 from .reading import tracing
 from .tensor import Variable
@@ -110,7 +110,7 @@ class Slot:
             return reading.read(self.holder)
         capture = reading.capturing.capture
         array = self.array if capture is None else capture.adopt(self.holder, self.attribute)
-        if capture is None and isinstance(array, Tracer) and recorder.eager():
+        if capture is None and isinstance(array, Tracer) and active.eager():
             with tracing:  # as in `reading.held`
                 array = self.array
         if hasattr(self.holder, "trainable"):
@@ -126,7 +126,7 @@ class Capture:
     def __init__(self, differentiable: bool) -> None:
         self.parent: Capture | None = reading.capturing.capture
         trace = current_trace()
-        self.around = trace.outer if isinstance(trace, recorder.RecorderTrace) else trace
+        self.around = trace.outer if isinstance(trace, active.kind) else trace
         self.slots: dict[tuple[int, str], Slot] = {}
         self.created: dict[tuple[int, str], Slot] = {}
         self._settings: list[list] = []
@@ -168,7 +168,7 @@ class Capture:
 
     def leave_out(self) -> bool:
         """Whether a custom gradient need not be part of the program: only a tape inside can ask for it."""
-        if self.differentiable or recorder.outer_trace() is not self._trace:
+        if self.differentiable or active.outer_trace() is not self._trace:
             return False
         self.mark_incomplete()
         return True
@@ -184,7 +184,7 @@ class Capture:
         place = id(holder), attribute
         array = getattr(holder, attribute)
         slot = self.slots.get(place)
-        inside = recorder.outer_trace() is not self._trace
+        inside = active.outer_trace() is not self._trace
         if inside:
             self._read_inside.add(place)
         if slot is not None and slot.assigned:
@@ -217,7 +217,7 @@ class Capture:
           RuntimeError: `array` belongs to a trace inside this one, and would leak out of it; or JAX keeps what it traces here,
             and would not assign it again.
         """
-        inside = [*recorder.trace_stack(current_trace())][-1] is not self._trace and recorder.staging()
+        inside = [*active.trace_stack(current_trace())][-1] is not self._trace and active.staging()
         if inside or getattr(array, "_trace", self._trace) is not self._trace:
             raise RuntimeError(
                 f"Variable {getattr(holder, 'name', holder)!r} was assigned to inside a JAX transformation (jax.grad, jax.vmap, "
@@ -370,19 +370,18 @@ class Compiled:
         with tracing if self._once else contextlib.nullcontext():
             state = [slot.read() for slot in self.slots]
         values = (*state, *self.constants, *arrays)
-        if type(trace) is not recorder.RecorderTrace:
+        if type(trace) is not active.kind:
             found = op.call(*values)
             return found if not self.changed or self._store(state, found[self.outputs :], arrays) else None
-        with recorder.outside():
-            wide = None
-            if self.lifted is not None and recorder.eager() and is_large(self.noted, self.lifted):
-                wide = keeping(self.noted, self.op, self.outputs, values, trace.recordings)
-            found = (wide or op).call(*values)
-        end = self.outputs + len(self.changed)
-        if self.changed and not self._store(state, found[self.outputs : end], arrays):
+        with active.outside():
+            kept = None
+            if self.lifted is None or not active.eager():
+                found = op.call(*values)
+            else:
+                found, kept = runner.current.run(op, values, trace.recordings, self.lifted, self.noted, self.outputs)
+        if self.changed and not self._store(state, found[self.outputs :], arrays):
             return None
-        with recorder.outside():
-            kept = None if wide is None else Kept(wide, tuple(found[end:]))
+        with active.outside():
             return trace.note(self.noted, values, found[: self.outputs], kept)
 
     def _exchange(self, state: Sequence[Array], new: Sequence[Array]) -> bool:
@@ -409,7 +408,7 @@ class Compiled:
             if not self._exchange(state, new):
                 return False
         for array in new:
-            recorder.record_escape("state", *arrays, into=array)
+            active.record_escape("state", *arrays, into=array)
         return True
 
 
@@ -434,12 +433,12 @@ class Staged(Compiled):
         transform: Callable[[Callable], Callable] | None = None,
     ):
         capture = Capture(differentiable or derivative_possible())
-        around = recorder.active_recordings()
+        around = active.active_recordings()
         failure: list[BaseException] = []
 
         def program(*tracers: Array) -> tuple[Sequence[Array], list[Array], list[Array]]:
             try:
-                outputs = recorder.continuing(around, body, *tracers)
+                outputs = active.continuing(around, body, *tracers)
                 self.changed = [i for i, slot in enumerate(capture.slots.values()) if slot.array is not slot.tracer]
                 slots = list(capture.slots.values())
                 new = [jax.lax.stop_gradient(slots[i].array) for i in self.changed]  # state stops gradients
@@ -479,7 +478,6 @@ class Staged(Compiled):
                 self.noted = _named(name, again, transform, self.outputs)
             if contents.asks_host(self.lifted):
                 self.noted = without_derivative(self.noted)
-            joint.add(self.noted.fn)
             weakref.finalize(self, forget, self.noted).atexit = False
             self._prepare()
 
@@ -510,13 +508,13 @@ class Staged(Compiled):
 
         specs = {e.params["slot"]: e.params["aval"] for e in jaxpr.eqns if e.primitive is _variable}
         state = [specs[i] for i in range(count)]
-        with recorder.outside():
+        with active.outside():
             return jax.make_jaxpr(pure)(*state, *map(jax.typeof, constants), *self._arguments)
 
     def _initialize(self, arrays: Sequence[Array]) -> None:
         """Gives the variables that were created their initial values."""
         initial = _named("initialize", self._lifted(sum(self._counts), len(contents.open_jaxpr(self._closed).outvars)))
-        with recorder.outside():
+        with active.outside():
             found = initial.call(*[slot.read() for slot in self.slots], *self.constants, *arrays)
         capture = reading.capturing.capture
         if capture is None:
@@ -622,7 +620,7 @@ def _named(
         return run(*flat)[:outputs]
 
     fn.__name__ = fn.__qualname__ = name
-    return Op(name, fn if transform is None else transform(fn))
+    return JointOp(name, fn if transform is None else transform(fn))
 
 
 def _evaluate(

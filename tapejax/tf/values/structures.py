@@ -7,36 +7,21 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any, NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Pytree
-from ...tape import recorder
-from ...tape.query import Source
-from ...tape.recording import Recording, is_deleted
+from ...tape import active, structures
+from ...tape.recording import is_deleted
+from ...tape.structures import Leaf
 from . import nest, reading
-from .tensor import Tensor, Variable, escaped
+from .errors import InvalidArgumentError
+from .missing import no_attribute
+from .tensor import Tensor, Variable, escaped, raw
 from .types import Array, Nest, TensorLike
-
-
-class Leaf(NamedTuple):
-    """One value of a structure: what the user holds, its array now, and how a result is given back for it."""
-
-    value: TensorLike
-    array: Array
-    wrap: Callable[[Array], Any]
-    in_variable: bool = False  # whether it is a part of what another library's variable holds
-
-    def source(self, recording: Recording) -> Source:
-        """What a derivative is taken with respect to. Other libraries' trainable variables are watched from the start."""
-        if not is_variable(self.value):
-            return Source(self.array, None, recording.watch_accessed and self.in_variable)
-        foreign = not isinstance(self.value, Variable) and reading.watched_when_read(self.value)
-        return Source(self.array, self.value, recording.watch_accessed and foreign)
 
 
 def is_variable(value: object) -> bool:
@@ -66,9 +51,10 @@ def leaf_of(value: TensorLike) -> Leaf | None:
     if isinstance(value, jax.Array):
         return Leaf(value, value, _same)
     if isinstance(value, Variable):
-        return Leaf(value, reading.held(value), Tensor)
+        return Leaf(value, reading.held(value), Tensor, value)
     if is_variable(value) and (array := _array_in(value)) is not None:
-        return Leaf(value, array, Tensor)
+        # other libraries' trainable variables are watched from the start
+        return Leaf(value, array, Tensor, value, reading.watched_when_read(value))
     return None
 
 
@@ -114,7 +100,7 @@ def in_pytree(value: object, in_variable: bool = False) -> Leaf | None:
     Flax's optimizers and filters look for it."""
     leaf = leaf_of(value)
     if leaf is None or isinstance(value, Variable) or not is_variable(value):
-        return leaf and leaf._replace(in_variable=in_variable)
+        return leaf and (leaf._replace(watched=True) if in_variable and leaf.holder is None else leaf)
     parts, tree = jax.tree.flatten(value)
     if len(parts) != 1 or jax.tree_util.treedef_is_leaf(tree):
         return leaf
@@ -124,7 +110,7 @@ def in_pytree(value: object, in_variable: bool = False) -> Leaf | None:
 def _require_alive(leaf: Leaf) -> None:
     array = leaf.array
     if isinstance(array, Tracer):
-        if recorder.eager():
+        if active.eager():
             raise escaped(array)
     elif is_deleted(array):
         raise ValueError(
@@ -133,12 +119,7 @@ def _require_alive(leaf: Leaf) -> None:
         )
 
 
-def conjugate(x: Array | None) -> Array:
-    """A cotangent by JAX's convention from TensorFlow's, or the reverse: for complex numbers one conjugates the other."""
-    return recorder.apply(jnp.conj, x) if x is not None and x.dtype.kind == "c" else x
-
-
-class Structure:
+class Structure(structures.Structure):
     """A user's structure taken apart: lists, tuples, dicts and namedtuples as TensorFlow's ``nest`` does, any other
     registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None."""
 
@@ -207,27 +188,6 @@ class Structure:
                 yield jax.tree.unflatten(tree, [next(results) if yes else None for yes in is_array])
 
 
-def targets_of(target: Nest, argument: str = "target") -> Structure:
-    """The argument `target` taken apart; `argument` is what the caller calls it.
-
-    Raises:
-      TypeError: it holds something that is neither a tensor, an array nor a variable.
-    """
-    return Structure(target, functools.partial(_no_tensor, argument))
-
-
-def sources_of(sources: Nest, argument: str = "sources") -> Structure:
-    """The argument `sources` taken apart, as `targets_of` does it."""
-    return Structure(sources, functools.partial(_no_tensor, argument))
-
-
-def _no_tensor(argument: str, value: object) -> Exception:
-    return TypeError(
-        f"Argument `{argument}` should be a Tensor, jax.Array or Variable, or a structure of them, but holds {value!r} of "
-        f"type {type(value).__name__!r}.{cure_of(value, argument)}"
-    )
-
-
 def cure_of(value: object, argument: str) -> str:
     """What to pass in place of `value`, as far as it is known what is meant."""
     if hasattr(type(value), "trainable_variables") and argument != "target":
@@ -243,3 +203,50 @@ def cure_of(value: object, argument: str) -> str:
     if isinstance(value, (int, float, complex)):
         return f" Make it a tensor, x = tf.constant({value}), and compute with x in the tape's block."
     return ""
+
+
+def _parts_of_module(x: Pytree) -> list[Any]:
+    """The arrays of a module that is given for a module."""
+    return [x] if x is None or nest.is_nested(x) else jax.tree.leaves(x, is_leaf=is_variable)
+
+
+class Conventions(structures.Conventions):
+    """TensorFlow's tensors, variables and containers, other libraries' variables, and pytrees."""
+
+    def recording_starts(self) -> None:
+        reading.install_adapters()
+
+    def take_apart(self, structure: Nest, refuse: Callable[[object], Exception]) -> Structure:
+        return Structure(structure, refuse)
+
+    def require_same(self, one: Nest, other: Nest) -> None:
+        nest.assert_same_structure(one, other)
+
+    def leaf(self, value: object) -> Leaf | None:
+        return leaf_of(value)
+
+    def parts_like(self, target: Nest, given: Nest) -> list[Any]:
+        """As in `take_apart`, but that a list is a tensor where a tensor is meant, and a list of one stands for that one."""
+        parts = [given] if leaf_of(target) is not None else nest.flatten(given)
+        if isinstance(given, (list, tuple)) and len(given) == 1 and leaf_of(given[0]) is not None:
+            parts = list(given)
+        return list(itertools.chain.from_iterable(map(_parts_of_module, parts)))
+
+    def array(self, value: TensorLike, dtype_hint: Any = None) -> Array:
+        return raw(value, dtype_hint=dtype_hint)
+
+    def read(self, holder: object) -> None:
+        if isinstance(holder, Variable):
+            reading.access(holder)
+
+    def cure(self, value: object, argument: str) -> str:
+        return cure_of(value, argument)
+
+    def no_attribute(self, kind: str, owner: object, name: str) -> NoReturn:
+        no_attribute(kind, owner, name)
+
+    def wrong_shape(self, message: str) -> Exception:
+        return InvalidArgumentError(message)
+
+
+structures.use(Conventions())

@@ -20,7 +20,7 @@ import numpy as np
 from ...execution.trial import Trial, with_errors
 from ...jaxprs.fence import ConcreteArray, Tracer, made_at, refuse_type
 from ...jaxprs.types import Value
-from ...tape import recorder
+from ...tape import active, dispatch, operation
 from ...tape.operation import Op, op_of
 from . import reading
 from .conversions import functions_for
@@ -152,7 +152,7 @@ def _on_device(found: np.ndarray, dtype: np.dtype, checked: bool = True) -> jax.
         _require_range(found, dtype)
     # The copy is NumPy's: JAX may share memory with what it is given, and the caller may write to that again.
     copy = np.array(found, dtype)
-    with jax.ensure_compile_time_eval() if recorder.is_size(copy) else recorder.outside():
+    with jax.ensure_compile_time_eval() if operation.is_size(copy) else active.outside():
         return _to_array(copy)
 
 
@@ -376,10 +376,10 @@ def constant(
     if shape is None or (wanted := as_shape(shape)) == array.shape:
         return value if type(value) is Tensor else Tensor(array)
     if array.size == 1:
-        return Tensor(recorder.apply(_fill, array, shape=tuple(wanted)))
+        return Tensor(operation.apply(_fill, array, shape=tuple(wanted)))
     if array.size != wanted.num_elements():
         raise TypeError(f"shape={wanted} has {wanted.num_elements()} elements, but value has {array.size}")
-    return Tensor(recorder.apply(jax.lax.reshape, array, new_sizes=tuple(wanted)))
+    return Tensor(operation.apply(jax.lax.reshape, array, new_sizes=tuple(wanted)))
 
 
 # ---- Operations ------------------------------------------------------------
@@ -429,7 +429,7 @@ def escaped(*values: Value) -> Exception:
 def compute(op: Op, arrays: Sequence) -> Nest:
     """What `op` gives for these arrays, a `Tensor` for each array."""
     try:
-        out = recorder.run(op, arrays)
+        out = dispatch.run(op, arrays)
     except jax.errors.UnexpectedTracerError:
         raise escaped(*arrays) from None
     except (TypeError, ValueError) as error:
@@ -511,7 +511,7 @@ def _promoted(args: Sequence) -> list:
     if all(type(array) in _SCALARS for array in arrays):
         arrays[0] = raw(arrays[0])
     others = {i for i, array in enumerate(arrays) if type(array) not in _SCALARS and array.dtype != dtype}
-    return [recorder.apply(_cast, array, dtype=dtype) if i in others else array for i, array in enumerate(arrays)]
+    return [operation.apply(_cast, array, dtype=dtype) if i in others else array for i, array in enumerate(arrays)]
 
 
 def _fitting(number: Number, dtype: np.dtype) -> Number | np.generic:
@@ -562,7 +562,7 @@ def _agree(arrays: list) -> np.dtype:
         if array is not None and array.dtype != dtype:
             if not (array.weak_type and as_dtype(dtype).admits(as_dtype(array.dtype))):
                 raise _mixed(dtype, array.dtype, "an operation")
-            arrays[i] = recorder.apply(_cast, array, dtype=dtype)
+            arrays[i] = operation.apply(_cast, array, dtype=dtype)
     return dtype
 
 
@@ -670,12 +670,12 @@ class _Value:
         """The array, for `method`, which needs its numbers."""
         array = self._seen()
         if isinstance(array, Tracer):
-            if recorder.eager():
+            if active.eager():
                 raise NoValueError(str(escaped(array)))
             advice = "Compute with tf or jnp functions, or print it with jax.debug.print"
             why = f"its value is only known inside the compiled program. {advice}"
             raise NoValueError(f"{method} of a tensor of shape {array.shape} that JAX is tracing: {why}")
-        recorder.record_escape("python", array)
+        active.record_escape("python", array)
         return array
 
     def __jax_array__(self) -> Array:
@@ -683,26 +683,26 @@ class _Value:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         array = np.asarray(self._seen())  # under a trace JAX's error says which and why
-        recorder.record_escape("python", self._array)
+        active.record_escape("python", self._array)
         if copy is False and dtype is not None and array.dtype != dtype:
             raise ValueError(f"copy=False, but the dtype changes from {array.dtype} to {np.dtype(dtype)}")
         return array.astype(dtype or array.dtype, copy=bool(copy))
 
     def __bool__(self) -> bool:
         # TensorFlow takes an empty tensor for false; JAX refuses it.
-        recorder.record_escape("python", self._array)
+        active.record_escape("python", self._array)
         return bool(self._seen()) if self._array.size else False
 
     def __float__(self) -> float:
-        recorder.record_escape("python", self._array)
+        active.record_escape("python", self._array)
         return float(self._seen())
 
     def __int__(self) -> int:
-        recorder.record_escape("python", self._array)
+        active.record_escape("python", self._array)
         return int(self._seen())
 
     def __complex__(self) -> complex:
-        recorder.record_escape("python", self._array)
+        active.record_escape("python", self._array)
         return complex(self._seen())
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -813,7 +813,7 @@ class Tensor(_Value):
         return np.asarray(self._for_python("memoryview()")).data
 
     def __index__(self) -> int:
-        recorder.record_escape("static", self._array)
+        active.record_escape("static", self._array)
         return self._array.__index__()
 
     def __format__(self, spec: str) -> str:
@@ -839,7 +839,7 @@ class VariableValue(Tensor):
     __slots__ = ()
 
     def __call__(self) -> Tensor:
-        return Tensor(recorder.apply(_read_value, self._array))
+        return Tensor(operation.apply(_read_value, self._array))
 
 
 class VariableSlice(Tensor):
@@ -931,7 +931,7 @@ class Variable(_Value):
         self._trainable = not on_read if trainable is None else bool(trainable)
         self.constraint = constraint
         array = _own_array(initial_value() if callable(initial_value) else initial_value, dtype)
-        recorder.record_escape("new variable", into=array)
+        active.record_escape("new variable", into=array)
         declared = None if validate_shape else TensorShape(None)
         declared = declared if shape is None else as_shape(shape)
         if declared is not None and not declared.is_compatible_with(array.shape):
@@ -958,7 +958,7 @@ class Variable(_Value):
 
     def read_value(self) -> Tensor:
         """The present value as a `Tensor` that later assignments do not change."""
-        return Tensor(recorder.apply(_read_value, reading.read(self)))
+        return Tensor(operation.apply(_read_value, reading.read(self)))
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         return constant(True)
@@ -1014,12 +1014,12 @@ class Variable(_Value):
 
     def _exchange(self, change: Callable[[Array], Array], by: Array | None) -> bool:
         held = reading.held(self)
-        with recorder.outside():
+        with active.outside():
             new = change(held)
         with reading.tracing:
             if reading.held(self) is not held:
                 return False
-            recorder.record_escape("state", held, by, into=new)
+            active.record_escape("state", held, by, into=new)
             self._store(new)
             return True
 
@@ -1027,7 +1027,7 @@ class Variable(_Value):
         reading.access(self)  # of what it held so far
         if reading.capturing.capture is not None:
             reading.capturing.capture.assign(self, "_array", array)
-        elif (isinstance(array, Tracer) or recorder.staging()) and not isinstance(self._array, Tracer):
+        elif (isinstance(array, Tracer) or active.staging()) and not isinstance(self._array, Tracer):
             raise VariableInTraceError(
                 f"Variable {self.name!r} was assigned to while JAX traces a function (jax.jit, jax.grad, scan ...): "
                 "the value would leak out of the trace. Decorate the function with tapejax.function, which threads "
@@ -1035,7 +1035,7 @@ class Variable(_Value):
             )
         with reading.tracing:  # a function that another thread traces has this variable's place, and gives it back
             self._array = array
-        recorder.record_escape("assigned", into=array)
+        active.record_escape("assigned", into=array)
         return self if read_value else None
 
     # Updates of parts. An index is what NumPy takes.
@@ -1129,9 +1129,9 @@ def _own_array(value: TensorLike, dtype: DTypeLike | None) -> Array:
     if array is None and not (isinstance(value, (list, tuple)) and _holds_arrays(value)):
         return _constant(value, dtype)
     array = raw(value if array is None else array, dtype)
-    with recorder.outside():
+    with active.outside():
         own = _copy(array)
-    recorder.record_escape("state", array, into=own)
+    active.record_escape("state", array, into=own)
     return own
 
 
@@ -1166,7 +1166,7 @@ def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) 
 
 
 def _nd_index(indices: TensorLike) -> tuple:
-    with recorder.outside():
+    with active.outside():
         found = tuple(_columns(raw(indices)))
     if not found:
         raise InvalidArgumentError("indices has rows of length 0, which are no indices")

@@ -37,8 +37,8 @@ from typing import Any
 
 import tapejax
 
-from ...tf.ops.missing import missing
 from ...tf.programs import autograph
+from ...tf.values.missing import missing
 from . import imports, notebook
 
 _ROOTS = (imports.ALIAS, "tapejax")  # a ported program says `import tapejax as tf`

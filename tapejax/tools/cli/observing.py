@@ -20,13 +20,14 @@ import numpy as np
 from ...execution import schedule
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape import recorder
+from ...tape import active
+from ...tape.active import copied, outside
 from ...tape.gradient_tape import GradientTape
-from ...tape.recorder import copied, outside
 from ...tape.recording import Recording
+from ...tape.structures import sources_of, targets_of
 from ...tape.where import serves
 from ...tf.values import nest, reading
-from ...tf.values.structures import is_variable, leaf_of, sources_of, targets_of
+from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.tensor import Tensor, Variable
 from ...tf.values.types import Array, Nest, TensorLike, VariableLike
 from ..seeing.listing import Names
@@ -341,7 +342,7 @@ class Observer:
 
     def _worth_compiling(self, original: Callable, *args: Any) -> bool:
         # A gradient inside a block is a part of it: step by step, it is the same operations whenever it is taken.
-        return not (self._active and recorder.eager()) and original(*args)
+        return not (self._active and active.eager()) and original(*args)
 
     def _enter(self, original: Callable, tape: GradientTape) -> GradientTape:
         self._patch_keras()

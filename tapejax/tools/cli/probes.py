@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tape.recorder import copied
+from ...tape.active import copied
 from ...tf.programs.data import Dataset
 from ...tf.values import nest
 from ...tf.values.tensor import Tensor

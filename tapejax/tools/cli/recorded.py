@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...jaxprs.dependence import SCALARS
 from ...jaxprs.types import Value
 from ...tape.gradient_tape import GradientTape
 from ...tape.recording import Entry, Mark, Recording, is_deleted, type_of
-from ...tape.slicing import SCALARS
 from ...tf.values.tensor import Tensor
 from ...tf.values.types import Array, Nest, VariableLike
 from ..seeing.parameters import is_parameter_name
@@ -365,7 +365,7 @@ class Steps:
             for x in entry.outputs:
                 if labelled(x) is None:
                     numbers[id(x)] = len(numbers)
-            op = entry.op if entry.op.staged is None else entry.op.canonicalised()
+            op = entry.op.canonicalised()
             parts.append((op, ins))
             kept.append(entry._replace(inputs=tuple(map(resolved, entry.inputs))))
         ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.fence import Tracer
-from ...tape import recorder
+from ...tape import active
 from ...tape.query import Query
 from ...tape.recording import Recording
 from ...tape.where import Line
@@ -169,7 +169,7 @@ class Drawing:
 
 def draw(names: Names, query: Query) -> Drawing:
     """The picture of what leads to the query's targets (of all, where there are none); its sources are marked."""
-    with recorder.outside():
+    with active.outside():
         nodes = graph(names, query)
     return picture(arrange(nodes))
 

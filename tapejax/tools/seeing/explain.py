@@ -16,18 +16,20 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from ...jaxprs.dependence import is_inexact
 from ...jaxprs.types import Where
-from ...tape import recorder
+from ...tape import active
 from ...tape.gradient_tape import GradientTape
+from ...tape.operation import pullback
+from ...tape.pullback import PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, Recording
-from ...tape.rules import runs_python
-from ...tape.slicing import Relevant, is_inexact
-from ...tape.sweep import pullback
+from ...tape.slicing import Relevant
+from ...tape.structures import Leaf, Structure, sources_of, targets_of
 from ...tape.where import Line, line_of
 from ...tf.values import nest
 from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
-from ...tf.values.structures import Leaf, Structure, _is_container, is_variable, sources_of, targets_of
+from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
 from .listing import Names, Variables, loops, name_of
@@ -174,8 +176,8 @@ def explain(
 ) -> Explanation:
     """What `GradientTape.explain` returns; `spaces` are the user's variables, `places` where his code is that asks."""
     ends, starts = _leaves(target, targets_of), _leaves(sources, sources_of)
-    recording = None if tape._recording is None else recorder.continuation_of(tape._recording)
-    with recorder.outside():
+    recording = None if tape._recording is None else active.continuation_of(tape._recording)
+    with active.outside():
         names = Names(recording or Recording(), spaces)
         values = {name: x for space in reversed(spaces) for name, x in space.items()}
         called = [_is_number(leaf) and number_name(leaf.array, values) or names.of(leaf.array) for leaf in ends]
@@ -310,7 +312,7 @@ class _Case:
         for position, active_ins, active_outs, perturbed in reversed(found):
             entry = self.entries[position]
             key = entry.op, active_ins, active_outs, perturbed, tuple(map(jax.typeof, entry.inputs))
-            if entry.op.pull is None and not runs_python(entry.op) and key not in self.traced:
+            if not entry.op.runs_python and key not in self.traced:
                 pull = pullback(*key[:4])
                 try:
                     jax.eval_shape(pull.fn, *entry.inputs, *[entry.outputs[j] for j in active_outs])
@@ -318,7 +320,7 @@ class _Case:
                     return [_not_differentiable(entry, name, error)]
                 self.traced.add(key)
         entries = [self.entries[position] for position, *_ in found]
-        by_python = [entry for entry in entries if entry.op.pull is not None or runs_python(entry.op)]
+        by_python = [entry for entry in entries if entry.op.runs_python]
         if not by_python:
             return []
         walk = Backward(self.tape, [leaf.value for leaf in self.ends], [source.value], None, self.spaces)
@@ -330,7 +332,7 @@ class _Case:
             return [_not_differentiable(left[-1] if left else None, name, error)]
         if walk.gradients[0] is not None:
             return []
-        silent = [step.entry for step in passed if step.entry.op.pull is not None and not step.outgoing]
+        silent = [step.entry for step in passed if isinstance(step.entry.op, PullbackOp) and not step.outgoing]
         return [reason("custom gradient", at(entry), name=name) for entry in silent]
 
 

@@ -9,15 +9,17 @@ import jax
 import numpy as np
 
 from ...jaxprs import contents
+from ...jaxprs.dependence import equation_links, is_inexact
 from ...jaxprs.fence import Literal
 from ...jaxprs.types import JaxProgram, Value
-from ...tape import recorder
+from ...tape import active
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
-from ...tape.slicing import Relevant, equation_links, is_inexact
+from ...tape.slicing import Relevant
+from ...tape.structures import Leaf
 from ...tape.where import Line, line_of, serves
 from ...tf.values import staging
-from ...tf.values.structures import Leaf, is_variable
+from ...tf.values.structures import is_variable
 from ...tf.values.tensor import Variable
 from ...tf.values.types import Array
 from .listing import Names, active_positions, ancestors, name_of
@@ -347,7 +349,7 @@ def _inside(entry: Entry, came: Value, made: Value) -> tuple[str, bool] | None:
     """In a function of the user's: the operation in it where the derivative of `made` with respect to `came` ends, and
     whether that is because it makes integers. None for a library's function, and where it is not to be found."""
     try:
-        with recorder.outside():
+        with active.outside():
             closed = jax.make_jaxpr(entry.op.fn)(*entry.inputs)
         output = next(j for j, x in enumerate(entry.outputs) if x is made)
         return _ends_in(closed, {i for i, x in enumerate(entry.inputs) if x is came}, output, False)

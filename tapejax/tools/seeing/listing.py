@@ -25,13 +25,14 @@ from ...jaxprs import contents
 from ...jaxprs.cache import on_clear
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value, Where
-from ...tape import recorder
+from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
+from ...tape.structures import Leaf
 from ...tape.where import Line, line_of, serves
 from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_html
-from ...tf.values.structures import Leaf, is_variable, leaf_of
+from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.tensor import Tensor, Variable
 from ...tf.values.types import Array, VariableLike
 
@@ -101,7 +102,7 @@ class Names:
         self._watched = recording.watched.keys()
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
-        with recorder.outside():
+        with active.outside():
             named = [
                 (name in getattr(space, "passing", ()), name, value)
                 for space in spaces
@@ -515,7 +516,7 @@ def watching(recording: Recording, names: Names) -> list[Source]:
 def active_positions(recording: Recording, names: Names) -> set[int]:
     """The entries through which gradient reaches what the tape watches."""
     query = Query(recording, (), watching(recording, names))
-    with recorder.outside():
+    with active.outside():
         return {link.position for link in query.active()}
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape import recorder
+from ...tape import active, operation
 from ...tape.recording import Entry, is_deleted, type_of
 from ...tape.sweep import add_cotangents
 from ...tape.where import Line
@@ -93,7 +93,7 @@ class Play:
 
 def play(walk: Backward) -> Play:
     """The page of a backward pass and of what it differentiates."""
-    with recorder.outside():
+    with active.outside():
         nodes = graph(walk.names, walk.query)
         layers = arrange(nodes)
         try:
@@ -200,7 +200,7 @@ class _Page:
 
         for slot, x, seed in zip(program.targets, walk.query.targets, walk.seeds, strict=True):
             if slot is not None:
-                add(slot, x, seed, recorder.apply(add_cotangents, told[slot], seed) if slot in told else seed)
+                add(slot, x, seed, operation.apply(add_cotangents, told[slot], seed) if slot in told else seed)
         node_at = {position: node for node in self.operations for position in node.positions}
         for position, entry, step, back in walk.sweep(ct):
             node = node_at[position]

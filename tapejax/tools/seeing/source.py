@@ -23,14 +23,14 @@ import numpy as np
 
 from ...jaxprs import canonical, contents
 from ...jaxprs.custom_rules import RULES_IN_RULES, traced_rule_of
+from ...jaxprs.dependence import is_inexact
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import ClosedJaxpr, Literal, RefType, Tracer, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Value
-from ...tape import recorder
+from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
 from ...tape.recording import type_of
-from ...tape.slicing import is_inexact
 from ...tf.ops import table
 from ...tf.values import nest
 from ...tf.values.shown import page
@@ -168,7 +168,7 @@ class _Scope:
 
 def printed(*parts: Any) -> tuple[str, dict[str, Array]]:
     """The code of what a tape recorded, and the arrays that it names; `parts` are what `_FunctionPrinter` takes."""
-    with recorder.outside():
+    with active.outside():
         return _FunctionPrinter(*parts).print()
 
 

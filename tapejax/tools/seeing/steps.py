@@ -18,16 +18,18 @@ import numpy as np
 from ...execution.trial import with_errors
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape import recorder
+from ...tape import active, dispatch, operation
 from ...tape import sweep as derivatives
 from ...tape.gradient_tape import GradientTape, cotangents_of
+from ...tape.operation import pullback
+from ...tape.pullback import PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, type_of
 from ...tape.slicing import Step
+from ...tape.structures import conjugate, sources_of, targets_of
 from ...tape.where import Line
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, page, small_html, table_html, value_text
-from ...tf.values.structures import conjugate, sources_of, targets_of
 from ...tf.values.types import Array, Nest
 from . import listing
 from .listing import Names
@@ -84,7 +86,7 @@ class Backward:
         found, _ = self.query.relevant()
         self._entries = [(position, recording.entries[position]) for position, *_ in found]
         self.program, self._values = self.query.program()
-        with recorder.outside():
+        with active.outside():
             self.seeds = [conjugate(x) for x in cotangents_of(targets, target, output_gradients)]
         self.names = Names(recording, spaces)
         self.of = self.names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
@@ -106,7 +108,7 @@ class Backward:
         """`core.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
         sweep = derivatives.sweep_steps(self.program, self._values, self.seeds, ct)
         while True:
-            with recorder.outside():  # no tape records this; but not while the user has the step
+            with active.outside():  # no tape records this; but not while the user has the step
                 try:
                     at, back = next(sweep)
                 except StopIteration:
@@ -124,13 +126,17 @@ class Backward:
             active_outs = tuple([j for j in step.active_outs if step.outs[j] in ct])
             incoming = [ct[step.outs[j]] for j in active_outs]
             silent = not any(map(is_nonzero, incoming))
-            if silent and step.op.pull is None:
+            if silent and not isinstance(step.op, PullbackOp):
                 inputs = [self._values[slot] for slot in step.ins]
-                pull = derivatives.pullback(step.op, step.active_ins, active_outs, step.perturbed)
-                with recorder.outside():
-                    back = recorder.run(pull, (*inputs, *map(_of_no_symmetry, incoming)))
+                pull = pullback(step.op, step.active_ins, active_outs, step.perturbed)
+                with active.outside():
+                    back = dispatch.run(pull, (*inputs, *map(_of_no_symmetry, incoming)))
             pairs = zip(step.active_ins, back, strict=True)
-            zero = set() if silent and step.op.pull else {i for i, x in pairs if x is not None and not is_nonzero(x)}
+            zero = (
+                set()
+                if silent and isinstance(step.op, PullbackOp)
+                else {i for i, x in pairs if x is not None and not is_nonzero(x)}
+            )
             yield number, silent, zero
 
     @property
@@ -143,11 +149,11 @@ class Backward:
     def gathered(self, ct: dict[int, Array]) -> list[Array | None]:
         """The gradient of each source, None where nothing came back, of the cotangents of the whole sweep."""
         found: list[Array | None] = [None] * len(self.structure.leaves)
-        with recorder.outside():
+        with active.outside():
             for i, slot in zip(self.query.owners, self.program.sources, strict=True):
                 if slot is not None and slot in ct:
                     x = conjugate(ct[slot])
-                    found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
+                    found[i] = x if found[i] is None else operation.apply(jnp.add, found[i], x)
         return found
 
     def _heading(self) -> str:
@@ -225,7 +231,7 @@ def check_numerics(walk: Backward, ends: Sequence[Array]) -> None:
 def _finite(x: Value) -> bool:
     if not isinstance(x, jax.Array) or isinstance(x, Tracer) or not jnp.issubdtype(x.dtype, jnp.inexact):
         return True
-    with recorder.outside():
+    with active.outside():
         return bool(_all_finite(x))
 
 

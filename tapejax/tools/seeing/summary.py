@@ -11,8 +11,9 @@ import numpy as np
 
 from ...tape.gradient_tape import GradientTape
 from ...tape.recording import type_of
+from ...tape.structures import sources_of
 from ...tf.values.shown import ORANGE, RED, bold, faint, page, table_html
-from ...tf.values.structures import leaf_of, sources_of
+from ...tf.values.structures import leaf_of
 from ...tf.values.types import Array, Nest
 from .listing import Variables, shortened
 from .steps import Backward

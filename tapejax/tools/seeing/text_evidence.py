@@ -8,9 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from ...jaxprs.dependence import is_inexact
 from ...jaxprs.types import Value, Where
 from ...tape.recording import Entry, Recording
-from ...tape.slicing import Relevant, is_inexact
+from ...tape.slicing import Relevant
 from ...tape.where import Line, line_of
 from ...tf.values.shown import number_text
 from ...tf.values.structures import is_variable

@@ -12,7 +12,7 @@ from tapejax.execution import trial
 from tapejax.jaxprs import custom_rules
 from tapejax.tf.namespaces import NAMESPACES
 from tapejax.tf.ops.array import _gather_nd
-from tapejax.tf.ops.missing import MISSING
+from tapejax.tf.values.missing import MISSING
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 

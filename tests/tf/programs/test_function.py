@@ -14,7 +14,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import tapejax as tf
-from tapejax.tape import recorder
+from tapejax.tape import 
 from tapejax.tf.values import reading
 from tapejax.tf.values.errors import OperatorNotAllowedInGraphError
 
@@ -22,9 +22,9 @@ from tapejax.tf.values.errors import OperatorNotAllowedInGraphError
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind():
     """Whatever happens in a function, JAX's trace and the thread's capture are as before."""
-    trace = recorder.current_trace()
+    trace = active.current_trace()
     yield
-    assert recorder.current_trace() is trace
+    assert active.current_trace() is trace
     assert reading.capturing.capture is None
 
 

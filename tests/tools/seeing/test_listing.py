@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.tape import recorder
+from tapejax.tape import 
 from tapejax.tools.seeing import listing
 
 

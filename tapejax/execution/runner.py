@@ -1,0 +1,50 @@
+"""The runner that tapejax uses: what costs least until it has come back often enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..jaxprs.fence import EvalTrace, current_trace
+from ..jaxprs.types import Function, JaxProgram, Values
+from ..tape import runner
+from ..tape.operation import JittedOp, Op
+from ..tape.recording import Kept, Recording
+from ..tape.slicing import Program
+from . import trial
+from .residuals import is_large, keeping, linearized
+from .schedule import run_rows, run_sweep
+
+
+class Fast(runner.Runner):
+    """Operations are on trial before they are compiled; residuals of large calls are kept; sweeps are compiled as one."""
+
+    def compiled(self, fn: Function, decided: Callable[[Function], object] | None = None) -> Function:
+        return trial.Trial(fn, decided)
+
+    def arrays(self, inputs: Values) -> Sequence[Any] | None:
+        return trial.as_arrays(inputs)
+
+    def tries(self) -> bool:
+        return trial.possible()
+
+    def run(
+        self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op, outputs: int
+    ) -> tuple[Any, Kept | None]:
+        if type(op) is JittedOp:
+            found = linearized(op, inputs, recordings)
+            return found if found is not None else (op.call(*inputs), None)
+        if type(current_trace()) is EvalTrace and not noted.runs_python and is_large(noted, program):
+            wide = keeping(noted, op, outputs, inputs, recordings)
+            if wide is not None:
+                return wide.run(inputs)
+        return op.call(*inputs), None
+
+    def sweep(self, sweep: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
+        return run_sweep(sweep, program, values, *ends)
+
+    def rows(self, name: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
+        return run_rows(name, rows, program, values)
+
+
+runner.use(Fast())

@@ -1,0 +1,165 @@
+"""Which inputs the derivative of an output depends on, and what kinds of values have one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from . import contents
+from .canonical import open_jaxpr
+from .fence import ConcreteArray, Literal, RefType, has_tangent, jaxpr_as_fun, user_type
+from .types import Atom, Equation, Function, JaxProgram, Params, Positions, Value, Values
+
+SCALARS = frozenset((float, int, bool, complex))
+
+
+# ---- kinds of values ------------------------------------------------------------------------------------------------
+
+
+def kind_of(value: Value) -> Any:
+    """All that a program may depend on of a value that it is given."""
+    kind: Any = type(value)
+    if kind is ConcreteArray:
+        return value.aval
+    if kind in SCALARS:
+        return kind
+    if isinstance(value, jax.Array):
+        return value.aval
+    return jax.typeof(value) if hasattr(value, "dtype") else user_type(value) or kind
+
+
+@functools.cache
+def inexact_dtype(dtype: Any) -> bool:
+    return dtype not in SCALARS and has_tangent(dtype)
+
+
+def is_inexact(x: Value) -> bool:
+    """Whether `x` is an array of JAX's that can carry gradient."""
+    return isinstance(x, jax.Array) and inexact_dtype(x.dtype)
+
+
+def has_inexact_dtype(x: Value) -> bool:
+    """The same of an array of NumPy's as well."""
+    return hasattr(x, "dtype") and inexact_dtype(x.dtype)
+
+
+def carries_tangent(x: Value) -> bool:
+    """The same of a Python number as well."""
+    return has_tangent(jnp.result_type(x))
+
+
+def is_inexact_kind(kind: Any) -> bool:
+    """Whether values of `kind` have a tangent: of floats or complex numbers, or of a type of the user's that has one."""
+    if not hasattr(kind, "dtype") and hasattr(kind, "to_tangent_aval"):
+        kind = kind.to_tangent_aval()
+    return inexact_dtype(kind.dtype) if hasattr(kind, "dtype") else hasattr(kind, "to_tangent_aval")
+
+
+def is_key(kind: Any) -> bool:
+    """Whether it is of one of JAX's own dtypes, such as the keys of random numbers, which are no numbers."""
+    return hasattr(kind, "dtype") and jnp.issubdtype(kind.dtype, jax.dtypes.extended)
+
+
+# ---- links ----------------------------------------------------------------------------------------------------------
+
+
+class Links(NamedTuple):
+    """For each output of an operation the inputs on which its derivative depends; whether a rule may be `told`."""
+
+    by: tuple[frozenset[int], ...]
+    told: bool
+
+
+def links(fn: Function, inputs: Values, outputs: Values, perturbed: Positions | None = None) -> Links:
+    """The `Links` of ``outputs = fn(*inputs)``. Where a rule may be told which inputs are perturbed, it is told `perturbed`.
+
+    JAX decides: the tangent of an output that does not depend on an input, or only through integers, ``floor``,
+    ``stop_gradient``..., is a symbolic zero. What cannot be differentiated is taken to depend on everything.
+    """
+    inexact = [i for i, x in enumerate(inputs) if has_inexact_dtype(x) and (perturbed is None or i in perturbed)]
+    wanted = [*map(has_inexact_dtype, outputs)]
+    told = perturbed is not None
+
+    def tangents_out(primals: list[Any], tangents: list[Any]) -> list[Any]:
+        def on_inexact(*xs: Any) -> list[Any]:
+            full = list(primals)
+            for i, x in zip(inexact, xs, strict=True):
+                full[i] = x
+            return [y for y, out in zip(jax.tree.leaves(fn(*full)), wanted, strict=True) if out]
+
+        return list(jax.jvp(on_inexact, [primals[i] for i in inexact], tangents)[1])
+
+    try:
+        if not told:
+            program = jax.make_jaxpr(fn)(*inputs)
+            fn, told = jaxpr_as_fun(program), contents.tells_zeros(program)
+        closed = jax.make_jaxpr(tangents_out)(list(inputs), [inputs[i] for i in inexact])
+    except Exception:  # of any type: rules are the user's. The sweep raises it again, if a gradient is to pass
+        return Links(everything(inexact, wanted), True)
+    reached = iter(_propagate(closed, [0] * len(inputs) + [1 << i for i in inexact]))
+    masks = [next(reached) if out else 0 for out in wanted]
+    return Links(tuple([frozenset(i for i in inexact if mask >> i & 1) for mask in masks]), told)
+
+
+def everything(inputs: Sequence[int], wanted: Sequence[bool]) -> tuple[frozenset[int], ...]:
+    """Each output that is wanted depends on all inputs."""
+    return tuple(frozenset(inputs) if out else frozenset() for out in wanted)
+
+
+def equation_links(eqn: Equation) -> tuple[frozenset[int], ...]:
+    """`links` of one equation of a jaxpr."""
+    params = eqn.primitive.get_bind_params(eqn.params)
+    specs = [v.val if isinstance(v, Literal) else v.aval for v in eqn.invars]
+    return links(lambda *xs: eqn.primitive.bind(*xs, **params), specs, [v.aval for v in eqn.outvars]).by
+
+
+def _propagate(jaxpr: JaxProgram, masks: Sequence[int]) -> list[int]:
+    """Which inputs reach each output of `jaxpr`, as bit masks."""
+    jaxpr = open_jaxpr(jaxpr)
+    env: dict[Any, int] = dict(zip(jaxpr.invars, masks, strict=True))
+
+    def read(atom: Atom) -> int:
+        return 0 if isinstance(atom, Literal) else env.get(atom, 0)
+
+    for eqn in jaxpr.eqns:
+        ins = [read(x) for x in eqn.invars]
+        inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
+        if not any(ins):
+            outs = [0] * len(eqn.outvars)
+        elif refs := [x for x in eqn.invars if isinstance(x.aval, RefType)]:  # what is written there is read later
+            outs = [functools.reduce(int.__or__, ins)] * len(eqn.outvars)
+            env.update(dict.fromkeys(refs, functools.reduce(int.__or__, ins)))
+        elif eqn.primitive.name == "scan":
+            outs = _propagate_scan(eqn.params, ins)
+        elif eqn.primitive.name == "cond":
+            branches = [_propagate(branch, ins[1:]) for branch in eqn.params["branches"]]
+            outs = [functools.reduce(int.__or__, masks) for masks in zip(*branches, strict=True)]
+        elif inner is not None and _are_counted(inner, eqn):
+            outs = _propagate(inner, ins)
+        else:
+            outs = [functools.reduce(int.__or__, ins)] * len(eqn.outvars)
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(x) for x in jaxpr.outvars]
+
+
+def _are_counted(inner: JaxProgram, eqn: Equation) -> bool:
+    """Whether the inputs and results of `inner`, a parameter of `eqn`, are as many as those of `eqn`."""
+    inner = open_jaxpr(inner)
+    return len(inner.invars) == len(eqn.invars) and len(inner.outvars) == len(eqn.outvars)
+
+
+def _propagate_scan(params: Params, ins: list[int]) -> list[int]:
+    # What is carried has come round any number of times: repeat until an iteration adds nothing.
+    consts, carry = contents.scan_counts(params)
+    while True:
+        outs = _propagate(params["jaxpr"], ins)
+        merged = list(ins)
+        for i in range(carry):
+            merged[consts + i] |= outs[i]
+        if merged == ins:
+            return outs
+        ins = merged

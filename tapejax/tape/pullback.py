@@ -1,0 +1,102 @@
+"""Operations that bring their own pullback, for one call: a custom gradient's, or one that says why there is none."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+
+from ..jaxprs import dependence
+from ..jaxprs.dependence import Links
+from ..jaxprs.types import Function, Values
+from . import active
+from .operation import Op, PythonOp, apply, may_carry
+from .query import Query
+from .recording import Recording
+from .sweep import sweep
+
+if TYPE_CHECKING:
+    from .recording import Entry
+    from .slicing import Step
+
+# From the cotangents of all outputs to those of the inputs; None for one that has none.
+Pullback = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class PullbackOp(PythonOp):
+    """One that brings its own `pull`.
+
+    Its outputs are copies of the first `results` of its inputs, to which no gradient goes back.
+    """
+
+    __slots__ = ("pull", "results")
+
+    def __init__(self, name: str, fn: Function, pull: Pullback, call: Function | None = None, results: int = 0):
+        super().__init__(name, fn, call)
+        self.pull = pull
+        self.results = results
+
+    def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: tuple[int, ...]) -> Links:
+        inputs = [i for i, x in enumerate(entry.inputs) if i >= self.results and may_carry(x)]
+        return Links(dependence.everything(inputs, [*map(may_carry, entry.outputs)]), False)
+
+    def pull_back(self, step: Step, inputs: Values, cotangents: dict[int, Any]) -> Sequence[Any]:
+        # The user's Python runs under the current trace: what it computes is recorded by outer tapes like anything else.
+        every = [cotangents.get(j) for j in range(len(step.outs))]
+        for j in range(self.results):
+            if every[j] is None:
+                every[j] = apply(jnp.zeros_like, inputs[j])
+        back = self.pull(every)
+        return [back[i] for i in step.active_ins]
+
+    def push_forward(self, step: Step, inputs: Values, tangents: dict[int, Any]) -> Sequence[Any]:
+        # The pullback is linear: recorded while it runs on some cotangents or others, its own pullback is its transpose.
+        cotangents = [apply(jnp.ones_like, x) for x in inputs[: self.results]]
+        recording = Recording(watch_accessed=False)
+        for x in cotangents:
+            recording.watch(x)
+        back = active.also(recording, self.pull, cotangents)
+        reached = [i for i in tangents if back[i] is not None]
+        query = Query(recording, [back[i] for i in reached], cotangents)
+        out = sweep(*query.program(), [tangents[i] for i in reached])
+        return [out[j] for j in step.active_outs]
+
+
+def refuse_ref(cotangents: Values) -> Sequence[Any]:
+    """The pullback of what reads or changes a ``jax.Ref``, or another value that changes in place."""
+    raise LookupError(
+        "gradient registry has no entry for: an operation on a jax.Ref, or on a value that holds some. It changes in place, "
+        "which a tape cannot follow outside jax.jit: make it inside a jitted function, or use a Variable and its assign()."
+    )
+
+
+def refuse_compiled(*_: Any) -> Any:
+    """The pullback of a function compiled ahead of time."""
+    raise TypeError(
+        "Cannot differentiate a function that was lowered and compiled ahead of time, for one signature. Call the jitted "
+        "function itself inside the tape's block, or compile the whole step, with the tape in it."
+    )
+
+
+def without_derivative(op: Op, constants: int = 0) -> Op:
+    """`op`, whose first `constants` inputs it does not take, where running it again would give something else.
+
+    A derivative is taken at the recorded inputs, by computing what it needs of them anew.
+    """
+
+    def refuse(cotangents: Values) -> Sequence[Any]:
+        raise LookupError(
+            f"gradient registry has no entry for: {op.name}, a compiled program that asks Python for something as it runs "
+            "(random numbers of tf.random, io_callback). It would be given something else in the backward pass. Decorate the "
+            "function with tapejax.function in place of jax.jit, use tf.while_loop or tf.map_fn in place of lax.scan, or pass "
+            "what it asks for in as an argument (tf.random.stateless_normal with a seed)."
+        )
+
+    fn, call = (functools.partial(call_without, constants, function) for function in (op.fn, op.call))
+    return PullbackOp(op.name, fn, refuse, call)
+
+
+def call_without(count: int, fn: Function, *inputs: Any) -> Any:
+    return fn(*inputs[count:])

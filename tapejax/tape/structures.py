@@ -1,0 +1,136 @@
+"""What a user hands to a tape, taken apart into arrays: the interface, and the way that knows `jax.Array` and pytrees.
+
+`tapejax.tf.values` makes the way that knows tensors and variables the current one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import jax
+import jax.numpy as jnp
+
+from ..jaxprs.types import Pytree, Value
+from .operation import apply
+from .query import Source
+from .recording import Recording
+
+
+class Leaf(NamedTuple):
+    """One value of a structure: what the user holds, its array now, and how a result is given back for it.
+
+    `holder` is a variable that holds one array after another; `watched` says whether tapes watch it from the start.
+    """
+
+    value: Any
+    array: Value
+    wrap: Callable[[Value], Any]
+    holder: Any = None
+    watched: bool = False
+
+    def source(self, recording: Recording) -> Source:
+        """What a derivative is taken with respect to."""
+        return Source(self.array, self.holder, recording.watch_accessed and self.watched)
+
+
+class Structure:
+    """A pytree of arrays taken apart. Raises ``refuse(value)`` for what is no array in it."""
+
+    def __init__(self, structure: Pytree, refuse: Callable[[object], Exception]):
+        parts, self._tree = jax.tree.flatten(structure)
+        self.leaves = [current.leaf(x) or _raise(refuse(x)) for x in parts]
+
+    def parts_of(self, other: Pytree) -> list[Any]:
+        """What `other`, which has the same structure, holds in the places of the leaves."""
+        tree: Any = self._tree
+        return list(tree.flatten_up_to(other))
+
+    def pack(self, results: Sequence[Value | None]) -> Pytree:
+        """The structure with one result for each leaf, each as its leaf's type."""
+        pairs = zip(self.leaves, results, strict=True)
+        return self.pack_raw([None if x is None else leaf.wrap(x) for leaf, x in pairs])
+
+    def pack_raw(self, results: Sequence[Value | None]) -> Pytree:
+        """The structure with one result for each leaf, as it is."""
+        return jax.tree.unflatten(self._tree, results)
+
+
+class Conventions:
+    """What a tape has to be told of the values that it is used with."""
+
+    def recording_starts(self) -> None:
+        """Called before a tape starts."""
+
+    def take_apart(self, structure: Pytree, refuse: Callable[[object], Exception]) -> Structure:
+        return Structure(structure, refuse)
+
+    def require_same(self, one: Pytree, other: Pytree) -> None:
+        """Raises an error where the two are structured differently."""
+        jax.tree.map(lambda *_: None, one, other)
+
+    def leaf(self, value: object) -> Leaf | None:
+        """`value` as a leaf, or None where it is none."""
+        return Leaf(value, value, lambda x: x) if isinstance(value, jax.Array) else None
+
+    def parts_like(self, target: Pytree, given: Pytree) -> list[Any]:
+        """The values in `given`, be they leaves or not: one for each leaf of `target`, if it is structured as that."""
+        return [given] if self.leaf(target) else list(jax.tree.leaves(given, is_leaf=lambda x: x is None))
+
+    def array(self, value: Any, dtype_hint: Any = None) -> Value:
+        """The array that `value` is or becomes, of that dtype where it has none of its own."""
+        return jnp.asarray(value)
+
+    def read(self, holder: object) -> None:
+        """Notes that the variable `holder` is looked at."""
+
+    def cure(self, value: object, argument: str) -> str:
+        """What to pass as the `argument` in place of `value`, as far as it is known what is meant."""
+        return ""
+
+    def no_attribute(self, kind: str, owner: object, name: str) -> NoReturn:
+        """Raises what an object of the class `kind` says of an attribute that it does not have."""
+        raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner)
+
+    def wrong_shape(self, message: str) -> Exception:
+        """What is raised for a tensor of the wrong shape or dtype."""
+        return ValueError(message)
+
+
+current = Conventions()
+
+
+def use(conventions: Conventions) -> None:
+    """Has tapes take structures apart by `conventions` from here on."""
+    global current
+    current = conventions
+
+
+def targets_of(target: Pytree, argument: str = "target") -> Structure:
+    """The `argument` taken apart.
+
+    Raises:
+      TypeError: it holds something that is neither a tensor, an array nor a variable.
+    """
+
+    def refuse(value: object) -> Exception:
+        return TypeError(
+            f"Argument `{argument}` should be a Tensor, jax.Array or Variable, or a structure of them, but holds {value!r} of "
+            f"type {type(value).__name__!r}.{current.cure(value, argument)}"
+        )
+
+    return current.take_apart(target, refuse)
+
+
+def sources_of(sources: Pytree, argument: str = "sources") -> Structure:
+    """The argument `sources` taken apart, as `targets_of` does it."""
+    return targets_of(sources, argument)
+
+
+def conjugate(x: Value | None) -> Value:
+    """A cotangent by JAX's convention from TensorFlow's, or the reverse: for complex numbers one conjugates the other."""
+    return apply(jnp.conj, x) if x is not None and x.dtype.kind == "c" else x
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error

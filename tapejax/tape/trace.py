@@ -1,0 +1,259 @@
+"""Interception: what JAX executes while a tape is active passes through a `RecorderTrace`, whoever wrote it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ..jaxprs import calls, contents, lifting
+from ..jaxprs.cache import Cache, Once
+from ..jaxprs.dependence import carries_tangent
+from ..jaxprs.fence import (
+    DIFFERENTIATING_TRACES,
+    EvalTrace,
+    current_trace,
+    eval_jaxpr,
+    held_in,
+    set_current_trace,
+    set_trace,
+    set_trace_key,
+    set_trace_reference,
+    under,
+)
+from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Subfun, Value, Values
+from . import active, runner
+from .active import Recorder, by_operations, copied, stages, trace_stack
+from .dispatch import reading, reads
+from .operation import CACHED_OPS, Op, PythonOp, is_ref
+from .primitives import Staged, StagedOp, primitive_op
+from .pullback import PullbackOp, call_without, refuse_compiled, refuse_ref
+from .recording import Entry
+from .where import caller
+
+
+class StagedCall(NamedTuple):
+    """The Op of a call of Python functions, its first inputs, what the call stored, and how to repack its results."""
+
+    op: Op
+    arrays: Iterable[Any]
+    stores: Sequence[Any]
+    repack: Function
+
+
+_staged: Cache[StagedCall] = Cache(CACHED_OPS)
+
+
+class RecorderTrace(Recorder):
+    """Runs every operation under `outer` and notes it on the active recordings."""
+
+    def run(self, op: Op, inputs: Values, program: JaxProgram = None) -> Any:
+        """Runs `op`, of a jitted `program` if one is given, under the outer trace and notes it."""
+        before = current_trace()
+        try:
+            set_trace(self.outer)
+            if program is None:
+                return self.note(op, inputs, op.call(*inputs))
+            found = runner.current.run(op, inputs, self.recordings, program, op, len(program.out_avals))
+            return self.note(op, inputs, *found)
+        finally:
+            try:
+                set_trace_reference(before)
+            finally:
+                set_trace_key(before and before._weakref)  # JAX may have set None
+
+    def process_primitive(self, primitive: Primitive, tracers: Values, params: Params, /) -> Any:
+        if primitive.name in _REF_OPERATIONS:
+            return self._run_on_ref(primitive, tracers, params)
+        op, inputs = primitive_op(primitive, params, tracers)
+        if isinstance(op, PullbackOp) and op.pull is refuse_ref:
+            return self._run_on_ref(primitive, tracers, params, op.name, inputs)
+        plain = primitive.name in contents.JIT and type(self.outer) is EvalTrace and contents.is_plain_jit(params)
+        outputs = self.run(op, inputs, params["jaxpr"] if plain else None)
+        if primitive.name in _CALLS and len(outputs) > 1:
+            forwarded = contents.forwarded_inputs(params)
+            for recording in self.recordings if forwarded else ():
+                recording.forwarded |= {id(outputs[j]): tracers[i] for j, i in forwarded.items()}
+        return outputs
+
+    def note_compiled(self, inputs: Values, outputs: Values) -> None:
+        """Notes a call of a function compiled ahead of time, through which no transformation of JAX's can pass."""
+        op = PullbackOp("compiled", refuse_compiled, refuse_compiled)
+        for recording in self.recordings:
+            recording.entries.append(Entry(op, tuple(inputs), tuple(outputs), caller()))
+
+    def _run_on_ref(
+        self,
+        primitive: Primitive,
+        tracers: Values,
+        params: Params,
+        name: str | None = None,
+        inputs: Values | None = None,
+    ) -> Any:
+        # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
+        before = [x for value in tracers for x in held_in(value)]
+        result = under(self.outer, primitive.bind, *tracers, **params)
+        closed_over = tuple(contents.refs_in(params))
+        refs = (*filter(is_ref, tracers), *closed_over, *[x for value in tracers for x in held_in(value)])
+        outputs = (*(result if primitive.multiple_results else (result,)), *refs)
+        op = PullbackOp(name or primitive.name, primitive.bind, refuse_ref)
+        for recording in self.recordings:
+            recording.entries.append(Entry(op, (*(inputs or tracers), *before, *closed_over), outputs, caller()))
+        return result
+
+    # The hooks below get wrapped functions that are new at every call and can be called once only.
+
+    def process_call(self, primitive: Primitive, f: Subfun, tracers: Values, params: Params, /) -> Any:
+        return self._run_staged(primitive, (f,), tracers, params)
+
+    def process_custom_jvp_call(
+        self, primitive: Primitive, fun: Subfun, jvp: Subfun, tracers: Values, /, **params: Any
+    ) -> Any:
+        return self._run_custom(primitive, (fun, jvp), tracers, params)
+
+    def process_custom_vjp_call(
+        self, primitive: Primitive, fun: Subfun, fwd: Subfun, bwd: Subfun, tracers: Values, /, **params: Any
+    ) -> Any:
+        return self._run_custom(primitive, (fun, fwd, bwd), tracers, params)
+
+    def process_shard_map(self, primitive: Primitive, fun: Subfun, tracers: Values, /, **params: Any) -> Any:
+        return self._run_staged(primitive, (fun,), tracers, params)
+
+    def _run_custom(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
+        if not self.recordings:  # where no derivative is asked for, it is the function
+            with set_current_trace(self):
+                return subfuns[0].call_wrapped(*tracers)
+        if not any(isinstance(trace, DIFFERENTIATING_TRACES) for trace in trace_stack(self.outer)):
+            outputs = self._run_staged(primitive, subfuns, tracers, params)
+            calls.keep_stores_of_rule(subfuns)
+            return outputs
+        # Inside jax.grad the rule is traced right away, and once only: the call must go on as it came.
+        outputs = under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
+        fn, _ = calls.rebind(primitive, subfuns, params)
+        name = calls.function_name(subfuns[0]) or primitive.name
+        return self.note(PythonOp(name, fn), tracers, outputs)
+
+    def _run_staged(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
+        if not self.recordings:
+            return under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
+        key = calls.stable_key(subfuns, tracers, params)
+        if key is None:
+            op, arrays, _, repack = self._stage(primitive, subfuns, tracers, params, False).value
+        else:
+            # A thread uses what it staged itself: JAX may not have finished with another thread's call of it.
+            key = threading.get_ident(), key
+            found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
+            if not calls.are_filled(found.stores):  # an interrupt has left it so
+                _staged.discard(key)
+                found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
+            op, arrays, stores, repack = found
+            if stores is not subfuns[0].stores:
+                subfuns[0].populate_stores(stores)
+        return repack(self.run(op, (*arrays, *tracers)))
+
+    def _stage(
+        self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params, recurs: bool
+    ) -> Any:
+        """The `StagedCall`, to be kept or `Once`."""
+        name = calls.function_name(subfuns[0]) or primitive.name
+        again, repack = calls.rebind(primitive, subfuns, params)
+        stores = getattr(subfuns[0], "stores", ())
+        with set_current_trace(self.outer):
+            try:
+                reads.refused = False
+                staged, repack = calls.stage(primitive, subfuns, tracers, params)
+            except Exception:
+                found = self._stage_with_reads(again, tracers) if reads.refused and not stages(self.outer) else None
+                if found is None:
+                    # Most likely Python in there reads values: it runs on the values, now and again in the backward pass.
+                    # What fails for another reason fails then, too.
+                    numbers = all([isinstance(x, _NUMBERS) for x in tracers])
+                    op = PythonOp(name, again, again if numbers else functools.partial(_arrays_of, again))
+                    return Once(StagedCall(op, (), stores, repack))
+                staged = found
+            if contents.touches_refs(staged):
+                return Once(StagedCall(PullbackOp(name, again, refuse_ref), (), stores, repack))
+            custom = primitive.name in contents.RULES
+            if within := custom and not recurs and calls.within_transformation(subfuns):
+                calls.trace_rules(staged, subfuns)
+            arrays = contents.constants(staged)
+            lifted = lifting.lift_jaxpr(staged, arrays) if arrays else staged
+            # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
+            evaluate = functools.partial(eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted))
+            call: Function | None = None if recurs else functools.partial(_arrays_of, evaluate)
+            if call and custom and all([isinstance(x, _NUMBERS) for x in (*arrays.values(), *tracers)]):
+                # no gradient comes to these: what comes out is as without a tape
+                call = functools.partial(call_without, len(arrays), again)
+            closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
+            # What is traced of a rule within a jitted function is kept by JAX with that function, for other calls.
+            own = custom and not (within and contents.calls_rules(staged))
+            known = Staged(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
+            found = StagedCall(StagedOp(known, call), arrays.values(), stores, repack)
+        return found if recurs and not arrays else Once(found)
+
+    def with_closure(self, op: Op, inputs: Values, reads_again: bool = False) -> tuple[Op, Values]:
+        """`op`, which runs Python of the user's, and its inputs, with what that Python closes over as further ones.
+
+        As they were where that is nothing, or where the Python cannot be traced; if that is for a variable that it reads, and
+        the caller tries once more, what JAX raises.
+        """
+        with set_current_trace(self.outer):
+            try:
+                staged = jax.make_jaxpr(op.fn)(*inputs)
+            except Exception:
+                if reads_again and reads.refused:
+                    raise
+                return op, inputs
+            if (
+                contents.touches_refs(staged)
+                or contents.asks_host(staged)
+                or not (arrays := contents.constants(staged))
+            ):
+                return op, inputs
+            lifted = lifting.lift_jaxpr(staged, arrays)
+        call = functools.partial(_arrays_of, functools.partial(eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted)))
+        known = Staged(lifted, op.name, reads=reads.recordings is not None)
+        return StagedOp(known, call), (*arrays.values(), *inputs)
+
+    def _stage_with_reads(self, fn: Function, tracers: Values) -> Any:
+        """`fn` as a jaxpr in which the values of variables are constants, to become inputs; None where it cannot be traced."""
+        try:
+            with reading(self.recordings):
+                return jax.make_jaxpr(fn)(*tracers)
+        except Exception:
+            return None
+
+    def stage_value(self, val: Value) -> Value:
+        return under(self.outer, self.outer.stage_value, val)
+
+    def cur_qdd(self, x: Value) -> Any:  # JAX 0.10 only
+        return under(self.outer, self.outer.cur_qdd, x)
+
+
+_CALLS = frozenset((*contents.JIT, "checkpoint", "remat", "remat2"))
+_REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "freeze"))
+
+
+def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
+    """``fn(*inputs)``, run `by_operations`; floats that depend on no input are arrays.
+
+    A rule may give them a gradient, and the tape knows a value by the identity of its array.
+    """
+    return [
+        copied(x.item() if getattr(x, "weak_type", False) and isinstance(x, np.ndarray) else x)  # Python's are weak
+        if isinstance(x, _NUMBERS) and carries_tangent(x)
+        else x
+        for x in by_operations(fn, *inputs)
+    ]
+
+
+_NUMBERS = (np.ndarray, np.generic, int, float, complex)
+
+
+_NUMBERS = (np.ndarray, np.generic, int, float, complex)
+
+active.kind = RecorderTrace

@@ -1,0 +1,355 @@
+"""The methods of a tape that show what it holds: they are given to `GradientTape` when tapejax is imported.
+
+Each loads what it needs when it is called, and leaves the tape as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from ...jaxprs.dependence import is_inexact
+from ...jaxprs.types import JaxProgram
+from ...tape import active
+from ...tape import sweep as derivatives
+from ...tape.gradient_tape import GradientTape, extend
+from ...tape.query import Query, in_recorded_types
+from ...tape.structures import sources_of, targets_of
+from ...tf.values.types import Nest
+
+
+class Seen(GradientTape):
+    """What `GradientTape` is given."""
+
+    @in_recorded_types
+    def as_function(self, target: Nest, sources: Nest, arguments: Nest = ()) -> Any:
+        """The pure function from `sources` to `target` that the tape recorded.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables.
+          arguments: what else varies, such as batches, labels, keys and learning rates: tensors, arrays and variables, as a
+            list, a tuple, or a dict from names to values. Each becomes a parameter after `sources`, in this order, of the
+            shape and dtype that it has here. What was computed of an argument before the block is another value. Of a
+            plain ``jax.Array`` the tape does not see that Python takes a number (``float(x)``): pass a `Tensor` where in doubt.
+
+        Returns:
+          A function of one argument, structured as `sources`, and of `arguments`, by position or by name, that returns
+          arrays structured as `target`. Its
+          `jax.grad` at `sources` is the tape's gradient; what the tape did not see depend on the sources is constant.
+          Printed, it is code: plain ``jnp`` that runs where it is pasted (after ``import jax``, ``import jax.numpy as
+          jnp`` and ``import numpy as np``). Arrays too large to write down are names in it: its ``constants``.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          TypeError: `target`, `sources` or an argument holds something that is no tensor, array or variable.
+          ValueError: `target` does not depend on an argument, or depends on it through what was not recorded: a value that
+            Python looked at or that went to NumPy, a variable that was assigned to; or an argument is the same array as
+            another or as a source.
+
+        >>> import jax, jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> x = jnp.array(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x**2
+        >>> f = tape.as_function(y, x)
+        >>> print(f(jnp.array(5.0)), jax.grad(f)(x))
+        25.0 6.0
+        >>> print(f)
+        def f(x):
+            y = x ** 2
+            return y
+        <BLANKLINE>
+
+        >>> rate = tf.constant(0.5)
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * rate
+        >>> f = tape.as_function(y, x, arguments={"rate": rate})
+        >>> print(f(x, rate=2.0))
+        6.0
+        """
+        return self._as_function(target, sources, arguments, {})
+
+    def _as_function(self, target: Nest, sources: Nest, arguments: Nest, called: dict[int, str]) -> Any:
+        """`as_function`; `called` holds names for arrays, by their identity."""
+        recording = self._usable()
+        ends, starts = targets_of(target), sources_of(sources)
+        found = [leaf.source(recording) for leaf in starts.leaves]
+        # what has no gradient cannot be watched, and is a source all the same
+        found = [x if is_inexact(x.array) else x._replace(watched=True) for x in found]
+        sought = [leaf.array for leaf in ends.leaves], found
+        from . import listing, parameters, source
+
+        named = listing.Names(recording, listing.namespaces())
+        rest = parameters.Parameters(recording, arguments, starts.leaves, named)
+        query = Query(recording, sought[0], [*sought[1], *rest.sources()], include_nondifferentiable=True)
+        (program, values), arrays, owner = query.program(), query.arrays, query.owners
+        if not called:  # `code` has called the function itself, so Python's looks at values are part of it
+            rest.require_replayable(query, arrays[: len(arrays) - len(rest.all)])
+
+        def function(*args: Any, **kwargs: Any) -> Nest:
+            sources, more = rest.arrays_of(args, kwargs)
+            given = [leaf.array for leaf in sources_of(sources).leaves]
+            if len(given) != len(starts.leaves):
+                raise ValueError(
+                    f"sources: {len(starts.leaves)} arrays were expected, as on the tape; got {len(given)}"
+                )
+            given += more
+            inputs = []
+            for array, i in zip(arrays, owner, strict=True):
+                first = arrays[owner.index(i)]
+                # a variable that was assigned to between two reads: all that was read moves together
+                inputs.append(given[i] if array is first else array + (given[i] - jax.lax.stop_gradient(first)))
+            out = derivatives.evaluate(program, values, inputs)
+            return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
+
+        names = named.only([*values, *(leaf.array for leaf in starts.leaves)]) | called
+        parts = rest, program, values, arrays, owner, (sources, starts), (target, ends), names
+        return source.TapeFunction(function, lambda: source.printed(*parts), rest.signature)
+
+    def __str__(self) -> str:
+        from . import listing
+
+        return listing.text_table(self, self._recording, listing.namespaces())
+
+    def __repr__(self) -> str:
+        from . import listing
+
+        return f"<{listing.heading(self, self._recording)}>"
+
+    def _repr_html_(self) -> str:
+        from . import listing
+
+        return listing.html_table(self, self._recording, listing.namespaces())
+
+    @in_recorded_types
+    def explain(self, target: Nest, sources: Nest) -> Any:
+        """Says for each source why its gradient is what it is: along which path it comes, or why it is None.
+
+        Args:
+          target, sources: as for `gradient`.
+
+        Returns:
+          An `Explanation`. Print it, or iterate over its reports, each with ``connected``, the ``path``, and ``reasons``
+          with ``kind``, ``message``, ``remedy``, ``operation`` and ``line``. Reasons of a connected source are notes: the
+          gradient is zero, nan or infinite, is of a part of `target` only, or with respect to another value than was meant.
+          For these one backward pass is run, as by `steps`. The tape is not used up.
+
+        Raises:
+          TypeError: `target` or `sources` holds something that is no tensor.
+
+        >>> import tapejax as tf
+        >>> x, c = tf.Variable(2.0), tf.constant(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.round(x) * c
+        >>> for report in tape.explain(y, [x, c]):
+        ...     print(report.connected, report.kinds, report.reasons[0].operation)
+        False ('no derivative',) round
+        False ('never watched',) multiply
+        """
+        from . import explain, listing
+
+        return explain.explain(self, target, sources, listing.namespaces(), listing.places())
+
+    @in_recorded_types
+    def memory(self, target: Nest, sources: Nest) -> Any:
+        """The bytes that the tape keeps for the backward pass, by line of your code, largest first.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables.
+
+        Returns:
+          A `Memory`: printed, or shown by a notebook, a table with bars. For each line the bytes that are freed with the tape,
+          those that the gradient of `target` with respect to `sources` reads, and what `recompute_grad` around the line's
+          function would save.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+
+        >>> import jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> x = jnp.ones(1000)
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = jnp.sum(jnp.exp(jnp.sin(x)))
+        >>> tape.memory(y, x).bytes
+        8000
+        """
+        from . import memory as seen
+
+        recording = self._usable()
+        ends = [leaf.array for leaf in targets_of(target).leaves]
+        starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
+        return seen.memory(recording, Query(recording, ends, starts))
+
+    @in_recorded_types
+    def summary(self, target: Nest, sources: Any) -> Any:
+        """For each source the size of its value and of its gradient: what vanishes, explodes, is zero or is no number.
+
+        The tape is not used up.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables; or a model (Keras's, a `Module`): its trainable variables.
+
+        Returns:
+          A `Summary`, an iterable of rows: norm, mean, share of zeros, nan and infinities, of value and gradient. Printed, or
+          shown by a notebook, it is a table with a bar for the norm of each gradient, on a logarithmic scale.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+
+        >>> import jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> w = {"first": jnp.full(2, 1e-4), "second": jnp.full(2, 3.0)}
+        >>> with tf.GradientTape() as tape:
+        ...     tape.watch(w)
+        ...     y = jnp.sum(w["first"] * w["second"])
+        >>> [f"{row.gradient.norm:.2g}" for row in tape.summary(y, w)]
+        ['4.2', '0.00014']
+        """
+        from . import listing
+        from . import summary as seen
+
+        return seen.summary(self, target, sources, listing.namespaces())
+
+    @in_recorded_types
+    def draw(self, target: Nest = None, sources: Nest = None) -> Any:
+        """A picture of the recording: what leads to `target` (by default everything), with the `sources` marked.
+
+        What carries gradient is drawn in one colour, what does not in another; edges are labelled with shapes. A dotted red
+        one is an assignment to a variable, which takes the value and not its gradient. Beyond 60 operations,
+        neighbouring ones are folded together, and assignments left out. Needs Matplotlib.
+
+        Args:
+          target: a tensor or array, or a structure of them.
+          sources: a structure of tensors, arrays and variables; by default all that the tape watches.
+
+        Returns:
+          A `Drawing`. A notebook shows it as SVG, ``drawing.savefig(file)`` writes it, ``drawing.figure`` is Matplotlib's.
+
+        Raises:
+          RuntimeError: the tape is used up, or recorded nothing yet.
+          ImportError: Matplotlib is not installed.
+        """
+        from . import drawing, listing
+
+        recording = self._usable()
+        names = listing.Names(recording, listing.namespaces())
+        ends = [] if target is None else [leaf.array for leaf in targets_of(target).leaves]
+        if sources is None:
+            starts = listing.watching(recording, names)
+        else:
+            starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
+        return drawing.draw(names, Query(recording, ends, starts))
+
+    @in_recorded_types
+    def jaxpr(self, target: Nest, sources: Nest) -> JaxProgram:
+        """What leads from `sources` to `target`, as JAX sees it: ``jax.make_jaxpr`` of `as_function`.
+
+        Raises:
+          RuntimeError, TypeError: as `as_function`.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(len(tape.jaxpr(y, x).eqns))
+        1
+        """
+        starts = sources_of(sources)
+        with active.outside():
+            return jax.make_jaxpr(self.as_function(target, sources))(
+                starts.pack_raw([leaf.array for leaf in starts.leaves])
+            )
+
+    @in_recorded_types
+    def steps(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> Any:
+        """The backward pass of `gradient`, one operation at a time, from the target to the sources.
+
+        Args:
+          target, sources, output_gradients: as for `gradient`.
+
+        Returns:
+          A `Backward`. Iterate over its steps, each with the ``operation``, the ``line`` that ran it, the ``incoming``
+          cotangents and the ``outgoing`` ones; ``gradients`` is what they add up to. The tape is not used up. Iterating
+          computes what `gradient` computes: a ``jax.pure_callback`` in a function with a gradient is called again, as there.
+
+        Raises:
+          RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = tf.sin(x) * 2.0
+        >>> for step in tape.steps(y, x):
+        ...     print(step.operation, [name for name, _ in step.outgoing])
+        multiply ['t0']
+        sin ['x']
+        """
+        from . import listing, steps
+
+        return steps.Backward(self, target, sources, output_gradients, listing.namespaces())
+
+    @in_recorded_types
+    def play(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> Any:
+        """The recording as a page to step through: forward, value by value; backward, cotangent by cotangent.
+
+        It shows the graph of `draw`, beside it the user's lines, and at each step of the backward pass what is added to the
+        cotangent of which value. Buttons, a slider and the arrow keys step. Beyond 60 operations, neighbouring
+        ones are one step. The page is one piece of HTML, which needs no server and no network; a notebook that is
+        not trusted shows the picture of `draw`, for which Matplotlib is needed. The tape is not used up.
+
+        Args:
+          target, sources, output_gradients: as for `gradient`.
+
+        Returns:
+          A `Play`. A notebook plays it, ``save(file)`` writes the page, ``data`` is what it shows.
+
+        Raises:
+          RuntimeError, TypeError, ValueError, LookupError: as `gradient`.
+
+        >>> import tapejax as tf
+        >>> x = tf.Variable(3.0)
+        >>> with tf.GradientTape() as tape:
+        ...     y = x * x
+        >>> page = tape.play(y, x)  # page.save("tape.html") writes it
+        >>> print(page)
+        <The tape of y: 1 operation, forward and backward; a notebook plays it, .save(file) writes the page>
+        """
+        from . import listing, play, steps
+
+        return play.play(steps.Backward(self, target, sources, output_gradients, listing.namespaces()))
+
+    @in_recorded_types
+    def check_numerics(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> None:
+        """Looks for the first operation, forward or backward, whose value or cotangent is NaN or infinite.
+
+        Forward it looks at all that `target` was computed from, in the order in which it ran; then at the cotangents, in
+        the order of the backward pass. The tape is not used up.
+
+        Raises:
+          tf.errors.NonFiniteError: there is one (an `InvalidArgumentError`, as ``tf.debugging.check_numerics`` raises). The
+            message names the operation and the line that ran it; ``error.entry``, ``error.line``, ``error.direction`` and
+            ``error.value`` are for programs.
+
+        >>> import jax.numpy as jnp
+        >>> import tapejax as tf
+        >>> x = tf.Variable([0.0, 4.0])
+        >>> with tf.GradientTape() as tape:
+        ...     y = jnp.where(x > 0.0, jnp.sqrt(x), 0.0)
+        >>> tape.check_numerics(y, x)
+        Traceback (most recent call last):
+        tapejax.tf.values.errors.NonFiniteError: backward: operation 1, sqrt ... makes ∂y/∂x ...
+        """
+        from . import listing, steps
+
+        walk = steps.Backward(self, target, sources, output_gradients, listing.namespaces())
+        steps.check_numerics(walk, [leaf.array for leaf in targets_of(target).leaves])
+
+
+extend(Seen)
