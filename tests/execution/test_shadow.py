@@ -13,9 +13,7 @@ from tapejax.execution import schedule, shadow
 from tapejax.execution.shadow import ShadowError, difference
 from tapejax.jaxprs import cache, interning
 from tapejax.jaxprs.cache import Cache
-from tapejax.tape import operation as ops
-from tapejax.tape import operation, query, slicing
-from tapejax.tape import sweep as derivatives
+from tapejax.tape import operation, primitives, query
 from tapejax.tape.operation import Op
 
 
@@ -28,7 +26,9 @@ def shadowed():
 def step(x):
     with tf.GradientTape() as tape:
         tape.watch(x)
-        y = jnp.sum(jax.nn.relu(operation.apply(jnp.multiply, x, 3.0))) + lax.fori_loop(0, 2, lambda _, v: v * 2.0, x[0])
+        y = jnp.sum(jax.nn.relu(operation.apply(jnp.multiply, x, 3.0))) + lax.fori_loop(
+            0, 2, lambda _, v: v * 2.0, x[0]
+        )
         y = y + jax.jit(lambda v: jnp.sum(v * v))(x)
     return y, tape.gradient(y, x)
 
@@ -92,9 +92,9 @@ def test_shadow_mode_ends(no_shadow):
 
 
 OP_TABLES = {
-    "operations": (ops, "_function_ops"),
-    "primitives": (ops, "_bind_ops"),
-    "programs of JAX's": (ops, "_program_ops"),
+    "operations": (operation, "_function_ops"),
+    "primitives": (primitives, "_bind_ops"),
+    "programs of JAX's": (primitives, "_program_ops"),
 }
 
 
@@ -115,9 +115,7 @@ def test_a_wrong_operation_is_found(table):
 
 
 def pullbacks():
-    (cached,) = [
-        cell.cell_contents for cell in derivatives.pullback.__closure__ if isinstance(cell.cell_contents, Cache)
-    ]
+    (cached,) = [cell.cell_contents for cell in operation.pullback.__closure__ if isinstance(cell.cell_contents, Cache)]
     return cached
 
 
@@ -159,7 +157,12 @@ def test_a_wrong_representative_is_found():
             with tf.debugging.shadow_mode():
                 step(x)
     finally:
-        for cached in (interning._representatives, ops._program_ops, ops._bind_ops, ops._jaxpr_ops):
+        for cached in (
+            interning._representatives,
+            primitives._program_ops,
+            primitives._bind_ops,
+            primitives._jaxpr_ops,
+        ):
             cached.clear()
         interning._known.clear()
 
@@ -167,7 +170,7 @@ def test_a_wrong_representative_is_found():
 @pytest.mark.parametrize(
     "module, table, replace",
     [
-        (slicing, "_links", lambda value: (frozenset(),) * len(value)),
+        (operation, "_links", lambda value: (frozenset(),) * len(value)),
         (query, "_programs", lambda value: (value[0], value[1][::-1]) if len(value[1]) > 1 else None),
     ],
 )

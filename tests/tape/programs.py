@@ -23,8 +23,9 @@ import numpy as np
 from jax import lax
 
 import tapejax as tf
-from tapejax.execution import schedule
-from tapejax.tape import operation, slicing
+from tapejax.execution import chunks, schedule
+from tapejax.tape import dispatch
+from tapejax.tape.operation import PythonOp, op_of
 
 from .interpreted import interpreted
 
@@ -390,7 +391,7 @@ class Machine:
         return positions[i % len(positions)]
 
     def run(self, program: Program) -> None:
-        for kind, what, places, entrance in slicing.instructions:
+        for kind, what, places, entrance in program.instructions:
             if kind in ("op", "stop"):
                 positions = [self.place(k, i) for k, i in zip(OPERATIONS[what].takes, places, strict=False)]
                 self.compute(what, positions, entrance, kind == "stop")
@@ -416,10 +417,10 @@ class Machine:
 
 def entrances(op: Operation, entrance: str) -> Callable:
     if entrance == "apply":
-        return lambda *xs: operation.apply(op.fn, *xs)
+        return lambda *xs: dispatch.run(op_of(op.fn, {}), xs)
     if entrance == "tensors":
         if op.tensors is None:
-            return lambda *xs: operation.apply(op.fn, *xs)
+            return lambda *xs: dispatch.run(op_of(op.fn, {}), xs)
         return lambda *xs: _raw(op.tensors(*[tf.Tensor(x) for x in xs]))  # type: ignore[misc]
     return op.fn
 
@@ -758,12 +759,12 @@ def running(how: str) -> Iterator[None]:
             )
         elif how == "chunks":
             stack.enter_context(mock.patch.object(schedule, "COMPILE_AT_MOST", 8))
-            stack.enter_context(mock.patch.object(slicing, "CHUNK", 4))
+            stack.enter_context(mock.patch.object(chunks, "CHUNK", 4))
         yield
 
 
 def _can_be_whole(p: Any) -> bool:
-    return 1 < len(p.steps) <= 64 and not any(step.op.eager for step in p.steps)
+    return 1 < len(p.steps) <= 64 and not any(isinstance(step.op, PythonOp) for step in p.steps)
 
 
 class Verdict(NamedTuple):

@@ -10,9 +10,10 @@ from jax.test_util import check_grads
 from plain_jax import CASES, FLOAT, a_third
 
 import tapejax as tf
+from tapejax.execution import runner as running
 from tapejax.execution import schedule
-from tapejax.tape import jacobian as jacobians
 from tapejax.tape import active, rules
+from tapejax.tape import jacobian as jacobians
 from tests.tape.interpreted import interpreted
 
 
@@ -173,14 +174,14 @@ def test_inside_transformations():
 def modes(monkeypatch):
     """The ways in which Jacobians were computed since: their Ops and the arrays that they ran on."""
     seen = []
-    run = jacobians._run_rows
+    run = running.run_rows
     modes = {jacobians._reverse_rows: ("reverse",), jacobians._forward_columns: ("forward",)}
 
-    def spy(name, program, values, rows):
+    def spy(name, rows, program, values):
         seen.append(((name, *modes.get(rows, ())), schedule.compiled(name, rows, program), values))
-        return run(name, program, values, rows)
+        return run(name, rows, program, values)
 
-    monkeypatch.setattr(jacobians, "_run_rows", spy)
+    monkeypatch.setattr(running, "run_rows", spy)
     return seen
 
 

@@ -113,7 +113,7 @@ def counts(life):
         gc.collect()
         return len(gc.get_objects()), len(jax.live_arrays())
 
-    interning.UNUSED_KEPT, interning.TAPES_KEPT = 6, 2
+    interning.UNUSED_KEPT, interning.AGES_KEPT = 6, 2
     tf.debugging.clear_caches()
     after(range(60))
     return [after(range(start, start + 12)) for start in range(60, 108, 12)]
@@ -188,7 +188,7 @@ def test_what_is_used_at_each_step_stays_however_much_it_is(monkeypatch):
 
 def test_a_function_that_is_kept_is_known_however_long_it_rests(monkeypatch):
     monkeypatch.setattr(interning, "UNUSED_KEPT", 6)
-    monkeypatch.setattr(interning, "TAPES_KEPT", 2)
+    monkeypatch.setattr(interning, "AGES_KEPT", 2)
     f = jitted(0.25)
     for _ in range(300):  # until it is compiled
         gradient(f)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import tapejax as tf
+from tapejax.execution.chunks import _find_chunks
 from tapejax.tape.query import Query, Source
-from tapejax.tape.slicing import _find_chunks
 
 
 def unrolled(count, keep=()):

@@ -26,7 +26,7 @@ from tapejax.execution import schedule
 from tapejax.jaxprs import contents, custom_rules, interning, lifting
 from tapejax.jaxprs.cache import Cache
 from tapejax.jaxprs.fence import ClosedJaxpr
-from tapejax.tape import active, operation, slicing
+from tapejax.tape import active, dispatch, operation, primitives, slicing, trace
 from tapejax.tape import sweep as derivatives
 
 
@@ -61,7 +61,19 @@ def dense(x, w, b):
     return jnp.mean(jax.nn.relu(operation.apply(jnp.matmul, x, w) + b) ** 2)
 
 
-MODULES = (contents, custom_rules, derivatives, interning, lifting, active, dispatch, schedule, slicing, sweeping)
+MODULES = (
+    contents,
+    custom_rules,
+    derivatives,
+    interning,
+    lifting,
+    active,
+    dispatch,
+    schedule,
+    slicing,
+    operation,
+    primitives,
+)
 
 
 def caches():

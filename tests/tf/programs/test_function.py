@@ -14,7 +14,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import tapejax as tf
-from tapejax.tape import 
+from tapejax.tape import active
 from tapejax.tf.values import reading
 from tapejax.tf.values.errors import OperatorNotAllowedInGraphError
 

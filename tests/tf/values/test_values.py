@@ -15,7 +15,7 @@ import pytest
 
 import tapejax as tf
 from tapejax import errors, nest
-from tapejax.tape import 
+from tapejax.tape import dispatch
 from tapejax.tf.values import dtypes
 from tapejax.tf.values import tensor as values
 from tapejax.tf.values.dtypes import TensorShape, as_dtype, float16, float32, int32

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.tape import 
+from tapejax.tape import active, dispatch, where
 from tapejax.tools.seeing import listing
 
 
@@ -413,7 +413,7 @@ print(tape[0].line, tape[1].line, tape[1].line.text, sep="|")
 def test_the_frames_that_are_passed_over_are_ours():
     """`note` passes over three frames: by whichever entrance an operation was recorded, none of these is the user's."""
     x, v = jnp.ones(3), tf.Variable([1.0, 2.0, 3.0])
-    found, caller = [], recorder.caller
+    found, caller = [], where.caller
 
     def checked(skip=2):
         found.append((caller(skip + 1), caller(2)))
@@ -424,7 +424,7 @@ def test_the_frames_that_are_passed_over_are_ours():
         return u * 2.0, lambda dy: dy * 2.0
 
     step = tf.function(lambda u: u * 2.0)
-    recorder.caller = checked
+    active.caller = dispatch.caller = checked
     try:
         with tf.GradientTape(persistent=True) as tape:
             x + x, jnp.sin(x), jax.jit(jnp.cos)(x), jax.nn.relu(x), jax.vmap(jnp.sum)(x[None]), x.at[0].set(1.0)
@@ -432,7 +432,7 @@ def test_the_frames_that_are_passed_over_are_ours():
             y = tf.while_loop(lambda i: i < 2.0, lambda i: i + 1.0, [tf.constant(0.0)]), tf.map_fn(tf.sin, v)
             tape.gradient(tf.reduce_sum(v * v), v)
     finally:
-        recorder.caller = caller
+        active.caller = dispatch.caller = caller
     assert len(found) > 25 and y is not None
     for skipped, whole in found:
         assert skipped == whole and skipped[0].co_filename == __file__
@@ -459,7 +459,7 @@ def test_the_line_is_that_of_the_innermost_frame():
     """What noting it costs is measured by `python -m benchmarks`."""
 
     def deep(n):
-        return recorder.caller() if n == 0 else deep(n - 1)
+        return where.caller() if n == 0 else deep(n - 1)
 
     assert deep(3)[0].co_filename == __file__ and deep(3)[0].co_name == "deep"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.tape import 
+from tapejax.tape import active
 from tapejax.tf.values import reading
 
 
