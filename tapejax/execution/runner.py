@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..jaxprs.fence import EvalTrace, current_trace
-from ..jaxprs.types import Function, JaxProgram, Values
+from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Values
 from ..tape import runner
 from ..tape.operation import JittedOp, Op
+from ..tape.primitives import Staged
 from ..tape.recording import Kept, Recording
 from ..tape.slicing import Program
-from . import trial
+from . import recognition, trial
+from .batches import batch
 from .residuals import is_large, keeping, linearized
 from .schedule import run_rows, run_sweep
 
@@ -21,6 +23,14 @@ class Fast(runner.Runner):
 
     def compiled(self, fn: Function, decided: Callable[[Function], object] | None = None) -> Function:
         return trial.Trial(fn, decided)
+
+    def operation(
+        self, plain: Callable[..., tuple[Op, Sequence[Any]]], primitive: Primitive, params: Params, args: Values
+    ) -> tuple[Op, Sequence[Any]]:
+        return recognition.operation(primitive, params, args)
+
+    def staged(self, known: Staged) -> Op:
+        return recognition.staged(known)
 
     def arrays(self, inputs: Values) -> Sequence[Any] | None:
         return trial.as_arrays(inputs)
@@ -45,6 +55,11 @@ class Fast(runner.Runner):
 
     def rows(self, name: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
         return run_rows(name, rows, program, values)
+
+    def batch(
+        self, row: Function, count: Any, program: Program, values: Values, result_bytes: Any, axis: int = 0
+    ) -> Any:
+        return batch(row, count, program, values, result_bytes, axis)
 
 
 runner.use(Fast())

@@ -24,9 +24,10 @@ from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import ClosedJaxpr, ConcreteArray, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.types import Function, JaxProgram, Value, Values
 from ..tape.operation import Op, PythonOp
-from ..tape.primitives import ProgramOp, StagedOp
+from ..tape.primitives import StagedOp
 from ..tape.trace import StagedCall
 from ..tape.where import caller, line_of
+from .recognition import ProgramOp
 
 
 class ShadowError(AssertionError):

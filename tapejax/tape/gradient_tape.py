@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..jaxprs.dependence import is_inexact
 from ..jaxprs.fence import Tracer
@@ -21,7 +20,7 @@ from .operation import apply
 from .query import Query, in_recorded_types
 from .recording import Entry, Recording
 from .slicing import Program
-from .structures import Leaf, Structure, conjugate, sources_of, targets_of
+from .structures import Leaf, Structure, cannot_watch, conjugate, cotangents_of, one_target, sources_of, targets_of
 from .sweep import sweep
 from .where import caller
 
@@ -116,7 +115,7 @@ class GradientTape:
           ValueError: `tensor` holds something else, for instance a NumPy array.
           AttributeError: the tape was never entered, or is used up.
         """
-        leaves = structures.current.take_apart(tensor, _cannot_watch).leaves
+        leaves = structures.current.take_apart(tensor, cannot_watch).leaves
         if self._recording is None:
             raise AttributeError("watch() needs a tape that was entered: call it inside the tape's `with` block.")
         recording = active.continuation_of(self._recording)
@@ -280,7 +279,7 @@ class GradientTape:
          [0. 0. 6.]]
         """
         recording = self._usable()
-        end, starts = _one_target(target), sources_of(sources)
+        end, starts = one_target(target), sources_of(sources)
         unconnected = _unconnected(unconnected_gradients)
         zeros = unconnected is UnconnectedGradients.ZERO and end.array.shape.__add__
         return starts.pack(self._differentiate("jacobian", recording, [end], starts, jacobians.jacobian, zeros))
@@ -322,9 +321,9 @@ class GradientTape:
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         recording = self._usable()
-        end = _one_target(target)
+        end = one_target(target)
         structure = sources_of(source, "source")
-        start = structure.leaves[0] if len(structure.leaves) == 1 else _one_target(source)
+        start = structure.leaves[0] if len(structure.leaves) == 1 else one_target(source)
         _unconnected(unconnected_gradients)
         for name, leaf in (("target", end), ("source", start)):
             if leaf.array.ndim < 2:
@@ -475,51 +474,7 @@ def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:
         ) from None
 
 
-def _one_target(target: Any) -> Leaf:
-    leaf = structures.current.leaf(target)
-    if leaf is None:
-        cure = structures.current.cure(target, "target")
-        raise TypeError(f"Argument `target` should be one Tensor, jax.Array or Variable, but is {target!r}.{cure}")
-    return leaf
-
-
 def _zeros_of(leaf: Leaf, shape: tuple[int, ...]) -> Value:
     """Zeros for a source: to an outer tape they are computed from it, as in TensorFlow."""
     structures.current.read(leaf.value)
     return apply(jnp.zeros_like, leaf.array, shape=shape)
-
-
-def cotangents_of(targets: Sequence[Leaf], target: Pytree, output_gradients: Pytree) -> list[Value]:
-    if output_gradients is None:
-        return [apply(jnp.ones_like, leaf.array) if is_inexact(leaf.array) else None for leaf in targets]
-    given = structures.current.parts_like(target, output_gradients)
-    if len(given) != len(targets):
-        raise ValueError(f"output_gradients: got {len(given)} for {len(targets)} target(s); one is needed for each.")
-    return [_cotangent(leaf, x, i) for i, (leaf, x) in enumerate(zip(targets, given, strict=True))]
-
-
-def _cotangent(leaf: Leaf, given: Any | None, position: int) -> Value:
-    if given is None:
-        raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {leaf.array.shape} is needed.")
-    array = structures.current.array(given)
-    if not is_inexact(leaf.array):
-        return array  # looked at only where the target is a source, too
-    if array.shape != leaf.array.shape or array.dtype != leaf.array.dtype:
-        raise structures.current.wrong_shape(
-            f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "
-            f"{tuple(leaf.array.shape)} and dtype {leaf.array.dtype}."
-        )
-    return array
-
-
-def _cannot_watch(value: object) -> Exception:
-    hint = " Make it a tensor, x = tf.constant(...), watch x, and compute with it in the block."
-    cure = (
-        hint
-        if isinstance(value, (int, float, complex, np.ndarray, np.generic))
-        else structures.current.cure(value, "sources")
-    )
-    return ValueError(
-        f"Passed in object {value!r} of type {type(value).__name__!r}, not a Tensor, jax.Array, Variable or a structure "
-        f"of them.{cure}"
-    )

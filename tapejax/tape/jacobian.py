@@ -15,9 +15,6 @@ from . import runner
 from .slicing import Program
 from .sweep import push, sweep
 
-# Columns (or rows) of a Jacobian are computed together as far as what they need fits into this, or into half the result.
-CHUNK_BYTES = 8 << 20
-
 
 def jacobian(program: Program, values: Values, mode: str | None = None) -> list[Any]:
     """For each source the derivative of every element of the one target: an array of shape ``target.shape + source.shape``.
@@ -85,7 +82,7 @@ def _reverse_rows(program: Program, *values: Any) -> list[Any]:
     def row(index: Any) -> list[Any]:
         return sweep(program, values, [_one_hot(index, target)])
 
-    found = _map_chunks(row, target.size, program, values, target.size * _source_bytes(program, values))
+    found = runner.current.batch(row, target.size, program, values, target.size * _source_bytes(program, values))
     return [None if x is None else x.reshape(target.shape + x.shape[1:]) for x in found]
 
 
@@ -113,7 +110,7 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
                 parts.append(part.astype(jnp.real(source).dtype))
             return jax.lax.complex(*parts) if len(parts) > 1 else parts[0]
 
-        columns = _map_chunks(column, source.size, program, values, source.size * target.nbytes, axis=-1)
+        columns = runner.current.batch(column, source.size, program, values, source.size * target.nbytes, axis=-1)
         found.append(columns.reshape(target.shape + source.shape))
     return found
 
@@ -126,26 +123,5 @@ def _batch_rows(program: Program, *values: Any) -> list[Any]:
     def row(index: Any) -> list[Any]:
         return sweep(program, values, [_one_hot(index, target, outs)])
 
-    found = _map_chunks(row, count, program, values, count * _source_bytes(program, values))
+    found = runner.current.batch(row, count, program, values, count * _source_bytes(program, values))
     return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in found]
-
-
-def _map_chunks(row: Any, count: int, program: Program, values: Values, result_bytes: int, axis: int = 0) -> Any:
-    """`row` of every index below `count`, stacked: at once under `vmap`, or in chunks where that would take too much memory."""
-    carried = {step.ins[i] for step in program.steps for i in step.active_ins}
-    # a Ref, through which no gradient passes, has no size; the sweep is to say so
-    each = sum(getattr(values[slot], "nbytes", 0) for slot in carried) or 1
-    rows = jax.vmap(row, out_axes=axis)
-    unknown = any(map(_symbolic, (count, each, result_bytes)))
-    chunk = count if unknown else max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
-    if chunk >= count:
-        return rows(jnp.arange(count))
-
-    def fill(i: Any, found: Any) -> Any:  # in place: `lax.map` would stack the chunks first, and hold all of it twice
-        start = jnp.minimum(i * chunk, count - chunk)
-        part = rows(start + jnp.arange(chunk))
-        return jax.tree.map(lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, axis), found, part)
-
-    shapes = jax.eval_shape(rows, jnp.arange(count))
-    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    return jax.lax.fori_loop(0, -(-count // chunk), fill, empty)

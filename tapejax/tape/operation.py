@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ..jaxprs import contents, dependence
+from ..jaxprs import dependence, derivatives
 from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import exact
 from ..jaxprs.dependence import Links, has_inexact_dtype, is_inexact, is_inexact_kind
-from ..jaxprs.fence import Ref, Tracer, trace_context, user_type, zeros_of
+from ..jaxprs.fence import Ref, Tracer, trace_context, user_type
 from ..jaxprs.types import Function, Positions, Value, Values
 from . import dispatch, rules, runner
 from .active import by_operations, outside
@@ -292,19 +291,7 @@ def pullback(op: Op, active_ins: Positions, active_outs: Positions, perturbed: P
 
     Of an `op` whose rules may be told, it is differentiated with respect to all inputs that are `perturbed`.
     """
-    of = perturbed or active_ins
-
-    def pull(*inputs_and_cotangents: Any) -> tuple[Any, ...]:
-        split = len(inputs_and_cotangents) - len(active_outs)
-        inputs, cotangents = inputs_and_cotangents[:split], inputs_and_cotangents[split:]
-
-        at = _restricted(op, inputs, of, active_outs)
-        try:
-            back = jax.vjp(at, *(inputs[i] for i in of))[1](list(cotangents))
-            return tuple([x for i, x in zip(of, back, strict=True) if i in active_ins])
-        except (NotImplementedError, ValueError) as error:
-            raise _explained(op, error) from error
-
+    pull = functools.partial(_derivative, derivatives.pull_back, op, active_ins, active_outs, perturbed or active_ins)
     return op.derivative(f"{op.name}_pullback", pull, (op, active_ins, active_outs, perturbed))
 
 
@@ -314,44 +301,19 @@ def pushforward(op: Op, active_ins: Positions, active_outs: Positions, perturbed
 
     Of an `op` whose rules may be told, the others that are `perturbed` have zeros that are not symbolic.
     """
-    of = perturbed or active_ins
-
-    def forward(*inputs_and_tangents: Any) -> list[Any]:
-        split = len(inputs_and_tangents) - len(active_ins)
-        inputs, given = inputs_and_tangents[:split], dict(zip(active_ins, inputs_and_tangents[split:], strict=True))
-        at = _restricted(op, inputs, of, active_outs)
-        primals = [inputs[i] for i in of]
-        tangents = [given[i] if i in given else zeros_of(jax.typeof(inputs[i]).to_tangent_aval()) for i in of]
-        try:
-            if _pulls_only(at, primals):
-                # The pullback of a custom_vjp is all that is known; it is linear, and its transpose is the pushforward.
-                outputs, pull = jax.vjp(at, *primals)
-                return list(jax.vjp(pull, jax.tree.map(jnp.zeros_like, outputs))[1](tuple(tangents))[0])
-            return list(jax.jvp(at, primals, tangents)[1])
-        except (NotImplementedError, ValueError) as error:
-            raise _explained(op, error) from error
-
-    return op.derivative(f"{op.name}_pushforward", forward, ("push", op, active_ins, active_outs, perturbed))
+    push = functools.partial(
+        _derivative, derivatives.push_forward, op, active_ins, active_outs, perturbed or active_ins
+    )
+    return op.derivative(f"{op.name}_pushforward", push, ("push", op, active_ins, active_outs, perturbed))
 
 
-def _restricted(op: Op, inputs: Values, active_ins: Sequence[int], active_outs: Sequence[int]) -> Any:
-    """`op` as a function of its active inputs, giving its active outputs."""
-    fn = rules.with_rule(op.name, op.fn)
-
-    def at(*xs: Any) -> list[Any]:
-        full = list(inputs)
-        for i, x in zip(active_ins, xs, strict=True):
-            full[i] = x
-        outputs = jax.tree.leaves(fn(*full))
-        return [outputs[j] for j in active_outs]
-
-    return at
-
-
-def _pulls_only(at: Any, primals: Values) -> bool:
-    """Whether a ``custom_vjp`` stands in the way of forward mode."""
-    traced = jax.make_jaxpr(lambda *xs: jax.jvp(at, xs, xs)[1])(*primals)
-    return contents.contains(traced, "custom_lin")
+def _derivative(
+    take: Function, op: Op, active_ins: Positions, active_outs: Positions, of: Positions, *flat: Any
+) -> Any:
+    try:
+        return take(rules.with_rule(op.name, op.fn), active_ins, active_outs, of, *flat)
+    except (NotImplementedError, ValueError) as error:
+        raise _explained(op, error) from error
 
 
 def _explained(op: Op, error: Exception) -> Exception:

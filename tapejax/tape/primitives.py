@@ -1,231 +1,74 @@
-"""The operation that runs one of JAX's primitives, or a call that was traced into a jaxpr, and how it is recognised.
-
-What can be recognised is kept in bounded tables, under keys from `canonical`: each holds a compiled function or a jaxpr, never
-an array.
-"""
+"""The operation that runs one of JAX's primitives, or a call that was traced into a jaxpr."""
 
 from __future__ import annotations
 
 import functools
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..jaxprs import cache, contents, interning, lifting, prints
-from ..jaxprs.cache import Cache, Once
-from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
-from ..jaxprs.fence import EvalTrace, Tracer, current_trace, eval_jaxpr, jaxpr_as_fun, runs_compiled
-from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
+from ..jaxprs import contents, lifting, prints
+from ..jaxprs.canonical import snapshot
+from ..jaxprs.fence import eval_jaxpr, jaxpr_as_fun
+from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Values
 from . import runner
-from .operation import CACHED_OPS, JittedOp, Op, PythonOp, ToldOp
+from .operation import JittedOp, Op, PythonOp, ToldOp
 from .pullback import PullbackOp, call_without, refuse_ref, without_derivative
-from .rules import forget
-
-# ---- of a primitive and its parameters --------------------------------------------------------------------------------
 
 
 def primitive_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
     """The Op for a primitive with its parameters, and its inputs: what its jaxprs close over, then `args`."""
-    if "jaxpr" not in params and not contents.among(params):
-        if primitive.name == "device_put" and _moves(params["devices"], args):
-            return _uncacheable(primitive, params), args
-        return _bind_op(primitive, params), args
-    # `jnp` functions bring the same objects every time
-    key = primitive, *map(id, params.values())
-    found = _program_ops.get(key, _make_program_op, primitive, params, args)
-    for name, position, program in found.programs:
-        value = params[name]
-        if program() is not (value if position is None else value[position]):  # another one is where that was
-            _program_ops.discard(key)
-            return primitive_op(primitive, params, args)
-    return found.op, (*found.arrays, *args) if found.arrays else args
+    return runner.current.operation(plain_op, primitive, params, args)
 
 
-def _moves(devices: Sequence[Any], args: Values) -> bool:
-    """Whether a ``device_put`` of `args` moves any of them to other devices than it is on, which a compiled program cannot."""
-    for device, x in zip(devices, args, strict=True):
-        place = getattr(device, "sharding", device)
-        if isinstance(place, jax.Device):
-            place = jax.sharding.SingleDeviceSharding(place)
-        here = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
-        if isinstance(place, jax.sharding.Sharding) and here is not None and place.device_set != here.device_set:
-            return True
-    return False
+def plain_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
+    """`primitive_op`, where no operation that was run before is recognised in it."""
+    arrays = contents.constants_of(params)
+    op: Op | None = undifferentiable(primitive, params, len(arrays))
+    if op is None and arrays and primitive.name not in contents.JIT:
+        op = Staged(lifting.lift(primitive, params, args, arrays), params.get("name", primitive.name)).op()
+    if op is None:
+        op = unrecognised(primitive, lifting.with_inputs(params, arrays) if arrays else params)
+        if arrays:
+            op.call = as_it_came(primitive, params, len(arrays))
+    return op, (*arrays.values(), *args)
 
 
-def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
-    # It is not recognised: nothing is compiled for it here. JAX keeps what it makes of the program with that object.
-    name, fn = params.get("name") or primitive.name, _silent(primitive, params)
+def undifferentiable(primitive: Primitive, params: Params, constants: int) -> Op | None:
+    """The Op of a primitive whose programs change what is outside of them, or ask the host; None for any other."""
+    programs = list(contents.jaxprs_in(params))
+    if any(map(contents.touches_refs, programs)):
+        call = functools.partial(primitive.bind, **params)
+        return PullbackOp(params.get("name") or primitive.name, call, refuse_ref)
+    if any(map(contents.asks_host, programs)):
+        return without_derivative(unrecognised(primitive, params), constants)
+    return None
+
+
+def unrecognised(primitive: Primitive, params: Params) -> PythonOp:
+    """The Op of a primitive for which nothing is compiled here. JAX keeps what it makes of a program with that object."""
+    name, fn = params.get("name") or primitive.name, silent(primitive, params)
     call = functools.partial(primitive.bind, **params)
     if not contents.among(params):
         return PythonOp(name, fn, call)
-    links: dict[Any, Any] = {}
-    if primitive.name in contents.JIT and contents.is_plain_jit(params) and not params["jaxpr"].effects:
-        links = _links_of.get(params["jaxpr"], links)
-        if not links:
-            links["remade"] = not _is_first(name, params["jaxpr"])
-            _links_of[params["jaxpr"]] = links
-        if not links["remade"]:
-            return JittedOp(name, fn, call, links)
-    return ToldOp(name, fn, _forward_call(primitive, params, call), links)
+    plain = primitive.name in contents.JIT and contents.is_plain_jit(params) and not params["jaxpr"].effects
+    return (JittedOp if plain else ToldOp)(name, fn, call, {})
 
 
-_links_of: weakref.WeakKeyDictionary[JaxProgram, dict[Any, Any]] = weakref.WeakKeyDictionary()
-_likes: Cache[bool] = Cache(CACHED_OPS)
-cache.on_clear(_links_of.clear)
+def as_it_came(primitive: Primitive, params: Params, constants: int) -> Function:
+    """Runs a call whose `constants` are inputs in front: JAX moves a constant to where the program runs, but not an input."""
+    return functools.partial(call_without, constants, functools.partial(primitive.bind, **params))
 
 
-def _is_first(name: str, jaxpr: JaxProgram) -> bool:
-    """Whether there was no like of it. What is like another has most likely been made anew, and will not come back."""
-    like = name, *jaxpr.in_avals, *jaxpr.out_avals, len(contents.open_jaxpr(jaxpr).eqns)
-    first = _likes.peek(like) is None
-    _likes.get(like, bool, True)
-    return first
-
-
-def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Function:
-    """What runs a program whose rules have no key: on values they do not matter, under a transformation it is `itself`."""
-    same = {name: interning.intern_forward(value) for name, value in params.items()}
-    if interning.is_uncacheable(same) or contents.constants_of(same):
-        return itself
-    op = _bind_op(primitive, same)
-
-    def call(*inputs: Any) -> Any:
-        return (op.call if type(current_trace()) is EvalTrace else itself)(*inputs)
-
-    return itself if isinstance(op, PythonOp) else call
-
-
-def _silent(primitive: Primitive, params: Params) -> Function:
+def silent(primitive: Primitive, params: Params) -> Function:
+    """What runs a primitive without printing."""
     return functools.partial(primitive.bind, **{name: prints.without_prints(value) for name, value in params.items()})
 
 
-_bind_ops: Cache[Op] = Cache(CACHED_OPS)
-
-
-def _bind_op(primitive: Primitive, params: Params) -> Op:
-    try:
-        key = primitive, *[(name, interning.interned_key(value)) for name, value in params.items()]
-    except UncacheableError:
-        return _uncacheable(primitive, params)
-    return _bind_ops.get(key, _make_bind_op, primitive, params, key)
-
-
-def _make_bind_op(primitive: Primitive, params: Params, key: Any) -> Op:
-    params = {name: snapshot(value) for name, value in params.items()}
-    fn, itself = _silent(primitive, params), functools.partial(primitive.bind, **params)
-    # Binding a jitted function anew costs 50 microseconds; one compiled from here has JAX's fast path, but would not
-    # keep what the user's jit says of donation and shardings.
-    plain = contents.is_plain_jit(params) if primitive.name in contents.JIT else runs_compiled(primitive)
-    call: Function | None = None if plain else itself
-    if plain and any(map(contents.prints, contents.jaxprs_in(params))):
-        call = runner.current.compiled(itself)
-    kind = Op if contents.primitive_compiles(primitive, params) else PythonOp
-    return kind(params.get("name") or primitive.name, fn, call, key, (primitive, params))
-
-
-class ProgramOp(NamedTuple):
-    """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters.
-
-    Where it is kept, the jaxprs are not: they go with the function that they were made of.
-    """
-
-    op: Op
-    arrays: Iterable[Any]
-    params: Params
-    programs: Sequence[tuple[str, int | None, Callable[[], Any]]]  # which parameter, where in it, and a weak reference
-
-
-# By the identity of all parameters: only what comes a second time is kept. Where functions are made all the time, their
-# programs never do.
-_program_ops: Cache[ProgramOp] = Cache(CACHED_OPS // 2)
-
-
-def _make_program_op(primitive: Primitive, params: Params, args: Values) -> ProgramOp | Once:
-    arrays = contents.constants_of(params)
-    again = not arrays and all(map(interning.is_known, contents.jaxprs_in(params)))
-    op = _op_of_programs(primitive, params, args, arrays)
-    kept = again and not isinstance(op, PythonOp)
-    programs = [
-        (name, position, weakref.ref(x))
-        for name, value in params.items()
-        for position, x in (enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)])
-        if isinstance(x, JAXPR_TYPES)
-    ]
-    if kept and not cache.shadowing:
-        held = {name for name, _, _ in programs}
-        params = {name: x for name, x in params.items() if name not in held}
-    found = ProgramOp(op, arrays.values(), params, programs)
-    return found if kept else Once(found)
-
-
-def _forget_programs(programs: list[JaxProgram]) -> None:
-    """Drops the operations that run one of `programs`, and what is known of them."""
-    gone = set(map(id, programs))
-
-    def mentions(key: Any) -> bool:
-        if type(key) is tuple:
-            return any(map(mentions, key))
-        return id(key.value if type(key) is Identity else key) in gone
-
-    found = []
-    for kept in (_bind_ops, _jaxpr_ops):
-        for key, op in kept.items():
-            if mentions(key):
-                kept.discard(key)
-                found.append(op)
-    lost = set(map(id, found))
-    for key, known in _program_ops.items():
-        if id(known.op) in lost or any([program() is None for _, _, program in known.programs]):
-            _program_ops.discard(key)
-    forget(*found)
-
-
-interning.on_drop(_forget_programs)
-
-
-def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Op:
-    """The Op whose inputs are the `arrays` that the jaxprs in `params` close over, then those of the primitive."""
-    if any(map(contents.touches_refs, contents.jaxprs_in(params))):
-        call = functools.partial(primitive.bind, **params)
-        return PullbackOp(params.get("name") or primitive.name, call, refuse_ref)
-    if any(map(contents.asks_host, contents.jaxprs_in(params))):
-        return without_derivative(_uncacheable(primitive, params), len(arrays))
-    if not arrays:
-        same = {name: interning.intern(value) for name, value in params.items()}
-        return _uncacheable(primitive, params) if interning.is_uncacheable(same) else _bind_op(primitive, same)
-    if primitive.name not in contents.JIT:
-        lifted = lifting.lift(primitive, params, args, arrays)
-        return Staged(lifted, params.get("name", primitive.name)).op()
-    given = lifting.with_inputs(params, arrays)
-    recognised = not interning.is_uncacheable(given) and not contents.constants(given["jaxpr"])
-    if recognised and contents.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
-        return Staged(given["jaxpr"], params["name"]).op()
-    op = (_bind_op if recognised else _uncacheable)(primitive, given)
-    if type(op) is ToldOp and not any(map(_is_placed, arrays.values())):
-        return op
-    # Forward it is the call as it came: JAX moves a constant to where the program runs, but not an input.
-    call = functools.partial(call_without, len(arrays), functools.partial(primitive.bind, **params))
-    if op.key is not op:  # others have it, too
-        return type(op)(op.name, op.fn, call, op.key)
-    op.call = call
-    return op
-
-
-def _is_placed(x: Value) -> bool:
-    """Whether the user has said on which device an array is."""
-    return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.committed
-
-
-# ---- of a call that was traced into a jaxpr ---------------------------------------------------------------------------
-
-
 class Staged(NamedTuple):
-    """A call that was traced into a jaxpr, of which `op` makes the Op under which it is recognised.
+    """A call that was traced into a jaxpr.
 
     The first `constants` of its inputs are arrays that it closes over; a custom rule has no derivative with respect to
     those at the positions `closed_over`. `again` is the call on its arguments alone, made by Python. Its rules may read variables
@@ -240,23 +83,27 @@ class Staged(NamedTuple):
     reads: bool = False
 
     def op(self) -> Op:
-        same = interning.intern(self.jaxpr)
-        if not interning.is_uncacheable({"jaxpr": same}) and not contents.constants(same) and contents.compiles(same):
-            key = same, self.name, self.closed_over
-            return _jaxpr_ops.get(key, _make_jaxpr_op, *key)
-        closed = snapshot(same)
+        """The Op under which it is recognised."""
+        return runner.current.staged(self)
+
+    def plain(self) -> Op:
+        """One that nothing but itself equals."""
+        closed = snapshot(self.jaxpr)
         call = functools.partial(eval_jaxpr, closed.jaxpr, contents.consts_of(closed))
         fn: Function
         if self.again is not None:  # a rule that cannot be traced runs on values
             fn = functools.partial(call_without, self.constants, self.again)
         else:  # a rule may get a constant of its function, and expects an array of JAX's
             fn = functools.partial(_call_on_arrays, jaxpr_as_fun(prints.without_prints(closed)))
-        equations = contents.open_jaxpr(closed).eqns
         fn = lifting.without_closure(fn, self.name, self.closed_over)
-        told = any(e.primitive.name == "custom_jvp_call" and e.params["symbolic_zeros"] for e in equations)
-        if told:
+        equations = contents.open_jaxpr(closed).eqns
+        if any(e.primitive.name == "custom_jvp_call" and e.params["symbolic_zeros"] for e in equations):
             return ToldOp(self.name, fn, call, {}, self.reads)
         return PythonOp(self.name, fn, call, reads_variables=self.reads)
+
+
+def _call_on_arrays(fn: Function, *inputs: Any) -> Any:
+    return fn(*[jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in inputs])
 
 
 class StagedOp(Op):
@@ -274,21 +121,3 @@ class StagedOp(Op):
 
     def canonicalised(self) -> Op:
         return self.staged.op()
-
-
-_jaxpr_ops: Cache[Op] = Cache(CACHED_OPS)
-
-
-def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) -> Op:
-    again = prints.without_prints(closed)
-    fn = lifting.without_closure(jaxpr_as_fun(again), name, closed_over)
-    return Op(
-        name,
-        fn,
-        None if again is closed else runner.current.compiled(jaxpr_as_fun(closed)),
-        key=(closed, name, closed_over),
-    )
-
-
-def _call_on_arrays(fn: Function, *inputs: Any) -> Any:
-    return fn(*[jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in inputs])

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 
-from ..jaxprs.types import Function, JaxProgram, Values
+from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Values
 
 if TYPE_CHECKING:
     from .operation import Op
+    from .primitives import Staged
     from .recording import Kept, Recording
     from .slicing import Program
 
@@ -24,6 +26,16 @@ class Runner:
     def compiled(self, fn: Function, decided: Callable[[Function], object] | None = None) -> Function:
         """What runs `fn`, of arrays, now. ``decided(run)`` is called where another function may take its place for good."""
         return jax.jit(fn)
+
+    def operation(
+        self, plain: Callable[..., tuple[Op, Sequence[Any]]], primitive: Primitive, params: Params, args: Values
+    ) -> tuple[Op, Sequence[Any]]:
+        """``plain(primitive, params, args)``, the operation of a primitive and its inputs, or one that was run before."""
+        return plain(primitive, params, args)
+
+    def staged(self, known: Staged) -> Op:
+        """The operation of a call that was traced, or one that was run before."""
+        return known.plain()
 
     def arrays(self, inputs: Values) -> Sequence[Any] | None:
         """`inputs` with an array for each Python number that has been one before; None where they are to stay as they are."""
@@ -49,6 +61,12 @@ class Runner:
     def rows(self, name: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
         """``rows(program, *values)``: the batch of sweeps of the Jacobian `name`."""
         return list(rows(program, *values))
+
+    def batch(
+        self, row: Function, count: Any, program: Program, values: Values, result_bytes: Any, axis: int = 0
+    ) -> Any:
+        """`row` of every index below `count`, stacked along `axis`: sweeps of `program`, whose results take so many bytes."""
+        return jax.vmap(row, out_axes=axis)(jnp.arange(count))
 
 
 current = Runner()

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from ..jaxprs.dependence import is_inexact
 from ..jaxprs.types import Pytree, Value
 from .operation import apply
 from .query import Source
@@ -127,9 +129,49 @@ def sources_of(sources: Pytree, argument: str = "sources") -> Structure:
     return targets_of(sources, argument)
 
 
+def one_target(target: Any) -> Leaf:
+    leaf = current.leaf(target)
+    if leaf is None:
+        cure = current.cure(target, "target")
+        raise TypeError(f"Argument `target` should be one Tensor, jax.Array or Variable, but is {target!r}.{cure}")
+    return leaf
+
+
 def conjugate(x: Value | None) -> Value:
     """A cotangent by JAX's convention from TensorFlow's, or the reverse: for complex numbers one conjugates the other."""
     return apply(jnp.conj, x) if x is not None and x.dtype.kind == "c" else x
+
+
+def cotangents_of(targets: Sequence[Leaf], target: Pytree, output_gradients: Pytree) -> list[Value]:
+    if output_gradients is None:
+        return [apply(jnp.ones_like, leaf.array) if is_inexact(leaf.array) else None for leaf in targets]
+    given = current.parts_like(target, output_gradients)
+    if len(given) != len(targets):
+        raise ValueError(f"output_gradients: got {len(given)} for {len(targets)} target(s); one is needed for each.")
+    return [_cotangent(leaf, x, i) for i, (leaf, x) in enumerate(zip(targets, given, strict=True))]
+
+
+def _cotangent(leaf: Leaf, given: Any | None, position: int) -> Value:
+    if given is None:
+        raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {leaf.array.shape} is needed.")
+    array = current.array(given)
+    if not is_inexact(leaf.array):
+        return array  # looked at only where the target is a source, too
+    if array.shape != leaf.array.shape or array.dtype != leaf.array.dtype:
+        raise current.wrong_shape(
+            f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "
+            f"{tuple(leaf.array.shape)} and dtype {leaf.array.dtype}."
+        )
+    return array
+
+
+def cannot_watch(value: object) -> Exception:
+    hint = " Make it a tensor, x = tf.constant(...), watch x, and compute with it in the block."
+    cure = hint if isinstance(value, (int, float, complex, np.ndarray, np.generic)) else current.cure(value, "sources")
+    return ValueError(
+        f"Passed in object {value!r} of type {type(value).__name__!r}, not a Tensor, jax.Array, Variable or a structure "
+        f"of them.{cure}"
+    )
 
 
 def _raise(error: Exception) -> NoReturn:

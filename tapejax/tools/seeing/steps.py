@@ -20,13 +20,13 @@ from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation
 from ...tape import sweep as derivatives
-from ...tape.gradient_tape import GradientTape, cotangents_of
+from ...tape.gradient_tape import GradientTape
 from ...tape.operation import pullback
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, type_of
 from ...tape.slicing import Step
-from ...tape.structures import conjugate, sources_of, targets_of
+from ...tape.structures import conjugate, cotangents_of, sources_of, targets_of
 from ...tape.where import Line
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, page, small_html, table_html, value_text

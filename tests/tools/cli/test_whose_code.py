@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tapejax.jaxprs import whose
 from tapejax.tape import where
 from tapejax.tools.cli import imports
 
@@ -122,9 +123,9 @@ def test_the_users_own_modules_are_his(tmp_path):
 @pytest.fixture
 def fresh(monkeypatch):
     monkeypatch.setattr(where, "_serves", {})
-    where._installed_in.cache_clear()
+    whose._installed_in.cache_clear()
     yield
-    where._installed_in.cache_clear()
+    whose._installed_in.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_a_record_that_is_missing_or_not_text(tmp_path, monkeypatch, fresh):
     monkeypatch.syspath_prepend(library)
     assert not where.serves(str(library / "somelib" / "__init__.py"))
     (library / "some_lib-1.0.dist-info" / "RECORD").write_bytes(b"\xff\xfe\0\n")
-    where._installed_in.cache_clear()
+    whose._installed_in.cache_clear()
     assert not where.serves(str(library / "somelib" / "other.py"))
 
 

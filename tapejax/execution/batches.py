@@ -1,0 +1,37 @@
+"""Batches of sweeps under `jax.vmap`: at once, or in chunks where that would take too much memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..jaxprs.types import Function, Values
+from ..tape.slicing import Program
+
+# Rows are computed together as far as what they need fits into this, or into half the result.
+CHUNK_BYTES = 8 << 20
+
+
+def batch(row: Function, count: Any, program: Program, values: Values, result_bytes: Any, axis: int = 0) -> Any:
+    """`row` of every index below `count`, stacked along `axis`."""
+    carried = {step.ins[i] for step in program.steps for i in step.active_ins}
+    # a Ref, through which no gradient passes, has no size; the sweep is to say so
+    each = sum(getattr(values[slot], "nbytes", 0) for slot in carried) or 1
+    rows = jax.vmap(row, out_axes=axis)
+    # a size may be symbolic: in a program for any batch size
+    unknown = any(not isinstance(size, (int, np.integer)) for size in (count, each, result_bytes))
+    chunk = count if unknown else max(1, max(CHUNK_BYTES, result_bytes // 2) // each)
+    if chunk >= count:
+        return rows(jnp.arange(count))
+
+    def fill(i: Any, found: Any) -> Any:  # in place: `lax.map` would stack the chunks first, and hold all of it twice
+        start = jnp.minimum(i * chunk, count - chunk)
+        part = rows(start + jnp.arange(chunk))
+        return jax.tree.map(lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, axis), found, part)
+
+    shapes = jax.eval_shape(rows, jnp.arange(count))
+    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    return jax.lax.fori_loop(0, -(-count // chunk), fill, empty)

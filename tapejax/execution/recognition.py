@@ -1,0 +1,233 @@
+"""How an operation is recognised: what has the same key was run before, and is compiled.
+
+Operations are kept in bounded tables, under keys from `canonical`: each holds a compiled function or a jaxpr, never an array.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from ..jaxprs import cache, contents, interning, lifting, prints
+from ..jaxprs.cache import Cache, Once
+from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
+from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
+from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
+from ..tape.operation import CACHED_OPS, JittedOp, Op, PythonOp, ToldOp
+from ..tape.primitives import Staged, as_it_came, silent, undifferentiable, unrecognised
+from ..tape.rules import forget
+from .trial import Trial
+
+
+def operation(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
+    """The Op for a primitive with its parameters, and its inputs: what its jaxprs close over, then `args`."""
+    if "jaxpr" not in params and not contents.among(params):
+        if primitive.name == "device_put" and _moves(params["devices"], args):
+            return unrecognised(primitive, params), args
+        return _bind_op(primitive, params), args
+    # `jnp` functions bring the same objects every time
+    key = primitive, *map(id, params.values())
+    found = _program_ops.get(key, _make_program_op, primitive, params, args)
+    for name, position, program in found.programs:
+        value = params[name]
+        if program() is not (value if position is None else value[position]):  # another one is where that was
+            _program_ops.discard(key)
+            return operation(primitive, params, args)
+    return found.op, (*found.arrays, *args) if found.arrays else args
+
+
+def _moves(devices: Sequence[Any], args: Values) -> bool:
+    """Whether a ``device_put`` of `args` moves any of them to other devices than it is on, which a compiled program cannot."""
+    for device, x in zip(devices, args, strict=True):
+        place = getattr(device, "sharding", device)
+        if isinstance(place, jax.Device):
+            place = jax.sharding.SingleDeviceSharding(place)
+        here = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
+        if isinstance(place, jax.sharding.Sharding) and here is not None and place.device_set != here.device_set:
+            return True
+    return False
+
+
+def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
+    """The Op of a program without an exact key. What is known of one goes with it; forward, it may be like others."""
+    op = unrecognised(primitive, params)
+    if isinstance(op, JittedOp):
+        known = _known.setdefault(params["jaxpr"], op.known)
+        if "remade" not in known:
+            known["remade"] = not _is_first(op.name, params["jaxpr"])
+        if not known["remade"]:
+            return JittedOp(op.name, op.fn, op.call, known)
+        op = ToldOp(op.name, op.fn, op.call, known)
+    if isinstance(op, ToldOp):
+        op.call = _forward_call(primitive, params, op.call)
+    return op
+
+
+_known: weakref.WeakKeyDictionary[JaxProgram, dict[Any, Any]] = weakref.WeakKeyDictionary()
+_likes: Cache[bool] = Cache(CACHED_OPS)
+cache.on_clear(_known.clear)
+
+
+def _is_first(name: str, jaxpr: JaxProgram) -> bool:
+    """Whether there was no like of it. What is like another has most likely been made anew, and will not come back."""
+    like = name, *jaxpr.in_avals, *jaxpr.out_avals, len(contents.open_jaxpr(jaxpr).eqns)
+    first = _likes.peek(like) is None
+    _likes.get(like, bool, True)
+    return first
+
+
+def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Function:
+    """What runs a program whose rules have no key: on values they do not matter, under a transformation it is `itself`."""
+    same = {name: interning.intern_forward(value) for name, value in params.items()}
+    if interning.is_uncacheable(same) or contents.constants_of(same):
+        return itself
+    op = _bind_op(primitive, same)
+
+    def call(*inputs: Any) -> Any:
+        return (op.call if type(current_trace()) is EvalTrace else itself)(*inputs)
+
+    return itself if isinstance(op, PythonOp) else call
+
+
+_bind_ops: Cache[Op] = Cache(CACHED_OPS)
+
+
+def _bind_op(primitive: Primitive, params: Params) -> Op:
+    try:
+        key = primitive, *[(name, interning.interned_key(value)) for name, value in params.items()]
+    except UncacheableError:
+        return _uncacheable(primitive, params)
+    return _bind_ops.get(key, _make_bind_op, primitive, params, key)
+
+
+def _make_bind_op(primitive: Primitive, params: Params, key: Any) -> Op:
+    params = {name: snapshot(value) for name, value in params.items()}
+    fn, itself = silent(primitive, params), functools.partial(primitive.bind, **params)
+    # Binding a jitted function anew costs 50 microseconds; one compiled from here has JAX's fast path, but would not
+    # keep what the user's jit says of donation and shardings.
+    plain = contents.is_plain_jit(params) if primitive.name in contents.JIT else runs_compiled(primitive)
+    call: Function | None = None if plain else itself
+    if plain and any(map(contents.prints, contents.jaxprs_in(params))):
+        call = Trial(itself)
+    kind = Op if contents.primitive_compiles(primitive, params) else PythonOp
+    return kind(params.get("name") or primitive.name, fn, call, key, (primitive, params))
+
+
+class ProgramOp(NamedTuple):
+    """The Op of a primitive with jaxprs among its parameters, the arrays that they close over, and the parameters.
+
+    Where it is kept, the jaxprs are not: they go with the function that they were made of.
+    """
+
+    op: Op
+    arrays: Iterable[Any]
+    params: Params
+    programs: Sequence[tuple[str, int | None, Callable[[], Any]]]  # which parameter, where in it, and a weak reference
+
+
+# By the identity of all parameters: only what comes a second time is kept. Where functions are made all the time, their
+# programs never do.
+_program_ops: Cache[ProgramOp] = Cache(CACHED_OPS // 2)
+
+
+def _make_program_op(primitive: Primitive, params: Params, args: Values) -> ProgramOp | Once:
+    arrays = contents.constants_of(params)
+    again = not arrays and all(map(interning.is_known, contents.jaxprs_in(params)))
+    op = _op_of_programs(primitive, params, args, arrays)
+    kept = again and not isinstance(op, PythonOp)
+    programs = [
+        (name, position, weakref.ref(x))
+        for name, value in params.items()
+        for position, x in (enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)])
+        if isinstance(x, JAXPR_TYPES)
+    ]
+    if kept and not cache.shadowing:
+        held = {name for name, _, _ in programs}
+        params = {name: x for name, x in params.items() if name not in held}
+    found = ProgramOp(op, arrays.values(), params, programs)
+    return found if kept else Once(found)
+
+
+def _forget_programs(programs: list[JaxProgram]) -> None:
+    """Drops the operations that run one of `programs`, and what is known of them."""
+    gone = set(map(id, programs))
+
+    def mentions(key: Any) -> bool:
+        if type(key) is tuple:
+            return any(map(mentions, key))
+        return id(key.value if type(key) is Identity else key) in gone
+
+    found = []
+    for kept in (_bind_ops, _jaxpr_ops):
+        for key, op in kept.items():
+            if mentions(key):
+                kept.discard(key)
+                found.append(op)
+    lost = set(map(id, found))
+    for key, known in _program_ops.items():
+        if id(known.op) in lost or any([program() is None for _, _, program in known.programs]):
+            _program_ops.discard(key)
+    forget(*found)
+
+
+interning.on_drop(_forget_programs)
+
+
+def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Op:
+    """The Op whose inputs are the `arrays` that the jaxprs in `params` close over, then those of the primitive."""
+    op = undifferentiable(primitive, params, len(arrays))
+    if op is not None:
+        return op
+    if not arrays:
+        same = {name: interning.intern(value) for name, value in params.items()}
+        return _uncacheable(primitive, params) if interning.is_uncacheable(same) else _bind_op(primitive, same)
+    if primitive.name not in contents.JIT:
+        lifted = lifting.lift(primitive, params, args, arrays)
+        return Staged(lifted, params.get("name", primitive.name)).op()
+    given = lifting.with_inputs(params, arrays)
+    recognised = not interning.is_uncacheable(given) and not contents.constants(given["jaxpr"])
+    if recognised and contents.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
+        return Staged(given["jaxpr"], params["name"]).op()
+    found = (_bind_op if recognised else _uncacheable)(primitive, given)
+    if type(found) is ToldOp and not any(map(_is_placed, arrays.values())):
+        return found
+    call = as_it_came(primitive, params, len(arrays))
+    if found.key is not found:  # others have it, too
+        return type(found)(found.name, found.fn, call, found.key)
+    found.call = call
+    return found
+
+
+def _is_placed(x: Value) -> bool:
+    """Whether the user has said on which device an array is."""
+    return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.committed
+
+
+# ---- of a call that was traced into a jaxpr ---------------------------------------------------------------------------
+
+
+def staged(known: Staged) -> Op:
+    """The Op under which a call is recognised."""
+    same = interning.intern(known.jaxpr)
+    if interning.is_uncacheable({"jaxpr": same}) or contents.constants(same) or not contents.compiles(same):
+        return known._replace(jaxpr=same).plain()
+    key = same, known.name, known.closed_over
+    return _jaxpr_ops.get(key, _make_jaxpr_op, *key)
+
+
+_jaxpr_ops: Cache[Op] = Cache(CACHED_OPS)
+
+
+def _make_jaxpr_op(closed: JaxProgram, name: str, closed_over: tuple[int, ...]) -> Op:
+    again = prints.without_prints(closed)
+    fn = lifting.without_closure(jaxpr_as_fun(again), name, closed_over)
+    return Op(
+        name,
+        fn,
+        None if again is closed else Trial(jaxpr_as_fun(closed)),
+        key=(closed, name, closed_over),
+    )
