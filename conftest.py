@@ -37,6 +37,7 @@ def pytest_addoption(parser):
         "--shadow", action="store_true", help="run in shadow mode: what tapejax recognises is made anew, too"
     )
     parser.addoption("--optimized", action="store_true", help="compile as for users, which takes twice the time")
+    parser.addoption("--plain-runner", action="store_true", help="run by `jax.jit` alone, without `tapejax.execution`")
     parser.addoption("--compiled", action="store_true", help="compile every operation at its first run")
     parser.addoption(
         "--tensorflow",
@@ -67,6 +68,11 @@ def pytest_configure(config):
         import tapejax
 
         tapejax.debugging.enable_shadow_mode()
+    if config.getoption("plain_runner"):
+        import tapejax
+        from tapejax.tape import runner
+
+        runner.use(runner.Runner())
     kept.mode = config.getoption("tensorflow")
     if kept.mode == "keep" and config.getoption("numprocesses", None):
         raise pytest.UsageError("--tensorflow=keep writes one file for each test file: run it in one process")
