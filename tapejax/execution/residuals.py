@@ -179,8 +179,19 @@ def linearized(op: JittedOp, inputs: Values, recordings: Sequence[Recording]) ->
 
 def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:
     """Which inputs carry gradient."""
-    reached = set().union(*[recording.reached() for recording in recordings])
+    reached = set().union(*map(_reached_in, recordings))
     return tuple([i for i, x in enumerate(inputs) if id(x) in reached and carries_tangent(x)])
+
+
+def _reached_in(recording: Recording) -> set[int]:
+    """The ids of the arrays that are watched, or were computed from one that was: gradient may go back to them."""
+    seen, found = recording.reached
+    found.update(recording.watched)
+    for entry in recording.entries[seen:]:
+        if any([id(x) in found for x in entry.inputs]):
+            found.update(map(id, entry.outputs))
+    recording.reached = len(recording.entries), found
+    return found
 
 
 def is_large(op: Op, program: JaxProgram) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..jaxprs.fence import EvalTrace, current_trace
-from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Values
+import jax
+
+from ..jaxprs.fence import EvalTrace, Tracer, current_trace
+from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from ..tape import runner
 from ..tape.operation import JittedOp, Op
 from ..tape.primitives import Staged
@@ -60,6 +62,17 @@ class Fast(runner.Runner):
         self, row: Function, count: Any, program: Program, values: Values, result_bytes: Any, axis: int = 0
     ) -> Any:
         return batch(row, count, program, values, result_bytes, axis)
+
+    def placed(self, source: Value, gradient: Value) -> Value:
+        # XLA chooses where it leaves a gradient: often all of it on each of the devices
+        if isinstance(gradient, Tracer) or isinstance(source, Tracer):
+            return gradient
+        place = source.sharding
+        if type(place) is not jax.sharding.NamedSharding or place.is_equivalent_to(gradient.sharding, source.ndim):
+            return gradient
+        if place.spec.unreduced or place.spec.reduced:  # of the one the other is the cotangent
+            return gradient
+        return jax.device_put(gradient, place)
 
 
 runner.use(Fast())

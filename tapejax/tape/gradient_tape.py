@@ -7,11 +7,9 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
-import jax
 import jax.numpy as jnp
 
 from ..jaxprs.dependence import is_inexact
-from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Pytree, Value, Where
 from . import active, runner, structures
 from . import jacobian as jacobians
@@ -236,7 +234,10 @@ class GradientTape:
 
         zeros = unconnected is UnconnectedGradients.ZERO and _same_shape
         found = self._differentiate("gradient", recording, ends, starts, pull_back, zeros)
-        found = [x if x is None else _placed_as(leaf.array, x) for leaf, x in zip(starts.leaves, found, strict=True)]
+        found = [
+            x if x is None else runner.current.placed(leaf.array, x)
+            for leaf, x in zip(starts.leaves, found, strict=True)
+        ]
         return starts.pack(found)
 
     @in_recorded_types
@@ -450,18 +451,6 @@ def _log_missing(what: str, found: Sequence[Value | None]) -> None:
     if missing := [str(i) for i, x in enumerate(found) if x is None]:
         message = "GradientTape.%s is None for source %s of %d: tape.explain(target, sources) says why"
         logger.debug(message, what, ", ".join(missing), len(found))
-
-
-def _placed_as(source: Value, gradient: Value) -> Value:
-    """`gradient`, spread over devices as `source` is. XLA chooses where it leaves it: often all of it on each of them."""
-    if isinstance(gradient, Tracer) or isinstance(source, Tracer):
-        return gradient
-    place = source.sharding
-    if type(place) is not jax.sharding.NamedSharding or place.is_equivalent_to(gradient.sharding, source.ndim):
-        return gradient
-    if place.spec.unreduced or place.spec.reduced:  # of the one the other is the cotangent
-        return gradient
-    return jax.device_put(gradient, place)
 
 
 def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:

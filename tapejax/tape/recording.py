@@ -84,7 +84,7 @@ class Recording:
         "forwarded",
         "origins",
         "x64",
-        "_reached",
+        "reached",
     )
 
     def __init__(self, watch_accessed: bool = True):
@@ -95,8 +95,8 @@ class Recording:
         self.watched: dict[int, tuple[Any, int]] = {}
         # id of a watched variable -> (the variable, the arrays that it held when it was read)
         self.variables: dict[int, tuple[Any, dict[int, Value]]] = {}
-        # how many entries there were when that was found, and the ids of what is watched or computed from that
-        self._reached: tuple[int, set[int]] = (0, set())
+        # for `execution.residuals`: how many entries it has looked at, and the ids of what is watched or computed from that
+        self.reached: tuple[int, set[int]] = (0, set())
         # For `explain`: what happened to the tape, and what a recording that was reset knew (and is alive still).
         self.marks: list[Mark] = []
         self.forgotten: Any = ()
@@ -133,16 +133,6 @@ class Recording:
 
     def watch(self, array: Value) -> None:
         self.watched.setdefault(id(array), (array, len(self.entries)))
-
-    def reached(self) -> set[int]:
-        """The ids of the arrays that are watched, or were computed from one that was: gradient may go back to them."""
-        seen, found = self._reached
-        found.update(self.watched)
-        for entry in self.entries[seen:]:
-            if any([id(x) in found for x in entry.inputs]):
-                found.update(map(id, entry.outputs))
-        self._reached = len(self.entries), found
-        return found
 
     def watch_variable(self, variable: Any, array: Value) -> None:
         """Watches what `variable` holds now, and from here on whatever it holds when it is read."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
-from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Values
+from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 
 if TYPE_CHECKING:
     from .operation import Op
@@ -67,6 +67,10 @@ class Runner:
     ) -> Any:
         """`row` of every index below `count`, stacked along `axis`: sweeps of `program`, whose results take so many bytes."""
         return jax.vmap(row, out_axes=axis)(jnp.arange(count))
+
+    def placed(self, source: Value, gradient: Value) -> Value:
+        """`gradient` on the devices of `source`."""
+        return gradient
 
 
 current = Runner()
