@@ -1,0 +1,137 @@
+"""Wrong answers to the exercises of notebooks 9 and 10, as `exercises.WRONG` has them: beside the right answer, its changes."""
+
+from __future__ import annotations
+
+
+def changed(right, *changes):
+    """`right` with the first text of each pair replaced by the second: a wrong answer each."""
+    wrong = []
+    for old, new in changes:
+        assert old in right, f"{old!r} is not in the answer"
+        wrong.append(right.replace(old, new))
+    return wrong
+
+
+KEPLER = """
+def rule(upstream, x, m, e):
+    by_x, by_m, by_e = by_tape(kepler, x, m, e)
+    return -upstream * by_m / by_x, -upstream * by_e / by_x"""
+
+FIXED_POINT = """
+def backward(g, kept, upstream):
+    x, parameters = kept
+    _, pull = jax.vjp(g, x, parameters)
+    w = settle(lambda w: upstream + pull(w)[0], upstream)
+    return jnp.zeros_like(x), pull(w)[1]"""
+
+HYPERGRADIENT = """
+def hypergradient(inner, outer, w, rho):
+    by_w, by_rho = jax.grad(outer, (0, 1))(w, rho)
+    q = jnp.linalg.solve(jax.hessian(inner)(w, rho), by_w)
+    mixed = jax.jacobian(jax.grad(inner), 1)(w, rho)
+    return by_rho - q @ mixed"""
+
+ADJOINT = """
+def adjoint_rates(f, y, adjoint, theta):
+    _, pull = jax.vjp(f, y, theta)
+    by_y, by_theta = pull(adjoint)
+    return -by_y, -by_theta"""
+
+SURROGATE = """
+def surrogate(mu, x, cost):
+    x, cost = tf.stop_gradient(x), tf.stop_gradient(cost)
+    baseline = (jnp.sum(cost) - cost) / (len(cost) - 1)
+    log_p = -0.5 * jnp.sum((x - mu) ** 2, axis=1) / sigma**2
+    return jnp.mean((cost - baseline) * log_p)"""
+
+WRONG = {
+    "9_gradients_without_a_formula/kepler-check": (
+        "",
+        [
+            *changed(
+                KEPLER,
+                ("-upstream", "upstream"),
+                ("-upstream *", "-1.0 *"),  # the upstream cotangent left out
+                (" / by_x", ""),
+                (" / by_x", " * by_x"),
+                ("by_m / by_x, -upstream * by_e", "by_e / by_x, -upstream * by_m"),
+                ("by_tape(kepler, x, m, e)", "1 + e * jnp.cos(x), -1.0, -jnp.sin(x)"),
+                ("return -upstream * by_m / by_x, -upstream * by_e / by_x", "return -upstream * by_m / by_x"),
+            ),
+            "def rule(upstream, x, m, e): return by_tape(kepler, x, m, e)[1:]",
+            "rule = (1.0, 2.0)",
+        ],
+    ),
+    "9_gradients_without_a_formula/fixed-check": (
+        "",
+        [
+            *changed(
+                FIXED_POINT,
+                ("settle(lambda w: upstream + pull(w)[0], upstream)", "upstream"),  # one step of the iteration only
+                ("settle(lambda w: upstream + pull(w)[0], upstream)", "upstream + pull(upstream)[0]"),
+                ("upstream + pull(w)[0]", "pull(w)[0]"),
+                ("upstream + pull(w)[0]", "upstream - pull(w)[0]"),
+                ("upstream + pull(w)[0]", "upstream + jax.jvp(lambda x: g(x, parameters), (x,), (w,))[1]"),
+                ("jnp.zeros_like(x), pull(w)[1]", "pull(w)"),  # the start does not change where it ends
+                ("jnp.zeros_like(x), pull(w)[1]", "pull(w)[1], jnp.zeros_like(x)"),
+                ("jnp.zeros_like(x), pull(w)[1]", "pull(w)[1]"),
+                ("jnp.zeros_like(x), pull(w)[1]", "jnp.zeros_like(x), w"),
+            ),
+            "backward = jax.vjp",
+            "backward = by_fixed_point(x, upstream, 10)",
+        ],
+    ),
+    "9_gradients_without_a_formula/hyper-check": (
+        "",
+        [
+            *changed(
+                HYPERGRADIENT,
+                ("by_rho - q @ mixed", "by_rho + q @ mixed"),
+                ("by_rho - q @ mixed", "-q @ mixed"),  # what the outer loss has of rho itself is missing
+                ("by_rho - q @ mixed", "by_rho"),  # as if w did not move
+                ("by_rho - q @ mixed", "by_rho - jax.grad(inner, 1)(w, rho)"),
+                ("jnp.linalg.solve(jax.hessian(inner)(w, rho), by_w)", "by_w"),
+                ("jnp.linalg.solve(jax.hessian(inner)(w, rho), by_w)", "jax.hessian(inner)(w, rho) @ by_w"),
+                ("jnp.linalg.solve(jax.hessian(inner)(w, rho), by_w)", "by_w / jnp.diag(jax.hessian(inner)(w, rho))"),
+                ("jnp.linalg.solve(jax.hessian(inner)(w, rho)", "jnp.linalg.solve(jax.hessian(outer)(w, rho)"),
+                ("return by_rho - q @ mixed", "return q"),
+            ),
+            "hypergradient = jnp.array([0.1, 0.2])",
+        ],
+    ),
+    "9_gradients_without_a_formula/adjoint-check": (
+        "",
+        [
+            *changed(
+                ADJOINT,
+                ("return -by_y, -by_theta", "return by_y, by_theta"),
+                ("return -by_y, -by_theta", "return -by_y, by_theta"),
+                ("return -by_y, -by_theta", "return -by_theta, -by_y"),
+                ("return -by_y, -by_theta", "return -by_y"),
+                ("pull(adjoint)", "pull(jnp.ones_like(y))"),
+                ("return -by_y, -by_theta", "return -jax.jvp(lambda y: f(y, theta), (y,), (adjoint,))[1], -by_theta"),
+                ("return -by_y, -by_theta", "return -jnp.sum(jax.jacobian(f)(y, theta), axis=0) * adjoint, -by_theta"),
+            ),
+            "adjoint_rates = 'backward'",
+        ],
+    ),
+    "9_gradients_without_a_formula/score-check": (
+        "",
+        [
+            *changed(
+                SURROGATE,
+                ("x, cost = tf.stop_gradient(x), tf.stop_gradient(cost)", "x = tf.stop_gradient(x)"),
+                ("x, cost = tf.stop_gradient(x), tf.stop_gradient(cost)", "cost = tf.stop_gradient(cost)"),
+                ("(jnp.sum(cost) - cost) / (len(cost) - 1)", "jnp.mean(cost)"),  # a bias
+                ("(jnp.sum(cost) - cost) / (len(cost) - 1)", "0.0"),
+                ("(cost - baseline)", "(cost + baseline)"),
+                ("-0.5 *", "0.5 *"),
+                (" / sigma**2", ""),
+                ("jnp.mean((cost", "jnp.sum((cost"),
+                ("jnp.mean((cost - baseline) * log_p)", "(cost - baseline) * log_p"),
+            ),
+            "def surrogate(mu, x, cost): return jnp.mean(cost)",  # the pathwise gradient
+            "surrogate = 0.0",
+        ],
+    ),
+}
