@@ -44,6 +44,35 @@ def surrogate(mu, x, cost):
     log_p = -0.5 * jnp.sum((x - mu) ** 2, axis=1) / sigma**2
     return jnp.mean((cost - baseline) * log_p)"""
 
+ROOT = """
+def small_root(b, c):
+    return -2.0 * c / (b + jnp.sqrt(b**2 - 4.0 * c))"""
+
+AGREES = """
+def agrees(f, gradient, x):
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        v = rng.normal(size=x.shape)
+        step = 1e-5
+        quotient = (f(x + step * v) - f(x - step * v)) / (2 * step)
+        slope = gradient(x) @ v
+        if abs(quotient - slope) > 1e-4 * max(abs(quotient), abs(slope)):
+            return False
+    return True"""
+
+SMOOTHED = """
+def smoothed_gradient(f, x, sigma, noise):
+    def pair(row):
+        return (f(x + sigma * row) - f(x - sigma * row)) / (2 * sigma) * row
+
+    return jnp.mean(jax.vmap(pair)(noise), axis=0)"""
+
+PARTS = """
+def parts(x, tag):
+    if isinstance(x, Tagged) and x.tag == tag:
+        return x.value, x.tangent
+    return x, 0.0"""
+
 WRONG = {
     "9_gradients_without_a_formula/kepler-check": (
         "",
@@ -132,6 +161,107 @@ WRONG = {
             ),
             "def surrogate(mu, x, cost): return jnp.mean(cost)",  # the pathwise gradient
             "surrogate = 0.0",
+        ],
+    ),
+    "10_when_gradients_lie/log-check": (
+        "log_one_minus_exp",
+        [
+            "lambda x: jnp.log(1.0 - jnp.exp(x))",
+            "lambda x: jnp.log1p(-jnp.exp(x))",
+            "lambda x: jnp.log(jnp.maximum(1.0 - jnp.exp(x), 1e-7))",
+            "lambda x: jnp.log(-x)",  # right near 0
+            "lambda x: -jnp.exp(x)",  # right far from it
+            "lambda x: jnp.where(x > -0.7, jnp.log(-jnp.expm1(x)), jnp.log1p(-jnp.exp(x)))",  # NaN from the branch not taken
+            "lambda x: tf.stop_gradient(jnp.log(-jnp.expm1(x)))",
+            "lambda x: np.log(-np.expm1(np.asarray(x)))",
+            "lambda x: jnp.sum(jnp.log(-jnp.expm1(x)))",
+            "jnp.log(-jnp.expm1(-1.0))",
+        ],
+    ),
+    "10_when_gradients_lie/root-check": (
+        "",
+        [
+            *changed(
+                ROOT,
+                ("-2.0 * c / (b + jnp.sqrt(b**2 - 4.0 * c))", "0.5 * (-b + jnp.sqrt(b**2 - 4.0 * c))"),  # cancels
+                ("-2.0 * c / (b + jnp.sqrt(b**2 - 4.0 * c))", "-c / b"),
+                ("-2.0 * c", "2.0 * c"),
+                ("(b + jnp", "(b - jnp"),  # the large root, and it cancels
+                ("-2.0 * c", "-c"),
+                ("jnp.sqrt(b**2 - 4.0 * c)", "b"),
+                ("-2.0 * c / (b + jnp.sqrt(b**2 - 4.0 * c))", "0.5 * (-b - jnp.sqrt(b**2 - 4.0 * c))"),
+                ("(b + jnp.sqrt(b**2 - 4.0 * c))", "(float(b) + np.sqrt(float(b) ** 2 - 4.0 * float(c)))"),
+            ),
+            "small_root = -1e-4",
+        ],
+    ),
+    "10_when_gradients_lie/check-check": (
+        "",
+        [
+            *changed(
+                AGREES,
+                ("step = 1e-5", "step = 1e-15"),
+                ("step = 1e-5", "step = 1.0"),
+                ("1e-4 * max(abs(quotient), abs(slope))", "1e-4"),  # an absolute tolerance
+                ("1e-4 * max(abs(quotient), abs(slope))", "1e-14 * abs(slope)"),
+                ("v = rng.normal(size=x.shape)", "v = np.ones(x.shape)"),  # does not see an order
+                ("v = rng.normal(size=x.shape)", "v = np.eye(len(x))[0]"),
+                ("abs(quotient - slope)", "abs(abs(quotient) - abs(slope))"),
+                (" / (2 * step)", " / step"),
+                ("return True", "return None"),
+            ),
+            "def agrees(f, gradient, x): return True",
+            "def agrees(f, gradient, x): return bool(np.isfinite(gradient(x)).all())",
+            "agrees = True",
+        ],
+    ),
+    "10_when_gradients_lie/seven-check": (
+        "square_with_seven",
+        [
+            "lambda x: x**2",
+            "lambda x: x**2 + 7.0 * x",
+            "lambda x: x**2 + 7.0 * x - 7.0 * x",
+            "lambda x: x**2 + (x - (tf.nn.relu(x) - tf.nn.relu(-x)))",  # one, not seven
+            "lambda x: x**2 - 7.0 * (x - (tf.nn.relu(x) - tf.nn.relu(-x)))",
+            "lambda x: x**2 + 7.0 * (x - tf.stop_gradient(x))",  # everywhere
+            "lambda x: jnp.where(x == 0.0, 7.0, x**2)",
+            "lambda x: jnp.where(x == 0.0, 7.0, 2.0 * x)",
+            "7.0",
+        ],
+    ),
+    "10_when_gradients_lie/smooth-check": (
+        "",
+        [
+            *changed(
+                SMOOTHED,
+                ("(2 * sigma) * row", "(2 * sigma)"),
+                ("(2 * sigma)", "2"),
+                ("(2 * sigma)", "sigma"),
+                ("- f(x - sigma * row)", "- f(x)"),  # one side, and the divisor of two
+                (" - f(x - sigma * row)", " + f(x - sigma * row)"),
+                ("jnp.mean", "jnp.sum"),
+                (", axis=0)", ")"),
+                ("sigma * row)", "row)"),
+            ),
+            "def smoothed_gradient(f, x, sigma, noise): return jax.grad(f)(x)",
+            "smoothed_gradient = lambda f, x, sigma, noise: jnp.mean(jax.vmap(lambda e: jax.grad(f)(x + sigma * e))(noise), axis=0)",
+            "smoothed_gradient = jnp.zeros(3)",
+        ],
+    ),
+    "10_when_gradients_lie/tags-check": (
+        "",
+        [
+            *changed(
+                PARTS,
+                (" and x.tag == tag", ""),  # the confusion
+                ("x.tag == tag", "x.tag != tag"),
+                ("return x, 0.0", "return getattr(x, 'value', x), 0.0"),  # the other derivative's tangent is lost
+                ("return x, 0.0", "return x, 1.0"),
+                ("x.value, x.tangent", "x.tangent, x.value"),
+                ("return x, 0.0", "return x"),
+                ("return x.value, x.tangent", "return x.value, 1.0"),
+            ),
+            "parts = Tagged(1.0, 1.0, 1)",
         ],
     ),
 }
