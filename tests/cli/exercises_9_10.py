@@ -244,7 +244,7 @@ WRONG = {
                 ("sigma * row)", "row)"),
             ),
             "def smoothed_gradient(f, x, sigma, noise): return jax.grad(f)(x)",
-            "smoothed_gradient = lambda f, x, sigma, noise: jnp.mean(jax.vmap(lambda e: jax.grad(f)(x + sigma * e))(noise), axis=0)",
+            "smoothed_gradient = lambda f, x, s, noise: jnp.mean(jax.vmap(lambda e: jax.grad(f)(x + s * e))(noise), axis=0)",
             "smoothed_gradient = jnp.zeros(3)",
         ],
     ),
