@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+import exercises_9_10
+
 
 def quotients(quotient):
     return f"""
@@ -329,6 +331,7 @@ WRONG: dict[str, tuple[str, list[str]]] = {
         ],
     ),
 }
+WRONG |= exercises_9_10.WRONG
 
 # What is changed in the answer to a loop, so that it is wrong.
 LOOP_CHANGES = [
