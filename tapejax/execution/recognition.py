@@ -18,7 +18,7 @@ from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
 from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from ..tape.operation import CACHED_OPS, JittedOp, Op, PythonOp, ToldOp
-from ..tape.primitives import Staged, as_it_came, silent, undifferentiable, unrecognised
+from ..tape.primitives import TracedCall, as_it_came, silent, undifferentiable, unrecognised
 from ..tape.rules import forget
 from .trial import Trial
 
@@ -187,11 +187,11 @@ def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: 
         return _uncacheable(primitive, params) if interning.is_uncacheable(same) else _bind_op(primitive, same)
     if primitive.name not in contents.JIT:
         lifted = lifting.lift(primitive, params, args, arrays)
-        return Staged(lifted, params.get("name", primitive.name)).op()
+        return TracedCall(lifted, params.get("name", primitive.name)).op()
     given = lifting.with_inputs(params, arrays)
     recognised = not interning.is_uncacheable(given) and not contents.constants(given["jaxpr"])
     if recognised and contents.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):
-        return Staged(given["jaxpr"], params["name"]).op()
+        return TracedCall(given["jaxpr"], params["name"]).op()
     found = (_bind_op if recognised else _uncacheable)(primitive, given)
     if type(found) is ToldOp and not any(map(_is_placed, arrays.values())):
         return found
@@ -210,7 +210,7 @@ def _is_placed(x: Value) -> bool:
 # ---- of a call that was traced into a jaxpr ---------------------------------------------------------------------------
 
 
-def staged(known: Staged) -> Op:
+def staged(known: TracedCall) -> Op:
     """The Op under which a call is recognised."""
     same = interning.intern(known.jaxpr)
     if interning.is_uncacheable({"jaxpr": same}) or contents.constants(same) or not contents.compiles(same):

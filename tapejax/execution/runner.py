@@ -11,7 +11,7 @@ from ..jaxprs.fence import EvalTrace, Tracer, current_trace
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from ..tape import runner
 from ..tape.operation import JittedOp, Op
-from ..tape.primitives import Staged
+from ..tape.primitives import TracedCall
 from ..tape.recording import Kept, Recording
 from ..tape.slicing import Program
 from . import recognition, trial
@@ -31,7 +31,7 @@ class Fast(runner.Runner):
     ) -> tuple[Op, Sequence[Any]]:
         return recognition.operation(primitive, params, args)
 
-    def staged(self, known: Staged) -> Op:
+    def staged(self, known: TracedCall) -> Op:
         return recognition.staged(known)
 
     def arrays(self, inputs: Values) -> Sequence[Any] | None:

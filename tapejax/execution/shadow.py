@@ -24,7 +24,7 @@ from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import ClosedJaxpr, ConcreteArray, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.types import Function, JaxProgram, Value, Values
 from ..tape.operation import Op, PythonOp
-from ..tape.primitives import StagedOp
+from ..tape.primitives import TracedOp
 from ..tape.trace import StagedCall
 from ..tape.where import caller, line_of
 from .recognition import ProgramOp
@@ -113,7 +113,7 @@ def _(kept: ProgramOp, fresh: ProgramOp, key: Any) -> ProgramOp:
 def _(kept: StagedCall, fresh: StagedCall, key: Any) -> StagedCall:
     _require(kept.op.name == fresh.op.name, fresh.op.name, kept.op.name)
     one, other = kept.op, fresh.op
-    _require(isinstance(one, StagedOp) and isinstance(other, StagedOp), fresh.op.name, "Whether it can be traced.")
+    _require(isinstance(one, TracedOp) and isinstance(other, TracedOp), fresh.op.name, "Whether it can be traced.")
     _compare_programs(one.staged.jaxpr, other.staged.jaxpr, fresh.op.name)  # type: ignore[attr-defined]
     return fresh  # made of functions that can be called once
 

@@ -78,7 +78,7 @@ def _bind_lifted(primitive: Primitive, params: Params, args: Values, lifted: dic
         return primitive.bind(*given, *args, **with_inputs(params, arrays))
     if arrays and primitive.name in _REBUILD:
         return _REBUILD[primitive.name](params, args, lambda body, *xs: _evaluate(body, xs, lifted))
-    closed_over = without_derivative(params.get("name", primitive.name))
+    closed_over = refusing_derivatives(params.get("name", primitive.name))
     for x in given:
         closed_over(x)
     if primitive.name in RULES:
@@ -91,11 +91,11 @@ def without_closure(fn: Function, name: str, positions: tuple[int, ...]) -> Func
     """`fn` without a derivative with respect to the inputs at `positions`, which it closes over: custom rules give none."""
     if not positions:
         return fn
-    closed_over = without_derivative(name)
+    closed_over = refusing_derivatives(name)
     return lambda *inputs: fn(*[closed_over(x) if i in positions else x for i, x in enumerate(inputs)])
 
 
-def without_derivative(name: str) -> Callable[[Any], Any]:
+def refusing_derivatives(name: str) -> Callable[[Any], Any]:
     """The identity, for an array that an operation of that `name` closes over and cannot be differentiated with respect to."""
 
     @jax.custom_vjp

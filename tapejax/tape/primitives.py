@@ -28,7 +28,7 @@ def plain_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Se
     arrays = contents.constants_of(params)
     op: Op | None = undifferentiable(primitive, params, len(arrays))
     if op is None and arrays and primitive.name not in contents.JIT:
-        op = Staged(lifting.lift(primitive, params, args, arrays), params.get("name", primitive.name)).op()
+        op = TracedCall(lifting.lift(primitive, params, args, arrays), params.get("name", primitive.name)).op()
     if op is None:
         op = unrecognised(primitive, lifting.with_inputs(params, arrays) if arrays else params)
         if arrays:
@@ -67,7 +67,7 @@ def silent(primitive: Primitive, params: Params) -> Function:
     return functools.partial(primitive.bind, **{name: prints.without_prints(value) for name, value in params.items()})
 
 
-class Staged(NamedTuple):
+class TracedCall(NamedTuple):
     """A call that was traced into a jaxpr.
 
     The first `constants` of its inputs are arrays that it closes over; a custom rule has no derivative with respect to
@@ -106,7 +106,7 @@ def _call_on_arrays(fn: Function, *inputs: Any) -> Any:
     return fn(*[jnp.asarray(x) if isinstance(x, np.ndarray) else x for x in inputs])
 
 
-class StagedOp(Op):
+class TracedOp(Op):
     """A call that was just traced.
 
     Telling custom rules apart traces them, which JAX allows only once the call that was recorded has returned: until then
@@ -115,7 +115,7 @@ class StagedOp(Op):
 
     __slots__ = ("staged",)
 
-    def __init__(self, staged: Staged, call: Function | None):
+    def __init__(self, staged: TracedCall, call: Function | None):
         super().__init__(staged.name, jaxpr_as_fun(staged.jaxpr), call)
         self.staged = staged
 

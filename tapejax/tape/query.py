@@ -189,7 +189,7 @@ class Query:
         try:
             taken = under(current_trace(), take, program, values)  # which restores it, whatever JAX was interrupted at
         except (RuntimeError, ValueError) as error:
-            if "deleted" not in str(error):
+            if not any(map(is_deleted, values)):
                 raise
             raise RuntimeError(_deleted(self.recording)) from error
         for i, x in zip(self.owners, taken, strict=True):

@@ -15,7 +15,7 @@ from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Value
 
 if TYPE_CHECKING:
     from .operation import Op
-    from .primitives import Staged
+    from .primitives import TracedCall
     from .recording import Kept, Recording
     from .slicing import Program
 
@@ -33,7 +33,7 @@ class Runner:
         """``plain(primitive, params, args)``, the operation of a primitive and its inputs, or one that was run before."""
         return plain(primitive, params, args)
 
-    def staged(self, known: Staged) -> Op:
+    def staged(self, known: TracedCall) -> Op:
         """The operation of a call that was traced, or one that was run before."""
         return known.plain()
 

@@ -75,7 +75,7 @@ def add_cotangents(x: Value, y: Value) -> Any:
     return add_tangents(x, y) if own else x + y
 
 
-def evaluate(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
+def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
     """Runs the program forward from other values of its sources; what does not depend on them keeps its recorded value."""
     env: dict[int, Value] = dict(enumerate(values))
     given = {slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None}

@@ -30,7 +30,7 @@ from . import active, runner
 from .active import Recorder, by_operations, copied, stages, trace_stack
 from .dispatch import reading, reads
 from .operation import CACHED_OPS, Op, PythonOp, is_ref
-from .primitives import Staged, StagedOp, primitive_op
+from .primitives import TracedCall, TracedOp, primitive_op
 from .pullback import PullbackOp, call_without, refuse_compiled, refuse_ref
 from .recording import Entry
 from .where import caller
@@ -191,8 +191,8 @@ class RecorderTrace(Recorder):
             closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
             # What is traced of a rule within a jitted function is kept by JAX with that function, for other calls.
             own = custom and not (within and contents.calls_rules(staged))
-            known = Staged(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
-            found = StagedCall(StagedOp(known, call), arrays.values(), stores, repack)
+            known = TracedCall(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
+            found = StagedCall(TracedOp(known, call), arrays.values(), stores, repack)
         return found if recurs and not arrays else Once(found)
 
     def with_closure(self, op: Op, inputs: Values, reads_again: bool = False) -> tuple[Op, Values]:
@@ -216,8 +216,8 @@ class RecorderTrace(Recorder):
                 return op, inputs
             lifted = lifting.lift_jaxpr(staged, arrays)
         call = functools.partial(_arrays_of, functools.partial(eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted)))
-        known = Staged(lifted, op.name, reads=reads.recordings is not None)
-        return StagedOp(known, call), (*arrays.values(), *inputs)
+        known = TracedCall(lifted, op.name, reads=reads.recordings is not None)
+        return TracedOp(known, call), (*arrays.values(), *inputs)
 
     def _stage_with_reads(self, fn: Function, tracers: Values) -> Any:
         """`fn` as a jaxpr in which the values of variables are constants, to become inputs; None where it cannot be traced."""

@@ -103,7 +103,7 @@ class Seen(GradientTape):
                 first = arrays[owner.index(i)]
                 # a variable that was assigned to between two reads: all that was read moves together
                 inputs.append(given[i] if array is first else array + (given[i] - jax.lax.stop_gradient(first)))
-            out = derivatives.evaluate(program, values, inputs)
+            out = derivatives.replay(program, values, inputs)
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
         names = named.only([*values, *(leaf.array for leaf in starts.leaves)]) | called
