@@ -14,7 +14,7 @@ from .core.query import Query, in_recorded_types
 from .core.recording import Recording
 from .core.schedule import push_forward
 from .core.types import TraceLike
-from .tape import UnconnectedGradients, _unconnected, logger
+from .tape import UnconnectedGradients, _seeing, _unconnected, logger
 from .values import nest
 from .values.structures import Leaf, is_variable, sources_of, targets_of
 from .values.tensor import raw
@@ -71,6 +71,7 @@ class ForwardAccumulator:
         if self._active is not None:
             raise ValueError("Accumulator is already recording: it was entered already and not left.")
         self._around = weakref.ref(recorder.outer_trace()), recorder.active_recordings()
+        self._recording.mark("enter")
         self._active = recorder.start(self._recording)
         return self
 
@@ -125,6 +126,31 @@ class ForwardAccumulator:
         if unconnected is UnconnectedGradients.ZERO:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
         return ends.pack(found)
+
+    @in_recorded_types
+    def explain(self, primals: Nest) -> Any:
+        """Says why `jvp` of `primals` is what it is: along which path it comes from each primal, or why it is None.
+
+        Args:
+          primals: as for `jvp`: a tensor or array that the block computed, or a structure of them.
+
+        Returns:
+          An `Explanation`, as of `GradientTape.explain`, with a report for each primal of the accumulator's.
+
+        Raises:
+          TypeError: `primals` holds something that is no tensor.
+
+        >>> import tapejax as tf
+        >>> x = tf.constant(2.5)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = tf.round(x) * 3.0
+        >>> print(acc.jvp(y), acc.explain(y)[0].kinds)
+        None ('no derivative',)
+        """
+        explain, listing = _seeing("explain", "listing")
+
+        sources = [leaf.value for leaf in self._sources.leaves]
+        return explain.explain(self, primals, sources, listing.namespaces(), listing.places())
 
 
 def _refuse_duplicates(leaves: Sequence[Leaf]) -> None:
