@@ -63,7 +63,6 @@ CHANGED: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
             ("- jnp.log(2.0)", ""),
             ("value, lambda", "jnp.log(jnp.cosh(x)), lambda"),
             ("@tf.custom_gradient\n", ""),
-            ("@tf.custom_gradient\n", "@jax.jit\n"),
             (", lambda upstream: upstream * jnp.tanh(x)", ""),
         ],
         [
