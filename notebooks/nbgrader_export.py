@@ -27,11 +27,11 @@ def is_blank(statement: ast.stmt) -> bool:
     return any(isinstance(node, ast.Constant) and node.value is ... for node in ast.walk(statement))
 
 
-def parts(source: str) -> tuple[str, str]:
-    """What stands above the gap of an exercise, and what stands below it."""
+def parts(source: str) -> tuple[str, str, str]:
+    """What stands above the gap of an exercise, what is asked, and what stands below it."""
     lines, blanks = source.splitlines(), [s for s in ast.parse(source).body if is_blank(s)]
     first, last = blanks[0].lineno - 1, max(s.end_lineno or 0 for s in blanks)
-    return "\n".join(lines[:first]), "\n".join(lines[last:])
+    return "\n".join(lines[:first]), "\n".join(lines[first:last]), "\n".join(lines[last:])
 
 
 def marked(cell: Any, grade_id: str, **flags: Any) -> Any:
@@ -59,12 +59,13 @@ def exported(notebook: Any) -> Any:
         if cell.cell_type != "code" or "style.check(" not in cell.source:
             cells.append(cell)
             continue
-        above, check = parts(cell.source)
+        above, asked, check = parts(cell.source)
         found = ANSWER.search(below.source) if below is not None else None
         if found is None:
             raise ValueError(f"The exercise {cell.id!r} has no folded answer in the cell below it.")
         below.source = below.source.replace(found[0], "")
-        gap = f"### BEGIN SOLUTION\n{found[1].rstrip()}\n### END SOLUTION"
+        asked = "\n".join(f"# {line}".rstrip() for line in asked.split("\n"))  # the name, and what kind of answer
+        gap = f"{asked}\n### BEGIN SOLUTION\n{found[1].rstrip()}\n### END SOLUTION"
         cell.source = f"{above}\n{gap}".lstrip("\n")
         check = check.strip("\n").replace("style.check(", "style.grade(")  # no answer is an error, too
         test = nbformat.v4.new_code_cell(check, id=f"{cell.id}-test")

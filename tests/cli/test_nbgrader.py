@@ -47,6 +47,9 @@ def test_each_exercise_has_a_gap_and_a_test(path):
     assert len(names) == len(set(names)) and all(re.fullmatch(r"[\w-]+", name) for name in names)
     for gap in gaps:
         assert "style.check(" not in gap.source
+        assert re.search(r"(?m)^# +.*\.\.\.", gap.source.partition("### BEGIN SOLUTION")[0]), (
+            "what is asked is not told"
+        )
     for test in tests:
         assert test.metadata["nbgrader"]["locked"] and test.metadata["nbgrader"]["points"] > 0
     for answer in answers:
