@@ -2,72 +2,29 @@
 
 from __future__ import annotations
 
+import copy
+import importlib.util
 import json
-import math
 import re
 
 import pytest
 from test_notebooks import FOLDER, NOTEBOOKS, nbformat
 
 DECKS = [path.stem for path in NOTEBOOKS if "slideshow" in path.read_text(encoding="utf-8")]
-TEXT, CODE = 38, 30  # the height of a line, in points of a slide of 1600 x 1000: notebooks/slides/index.html.j2
-ACROSS = {TEXT: 97, CODE: 106}  # characters in such a line
-FITS, SHRUNK = 1000, 1300  # a slide that is too high is made smaller, to three quarters
-ERROR = 160  # of the heights below, which were checked against Chromium's
-CELLS = 5
+SHRUNK = 1300  # a slide that is too high is made smaller, to three quarters
+ERROR = 160  # of the heights that `cut` computes
+
+spec = importlib.util.spec_from_file_location("cut", FOLDER / "slides" / "cut.py")
+cut = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(cut)
 
 each_deck = pytest.mark.parametrize("stem", DECKS)
 
 
-def lines_high(lines, size):
-    return size * sum(max(1, math.ceil(len(line) / ACROSS[size])) for line in lines)
-
-
-def block_height(block):
-    """Of a paragraph, list, table, formula, or title."""
-    lines = block.split("\n")
-    if block.startswith("#"):
-        return {"#": 90, "##": 62}.get(block.split()[0], 50)
-    if block.startswith("$$"):
-        return 110
-    if block.startswith("|"):
-        return sum(14 + 35 * math.ceil(len(line) / 105) for line in lines)
-    if block.startswith("```"):
-        return 24 + lines_high(lines[2:], CODE)
-    return 16 + lines_high((item.replace("\n", " ") for item in re.split(r"\n(?=\* )", block)), TEXT)
-
-
-def output_height(output):
-    data, image = output.get("data", {}), output.get("metadata", {}).get("image/png", {})
-    page = data.get("text/html", "")
-    if "tapejax-play" in page:
-        return 620
-    if image and "data:image/svg+xml" in page:  # a drawing of a tape
-        return 40 + 1.3 * min(520, image["height"])
-    if image:  # twice as large as in the notebook, if that fits
-        return 40 + 1.3 * min(520, 2 * image["height"], 1200 * image["height"] / image["width"])
-    if "<tr" in page:
-        return 60 + 38 * page.count("<tr")
-    text = (output.get("text") or data["text/plain"]).replace("Not answered yet.\n", "").rstrip("\n")
-    return 24 + lines_high(text.split("\n"), CODE) if text else 0
-
-
-def height(cell):
-    if cell.cell_type == "markdown":
-        text = re.sub(r"(?s)<details>.*?</details>", "Answer", cell.source)
-        text = re.sub(r"(?s)<!--.*?-->|\\[a-z]+|(?<=\$)[^$]+(?=\$\$)", "", text)
-        return 16 + sum(map(block_height, text.strip().split("\n\n")))
-    source = cell.source
-    if "style.check(" in source:  # what is asked, not the check
-        source = source.split("\n\n\n")[0].split("\nstyle.check(")[0]
-    code = 0 if "drawing" in cell.metadata.get("tags", []) else 24 + lines_high(source.split("\n"), CODE)
-    return code + sum(map(output_height, cell.outputs))
-
-
-def slides_of(stem):
+def slides_of(stem, notebook=None):
     """The cells of each slide."""
     slides = []
-    for cell in nbformat.read(FOLDER / f"{stem}.ipynb", 4).cells:
+    for cell in (notebook or nbformat.read(FOLDER / f"{stem}.ipynb", 4)).cells:
         kind = cell.metadata["slideshow"]["slide_type"]
         assert kind in ("slide", "subslide", "fragment", "skip", "notes", "-")
         if kind in ("slide", "subslide"):
@@ -90,9 +47,24 @@ def test_a_deck_begins_with_its_title(stem):
 @each_deck
 def test_no_slide_holds_more_than_fits(stem):
     for slide in slides_of(stem):
-        high = sum(map(height, slide))
-        limit = SHRUNK if len(slide) == 1 else FITS
-        assert slide and len(slide) <= CELLS and high <= limit + ERROR, (round(high), [cell.id for cell in slide])
+        high = sum(map(cut.height, slide))
+        limit = SHRUNK if len(slide) == 1 else cut.FITS
+        assert slide and len(slide) <= cut.CELLS and high <= limit + ERROR, (round(high), [cell.id for cell in slide])
+
+
+@each_deck
+def test_a_deck_that_is_cut_anew_fits(stem):
+    notebook = nbformat.read(FOLDER / f"{stem}.ipynb", 4)
+    before = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        if cell.metadata["slideshow"]["slide_type"] != "skip":
+            del cell.metadata["slideshow"]
+    cut.cut(notebook)
+    shown = [[cell.id for slide in slides_of(stem, each) for cell in slide] for each in (before, notebook)]
+    assert shown[0] == shown[1]
+    for slide in slides_of(stem, notebook):
+        assert len(slide) == 1 or sum(map(cut.height, slide)) <= cut.FITS, [cell.id for cell in slide]
+        assert len(slide) <= cut.CELLS
 
 
 @each_deck
