@@ -7,6 +7,7 @@ picture (`name`, `name_lines`), so that nobody has to match a legend.
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import html
 import io
@@ -153,6 +154,15 @@ def check(answer: Any, right: Any, expected: str = "") -> None:
         asked = f"Asked for: {expected}. " if expected else ""
         raise NotRight(f"{asked}This is {kind_of(answer)}, and raised {type(error).__name__}: {error}") from error
     print("Right.")
+
+
+def grade(answer: Any, right: Any, expected: str = "") -> None:
+    """`check`, to which no answer is an error: for the tests of `nbgrader_export.py`."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        check(answer, right, expected)
+    if "Not answered yet." in said.getvalue():
+        raise NotRight("Not answered yet.")
+    print(said.getvalue(), end="")
 
 
 def kind_of(value: Any) -> str:

@@ -16,8 +16,10 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def anchors(page):
-    headings = re.findall(r"(?m)^#+ (.*)$", page.read_text(encoding="utf-8"))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"(?m)^#+ (.*)$", text)
+    named = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return named.union(re.findall(r'<a id="(\w+)">', text))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

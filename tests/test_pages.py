@@ -3,6 +3,7 @@
 Those of the porting guide have a test of their own, `test_porting_guide.py`.
 """
 
+import ast
 import contextlib
 import io
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)  # and what it prints
 PAGES = {
     page: blocks
     for page in sorted((ROOT / "docs").glob("*.md"))
@@ -19,13 +20,31 @@ PAGES = {
 }
 
 
+def run(block, name, names):
+    """Runs a block; an expression at its end is shown, as a notebook does."""
+    tree = ast.parse(block)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, name, "exec"), names)
+    if last is not None:
+        shown = eval(compile(ast.Expression(last.value), name, "eval"), names)
+        print(*([] if shown is None else [repr(shown)]), end="")
+
+
+def numbers_apart(text):
+    """The words, and the numbers up to rounding: another processor has another last digit."""
+    number = r"-?\d+\.\d*"
+    return re.sub(number, "#", "".join(text.split())), [float(f"{float(x):.4g}") for x in re.findall(number, text)]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_programs_of_a_page_run(page):
     names = {}
-    for number, block in enumerate(PAGES[page], 1):
+    for number, (block, below) in enumerate(PAGES[page], 1):
         for package in re.findall(r"(?m)^(?:from|import) (\w+)", block):
             pytest.importorskip(package)
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+            run(block, f"{page.name}, block {number}", names)
+        if below:
+            assert numbers_apart(printed.getvalue().strip()) == numbers_apart(below.strip())
         said = re.findall(r"(?m)^\s*print\(.*\)  # (.*)$", block)
         assert not said or printed.getvalue().splitlines() == said

@@ -1,6 +1,7 @@
 """What the site has beside the pages in docs/: notebooks, files of the repository, the API, the played tape."""
 
 import html
+import json
 import os
 import posixpath
 import re
@@ -125,6 +126,23 @@ def command_line_page():
     return "\n".join(["# The command line", "", f"```text\n{general}```\n", *sections])
 
 
+def notebooks():
+    """The notebooks in the order of the course, with their titles."""
+    plan = re.findall(r"(?m)^\| \d+ \| \[?(\d+b?) ", (ROOT / "docs" / "course.md").read_text(encoding="utf-8"))
+    found = {path.stem.partition("_")[0]: path for path in (ROOT / "notebooks").glob("*.ipynb")}
+    for number in plan:
+        if path := found.get(number):
+            first = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
+            title = "".join(first).split("\n")[0].removeprefix("# ").replace("`", "").replace(".", "", 1)
+            yield {title: f"notebooks/{path.name}"}
+
+
+def on_config(config):
+    (students,) = (item for item in config.nav if "For students and teachers" in item)
+    students["For students and teachers"] += notebooks()
+    return config
+
+
 @event_priority(100)  # before mkdocs-jupyter, which looks for notebooks among the files
 def on_files(files, config):
     def add(src_uri, **what):
@@ -165,8 +183,20 @@ def on_page_markdown(markdown, page, config, files):
 
     if src == "guide.md":  # three columns of code need the whole width
         page.meta["hide"] = ["navigation", "toc"]
-    markdown = re.sub(LINK, moved, markdown)
+    markdown = with_results(re.sub(LINK, moved, markdown))
     return re.sub(r"(?s)<!-- the played tape.*?<!-- end of the played tape -->", EMBEDDED, markdown)
+
+
+def with_results(markdown):
+    """What a block prints comes below it. The pages have it as a comment after ``print(...)``, or as text after the block."""
+
+    def block(found):
+        printed = re.findall(r"(?m)^\s*print\(.*\)  # (.*)$", found[1])
+        code = re.sub(r"(?m)^(\s*print\(.*\))  # .*$", r"\1", found[1])
+        below = "\n".join([*printed, *([found[2].rstrip()] if found[2] else [])])
+        return f"```python\n{code}```\n" + (f"\n``` {{.text .result}}\n{below}\n```\n" if below else "")
+
+    return re.sub(r"(?ms)^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", block, markdown)
 
 
 def on_page_content(content, page, config, files):

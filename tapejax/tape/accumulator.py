@@ -68,6 +68,7 @@ class ForwardAccumulator:
         if self._active is not None:
             raise ValueError("Accumulator is already recording: it was entered already and not left.")
         self._around = weakref.ref(active.outer_trace()), active.active_recordings()
+        self._recording.mark("enter")
         self._active = active.start(self._recording)
         return self
 

@@ -408,11 +408,11 @@ class GradientTape:
         return ([] if self._recording is None else self._recording.entries)[index]
 
 
-def extend(methods: type[GradientTape]) -> None:
-    """Gives `GradientTape` the methods of a class, as `tools.seeing` does."""
+def extend(kind: type, methods: type) -> None:
+    """Gives the class `kind` the methods of another, as `tools.seeing` does."""
     for name, method in vars(methods).items():
         if callable(method):
-            setattr(GradientTape, name, method)
+            setattr(kind, name, method)
 
 
 class _NotRecording:

@@ -1,4 +1,4 @@
-"""The methods of a tape that show what it holds: they are given to `GradientTape` when tapejax is imported.
+"""The methods that show what a tape holds: its classes are given them when tapejax is imported.
 
 Each loads what it needs when it is called, and leaves the tape as it is.
 """
@@ -13,6 +13,7 @@ from ...jaxprs.dependence import is_inexact
 from ...jaxprs.types import JaxProgram
 from ...tape import active
 from ...tape import sweep as derivatives
+from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape, extend
 from ...tape.query import Query, in_recorded_types
 from ...tape.structures import sources_of, targets_of
@@ -352,4 +353,34 @@ class Seen(GradientTape):
         steps.check_numerics(walk, [leaf.array for leaf in targets_of(target).leaves])
 
 
-extend(Seen)
+class SeenAccumulator(ForwardAccumulator):
+    """What `ForwardAccumulator` is given."""
+
+    @in_recorded_types
+    def explain(self, primals: Nest) -> Any:
+        """Says why `jvp` of `primals` is what it is: along which path it comes from each primal, or why it is None.
+
+        Args:
+          primals: as for `jvp`: a tensor or array that the block computed, or a structure of them.
+
+        Returns:
+          An `Explanation`, as of `GradientTape.explain`, with a report for each primal of the accumulator's.
+
+        Raises:
+          TypeError: `primals` holds something that is no tensor.
+
+        >>> import tapejax as tf
+        >>> x = tf.constant(2.5)
+        >>> with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as acc:
+        ...     y = tf.round(x) * 3.0
+        >>> print(acc.jvp(y), acc.explain(y)[0].kinds)
+        None ('no derivative',)
+        """
+        from . import explain, listing
+
+        sources = [leaf.value for leaf in self._sources.leaves]
+        return explain.explain(self, primals, sources, listing.namespaces(), listing.places())
+
+
+extend(GradientTape, Seen)
+extend(ForwardAccumulator, SeenAccumulator)

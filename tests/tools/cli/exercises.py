@@ -6,6 +6,7 @@ import ast
 import re
 
 import exercises_9_10
+import exercises_writing
 
 
 def quotients(quotient):
@@ -369,6 +370,8 @@ def wrong_answers(path, cells, i):
         name, answers = WRONG[place]
         return [f"{name} = {answer}" if name else answer for answer in answers]
     right = answer_of(cells, i)
+    if place in exercises_writing.CHANGED:
+        return exercises_writing.wrong(place, right)
     other = answer_of(cells, next(k for k, cell in enumerate(cells) if cell.id == other_loop(cells[i].id)))
     return [cells[i - 1].source.rsplit("\n\n", 1)[0], other, *(right.replace(*change) for change in LOOP_CHANGES)]
 

@@ -1,0 +1,103 @@
+"""Cuts notebooks into slides, so that none holds more than fits:
+
+    python notebooks/slides/cut.py notebooks/8_what_a_gradient_costs.ipynb ...
+
+Sections begin slides, text stays with the code that follows it, and cells that are left out (``skip``) stay so. Heights are
+computed from the text; they were checked against Chromium's, and may be wrong by a tenth.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from typing import Any
+
+import nbformat
+
+TEXT, CODE = 38, 30  # the height of a line, in points of a slide of 1600 x 1000: notebooks/slides/index.html.j2
+ACROSS = {TEXT: 97, CODE: 106}  # characters in such a line
+FITS = 1000  # the height of a slide
+CELLS = 5  # on a slide
+
+
+def lines_high(lines, size):
+    return size * sum(max(1, math.ceil(len(line) / ACROSS[size])) for line in lines)
+
+
+def block_height(block):
+    """Of a paragraph, list, table, formula, or title."""
+    lines = block.split("\n")
+    if block.startswith("#"):
+        return {"#": 90, "##": 62}.get(block.split()[0], 50)
+    if block.startswith("$$"):
+        return 110
+    if block.startswith("|"):
+        return sum(14 + 35 * math.ceil(len(line) / 105) for line in lines)
+    if block.startswith("```"):
+        return 24 + lines_high(lines[2:], CODE)
+    return 16 + lines_high((item.replace("\n", " ") for item in re.split(r"\n(?=\* )", block)), TEXT)
+
+
+def output_height(output):
+    data, image = output.get("data", {}), output.get("metadata", {}).get("image/png", {})
+    page = data.get("text/html", "")
+    if "tapejax-play" in page:
+        return 620
+    if image and "data:image/svg+xml" in page:  # a drawing of a tape
+        return 40 + 1.3 * min(520, image["height"])
+    if image:  # twice as large as in the notebook, if that fits
+        return 40 + 1.3 * min(520, 2 * image["height"], 1200 * image["height"] / image["width"])
+    if "<tr" in page:
+        return 60 + 38 * page.count("<tr")
+    text = (output.get("text") or data["text/plain"]).replace("Not answered yet.\n", "").rstrip("\n")
+    return 24 + lines_high(text.split("\n"), CODE) if text else 0
+
+
+def height(cell):
+    if cell.cell_type == "markdown":
+        text = re.sub(r"(?s)<details>.*?</details>", "Answer", cell.source)
+        text = re.sub(r"(?s)<!--.*?-->|\\[a-z]+|(?<=\$)[^$]+(?=\$\$)", "", text)
+        return 16 + sum(map(block_height, text.strip().split("\n\n")))
+    source = cell.source
+    if "style.check(" in source:  # what is asked, not the check
+        source = source.split("\n\n\n")[0].split("\nstyle.check(")[0]
+    code = 0 if "drawing" in cell.metadata.get("tags", []) else 24 + lines_high(source.split("\n"), CODE)
+    return code + sum(map(output_height, cell.outputs))
+
+
+def begins(cell: Any, position: int) -> str:
+    """Whether a cell must begin a slide, by what it is."""
+    title = re.match(r"#+ ", cell.source) if cell.cell_type == "markdown" else None
+    if position == 0 or title and len(title[0]) <= 3:
+        return "slide"
+    return "subslide" if position == 1 or title else "-"
+
+
+def cut(notebook: Any) -> None:
+    """Writes into each cell's metadata where it stands."""
+    kinds = [cell.metadata.get("slideshow", {}).get("slide_type", "-") for cell in notebook.cells]
+    kinds = [
+        "skip" if "import style" in cell.source else kind for cell, kind in zip(notebook.cells, kinds, strict=True)
+    ]
+    shown = [cell for cell, kind in zip(notebook.cells, kinds, strict=True) if kind not in ("skip", "notes")]
+    for cell, kind in zip(notebook.cells, kinds, strict=True):
+        cell.metadata["slideshow"] = {"slide_type": kind}
+    filled, count = 0.0, 0
+    for i, cell in enumerate(shown):
+        kind, high = begins(cell, i), height(cell)
+        after = shown[i + 1] if i + 1 < len(shown) else None
+        introduces = cell.cell_type == "markdown" and after is not None and after.cell_type == "code"
+        together = high + height(after) if introduces else high
+        needed = together if together <= FITS else high
+        if kind == "-" and (filled + needed > FITS or count == CELLS):
+            kind = "subslide"
+        filled, count = (filled + high, count + 1) if kind == "-" else (high, 1)
+        cell.metadata["slideshow"] = {"slide_type": kind}
+
+
+if __name__ == "__main__":
+    for path in sys.argv[1:]:
+        read = nbformat.read(path, 4)
+        cut(read)
+        nbformat.write(read, path)
