@@ -50,7 +50,7 @@ class ForwardAccumulator:
         nest.assert_same_structure(primals, tangents)
         self._sources = sources_of(primals, "primals")
         self._tangents = [
-            _tangent(leaf.array, x, i)
+            tangent_of(leaf.array, x, i)
             for i, (leaf, x) in enumerate(zip(self._sources.leaves, self._sources.parts_of(tangents), strict=True))
         ]
         self._recording = Recording(watch_accessed=False)
@@ -137,7 +137,8 @@ def _refuse_duplicates(leaves: Sequence[Leaf]) -> None:
         seen.add(id(leaf.array))
 
 
-def _tangent(primal: Array, given: TensorLike, position: int) -> Array:
+def tangent_of(primal: Array, given: TensorLike, position: int) -> Array:
+    """A tangent that a user has given, of its primal's shape and dtype."""
     array = raw(given, dtype_hint=primal.dtype)
     if array.shape != primal.shape or array.dtype != primal.dtype:
         raise ValueError(

@@ -9,12 +9,14 @@ import html
 import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..accumulator import tangent_of
 from ..core import recorder
 from ..core import sweep as derivatives
 from ..core._jax import Tracer
@@ -83,7 +85,7 @@ class Backward:
         self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])
         found, _ = self.query.relevant()
         self._entries = [(position, recording.entries[position]) for position, *_ in found]
-        self.program, self._values = self.query.program()
+        self.program, self.values = self.query.program()
         with recorder.outside():
             self.seeds = [conjugate(x) for x in cotangents_of(targets, target, output_gradients)]
         self.names = Names(recording, spaces)
@@ -104,7 +106,7 @@ class Backward:
 
     def sweep(self, ct: dict[int, Array]) -> Iterator[tuple[int, Entry, Step, Sequence[Array | None]]]:
         """`core.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
-        sweep = derivatives.sweep_steps(self.program, self._values, self.seeds, ct)
+        sweep = derivatives.sweep_steps(self.program, self.values, self.seeds, ct)
         while True:
             with recorder.outside():  # no tape records this; but not while the user has the step
                 try:
@@ -125,7 +127,7 @@ class Backward:
             incoming = [ct[step.outs[j]] for j in active_outs]
             silent = not any(map(is_nonzero, incoming))
             if silent and step.op.pull is None:
-                inputs = [self._values[slot] for slot in step.ins]
+                inputs = [self.values[slot] for slot in step.ins]
                 pull = derivatives.pullback(step.op, step.active_ins, active_outs, step.perturbed)
                 with recorder.outside():
                     back = recorder.run(pull, (*inputs, *map(_of_no_symmetry, incoming)))
@@ -149,6 +151,25 @@ class Backward:
                     x = conjugate(ct[slot])
                     found[i] = x if found[i] is None else recorder.apply(jnp.add, found[i], x)
         return found
+
+    def directions(self, given: Nest = None) -> list[Array]:
+        """The tangent of each source, as given, or ones."""
+        leaves = self.structure.leaves
+        if given is None:
+            with recorder.outside():
+                return [jnp.ones_like(leaf.array) for leaf in leaves]
+        parts = self.structure.parts_of(given)
+        return [tangent_of(leaf.array, x, i) for i, (leaf, x) in enumerate(zip(leaves, parts, strict=True))]
+
+    def tangents(self, directions: Sequence[Array]) -> dict[int, Array]:
+        """The tangents of the sources and of what is computed from them, by the id of the array: one forward sweep."""
+        given = [directions[i] for i in self.query.owners]
+        arrays = {slot: x for slot, x in zip(self.program.sources, self.query.arrays, strict=True) if slot is not None}
+        for (_, entry), step in zip(self._entries, self.program.steps, strict=True):
+            arrays |= {step.outs[j]: entry.outputs[j] for j in step.active_outs}
+        with recorder.outside():
+            found = derivatives.push(replace(self.program, targets=tuple(arrays)), self.values, given)
+        return {id(x): t for x, t in zip(arrays.values(), found, strict=True) if t is not None}
 
     def _heading(self) -> str:
         seeds = [(t, x) for t, x in zip(self.program.targets, self.seeds, strict=True) if t is not None]
