@@ -122,7 +122,7 @@ def pullback(op: Op, active_ins: Positions, active_outs: Positions, perturbed: P
         except (NotImplementedError, ValueError) as error:
             raise _explained(op, error) from error
 
-    name = f"{op.name}_pullback"
+    pull.__name__ = name = f"{op.name}_pullback"
     key = (op, active_ins, active_outs, perturbed)
     return _derivative_op(op, name, pull, key)
 
@@ -237,7 +237,7 @@ def pushforward(op: Op, active_ins: Positions, active_outs: Positions, perturbed
         except (NotImplementedError, ValueError) as error:
             raise _explained(op, error) from error
 
-    name = f"{op.name}_pushforward"
+    forward.__name__ = name = f"{op.name}_pushforward"
     key = ("push", op, active_ins, active_outs, perturbed)
     return _derivative_op(op, name, forward, key)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from ..values.shown import CELLS, number_text
 from ..values.types import Array
 from .listing import Names, cut, name_of, options
 
-# Names of operations, and the derivative with respect to each input. `x, y, w` are the inputs, `z` is the result, `n` an exponent.
+# The derivative with respect to each input, by operation. `x, y, w` are the inputs, `z` is the result, `n` an exponent.
 ELEMENTWISE = {
     "add": ("1", "1"),
     "subtract sub": ("1", "-1"),
@@ -63,10 +63,14 @@ MATRIX = {
     "transpose": (("dz.mT",), ("dx.mT",)),
 }
 _FUNCTIONS = {name: getattr(np, name) for name in "cos sin cosh sinh exp log sign".split()}
-_ELEMENTWISE, _MATRIX = (
-    {name: rule for names, rule in table.items() for name in names.split()}  # type: ignore[attr-defined]
-    for table in (ELEMENTWISE, MATRIX)
-)
+Rules = TypeVar("Rules")
+
+
+def _by_name(table: Mapping[str, Rules]) -> dict[str, Rules]:
+    return {name: rules for names, rules in table.items() for name in names.split()}
+
+
+_ELEMENTWISE, _MATRIX = _by_name(ELEMENTWISE), _by_name(MATRIX)
 
 
 class Local(NamedTuple):
@@ -125,13 +129,13 @@ def _of_table(at: Pass, x: Array, z: Array) -> Local | None:
         product, rule = _summed_to(_numbers(cotangent) * _numbers(factor), x.shape), _rule(rules, at)
         if product is not None and _agree(product, at.part, x) and _agree(_evaluated(rule, found), factor, x):
             return Local(_written(rule, at), factor)
-    rules, forward = _MATRIX.get(operation, ((), ()))
-    if at.i < len(rules):
+    back, forward = _MATRIX.get(operation, ((), ()))
+    if at.i < len(back):
         given = found | {"dz": _numbers(cotangent)}
-        if _agree(_evaluated(rules[at.i], given), at.part, x):
-            sides = (_evaluated(side, given) for side in rules[at.i].split("@"))
+        if _agree(_evaluated(back[at.i], given), at.part, x):
+            sides = (_evaluated(side, given) for side in back[at.i].split("@"))
             shapes = " · ".join("×".join(map(str, np.shape(side))) for side in sides)
-            return Local(back=_written(rules[at.i], at), forward=_written(forward[at.i], at), shapes=shapes)
+            return Local(back=_written(back[at.i], at), forward=_written(forward[at.i], at), shapes=shapes)
     return None
 
 
@@ -155,7 +159,9 @@ def _of_jacobian(at: Pass, x: Array, z: Array) -> Local | None:
 
 def _environment(at: Pass, z: Array) -> dict[str, Any]:
     named = zip("xyw", at.inputs, strict=False)
-    given = {name: _numbers(x) for name, x in named if not jax.dtypes.issubdtype(jax.typeof(x).dtype, jax.dtypes.extended)}
+    given = {
+        name: _numbers(x) for name, x in named if not jax.dtypes.issubdtype(jax.typeof(x).dtype, jax.dtypes.extended)
+    }
     return given | {"z": _numbers(z), "n": _exponent(at)}
 
 
@@ -199,9 +205,9 @@ def _agree(found: Any, right: Array, like: Array) -> bool:
 
 def _written(rule: str, at: Pass) -> str:
     """A rule with the names of the values, and with numbers in the place of scalars."""
-    if rule in ("1", "-1"):
-        return ""
     known = dict(zip("xyw", at.inputs, strict=False)) | dict(zip("z", at.entry.outputs, strict=False))
+    if rule in ("1", "-1") or rule in known and not np.ndim(known[rule]):
+        return ""  # its value says the same
     n = _exponent(at)
     rule = rule.replace("(n - 1)", f"{(n or 0) - 1:g}")
 

@@ -27,6 +27,7 @@ from ..core.where import Line
 from ..values.shown import CELLS, value_text
 from ..values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
+from .inside import opened
 from .listing import cut, name_of, options
 from .local import Local, Pass, local
 from .steps import Backward
@@ -43,6 +44,8 @@ INCH = 96
 INPUTS, LEAVING = 60, 6
 # A larger matrix is shown in colours, as play.js has it; one with more than `CELLS` in so many blocks each way.
 NUMBERS, BLOCKS = 8, 16
+# So deep operations are opened.
+DEPTH = 2
 # So many lines between two with an operation are shown.
 BETWEEN = 2
 
@@ -111,8 +114,14 @@ class _Page:
     """What the page shows, as it is gathered. Arrays and values are numbered; each is written once."""
 
     def __init__(
-        self, walk: Backward, directions: Sequence[Array], nodes: Sequence[Node], layers: Sequence[Sequence[Node]]
+        self,
+        walk: Backward,
+        directions: Sequence[Array],
+        nodes: Sequence[Node],
+        layers: Sequence[Sequence[Node]],
+        depth: int = 0,
     ):
+        self.depth = depth
         self.walk, self.layers, self.entries = walk, layers, walk.recording.entries
         self.directions, self.tangents = directions, walk.tangents(directions)
         self.operations = [node for node in nodes if node.kind == "operation"]
@@ -128,6 +137,7 @@ class _Page:
         self.scales = dict.fromkeys(("cotangent", "tangent"), 0.0)  # the largest finite absolute value on the page
         self.values: list[Json] = []
         self._found: dict[int | str, int] = {}
+        self.came: dict[int, dict[int, Array]] = {}  # the cotangents of an entry's outputs, by its position and theirs
         self.locals: dict[tuple[int, int], Local] = {}  # by the position of an entry, and of one of its inputs
 
     def _entries(self, node: Node) -> list[Entry]:
@@ -236,6 +246,7 @@ class _Page:
         node_at = {position: node for node in self.operations for position in node.positions}
         for position, entry, step, back in walk.sweep(ct):
             node = node_at[position]
+            self.came[position] = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
             if frames[-1].get("node") != self.number[id(node)]:
                 about = {"node": self.number[id(node)], "said": self.said(node), "ins": [], "sums": {}}
                 frames.append({"kind": "backward", **about})
@@ -244,7 +255,7 @@ class _Page:
                     frames[-1]["ins"].append([self.array(x), self.value(ct[slot])])
             for i, part in zip(step.active_ins, back, strict=True):
                 if part is not None:
-                    why = self.why(position, entry, step, i, ct, part) if len(node.positions) == 1 else None
+                    why = self.why(position, step, i, part) if len(node.positions) == 1 else None
                     add(step.ins[i], entry.inputs[i], part, ct[step.ins[i]], why)
         for frame in frames:
             told_whole = "node" not in frame or len(self.nodes[frame["node"]].positions) == 1
@@ -262,9 +273,9 @@ class _Page:
         shown = [(self.value(part, "cotangent"), why) for part, why in parts] if whole else []
         return {**told, "parts": [value for value, _ in shown], "whys": [why for _, why in shown], "count": len(parts)}
 
-    def why(self, position: int, entry: Entry, step: Step, i: int, ct: dict[int, Array], part: Array) -> Json:
+    def why(self, position: int, step: Step, i: int, part: Array) -> Json:
         """How a cotangent becomes what is added at an input: by which factor, or by which rule."""
-        cotangents = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
+        entry, cotangents = self.entries[position], self.came[position]
         inputs = [self.walk.values[slot] for slot in step.ins]
         found = local(Pass(entry, step, inputs, i, cotangents, part, self.walk.names, self.walk.of))
         self.locals[position, i] = found
@@ -287,6 +298,31 @@ class _Page:
             if pairs and not any(jax.numpy.iscomplexobj(v) for _, v in pairs):
                 told["product"] = self.value(sum(jax.numpy.vdot(x, v) for x, v in pairs))
         return told
+
+    def inside(self, node: Node) -> Json | None:
+        """The page of what an operation is made of, with the cotangents and tangents that it has here."""
+        (position,), (entry,) = node.positions, self._entries(node)
+        cotangents = self.came.get(position, {})
+        known = not any(
+            isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in (*entry.inputs, *cotangents.values())
+        )
+        if self.depth == DEPTH or not cotangents or not known or entry.op.pull is not None:
+            return None
+        found = opened(entry.op, entry.inputs)
+        if found is None:
+            return None
+        tape, outputs = found
+        names, tangents = self.walk.names, self.tangents
+        sources = list({id(entry.inputs[i]): entry.inputs[i] for at, i in self.locals if at == position}.values())
+        arrays = [(x, x) for x in entry.inputs if isinstance(x, jax.Array) and not is_number(x, names)]
+        ends = [outputs[j] for j in cotangents]
+        arrays += [(entry.outputs[j], outputs[j]) for j in cotangents]
+        called = {names.name(x) or names.stored(x) or f"arg{i}": here for i, (x, here) in enumerate(arrays)}
+        walk = Backward(tape, ends, sources, list(cotangents.values()), [called])
+        walk.of = self.walk.of
+        nodes = graph(walk.names, walk.query)
+        directions = [tangents[id(x)] if id(x) in tangents else jax.numpy.zeros_like(x) for x in sources]
+        return _Page(walk, directions, nodes, arrange(nodes), self.depth + 1).data()
 
     # ---- the graph ----
 
@@ -321,6 +357,7 @@ class _Page:
             "count": len(node.positions),
             "arrays": arrays,
             "since": self.since.get(id(node), max(before, default=0)),
+            "inside": self.inside(node) if len(node.positions) == 1 else None,
             "rows": sorted({self.rows[line.file, line.number] for line in lines}),
         }
 

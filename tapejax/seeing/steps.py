@@ -27,6 +27,7 @@ from ..core.recording import Entry, type_of
 from ..core.types import Value
 from ..core.where import Line
 from ..tape import GradientTape, cotangents_of
+from ..values import nest
 from ..values.errors import NonFiniteError
 from ..values.shown import bold, faint, page, small_html, table_html, value_text
 from ..values.structures import conjugate, sources_of, targets_of
@@ -80,7 +81,7 @@ class Backward:
 
     def __init__(self, tape: GradientTape, target: Nest, sources: Nest, output_gradients: Nest, spaces: Sequence[dict]):
         recording = tape._usable()
-        targets, self.structure = targets_of(target).leaves, sources_of(sources)
+        targets, self.structure, self._sources = targets_of(target).leaves, sources_of(sources), sources
         ends = [leaf.array for leaf in targets]
         self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])
         found, _ = self.query.relevant()
@@ -158,6 +159,7 @@ class Backward:
         if given is None:
             with recorder.outside():
                 return [jnp.ones_like(leaf.array) for leaf in leaves]
+        nest.assert_same_structure(self._sources, given)
         parts = self.structure.parts_of(given)
         return [tangent_of(leaf.array, x, i) for i, (leaf, x) in enumerate(zip(leaves, parts, strict=True))]
 
