@@ -52,6 +52,8 @@ def _correct(element):
         element.tag = "mo"
     elif element.tag == "mo" and element.text in ("/", "|", "‖"):  # not between two spaces, and bars of one height
         element.attrib |= {"lspace": "0", "rspace": "0", "stretchy": "false"}
+    elif element.tag == "mo" and element.text == ":":
+        element.attrib |= {"lspace": "0.17em", "rspace": "0.28em"}
     elif element.attrib.pop("mathvariant", None) == "double-struck":  # browsers want the letter itself
         element.text = "".join(unicodedata.lookup(f"DOUBLE-STRUCK CAPITAL {letter}") for letter in element.text)
 
