@@ -143,6 +143,20 @@ def test_what_is_too_large_has_its_shape():
     assert (why["rule"], why["value"], why["shapes"]) == ("", None, "1200×1200")
 
 
+def test_what_has_no_elements():
+    x = tf.Variable(np.ones((0, 3), np.float32))
+    with tf.GradientTape() as tape:
+        y = tf.cumsum(x)
+    why = tape.play(y, x).data["frames"][-2]["sums"][0]["whys"][0]
+    assert (why["rule"], why["value"], why["shapes"]) == ("", None, "0×0")
+
+
+def test_a_product_of_batches_that_are_broadcast():
+    a, b = jnp.ones((3, 2, 4)), jnp.ones((4, 5))
+    data, found = told(lambda a, b: jnp.matmul(a, b), a, b)
+    assert ["ᵀ" in why["rule"] for why, _ in found] == [True, False]
+
+
 def test_a_gradient_of_ones_own_is_said_to_be_one():
     @tf.custom_gradient
     def thrice(x):
