@@ -24,6 +24,8 @@ CASTS = frozenset("convert_element_type broadcast_in_dim reshape squeeze expand_
 
 def opened(op: Op, inputs: Values) -> tuple[GradientTape, list[Any]] | None:
     """A tape of what `op` does to `inputs`, all watched, and its outputs; None where it is one operation, or too many."""
+    if op.bound is not None and not hasattr(op.bound[0], "bind"):  # a function of a library, and no primitive of JAX's
+        return None
     try:
         program = jax.make_jaxpr(op.fn)(*inputs)
     except Exception:  # some operations run Python, which wants values

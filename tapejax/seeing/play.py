@@ -43,7 +43,7 @@ INCH = 96
 # The characters that are shown of an operation's inputs, and the values that are shown of a folded group.
 INPUTS, LEAVING = 60, 6
 # A larger matrix is shown in colours, as play.js has it; one with more than `CELLS` in so many blocks each way.
-NUMBERS, BLOCKS = 8, 16
+NUMBERS, BLOCKS = 8, 12
 # So deep operations are opened.
 DEPTH = 2
 # So many lines between two with an operation are shown.
@@ -417,7 +417,7 @@ def _shown(x: Array) -> Json:
         text = {"text": value_text(x)} if max(grid.shape) > NUMBERS else {}
         return {**said, **text, "cells": [list(map(str, row)) for row in grid]}
     reduced = _largest_of_blocks(grid)
-    return {**said, "text": value_text(x), "cells": [[f"{x:.3g}" for x in row] for row in reduced], "reduced": True}
+    return {**said, "text": value_text(x), "cells": [[f"{x:.2g}" for x in row] for row in reduced], "reduced": True}
 
 
 def _largest_of_blocks(grid: np.ndarray) -> np.ndarray:

@@ -116,7 +116,8 @@ def test_what_does_not_open():
         a = jnp.sum(own(X))  # its derivative is not that of what is inside
         b = jnp.sum(jax.jit(jnp.tanh)(X))  # one operation
         c = jnp.sum(jax.lax.scan(lambda c, _: (jnp.sin(c) * c, None), X, None, length=inside.OPERATIONS)[0])
-    assert not list(opened(tape.play([a, b, c], X).data))
+        d = tf.reduce_sum(tf.nn.softmax(X))  # an operation of TensorFlow's
+    assert not list(opened(tape.play([a, b, c, d], X).data))
 
 
 def test_only_so_deep():

@@ -300,7 +300,7 @@ def test_a_large_matrix_is_shown_by_the_largest_of_each_block(shape):
     assert cells.shape == tuple(min(size, play.BLOCKS) for size in whole.shape)
     blocks = [np.array_split(rows, cells.shape[1], 1) for rows in np.array_split(whole, cells.shape[0])]
     for found, block in zip(cells.ravel(), (block for row in blocks for block in row), strict=True):
-        assert found == pytest.approx(block.flat[np.abs(block).argmax()], rel=0.01)
+        assert found == pytest.approx(block.flat[np.abs(block).argmax()], rel=0.06)
     grid.flat[7] = np.nan
     assert "nan" in np.array(play._shown(jnp.asarray(grid))["cells"])
 
