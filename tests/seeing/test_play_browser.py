@@ -548,3 +548,17 @@ def test_an_operation_opens_at_a_click(visit):
     assert page.locator(".inside").count() == 1
     page.keyboard.press("Escape")
     assert page.locator(".inside").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("theme", "dark"), [('data-jp-theme-light="false"', True), ('data-jp-theme-light="true"', False)]
+)
+def test_a_drawing_follows_the_theme(visit, theme, dark):
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = tf.sin(x) * 2.0
+    page = visit(
+        f'<!DOCTYPE html><meta charset="utf-8"><body {theme}>{tape.draw(y, x)._repr_mimebundle_()[0]["text/html"]}'
+    )
+    shown = page.locator("img.tapejax").evaluate("image => getComputedStyle(image).filter")
+    assert ("invert" in shown) == dark
