@@ -123,7 +123,11 @@ class _Page:
     ):
         self.depth = depth
         self.walk, self.layers, self.entries = walk, layers, walk.recording.entries
-        self.directions, self.tangents = directions, walk.tangents(directions)
+        self.directions = directions
+        try:
+            self.tangents = walk.tangents(directions)
+        except (LookupError, TypeError):  # JAX has no forward mode for an operation: the page has none
+            self.tangents = {}
         self.operations = [node for node in nodes if node.kind == "operation"]
         # a value from outside may have several nodes
         outside = [node for layer in layers for node in layer if node.kind in ("source", "constant")]
@@ -215,6 +219,8 @@ class _Page:
                 summed = value is not None and not known.matrix and value.shape != entry.outputs[0].shape
                 told = {"rule": known.rule or known.forward, "value": self.value(value), "shapes": known.shapes}
                 found.append({**told, "by": self.tangent(x), "matrix": known.matrix, "sum": summed})
+        if found and any(x is source for x in entry.outputs for source in self.walk.query.arrays):
+            found.append({"rule": "its own direction", "value": None, "shapes": ""})
         return found
 
     def tangent(self, x: Array) -> int | None:

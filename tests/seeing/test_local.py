@@ -220,3 +220,26 @@ def test_without_a_direction_it_is_ones():
         tape.play(y, [x, unused], tangents=[tf.constant([1.0]), tf.constant(1.0)])
     with pytest.raises((TypeError, ValueError), match="(?i)structure"):
         tape.play(y, [x, unused], tangents=[tf.constant([1.0, 1.0])])
+
+
+def test_a_source_on_the_way_has_a_direction_of_its_own():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        h = x * x
+        y = h * 2.0
+    data = tape.play(y, [x, h]).data
+    pushed = data["frames"][1]["pushed"]
+    assert [why["rule"] for why in pushed] == ["", "", "its own direction"]
+    assert tangents(data)["h"] == 7.0 and tangents(data)["y"] == 14.0
+
+
+def test_what_jax_cannot_push_forward_has_no_forward_mode(monkeypatch):
+    def refuse(*_):
+        raise TypeError("can't apply forward-mode autodiff (jvp)")
+
+    monkeypatch.setattr("tapejax.seeing.steps.derivatives.push", refuse)
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+    data = tape.play(y, x).data
+    assert data["forward_mode"]["tangents"] == [] and numbers(data, data["frames"][-1]["gradients"][0]["value"]) == 6.0
