@@ -432,7 +432,10 @@ def place(layers: Sequence[Sequence[Node]], across: bool) -> None:
     gap = 0.3 if across else 0.35
     for sweep in range(60):
         for layer in layers if sweep % 2 == 0 else list(layers)[::-1]:
-            around = [[*_neighbours(n, True), *_neighbours(n, False)] or [n] for n in layer]
+            around = [[*_neighbours(n, True), *_neighbours(n, False)] for n in layer]
+            around = [
+                near or [layer[max(i - 1, 0)]] for i, near in enumerate(around)
+            ]  # what is alone stands beside the last
             wishes = [sum(m.at * m.pull for m in near) / sum(m.pull for m in near) for near in around]
             steps = [(a.size(not across) + b.size(not across)) / 2 + gap for a, b in itertools.pairwise(layer)]
             for node, at in zip(layer, _spread(wishes, steps, [n.pull for n in layer]), strict=True):
