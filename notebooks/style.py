@@ -25,6 +25,12 @@ CYCLE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
 DIVERGING = "RdBu_r"  # red above zero, white at zero, blue below
 SEQUENTIAL = "cividis"
 
+# In dark themes light and dark change places, hues stay.
+DARK = (
+    '<style>body:is([data-jp-theme-light="false"],.vscode-dark,[data-md-color-scheme="slate"]) img.figure'
+    "{filter:invert(.88) hue-rotate(180deg)}</style>"
+)
+
 RC = {
     "figure.figsize": (7.0, 4.0),
     "figure.dpi": 100,
@@ -85,7 +91,8 @@ def show(alt: str) -> None:
     plt.close(figure)
     shown, image = {"width": width // 2, "height": height // 2, "alt": alt}, base64.b64encode(out.getvalue()).decode()
     size = f'width="{width // 2}" style="max-width:100%;height:auto"'
-    page = f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{image}" {size}>'  # Jupyter shows no other `alt`
+    # Jupyter shows no other `alt`
+    page = f'{DARK}<img class="figure" alt="{html.escape(alt)}" src="data:image/png;base64,{image}" {size}>'
     display({"text/html": page, "image/png": image, "text/plain": alt}, raw=True, metadata={"image/png": shown})
 
 

@@ -32,6 +32,14 @@ def test_links_lead_somewhere(page):
             assert not anchor or anchor in anchors(target), f"{page.name} links to {link}: no such heading"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_picture_has_a_text_in_its_place(page):
+    text = page.read_text(encoding="utf-8")
+    said = re.findall(r"!\[([^\]]*)\]\(", text)
+    said += [(re.search('alt="([^"]*)"', tag) or [tag, ""])[1] for tag in re.findall("<img[^>]*>", text)]
+    assert not [words for words in said if len(words) < 30]
+
+
 def test_the_first_program_prints_what_the_readme_says():
     program = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[1]
     says = re.findall(r"(?m)^print\(.*\)  # (.*)$", program)

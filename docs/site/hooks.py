@@ -1,6 +1,5 @@
 """What the site has beside the pages in docs/: notebooks, files of the repository, the API, the played tape."""
 
-import html
 import json
 import os
 import posixpath
@@ -10,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from formulas import FONT, with_mathml
 from hosted import button
-from latex2mathml.converter import convert
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
@@ -155,6 +154,7 @@ def on_files(files, config):
     for name, page in API.items():
         add(f"api/{name}.md", content=api_page(*page))
     add("api/command_line.md", content=command_line_page())
+    add(f"site/{FONT.name}", content=FONT.read_bytes())
     with tempfile.TemporaryDirectory() as folder:
         run(str(ROOT / "docs" / "site" / "played.py"), f"{folder}/{PLAYED}")
         add(PLAYED, content=Path(folder, PLAYED).read_bytes())
@@ -223,16 +223,3 @@ DARK_AT_ONCE = """<script>
 if (matchMedia("(prefers-color-scheme: dark)").matches) document.body.dataset.mdColorScheme = "slate"
 </script>
 """
-# What holds no formulas: code, the text that a button copies, tags.
-CODE = r"<(pre|code|script|style)\b.*?</\1>|<div class=\"clipboard-copy-txt\".*?</div>|<[^>]*>"
-
-
-def with_mathml(content):
-    def formula(found):
-        if found["formula"] is None:
-            return found[0]
-        display = "block" if found["formula"].startswith("$$") else "inline"
-        return convert(html.unescape(found["formula"]).strip("$"), display=display)
-
-    pattern = rf"(?s:{CODE})|(?P<formula>(?s:\$\$[^$]+\$\$)|\$[^$\n<]+(?:\n[^$\n<]+)?\$)"
-    return re.sub(pattern, formula, content)

@@ -47,7 +47,7 @@ class ForwardAccumulator:
         structures.current.require_same(primals, tangents)
         self._sources = sources_of(primals, "primals")
         self._tangents = [
-            _tangent(leaf.array, x, i)
+            tangent_of(leaf.array, x, i)
             for i, (leaf, x) in enumerate(zip(self._sources.leaves, self._sources.parts_of(tangents), strict=True))
         ]
         self._recording = Recording(watch_accessed=False)
@@ -137,7 +137,8 @@ def _refuse_duplicates(leaves: Sequence[Leaf]) -> None:
         seen.add(id(leaf.array))
 
 
-def _tangent(primal: Value, given: Any, position: int) -> Value:
+def tangent_of(primal: Value, given: Any, position: int) -> Value:
+    """A tangent that a user has given, of its primal's shape and dtype."""
     array = structures.current.array(given, primal.dtype)
     if array.shape != primal.shape or array.dtype != primal.dtype:
         raise ValueError(

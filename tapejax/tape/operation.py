@@ -114,10 +114,6 @@ class Op:
         derivative = pushforward(self, tuple(tangents), step.active_outs, step.perturbed)
         return self.run_derivative(derivative, (*inputs, *tangents.values()))
 
-    def derivative(self, name: str, fn: Function, key: Any) -> Op:
-        """The operation `fn`, a derivative of this one."""
-        return PythonOp(name, fn, self.runs_derivative(fn), key) if self.runs_python else Op(name, fn, key=key)
-
     def runs_derivative(self, fn: Function) -> Function:
         """What runs the derivative `fn` where that runs Python."""
         return functools.partial(by_operations, fn)
@@ -291,8 +287,7 @@ def pullback(op: Op, active_ins: Positions, active_outs: Positions, perturbed: P
 
     Of an `op` whose rules may be told, it is differentiated with respect to all inputs that are `perturbed`.
     """
-    pull = functools.partial(_derivative, derivatives.pull_back, op, active_ins, active_outs, perturbed or active_ins)
-    return op.derivative(f"{op.name}_pullback", pull, (op, active_ins, active_outs, perturbed))
+    return _derivative(op, "pullback", derivatives.pull_back, active_ins, active_outs, perturbed)
 
 
 @_cached_by_op
@@ -301,19 +296,21 @@ def pushforward(op: Op, active_ins: Positions, active_outs: Positions, perturbed
 
     Of an `op` whose rules may be told, the others that are `perturbed` have zeros that are not symbolic.
     """
-    push = functools.partial(
-        _derivative, derivatives.push_forward, op, active_ins, active_outs, perturbed or active_ins
-    )
-    return op.derivative(f"{op.name}_pushforward", push, ("push", op, active_ins, active_outs, perturbed))
+    return _derivative(op, "pushforward", derivatives.push_forward, active_ins, active_outs, perturbed)
 
 
 def _derivative(
-    take: Function, op: Op, active_ins: Positions, active_outs: Positions, of: Positions, *flat: Any
-) -> Any:
-    try:
-        return take(rules.with_rule(op.name, op.fn), active_ins, active_outs, of, *flat)
-    except (NotImplementedError, ValueError) as error:
-        raise _explained(op, error) from error
+    op: Op, kind: str, take: Function, active_ins: Positions, active_outs: Positions, perturbed: Positions
+) -> Op:
+    def run(*flat: Any) -> Any:
+        try:
+            return take(rules.with_rule(op.name, op.fn), active_ins, active_outs, perturbed or active_ins, *flat)
+        except (NotImplementedError, ValueError) as error:
+            raise _explained(op, error) from error
+
+    run.__name__ = name = f"{op.name}_{kind}"  # as JAX's programs show it
+    key = kind, op, active_ins, active_outs, perturbed
+    return PythonOp(name, run, op.runs_derivative(run), key) if op.runs_python else Op(name, run, key=key)
 
 
 def _explained(op: Op, error: Exception) -> Exception:

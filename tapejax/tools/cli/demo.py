@@ -34,12 +34,22 @@ with tf.GradientTape(persistent=True) as tape:
     (
         "A gradient that is None, and why",
         """\
-with tf.GradientTape() as tape:
+with tf.GradientTape() as broken:
     steps = tf.floor(w * 10.0)
-    loss = tf.reduce_sum(steps * x)
+    total = tf.reduce_sum(steps * x)
 
-print(tape.explain(loss, [w, x]))
-print(tape.gradient(loss, [w, x]))
+print(broken.explain(total, [w, x]))
+print(broken.gradient(total, [w, x]))
+""",
+    ),
+    (
+        "The tape, played: a page for the browser",
+        """import os
+import tempfile
+
+file = os.path.join(tempfile.mkdtemp(), "tape.html")
+tape.play(loss, w).save(file)
+print(file)
 """,
     ),
 )

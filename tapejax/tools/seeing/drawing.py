@@ -48,6 +48,11 @@ NEAR = 3
 
 BLUE, PALE, GREY, SILVER, AMBER, GREEN = "#1d4ed8", "#dbeafe", "#6b7280", "#f3f4f6", "#fde68a", "#bbf7d0"
 OUTLINE, EDGE, RED = "#9ca3af", "#b6bcc6", "#b91c1c"
+# In dark themes, of JupyterLab, of VS Code and of the site, the picture is dark: light and dark change places, hues stay.
+DARK = (
+    '<style>body:is([data-jp-theme-light="false"],.vscode-dark,[data-md-color-scheme="slate"]) img.tapejax'
+    "{filter:invert(.88) hue-rotate(180deg)}</style>"
+)
 # Of Matplotlib, which is imported when something is drawn.
 Figure: TypeAlias = Any
 Axes: TypeAlias = Any
@@ -145,7 +150,8 @@ class Drawing:
     ) -> tuple[dict[str, str], dict[str, Any]]:
         """HTML, since Jupyter puts a text in the place of a picture only there; PNG for what shows no HTML."""
         image = f"data:image/svg+xml;base64,{base64.b64encode(self.svg().encode()).decode()}"
-        page = f'<img alt="{html.escape(self.alt)}" src="{image}" style="max-width:100%;height:auto">'
+        style = "max-width:100%;height:auto"
+        page = f'{DARK}<img class="tapejax" alt="{html.escape(self.alt)}" src="{image}" style="{style}">'
         width, height = (int(inches * 96) for inches in self.figure.get_size_inches())
         data = {"text/html": page, "image/png": base64.b64encode(self.png()).decode(), "text/plain": repr(self)}
         return data, {"image/png": {"width": width, "height": height, "alt": self.alt}}
@@ -217,6 +223,7 @@ def graph(names: Names, query: Query) -> list[Node]:
     else:
         active = {link.position: link.active_ins for link in query.active()}
     source_ids, target_ids = {id(x) for x in sources}, {id(x) for x in targets}
+    passed = {id(entries[position].inputs[i]) for position, active_ins in active.items() for i in active_ins}
     nodes: list[Node] = []
     maker: dict[int, Node] = {}
     joined: set[tuple[int, int, int]] = set()
@@ -225,7 +232,8 @@ def graph(names: Names, query: Query) -> list[Node]:
         if id(x) not in maker:  # it came from outside
             source, label = id(x) in source_ids, shortened(names.of(x), 26)
             kind = "source" if source else "constant"
-            node = Node(label, kind=kind, carries=source, target=id(x) in target_ids, arrays=[x])
+            target = id(x) in target_ids
+            node = Node(label, kind=kind, carries=source and (target or id(x) in passed), target=target, arrays=[x])
             maker[id(x)] = node
             for given in assigned.get(id(x), ()):
                 if (tail := maker.get(id(given))) is not None:
@@ -424,7 +432,10 @@ def place(layers: Sequence[Sequence[Node]], across: bool) -> None:
     gap = 0.3 if across else 0.35
     for sweep in range(60):
         for layer in layers if sweep % 2 == 0 else list(layers)[::-1]:
-            around = [[*_neighbours(n, True), *_neighbours(n, False)] or [n] for n in layer]
+            around = [[*_neighbours(n, True), *_neighbours(n, False)] for n in layer]
+            around = [
+                near or [layer[max(i - 1, 0)]] for i, near in enumerate(around)
+            ]  # what is alone stands beside the last
             wishes = [sum(m.at * m.pull for m in near) / sum(m.pull for m in near) for near in around]
             steps = [(a.size(not across) + b.size(not across)) / 2 + gap for a, b in itertools.pairwise(layer)]
             for node, at in zip(layer, _spread(wishes, steps, [n.pull for n in layer]), strict=True):
@@ -495,9 +506,11 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     from matplotlib.figure import Figure
 
     layout = Layout(layers, is_across(layers))
+    nodes = [node for layer in layers for node in layer]
     margin, legend = 0.35, 0.45
+    items = _legend(nodes)
     narrow, height = layout.width + 2 * margin, layout.height + 2 * margin + legend
-    width = max(narrow, 5.2)  # the legend needs room
+    width = max(narrow, sum(map(_legend_width, items)) + 2 * margin, 5.2)
     engine: Any = "none"  # whatever the user's rcParams say
     figure = Figure(figsize=(width, height), dpi=100, layout=engine)
     FigureCanvasAgg(figure)
@@ -505,14 +518,13 @@ def _paint(layers: Sequence[Sequence[Node]]) -> Figure:
     axes.set_axis_off()
     axes.set(xlim=(0, width), ylim=(height, 0))
     layout.left, layout.top = margin + (width - narrow) / 2, margin
-    nodes = [node for layer in layers for node in layer]
     labelled: set[tuple[int, str]] = set()
     for edge in (edge for node in nodes for edge in node.outs):
         _paint_edge(axes, edge, layout.curve(edge), labelled)
     for node in nodes:
         if node.kind != "turn":
             _paint_node(axes, node, *layout.spot(node))
-    _paint_legend(axes, margin, height - 0.22, nodes)
+    _paint_legend(axes, margin, height - 0.22, items)
     return figure
 
 
@@ -557,20 +569,36 @@ def _paint_node(axes: Axes, node: Node, x: float, y: float) -> None:
         axes.text(x, y + 0.11, node.note, fontsize=7.5, zorder=6, color=GREY, **CENTRED)
 
 
-def _paint_legend(axes: Axes, x: float, y: float, nodes: Sequence[Node]) -> None:
-    from matplotlib.patches import Rectangle
+Item: TypeAlias = tuple[str, str, str]  # of the legend: what it says, its colour, its edge
 
+
+def _legend(nodes: Sequence[Node]) -> list[Item]:
+    """What a legend explains: the kinds of nodes that there are."""
+    lost = [node for node in nodes if node.kind == "source" and not node.carries]
+    sources = [
+        node for node in nodes if node not in lost and (node.kind == "source" or node.source and not node.target)
+    ]
     plain = [node for node in nodes if node.kind == "operation" and not node.target and not node.source]
     items = [
-        ("source", AMBER, BLUE, any(node.kind == "source" or node.source and not node.target for node in nodes)),
-        ("carries gradient", PALE, BLUE, any(node.carries for node in plain)),
-        ("does not", SILVER, OUTLINE, any(not node.carries for node in plain)),
-        ("constant", "white", OUTLINE, any(node.kind == "constant" for node in nodes)),
-        ("target", GREEN, BLUE, any(node.target for node in nodes)),
+        (("source", AMBER, BLUE), bool(sources)),
+        (("source, not reached", AMBER, OUTLINE), bool(lost)),
+        (("carries gradient", PALE, BLUE), any(node.carries for node in plain)),
+        (("does not", SILVER, OUTLINE), any(not node.carries for node in plain)),
+        (("constant", "white", OUTLINE), any(node.kind == "constant" for node in nodes)),
+        (("target", GREEN, BLUE), any(node.target for node in nodes)),
     ]
-    for text, fill, edge, shown in items:
-        if not shown:
-            continue
+    return [item for item, shown in items if shown]
+
+
+def _legend_width(item: Item) -> float:
+    return 0.45 + 0.065 * len(item[0])
+
+
+def _paint_legend(axes: Axes, x: float, y: float, items: Sequence[Item]) -> None:
+    from matplotlib.patches import Rectangle
+
+    for item in items:
+        text, fill, edge = item
         axes.add_patch(Rectangle((x, y - 0.06), 0.18, 0.12, facecolor=fill, edgecolor=edge, linewidth=1))
         axes.text(x + 0.25, y, text, fontsize=7.5, va="center", color=GREY)
-        x += 0.45 + 0.065 * len(text)
+        x += _legend_width(item)

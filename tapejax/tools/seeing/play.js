@@ -6,6 +6,7 @@
   const PADDING = 7, LINE = 22, NAME = 12; // as in play.py
   const NUMBERS = 8; // a matrix with more rows or columns is shown as colours only
   const PAUSE = 1500; // milliseconds between two steps while it plays
+  const DECADES = 8; // over which the colours of cotangents, and of tangents, fade
   const ICONS = {
     first: "M6 5v14M18 5l-8 7 8 7",
     back: "M15 5l-8 7 8 7",
@@ -13,6 +14,8 @@
     pause: "M8 5v14M16 5v14",
     next: "M9 5l8 7-8 7",
     last: "M18 5v14M6 5l8 7-8 7",
+    repeat: "M17 3l4 4-4 4M3 12v-1a4 4 0 0 1 4-4h14M7 21l-4-4 4-4M21 12v1a4 4 0 0 1-4 4H3",
+    predict: "M8.5 9a3.5 3.5 0 1 1 5.2 3.1c-1.2.7-1.7 1.4-1.7 2.6M12 18.4v.2",
     full: "M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5",
   };
 
@@ -28,62 +31,162 @@
     const shadow = root.attachShadow({ mode: "open" }); // from here on the still picture is not shown
     shadow.append(style);
     style.removeAttribute("media");
+    const dye = () => {
+      const dark = onDark(root);
+      if (dark !== null) root.dataset.theme = dark ? "dark" : "light";
+    };
     dye();
     new MutationObserver(dye).observe(document.body, { attributes: true }); // each step looks again: a theme may load later
 
     const alone = root.dataset.kind === "page"; // nothing else is on the page
+    const shell = element("div", { class: "shell" });
+    shadow.append(shell);
+    const levels = []; // players, each opened inside the one before
+    const top = () => levels[levels.length - 1];
+    const within = { shell, shadow, alone, dye, scales: data.scales, enter, leave, moved };
+    let linking = null;
+
+    enter(data, root.getAttribute("aria-label"));
+    (alone ? document : shell).addEventListener("keydown", (event) => top().onKey(event));
+    if (root.closest(".slides section")) window.addEventListener("keydown", (event) => onSlide(root) && top().onPageKey(event), true);
+    shell.addEventListener("fullscreenchange", () => top().arrange());
+    new ResizeObserver(() => top().arrange()).observe(shell);
+    if (alone) {
+      follow();
+      window.addEventListener("hashchange", follow);
+    }
+
+    function enter(data, title) {
+      top()?.stop();
+      levels.push(player(data, title, levels.length, within));
+      top().begin();
+    }
+
+    function leave() {
+      top().stop();
+      levels.pop();
+      top().begin();
+    }
+
+    /** Writes the step into the address of the page, from which `follow` reads it: a link to a step. */
+    function moved() {
+      if (!alone) return;
+      clearTimeout(linking); // browsers refuse hundreds of changes in a row
+      linking = setTimeout(() => history.replaceState(null, "", `#${levels.map((level) => level.place()).join("/")}`), 100);
+    }
+
+    function follow() {
+      const places = location.hash.slice(1).split("/");
+      if (!places.every((place) => /^(forward-)?\d+$/.test(place))) return;
+      while (levels.length > 1) leave();
+      places.forEach((place, i) => (i === 0 || top().open()) && top().go(place));
+    }
+  }
+
+  /** Whether an element is on the slide that is shown now. */
+  function onSlide(root) {
+    for (let slide = root.closest("section"); slide; slide = slide.parentElement.closest("section")) {
+      if (!slide.classList.contains("present")) return false;
+    }
+    return root.checkVisibility?.({ opacityProperty: true, visibilityProperty: true }) ?? true;
+  }
+
+  /** A graph and its frames. */
+  function player(data, label, depth, within) {
+    const { shell, shadow, alone, dye, scales } = within;
+    const turn = data.frames.findIndex((frame) => frame.kind === "seed");
+    const tangents = new Map(data.forward_mode.tangents);
     let page = alone; // it has the whole window
-    const { frames } = data;
-    const turn = frames.findIndex((frame) => frame.kind === "seed");
-    const last = frames.length - 1;
+    let frames = data.frames;
+    let last = frames.length - 1;
+    let forwardMode = false;
     let current = 0;
     let timer = null;
     let drawn = null; // the graph as it is laid out now
     let arranged = ""; // for which window
+    let predicting = false;
+    let covered = false; // the result of this step, until it is asked for
+    let verdict = ""; // on what was predicted
 
     // ---- what is on the page ----
 
-    const phases = [
-      phase("Forward", "value by value", 0, turn),
-      phase("Backward", "cotangent by cotangent", turn, last + 1),
+    const passes = [
+      phase("Forward", "value by value", () => show(0)),
+      phase("Backward", "cotangent by cotangent", () => show(turn)),
     ];
+    passes[0].style.flexGrow = turn;
+    passes[1].style.flexGrow = frames.length - turn;
+    const together = phase("Forward mode", "value and tangent together", () => show(0));
+    together.style.flexGrow = 1;
+    const phases = element("div", { class: "phases" }, ...passes);
+    const modes = [false, true].map((forward) => {
+      const made = element("button", { type: "button" }, forward ? "Forward mode" : "Reverse mode");
+      made.addEventListener("click", () => setMode(forward));
+      return made;
+    });
+    const mode = tangents.size ? [element("div", { class: "modes", role: "group", "aria-label": "Mode" }, ...modes)] : [];
     const buttons = {
       first: button("first", "To the start", () => show(0)),
-      back: button("back", "One step back", () => show(current - 1)),
+      back: button("back", "One step back", () => step(-1)),
       play: button("play", "Play", () => (timer === null ? run() : stop())),
-      next: button("next", "One step on", () => show(current + 1)),
+      next: button("next", "One step on", () => step(1)),
       last: button("last", "To the gradient", () => show(last)),
     };
     const slider = element("input", { type: "range", min: 0, max: last, value: 0, step: 1, "aria-label": "Step" });
     slider.addEventListener("input", () => show(Number(slider.value)));
     const counter = element("span", { class: "counter" });
+    const speed = element("select", { class: "speed", title: "Speed", "aria-label": "Speed" });
+    for (const times of [0.5, 1, 2, 4]) speed.append(element("option", { value: times }, `${times}×`));
+    speed.value = 1;
+    speed.addEventListener("change", () => timer !== null && run());
+    const repeat = toggle("repeat", "Repeat", () => {});
+    const predict = toggle("predict", "Predict each result before it is shown", (on) => {
+      predicting = on;
+      uncover();
+    });
     const full = document.fullscreenEnabled ? [button("full", "Full screen", toggleFull)] : [];
     const graph = element("div", { class: "graph" });
     const now = element("section", { class: "now", "aria-live": "polite", "aria-label": "This step" });
     const rows = data.code.map(codeRow);
     const code = element("section", { class: "code", "aria-label": "The recorded lines" }, element("ol", {}, ...rows));
     const panel = element("div", { class: "panel" }, ...(rows.length ? [code] : []), now);
+    const back = element("button", { type: "button", class: "leave" }, "← Back");
+    back.addEventListener("click", within.leave);
     const player = element(
       "div",
-      { class: "player", tabindex: -1, role: "group", "aria-label": root.getAttribute("aria-label") },
-      element("div", { class: "phases" }, ...phases),
-      element("div", { class: "controls" }, ...Object.values(buttons), slider, counter, ...full),
+      { class: "player", tabindex: -1, role: "group", "aria-label": label },
+      ...(depth ? [element("div", { class: "inside" }, back, element("b", {}, label))] : []),
+      element("div", { class: "head" }, phases, ...mode),
+      element("div", { class: "controls" }, ...Object.values(buttons), slider, counter, speed, repeat, predict, ...full),
       element("div", { class: "stage" }, graph, panel),
     );
-    shadow.append(player);
-    (alone ? document : player).addEventListener("keydown", onKey);
-    player.addEventListener("fullscreenchange", () => {
-      page = alone || shadow.fullscreenElement === player;
-      arrange();
-    });
-    new ResizeObserver(() => arrange()).observe(player);
-    arrange();
-    show(0);
+    setMode(false);
+    return { begin, arrange, stop, onKey, onPageKey, open, go, place };
 
-    function phase(title, subtitle, from, to) {
+    /** Puts the player on the page, at the step at which it was. */
+    function begin() {
+      shell.replaceChildren(player);
+      arrange();
+      show(current);
+      if (depth) player.focus({ preventScroll: true });
+    }
+
+    function phase(title, subtitle, act) {
       const made = element("button", { type: "button" }, element("b", {}, title), element("span", {}, subtitle));
-      made.style.flexGrow = to - from;
-      made.addEventListener("click", () => show(from));
+      made.addEventListener("click", () => {
+        stop();
+        act();
+      });
+      return made;
+    }
+
+    function toggle(icon, label, act) {
+      const made = button(icon, label, () => {
+        const on = made.getAttribute("aria-pressed") !== "true";
+        made.setAttribute("aria-pressed", on);
+        act(on);
+      });
+      made.setAttribute("aria-pressed", false);
       return made;
     }
 
@@ -91,7 +194,7 @@
       const picture = svg("svg", { viewBox: "0 0 24 24", "aria-hidden": true }, svg("path", { d: ICONS[icon] }));
       const made = element("button", { type: "button", class: icon, title: label, "aria-label": label }, picture);
       made.addEventListener("click", () => {
-        if (icon !== "play" && icon !== "full") stop();
+        if (!["play", "full", "repeat"].includes(icon)) stop();
         act();
       });
       return made;
@@ -101,10 +204,10 @@
       if (row.file) return element("li", { class: "file" }, row.file);
       if (row.gap) return element("li", { class: "gap", "aria-label": "lines left out" }, "⋮");
       const made = element("li", {}, element("span", { class: "number" }, String(row.number)), element("code", {}, row.text));
-      const lit = frames.flatMap((frame, at) => (rowsOf(frame).includes(index) ? [at] : []));
-      if (lit.length) {
+      if (data.nodes.some((node) => node.rows.includes(index))) {
         made.classList.add("ran");
         made.addEventListener("click", () => {
+          const lit = frames.flatMap((frame, at) => (rowsOf(frame).includes(index) ? [at] : []));
           stop();
           show(lit.find((at) => at > current) ?? lit[0]);
         });
@@ -112,38 +215,55 @@
       return made;
     }
 
-    function dye() {
-      const dark = onDark(root);
-      if (dark !== null) root.dataset.theme = dark ? "dark" : "light";
-    }
-
     // ---- stepping ----
 
     function onKey(event) {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const target = event.composedPath()[0];
+      if (target.type === "number") return event.stopPropagation(); // a prediction is typed
+      if (target.localName === "select") return;
+      if (event.key === "PageDown" || event.key === "PageUp") return onPageKey(event);
       if (event.key === " ") {
         if (target.localName === "button") return; // it presses the button
         timer === null ? run() : stop();
       } else if (event.key === "f" && full.length) {
         toggleFull();
+      } else if (event.key === "o") {
+        open();
+      } else if (event.key === "Escape" && depth) {
+        within.leave();
       } else {
-        const to = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: last }[event.key];
-        if (to === undefined) return;
+        const act = { ArrowRight: () => step(1), ArrowLeft: () => step(-1), Home: () => show(0), End: () => show(last) }[event.key];
+        if (act === undefined) return;
         stop();
-        show(to);
+        act();
       }
       event.preventDefault();
       event.stopPropagation(); // an exported slide would move on
     }
 
+    /** The keys of a presenter's clicker: they step, and at the ends they are left to what is around. */
+    function onPageKey(event) {
+      const by = { PageDown: 1, PageUp: -1 }[event.key];
+      if (by === undefined || event.defaultPrevented || (by > 0 ? current === last && !covered : current === 0)) return;
+      stop();
+      step(by);
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    }
+
     function toggleFull() {
-      shadow.fullscreenElement ? document.exitFullscreen() : player.requestFullscreen();
+      shadow.fullscreenElement ? document.exitFullscreen() : shell.requestFullscreen();
     }
 
     function run() {
+      stop();
       if (current === last) show(0);
-      timer = setInterval(() => (current === last ? stop() : show(current + 1)), PAUSE);
+      timer = setInterval(() => {
+        if (current < last || covered) step(1);
+        else if (repeat.getAttribute("aria-pressed") === "true") show(0);
+        else stop();
+      }, PAUSE / speed.value);
       playing(true);
     }
 
@@ -153,19 +273,78 @@
       playing(false);
     }
 
+    /** One step; of a covered one the result first. */
+    function step(by) {
+      if (by > 0 && covered) return uncover();
+      show(current + by, by > 0);
+    }
+
+    function uncover(said = "") {
+      if (!covered) return;
+      covered = false;
+      verdict = said;
+      refresh();
+    }
+
+    function setMode(forward) {
+      stop();
+      forwardMode = forward;
+      frames = forward ? [...data.frames.slice(0, turn), { kind: "jvp" }] : data.frames;
+      last = frames.length - 1;
+      slider.max = last;
+      phases.replaceChildren(...(forward ? [together] : passes));
+      modes.forEach((made, i) => made.setAttribute("aria-pressed", Boolean(i) === forward));
+      player.classList.toggle("tangents", forward);
+      if (!player.isConnected) return;
+      arranged = ""; // the heights are others
+      arrange();
+      show(current);
+    }
+
+    /** The step, as it stands in a link. */
+    function place() {
+      return `${forwardMode ? "forward-" : ""}${current}`;
+    }
+
+    function go(place) {
+      const forward = place.startsWith("forward-");
+      if (forward !== forwardMode && tangents.size) setMode(forward);
+      show(Number(place.replace("forward-", "")));
+    }
+
+    /** Opens what the operation of this step is made of. */
+    function open(node = frames[current].node) {
+      const inside = data.nodes[node]?.inside;
+      if (inside) within.enter(inside, `Inside ${data.nodes[node].label}`);
+      return Boolean(inside);
+    }
+
     function playing(on) {
       buttons.play.querySelector("path").setAttribute("d", ICONS[on ? "pause" : "play"]);
       buttons.play.title = on ? "Pause" : "Play";
       buttons.play.setAttribute("aria-label", buttons.play.title);
     }
 
-    function show(at) {
+    function show(at, onwards = false) {
+      const before = current;
       current = Math.max(0, Math.min(last, at));
+      covered = predicting && onwards && current !== before && ["forward", "backward"].includes(frames[current].kind);
+      verdict = "";
+      refresh();
+      within.moved();
+    }
+
+    function isBackward() {
+      return !forwardMode && current >= turn;
+    }
+
+    function refresh() {
       const frame = frames[current];
-      const backward = current >= turn;
+      const backward = isBackward();
       player.classList.toggle("backward", backward);
-      phases.forEach((made, i) => made.setAttribute("aria-current", i === Number(backward) ? "step" : "false"));
+      passes.forEach((made, i) => made.setAttribute("aria-current", i === Number(backward) ? "step" : "false"));
       slider.value = current;
+      together.setAttribute("aria-current", "step");
       slider.setAttribute("aria-valuetext", `${current} of ${last}, ${backward ? "backward" : "forward"}`);
       counter.textContent = `${current} / ${last}`;
       dye();
@@ -185,10 +364,11 @@
       return frame.node === undefined ? [] : data.nodes[frame.node].rows;
     }
 
-    /** Of each array its cotangent, as far as the current frame. */
-    function cotangents() {
+    /** Of each array its tangent, or its cotangent as far as the current frame; what is covered is not there yet. */
+    function derivatives() {
+      if (forwardMode) return tangents;
       const found = new Map();
-      for (const frame of frames.slice(turn, current + 1)) {
+      for (const frame of data.frames.slice(turn, current + !covered)) {
         for (const sum of frame.sums ?? []) found.set(sum.array, sum.after);
       }
       return found;
@@ -196,62 +376,151 @@
 
     // ---- what is told of a frame ----
 
+    function value(index, kind = "") {
+      return shown(data.values[index], kind, scaleOf(kind));
+    }
+
+    function scaleOf(kind) {
+      return { cotangent: scales.cotangent, before: scales.cotangent, part: scales.cotangent, tangent: scales.tangent }[kind] ?? 0;
+    }
+
     function told(frame) {
-      const value = (index, kind = "") => shown(data.values[index], kind);
       const array = (index) => data.arrays[index];
-      const by = (index) => cotangentName(data.of, array(index).name);
+      const by = (index) => derivativeName(data.of, array(index).name, "cotangent");
+      const along = (index) => derivativeName(array(index).name, "v", "tangent");
       const named = (index) => line(name(array(index).name), typed(data.values[array(index).value]), value(array(index).value));
-      const noted = ({ node }) => (data.nodes[node].count > 1 ? [element("p", { class: "note" }, data.nodes[node].note)] : []);
+      const moving = (index) => line(along(index), typed(data.values[tangents.get(index)]), value(tangents.get(index), "tangent"));
+      const node = data.nodes[frame.node];
+      const about = [];
+      if (node?.count > 1) about.push(element("p", { class: "note" }, node.note));
+      if (node?.inside) about.push(opener(frame.node));
+      if (verdict) about.push(element("p", { class: "verdict", role: "status" }, verdict));
 
       if (frame.kind === "start") {
-        return [heading("What the gradient is taken with respect to"), ...frame.sources.map(named), hint()];
+        if (!forwardMode) return [heading("What the gradient is taken with respect to"), ...frame.sources.map(named), hint()];
+        const known = frame.sources.filter((index) => tangents.has(index));
+        return [heading("The direction v: a tangent for each source"), ...known.map(moving), hint()];
       }
       if (frame.kind === "forward") {
-        const made = [title(frame.said), ...noted(frame), ...frame.outs.map(named)];
+        const outs = frame.outs.filter((index) => forwardMode && tangents.has(index));
+        const made = [title(frame.said), ...about];
+        if (covered) made.push(question(outs.length ? outs.map((index) => [along(index), tangents.get(index)]) : ofValues(frame)));
+        else made.push(...frame.outs.map(named));
+        if (!covered && outs.length && frame.pushed.length) {
+          const terms = frame.pushed.map((why, i) => term(i ? "+" : "", ...reason(why)));
+          const sum = element("div", { class: "equation reasons" }, ...terms, term("=", value(tangents.get(outs[0]), "tangent")));
+          made.push(heading("its tangent: what each input adds"), line(along(outs[0]), "", sum));
+        } else if (!covered && outs.length) made.push(...outs.map(moving));
         if (frame.ins.length) made.push(element("div", { class: "given" }, heading("from"), ...frame.ins.map(named)));
         return made;
       }
       if (frame.kind === "seed") {
         if (!frame.sums.length) return [heading(`From ${data.of} nothing goes back to the sources`)];
-        return [heading("The backward pass begins"), ...frame.sums.map((sum) => line(by(sum.array), "", equation(sum)))];
+        return [heading("The backward pass begins"), ...frame.sums.map((sum) => line(by(sum.array), "", equation(sum))), ...scale("cotangent")];
       }
       if (frame.kind === "backward") {
         return [
           title(frame.said, "back through"),
-          ...noted(frame),
+          ...about,
           heading("the cotangent of its result is complete"),
           ...frame.ins.map(([index, found]) => line(by(index), typed(data.values[found]), value(found, "cotangent"))),
-          heading("the cotangents of its inputs: what is added"),
-          ...frame.sums.map((sum) => line(by(sum.array), "", equation(sum))),
+          ...(covered
+            ? [question(frame.sums.map((sum) => [by(sum.array), sum.after]))]
+            : [
+                heading("the cotangents of its inputs: cotangent × local derivative is added"),
+                ...frame.sums.map((sum) => line(by(sum.array), "", equation(sum))),
+              ]),
+          ...scale("cotangent"),
         ];
+      }
+      if (frame.kind === "jvp") {
+        const { targets, product } = data.forward_mode;
+        if (!targets.length) return [heading(`No tangent reaches ${data.of}`)];
+        const same = product === null ? [] : [heading("the same by reverse mode: the gradient, times v, summed"), value(product)];
+        return [heading("The derivative in the direction v"), ...targets.map(moving), ...same, ...scale("tangent")];
       }
       return [
         heading("The gradient"),
         ...frame.gradients.map((found) => {
-          const label = cotangentName(data.of, found.name);
+          const label = derivativeName(data.of, found.name, "cotangent");
           if (found.value === null) return line(label, "", element("span", { class: "none" }, "None: no cotangent came back"));
           return line(label, typed(data.values[found.value]), value(found.value, "cotangent"));
         }),
+        ...scale("cotangent"),
       ];
 
-      function equation({ before, parts, after, count }) {
-        const made = element("div", { class: "equation" });
-        const add = (sign, index, kind) => made.append(element("span", { class: "term" }, sign, value(index, kind)));
-        if (before !== null) add("", before, "before");
-        parts.forEach((part, i) => add(i || before !== null ? "+" : "", part, "part"));
-        if (!parts.length) made.append(`${before === null ? "" : "+ "}${count} contribution${count === 1 ? "" : "s"}`);
-        if (before !== null || parts.length !== 1) add("=", after, "cotangent");
-        return made;
+      function ofValues({ outs }) {
+        return outs.map((index) => [name(array(index).name), array(index).value]);
       }
     }
 
+    /** A sum of contributions, each with its reason. */
+    function equation({ before, parts, whys, after, count }) {
+      const made = element("div", { class: `equation${whys.some(Boolean) ? " reasons" : ""}` });
+      if (before !== null) made.append(term("", value(before, "before")));
+      parts.forEach((part, i) => {
+        const why = whys[i] ? [...reason(whys[i]), "="] : [];
+        made.append(term(i || before !== null ? "+" : "", ...why, value(part, "part")));
+      });
+      if (!parts.length) made.append(`${before === null ? "" : "+ "}${count} contribution${count === 1 ? "" : "s"}`);
+      if (before !== null || parts.length !== 1) made.append(term("=", value(after, "cotangent")));
+      return made;
+    }
+
+    /** What is multiplied with the local derivative, and that; where it is not formed, the rule. */
+    function reason(why) {
+      if (why.value === null) {
+        const rule = why.rule || `${forwardMode ? "Jacobian–vector" : "vector–Jacobian"} product`;
+        return [element("span", { class: "rule" }, rule), element("span", { class: "type" }, why.shapes)];
+      }
+      const factor = element("span", { class: "factor" }, element("span", { class: "rule" }, why.rule), value(why.value));
+      const given = value(why.by, forwardMode ? "tangent" : "cotangent");
+      const sides = why.matrix && forwardMode ? [factor, "·", given] : [given, why.matrix ? "·" : "×", factor];
+      return why.sum ? ["Σ", ...sides] : sides;
+    }
+
+    /** Covers results; of a single number one can say what it will be. */
+    function question(results) {
+      const [[label, index]] = results;
+      const { cells } = data.values[index];
+      const single = results.length === 1 && cells?.length === 1 && cells[0].length === 1 && Number.isFinite(Number(cells[0][0]));
+      const input = element("input", { type: "number", step: "any", "aria-label": "Your prediction" });
+      const asked = element("form", { class: "question" }, ...results.map(([each]) => each), " = ", ...(single ? [input] : ["?"]));
+      asked.append(element("button", { type: "submit" }, "Reveal"));
+      asked.addEventListener("submit", (event) => {
+        event.preventDefault();
+        uncover(input.value && judged(Number(input.value), Number(cells[0][0])));
+        player.focus({ preventScroll: true });
+      });
+      return asked;
+    }
+
+    function opener(node) {
+      const { operations } = data.nodes[node].inside;
+      const made = element("button", { type: "button", class: "open" }, `Look inside: ${operations} operations`);
+      made.addEventListener("click", () => open(node));
+      return made;
+    }
+
+    /** The one scale of colours, where there is a matrix in them. */
+    function scale(kind) {
+      const found = kind === "tangent" ? [...tangents.values()] : frames.flatMap(({ sums = [] }) => sums.map((sum) => sum.after));
+      if (!scales[kind] || !found.some((index) => isMatrix(data.values[index]))) return [];
+      const most = short(String(scales[kind]), 3);
+      const bar = element("span", { class: "bar", "aria-hidden": true });
+      const said = `one scale for all ${kind}s, a power of ten for each shade`;
+      return [element("p", { class: "scale" }, `−${most}`, bar, most, element("span", {}, said))];
+    }
+
     function hint() {
-      return element("p", { class: "hint" }, "Press play, or step with the keys ", element("kbd", {}, "←"), " ", element("kbd", {}, "→"));
+      const keys = [element("kbd", {}, "←"), " ", element("kbd", {}, "→")];
+      return element("p", { class: "hint" }, "Press play, or step with the keys ", ...keys, " or a clicker");
     }
 
     // ---- the graph ----
 
     function arrange() {
+      page = alone || shadow.fullscreenElement === shell;
       const width = player.clientWidth - 32;
       const room = `${width} ${page ? window.innerHeight : ""}`;
       player.classList.toggle("page", page);
@@ -286,6 +555,8 @@
 
     /** Gives a box the height of the highest frame, so that nothing moves when one steps. */
     function reserve(box) {
+      const uncovered = covered;
+      covered = false;
       for (const each of [panel, now]) each.style.height = "";
       if (!box) return;
       now.setAttribute("aria-live", "off");
@@ -294,6 +565,7 @@
         now.replaceChildren(...told(frame));
         return now.scrollHeight;
       });
+      covered = uncovered;
       now.replaceChildren(...told(frames[current]));
       now.setAttribute("aria-live", "polite");
       const em = parseFloat(getComputedStyle(player).fontSize);
@@ -331,13 +603,17 @@
       if (node.note) texts.push(text(node.count === 1 ? "own" : "note", middle, 1, node.note));
       const value = svg("g", { class: "value" });
       const cotangent = svg("g", { class: "cotangent" });
-      const kinds = `node ${node.kind}${isSource(node) ? " source" : ""}${node.carries ? " carries" : ""}${node.target ? " target" : ""}`;
+      const opens = node.inside ? " opens" : "";
+      const kinds = `node ${node.kind}${opens}${isSource(node) ? " source" : ""}${node.carries ? " carries" : ""}${node.target ? " target" : ""}`;
       const group = svg("g", { class: kinds, transform: `translate(${x - middle} ${y - height / 2})` });
-      group.append(svg("title", {}, node.label), rect, ...texts, value, cotangent);
+      const double = svg("g", { class: "double" });
+      if (node.inside) double.append(svg("rect", { x: 4, y: 4, width: width - 8, height: height - 8, rx: 5 }));
+      group.append(svg("title", {}, node.label), rect, double, ...texts, value, cotangent);
       group.addEventListener("click", () => {
-        const at = frames.findIndex((frame, i) => frame.node === index && i >= turn === current >= turn);
+        const at = frames.findIndex((frame, i) => frame.node === index && (forwardMode || i >= turn === isBackward()));
         stop();
-        if (at >= 0) show(at);
+        if (node.inside && at === current) open();
+        else if (at >= 0) show(at);
       });
       return { group, value, cotangent, width, height, top: texts.length };
     }
@@ -345,12 +621,12 @@
     /** Brings the graph to the current frame. */
     function light(frame) {
       if (!drawn) return;
-      const backward = current >= turn;
-      const found = cotangents();
+      const backward = isBackward();
+      const found = derivatives();
       const ended = frame.kind === "end";
       data.nodes.forEach((node, i) => {
         const { group, value, cotangent, width, height, top } = drawn.nodes[i];
-        const there = backward || current >= node.since;
+        const there = backward || current >= node.since + (covered && !backward && frame.node === i);
         const got = node.arrays.filter((index) => found.has(index));
         group.classList.toggle("ahead", !there);
         group.classList.toggle("active", frame.node === i || (ended && isSource(node)));
@@ -365,8 +641,9 @@
           const half = node.carries ? width / 2 : width;
           const area = [half - 22, height - 2 * PADDING - LINE * top];
           const y = PADDING + LINE * top + area[1] / 2;
-          value.append(thumb(told, half / 2 + (node.carries ? 4 : 0), y, area));
-          if (got.length) cotangent.append(thumb(data.values[found.get(index)], 1.5 * half - 4, y, area));
+          value.append(thumb(told, half / 2 + (node.carries ? 4 : 0), y, area, 0));
+          const scale = scales[forwardMode ? "tangent" : "cotangent"];
+          if (got.length) cotangent.append(thumb(data.values[found.get(index)], 1.5 * half - 4, y, area, scale));
           return;
         }
         const sign = told.cells ? " = " : ": ";
@@ -374,8 +651,9 @@
         const said = single ? named + brief(told) : `${node.arrays.length} values`;
         value.append(text("number", width / 2, top, said));
         if (got.length) {
-          const back = got.length === 1 ? brief(data.values[found.get(got[0])]) : `${got.length} cotangents`;
-          cotangent.append(text("number", width / 2, top + 1, `∂ ${back}`));
+          const many = `${got.length} ${forwardMode ? "tangents" : "cotangents"}`;
+          const said = got.length === 1 ? brief(data.values[found.get(got[0])]) : many;
+          cotangent.append(text("number", width / 2, top + 1, `∂ ${said}`));
         }
       });
       data.edges.forEach(([tail, head, kind], i) => {
@@ -410,11 +688,11 @@
   }
 
   /** A value as HTML: a number, a heat map, or its shape and range. */
-  function shown(value, kind) {
+  function shown(value, kind, scale = 0) {
     if (!value.cells) return element("span", { class: `large ${kind}` }, value.text || value.type);
     if (!isMatrix(value)) return element("span", { class: `single ${kind}`, title: value.cells[0][0] }, short(value.cells[0][0]));
     const dense = value.cells.length > NUMBERS || value.cells[0].length > NUMBERS;
-    const colour = colours(value.cells);
+    const colour = colours(value.cells, scale);
     const cell = (text) => {
       const made = element("td", { title: text }, dense ? "" : short(text));
       const found = colour(text);
@@ -423,15 +701,18 @@
       return made;
     };
     const rows = value.cells.map((row) => element("tr", {}, ...row.map(cell)));
-    return element("table", { class: `matrix ${kind}${dense ? " dense" : ""}` }, element("tbody", {}, ...rows));
+    const table = element("table", { class: `matrix ${kind}${dense ? " dense" : ""}` }, element("tbody", {}, ...rows));
+    if (!dense) return table;
+    const range = element("span", { class: "range" }, value.text + (value.reduced ? "; of each block the largest" : ""));
+    return element("div", { class: "whole" }, table, range);
   }
 
   /** A matrix as small squares around a place in the graph. */
-  function thumb(value, x, y, [width, height]) {
+  function thumb(value, x, y, [width, height], scale) {
     const rows = value.cells.length;
     const columns = value.cells[0].length;
     const size = Math.min(14, width / columns, height / rows);
-    const colour = colours(value.cells);
+    const colour = colours(value.cells, scale);
     const made = svg("g", { class: "thumb", transform: `translate(${x - (size * columns) / 2} ${y - (size * rows) / 2})` });
     made.append(svg("rect", { class: "frame", x: -1.5, y: -1.5, width: size * columns + 3, height: size * rows + 3 }));
     value.cells.forEach((row, i) =>
@@ -442,15 +723,26 @@
     return made;
   }
 
-  /** Blue below zero, red above, the stronger the further from it; nothing for what is no finite number. */
-  function colours(cells) {
+  /**
+   * Blue below zero, red above, the stronger the further from it; nothing for what is no finite number. With a `scale` that
+   * many values share, a tenth of it is a shade lighter.
+   */
+  function colours(cells, scale) {
     const sizes = cells.flat().map(number).filter(Number.isFinite).map(Math.abs);
-    const scale = Math.max(...sizes, 0) || 1;
+    const most = scale || Math.max(...sizes, 0) || 1;
     return (text) => {
       const found = number(text);
       if (!Number.isFinite(found)) return null;
-      return `rgba(${found < 0 ? "0,90,181" : "220,50,32"},${((0.62 * Math.abs(found)) / scale).toFixed(3)})`;
+      const part = Math.abs(found) / most;
+      const strength = scale ? Math.min(1, Math.max(0, 1 + Math.log10(part) / DECADES)) : part;
+      return `rgba(${found < 0 ? "0,90,181" : "220,50,32"},${(0.62 * strength).toFixed(3)})`;
     };
+  }
+
+  /** What is said to a prediction. */
+  function judged(said, right) {
+    const close = Math.abs(said - right) <= 0.01 * Math.abs(right) + 1e-9;
+    return close ? `Right: ${said}.` : `You said ${said}.`;
   }
 
   function number(text) {
@@ -500,8 +792,12 @@
     return element("span", { class: "name" }, said);
   }
 
-  function cotangentName(of, by) {
-    return element("span", { class: "name cotangent" }, `∂${of}/∂${by}`);
+  function derivativeName(of, by, kind) {
+    return element("span", { class: `name ${kind}` }, `∂${of}/∂${by}`);
+  }
+
+  function term(sign, ...parts) {
+    return element("span", { class: "term" }, sign, ...parts);
   }
 
   function typed(value) {

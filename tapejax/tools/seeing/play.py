@@ -20,13 +20,17 @@ import numpy as np
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...tape import active, operation
+from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry, is_deleted, type_of
+from ...tape.slicing import Step
 from ...tape.sweep import add_cotangents
 from ...tape.where import Line
 from ...tf.values.shown import CELLS, value_text
 from ...tf.values.types import Array
 from .drawing import Drawing, Edge, Layout, Node, arrange, graph, is_number, picture, place, shape_text
+from .inside import opened
 from .listing import cut, name_of, options
+from .local import Local, Pass, local
 from .steps import Backward
 
 # In pixels, as play.css has them: a character of a label and of a value, what is left and right of them, a line of text.
@@ -39,6 +43,10 @@ THUMB, CELL = (78, 54), 14
 INCH = 96
 # The characters that are shown of an operation's inputs, and the values that are shown of a folded group.
 INPUTS, LEAVING = 60, 6
+# A larger matrix is shown in colours, as play.js has it; one with more than `CELLS` in so many blocks each way.
+NUMBERS, BLOCKS = 8, 12
+# So deep operations are opened.
+DEPTH = 2
 # So many lines between two with an operation are shown.
 BETWEEN = 2
 
@@ -91,8 +99,8 @@ class Play:
         return f"<{self._title()}; a notebook plays it, .save(file) writes the page>"
 
 
-def play(walk: Backward) -> Play:
-    """The page of a backward pass and of what it differentiates."""
+def play(walk: Backward, directions: Sequence[Array]) -> Play:
+    """The page of a backward pass, of what it differentiates, and of the derivative in the `directions` of the sources."""
     with active.outside():
         nodes = graph(walk.names, walk.query)
         layers = arrange(nodes)
@@ -100,14 +108,27 @@ def play(walk: Backward) -> Play:
             still = picture(layers)
         except ImportError:  # without Matplotlib the page is the same
             still = None
-        return Play(_Page(walk, nodes, layers).data(), still)
+        return Play(_Page(walk, directions, nodes, layers).data(), still)
 
 
 class _Page:
     """What the page shows, as it is gathered. Arrays and values are numbered; each is written once."""
 
-    def __init__(self, walk: Backward, nodes: Sequence[Node], layers: Sequence[Sequence[Node]]):
+    def __init__(
+        self,
+        walk: Backward,
+        directions: Sequence[Array],
+        nodes: Sequence[Node],
+        layers: Sequence[Sequence[Node]],
+        depth: int = 0,
+    ):
+        self.depth = depth
         self.walk, self.layers, self.entries = walk, layers, walk.recording.entries
+        self.directions = directions
+        try:
+            self.tangents = walk.tangents(directions)
+        except (LookupError, TypeError):  # JAX has no forward mode for an operation: the page has none
+            self.tangents = {}
         self.operations = [node for node in nodes if node.kind == "operation"]
         # a value from outside may have several nodes
         outside = [node for layer in layers for node in layer if node.kind in ("source", "constant")]
@@ -116,9 +137,13 @@ class _Page:
         self.since = {id(node): i for i, node in enumerate(self.operations, 1)}  # the frame that computes its values
         self.inner = self._fold()
         self.code, self.rows = _code([entry.line for node in self.operations for entry in self._entries(node)])
+        self.seen: list[Array] = []
         self.arrays: list[Json] = []
+        self.scales = dict.fromkeys(("cotangent", "tangent"), 0.0)  # the largest finite absolute value on the page
         self.values: list[Json] = []
         self._found: dict[int | str, int] = {}
+        self.came: dict[int, dict[int, Array]] = {}  # the cotangents of an entry's outputs, by its position and theirs
+        self.locals: dict[tuple[int, int], Local] = {}  # by the position of an entry, and of one of its inputs
 
     def _entries(self, node: Node) -> list[Entry]:
         return [self.entries[position] for position in node.positions]
@@ -136,7 +161,8 @@ class _Page:
 
     def data(self) -> Json:
         start = {"kind": "start", "sources": list(map(self.array, self.walk.query.arrays))}
-        frames = [start, *map(self.forward, self.operations), *self.backward()]
+        backward = self.backward()
+        frames = [start, *map(self.forward, self.operations), *backward]
         nodes = list(map(self.node, self.nodes))
         runs = [_pieces(edge) for node in self.nodes for edge in node.outs]
         return {
@@ -147,6 +173,8 @@ class _Page:
             "layouts": {"across": self.layout(runs, True), "down": self.layout(runs, False)},
             "code": self.code,
             "frames": frames,
+            "forward_mode": self.forward_mode(),
+            "scales": self.scales,
             "arrays": self.arrays,
             "values": self.values,
         }
@@ -155,13 +183,16 @@ class _Page:
         """The number of an array of the recording, of which the page gets the name and the value."""
         if id(x) not in self._found:
             self._found[id(x)] = len(self.arrays)
+            self.seen.append(x)
             self.arrays.append({"name": self.walk.names.of(x), "value": self.value(x)})
         return self._found[id(x)]
 
-    def value(self, x: Array | None) -> int | None:
-        """The number of a value."""
+    def value(self, x: Array | None, kind: str = "") -> int | None:
+        """The number of a value. All cotangents have one scale of colours, and all tangents have one."""
         if x is None:
             return None
+        if kind:
+            self.scales[kind] = max(self.scales[kind], _largest(x))
         shown = _shown(x)
         key = json.dumps(shown)
         if key not in self._found:
@@ -176,7 +207,25 @@ class _Page:
         inputs = [x for entry in self._entries(node) for x in entry.inputs if isinstance(x, jax.Array)]
         given = {id(x): x for x in inputs if id(x) not in own and not is_number(x, self.walk.names)}
         ins, outs = (list(map(self.array, list(side)[:LEAVING])) for side in (given.values(), node.arrays))
-        return {"kind": "forward", "node": self.number[id(node)], "said": self.said(node), "ins": ins, "outs": outs}
+        about = {"node": self.number[id(node)], "said": self.said(node), "ins": ins, "outs": outs}
+        return {"kind": "forward", **about, "pushed": self.pushed(node) if len(node.positions) == 1 else []}
+
+    def pushed(self, node: Node) -> list[Json]:
+        """How the tangents of an operation's inputs become that of its result."""
+        (position,), (entry,) = node.positions, self._entries(node)
+        found = []
+        for i, x in enumerate(entry.inputs):
+            if (known := self.locals.get((position, i))) is not None and id(x) in self.tangents:
+                value = known.value
+                summed = value is not None and not known.matrix and value.shape != entry.outputs[0].shape
+                told = {"rule": known.rule or known.forward, "value": self.value(value), "shapes": known.shapes}
+                found.append({**told, "by": self.tangent(x), "matrix": known.matrix, "sum": summed})
+        if found and any(x is source for x in entry.outputs for source in self.walk.query.arrays):
+            found.append({"rule": "its own direction", "value": None, "shapes": ""})
+        return found
+
+    def tangent(self, x: Array) -> int | None:
+        return self.value(self.tangents.get(id(x)), "tangent")
 
     def said(self, node: Node) -> str:
         """An operation as an equation, a group by its label."""
@@ -193,9 +242,9 @@ class _Page:
         told: dict[int, Array] = {}  # the cotangents by slot, as far as frames have told them
         frames: list[Json] = [{"kind": "seed", "sums": {}}]
 
-        def add(slot: int, x: Value, part: Array, after: Array) -> None:
+        def add(slot: int, x: Value, part: Array, after: Array, why: Json | None = None) -> None:
             known = frames[-1]["sums"].setdefault(slot, [x, told.get(slot), [], after])
-            known[2].append(part)
+            known[2].append((part, why))
             known[3] = told[slot] = after
 
         for slot, x, seed in zip(program.targets, walk.query.targets, walk.seeds, strict=True):
@@ -204,6 +253,7 @@ class _Page:
         node_at = {position: node for node in self.operations for position in node.positions}
         for position, entry, step, back in walk.sweep(ct):
             node = node_at[position]
+            self.came[position] = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
             if frames[-1].get("node") != self.number[id(node)]:
                 about = {"node": self.number[id(node)], "said": self.said(node), "ins": [], "sums": {}}
                 frames.append({"kind": "backward", **about})
@@ -212,20 +262,74 @@ class _Page:
                     frames[-1]["ins"].append([self.array(x), self.value(ct[slot])])
             for i, part in zip(step.active_ins, back, strict=True):
                 if part is not None:
-                    add(step.ins[i], entry.inputs[i], part, ct[step.ins[i]])
+                    why = self.why(position, step, i, part) if len(node.positions) == 1 else None
+                    add(step.ins[i], entry.inputs[i], part, ct[step.ins[i]], why)
         for frame in frames:
             told_whole = "node" not in frame or len(self.nodes[frame["node"]].positions) == 1
             found = [known for known in frame["sums"].values() if id(known[0]) not in self.inner]
             frame["sums"] = [self.sum(known, told_whole) for known in found]
-        leaves = zip(walk.structure.leaves, walk.gathered(ct), strict=True)
-        gradients = [{"name": walk.names.of(leaf.array), "value": self.value(x)} for leaf, x in leaves]
+        self.gradients = walk.gathered(ct)
+        leaves = zip(walk.structure.leaves, self.gradients, strict=True)
+        gradients = [{"name": walk.names.of(leaf.array), "value": self.value(x, "cotangent")} for leaf, x in leaves]
         return [*frames, {"kind": "end", "gradients": gradients}]
 
     def sum(self, known: Sequence[Any], whole: bool) -> Json:
         """What was added to the cotangent of an array; unless it is told `whole`, the parts are only counted."""
         x, before, parts, after = known
-        told = {"array": self.array(x), "before": self.value(before), "after": self.value(after)}
-        return {**told, "parts": list(map(self.value, parts)) if whole else [], "count": len(parts)}
+        told = {"array": self.array(x), "before": self.value(before), "after": self.value(after, "cotangent")}
+        shown = [(self.value(part, "cotangent"), why) for part, why in parts] if whole else []
+        return {**told, "parts": [value for value, _ in shown], "whys": [why for _, why in shown], "count": len(parts)}
+
+    def why(self, position: int, step: Step, i: int, part: Array) -> Json:
+        """How a cotangent becomes what is added at an input: by which factor, or by which rule."""
+        entry, cotangents = self.entries[position], self.came[position]
+        inputs = [self.walk.values[slot] for slot in step.ins]
+        found = local(Pass(entry, step, inputs, i, cotangents, part, self.walk.names, self.walk.of))
+        self.locals[position, i] = found
+        told = {"rule": found.rule or found.back, "value": self.value(found.value), "shapes": found.shapes}
+        if found.value is not None:
+            (cotangent,) = cotangents.values()
+            summed = not found.matrix and found.value.shape != part.shape
+            told |= {"by": self.value(cotangent), "matrix": found.matrix, "sum": summed}
+        return told
+
+    def forward_mode(self) -> Json:
+        """The tangents of the arrays, and the derivative of the target once more, from the gradient."""
+        walk = self.walk
+        arrays = {self._found[id(x)]: x for x in self.seen if id(x) in self.tangents}
+        told: Json = {"tangents": [[i, self.tangent(x)] for i, x in arrays.items()], "product": None}
+        told["targets"] = [self.array(x) for x in walk.query.targets if id(x) in self.tangents]
+        seeds = [seed for seed in walk.seeds if seed is not None]
+        if len(seeds) == 1 and seeds[0].size == 1 and not isinstance(seeds[0], Tracer) and (seeds[0] == 1).all():
+            pairs = [(x, v) for x, v in zip(self.gradients, self.directions, strict=True) if x is not None]
+            if pairs and not any(jax.numpy.iscomplexobj(v) for _, v in pairs):
+                told["product"] = self.value(sum(jax.numpy.vdot(x, v) for x, v in pairs))
+        return told
+
+    def inside(self, node: Node) -> Json | None:
+        """The page of what an operation is made of, with the cotangents and tangents that it has here."""
+        (position,), (entry,) = node.positions, self._entries(node)
+        cotangents = self.came.get(position, {})
+        known = not any(
+            isinstance(x, Tracer) or jax.numpy.iscomplexobj(x) for x in (*entry.inputs, *cotangents.values())
+        )
+        if self.depth == DEPTH or not cotangents or not known or isinstance(entry.op, PullbackOp):
+            return None
+        found = opened(entry.op, entry.inputs)
+        if found is None:
+            return None
+        tape, outputs = found
+        names, tangents = self.walk.names, self.tangents
+        sources = list({id(entry.inputs[i]): entry.inputs[i] for at, i in self.locals if at == position}.values())
+        arrays = [(x, x) for x in entry.inputs if isinstance(x, jax.Array) and not is_number(x, names)]
+        ends = [outputs[j] for j in cotangents]
+        arrays += [(entry.outputs[j], outputs[j]) for j in cotangents]
+        called = {names.name(x) or names.stored(x) or f"arg{i}": here for i, (x, here) in enumerate(arrays)}
+        walk = Backward(tape, ends, sources, list(cotangents.values()), [called])
+        walk.of = self.walk.of
+        nodes = graph(walk.names, walk.query)
+        directions = [tangents[id(x)] if id(x) in tangents else jax.numpy.zeros_like(x) for x in sources]
+        return _Page(walk, directions, nodes, arrange(nodes), self.depth + 1).data()
 
     # ---- the graph ----
 
@@ -260,6 +364,7 @@ class _Page:
             "count": len(node.positions),
             "arrays": arrays,
             "since": self.since.get(id(node), max(before, default=0)),
+            "inside": self.inside(node) if len(node.positions) == 1 else None,
             "rows": sorted({self.rows[line.file, line.number] for line in lines}),
         }
 
@@ -312,11 +417,33 @@ def _shown(x: Array) -> Json:
     if not x.size:
         return {**said, "text": "empty"}
     shape = [size for size in x.shape if size > 1] if x.ndim > 2 else x.shape  # one image of a batch is a matrix
-    if len(shape) > 2 or max(shape, default=1) > CELLS:
-        return {**said, "text": value_text(x)}
+    shape = (int(np.prod(shape[:-1])), shape[-1]) if len(shape) > 2 else shape
     grid = np.atleast_2d(np.asarray(x).reshape(shape))
     grid = grid.astype(np.float32) if grid.dtype.kind == "V" else grid  # bfloat16 and its like
-    return {**said, "cells": [list(map(str, row)) for row in grid]}
+    if max(grid.shape) <= CELLS:
+        text = {"text": value_text(x)} if max(grid.shape) > NUMBERS else {}
+        return {**said, **text, "cells": [list(map(str, row)) for row in grid]}
+    reduced = _largest_of_blocks(grid)
+    return {**said, "text": value_text(x), "cells": [[f"{x:.2g}" for x in row] for row in reduced], "reduced": True}
+
+
+def _largest_of_blocks(grid: np.ndarray) -> np.ndarray:
+    """A large matrix as a small one: of each block the element that is furthest from zero, or one that is not finite."""
+    grid = grid.astype(np.complex64 if grid.dtype.kind == "c" else np.float64)
+    for axis in (0, 1):
+        blocks = np.array_split(grid, min(grid.shape[axis], BLOCKS), axis)
+        furthest = [np.abs(block).argmax(axis, keepdims=True) for block in blocks]
+        found = [np.take_along_axis(block, at, axis) for block, at in zip(blocks, furthest, strict=True)]
+        grid = np.concatenate(found, axis)
+    return grid
+
+
+def _largest(x: Array) -> float:
+    """The largest finite absolute value."""
+    if isinstance(x, Tracer) or is_deleted(x) or not jax.numpy.issubdtype(x.dtype, np.number):
+        return 0.0
+    sizes = np.abs(np.asarray(x).astype(np.complex128 if jax.numpy.iscomplexobj(x) else np.float64))
+    return float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 def _code(lines: Iterable[Line | None]) -> tuple[list[Json], dict[tuple[str, int], int]]:

@@ -9,6 +9,7 @@ import html
 import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -20,14 +21,15 @@ from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...tape import active, dispatch, operation
 from ...tape import sweep as derivatives
+from ...tape.accumulator import tangent_of
 from ...tape.gradient_tape import GradientTape
-from ...tape.operation import pullback
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, type_of
 from ...tape.slicing import Step
 from ...tape.structures import conjugate, cotangents_of, sources_of, targets_of
 from ...tape.where import Line
+from ...tf.values import nest
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest
@@ -80,12 +82,12 @@ class Backward:
 
     def __init__(self, tape: GradientTape, target: Nest, sources: Nest, output_gradients: Nest, spaces: Sequence[dict]):
         recording = tape._usable()
-        targets, self.structure = targets_of(target).leaves, sources_of(sources)
+        targets, self.structure, self._sources = targets_of(target).leaves, sources_of(sources), sources
         ends = [leaf.array for leaf in targets]
         self.query = Query(recording, ends, [leaf.source(recording) for leaf in self.structure.leaves])
         found, _ = self.query.relevant()
         self._entries = [(position, recording.entries[position]) for position, *_ in found]
-        self.program, self._values = self.query.program()
+        self.program, self.values = self.query.program()
         with active.outside():
             self.seeds = [conjugate(x) for x in cotangents_of(targets, target, output_gradients)]
         self.names = Names(recording, spaces)
@@ -106,7 +108,7 @@ class Backward:
 
     def sweep(self, ct: dict[int, Array]) -> Iterator[tuple[int, Entry, Step, Sequence[Array | None]]]:
         """`core.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
-        sweep = derivatives.sweep_steps(self.program, self._values, self.seeds, ct)
+        sweep = derivatives.sweep_steps(self.program, self.values, self.seeds, ct)
         while True:
             with active.outside():  # no tape records this; but not while the user has the step
                 try:
@@ -127,16 +129,13 @@ class Backward:
             incoming = [ct[step.outs[j]] for j in active_outs]
             silent = not any(map(is_nonzero, incoming))
             if silent and not isinstance(step.op, PullbackOp):
-                inputs = [self._values[slot] for slot in step.ins]
-                pull = pullback(step.op, step.active_ins, active_outs, step.perturbed)
+                inputs = [self.values[slot] for slot in step.ins]
+                pull = operation.pullback(step.op, step.active_ins, active_outs, step.perturbed)
                 with active.outside():
                     back = dispatch.run(pull, (*inputs, *map(_of_no_symmetry, incoming)))
             pairs = zip(step.active_ins, back, strict=True)
-            zero = (
-                set()
-                if silent and isinstance(step.op, PullbackOp)
-                else {i for i, x in pairs if x is not None and not is_nonzero(x)}
-            )
+            own = silent and isinstance(step.op, PullbackOp)
+            zero = set() if own else {i for i, x in pairs if x is not None and not is_nonzero(x)}
             yield number, silent, zero
 
     @property
@@ -155,6 +154,26 @@ class Backward:
                     x = conjugate(ct[slot])
                     found[i] = x if found[i] is None else operation.apply(jnp.add, found[i], x)
         return found
+
+    def directions(self, given: Nest = None) -> list[Array]:
+        """The tangent of each source, as given, or ones."""
+        leaves = self.structure.leaves
+        if given is None:
+            with active.outside():
+                return [jnp.ones_like(leaf.array) for leaf in leaves]
+        nest.assert_same_structure(self._sources, given)
+        parts = self.structure.parts_of(given)
+        return [tangent_of(leaf.array, x, i) for i, (leaf, x) in enumerate(zip(leaves, parts, strict=True))]
+
+    def tangents(self, directions: Sequence[Array]) -> dict[int, Array]:
+        """The tangents of the sources and of what is computed from them, by the id of the array: one forward sweep."""
+        given = [directions[i] for i in self.query.owners]
+        arrays = {slot: x for slot, x in zip(self.program.sources, self.query.arrays, strict=True) if slot is not None}
+        for (_, entry), step in zip(self._entries, self.program.steps, strict=True):
+            arrays |= {step.outs[j]: entry.outputs[j] for j in step.active_outs}
+        with active.outside():
+            found = derivatives.push(replace(self.program, targets=tuple(arrays)), self.values, given)
+        return {id(x): t for x, t in zip(arrays.values(), found, strict=True) if t is not None}
 
     def _heading(self) -> str:
         seeds = [(t, x) for t, x in zip(self.program.targets, self.seeds, strict=True) if t is not None]

@@ -297,16 +297,20 @@ class Seen(GradientTape):
         return steps.Backward(self, target, sources, output_gradients, listing.namespaces())
 
     @in_recorded_types
-    def play(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> Any:
+    def play(self, target: Nest, sources: Nest, output_gradients: Nest = None, tangents: Nest = None) -> Any:
         """The recording as a page to step through: forward, value by value; backward, cotangent by cotangent.
 
         It shows the graph of `draw`, beside it the user's lines, and at each step of the backward pass what is added to the
-        cotangent of which value. Buttons, a slider and the arrow keys step. Beyond 60 operations, neighbouring
+        cotangent of which value, and why: the local derivative. *Forward mode* shows the tangents instead. A double-framed
+        operation (a jitted function, a ``scan``, a ``cond``, an inner gradient) opens at a click. Buttons, a slider, the
+        arrow keys and a presenter's clicker step; *Predict* covers each result until one asks for it. The
+        address of the saved page has the step: ``tape.html#7`` leads to the seventh. Beyond 60 operations, neighbouring
         ones are one step. The page is one piece of HTML, which needs no server and no network; a notebook that is
         not trusted shows the picture of `draw`, for which Matplotlib is needed. The tape is not used up.
 
         Args:
           target, sources, output_gradients: as for `gradient`.
+          tangents: the direction of forward mode, structured as `sources`; ones if None.
 
         Returns:
           A `Play`. A notebook plays it, ``save(file)`` writes the page, ``data`` is what it shows.
@@ -324,7 +328,8 @@ class Seen(GradientTape):
         """
         from . import listing, play, steps
 
-        return play.play(steps.Backward(self, target, sources, output_gradients, listing.namespaces()))
+        walk = steps.Backward(self, target, sources, output_gradients, listing.namespaces())
+        return play.play(walk, walk.directions(tangents))
 
     @in_recorded_types
     def check_numerics(self, target: Nest, sources: Nest, output_gradients: Nest = None) -> None:

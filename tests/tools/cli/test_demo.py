@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 
 import pytest
@@ -12,7 +13,15 @@ from tapejax import __main__
 from tapejax.tools.cli import demo
 
 
-def test_plain_text(capsys):
+@pytest.fixture(autouse=True)
+def temporary(monkeypatch, tmp_path):
+    """The demo's last part writes a page into a folder of its own, here in `tmp_path`."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def test_plain_text(capsys, temporary):
     assert __main__.main(["demo"]) == 0
     said = capsys.readouterr().out
     for title, _ in demo.PARTS:
@@ -28,6 +37,8 @@ def test_plain_text(capsys):
     ):
         assert text in said, said
     assert "\033[" not in said and "[None, None]" in said
+    (page,) = temporary.glob("*/tape.html")
+    assert str(page) in said and "The tape of loss" in page.read_text(encoding="utf-8")
 
 
 def test_in_a_process_of_its_own_where_there_is_no_such_letter():

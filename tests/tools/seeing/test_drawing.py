@@ -225,7 +225,9 @@ def test_what_a_notebook_gets():
         data, metadata = picture._repr_mimebundle_()
         assert (data, metadata) == picture._repr_mimebundle_()
     image = re.fullmatch(
-        r'<img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]*)" style="[^"]*">', data["text/html"]
+        r'<style>[^<]*img.tapejax[^<]*</style><img class="tapejax" alt="([^"]*)" '
+        r'src="data:image/svg\+xml;base64,([^"]*)" style="[^"]*">',
+        data["text/html"],
     )
     assert html.unescape(image[1]) == picture.alt
     assert base64.b64decode(image[2]).decode() == picture.svg()
@@ -287,3 +289,44 @@ def test_places_are_the_nearest_that_keep_their_distance():
     assert drawing._spread([0.0, 0.0, 10.0], [1.0, 1.0], [1.0, 1.0, 1.0]) == [-0.5, 0.5, 10.0]
     assert drawing._spread([0.0, 0.0], [1.0], [3.0, 1.0]) == [-0.25, 0.75]  # who pulls harder moves less
     assert drawing._spread([5.0], [], [1.0]) == [5.0]
+
+
+def test_a_source_that_no_gradient_reaches_has_no_blue_frame():
+    watched, forgotten, unused = jnp.asarray(2.0), jnp.asarray(3.0), tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(watched)
+        y = watched * forgotten
+    picture = tape.draw(y, [watched, forgotten, unused])
+    edges = {
+        text: patch.get_edgecolor()
+        for patch in picture.figure.axes[0].patches
+        for text in ("watched", "forgotten", "unused")
+        if hasattr(patch, "get_boxstyle") and inside(picture, patch, text)
+    }
+    blue, grey = matplotlib.colors.to_rgba(drawing.BLUE), matplotlib.colors.to_rgba(drawing.OUTLINE)
+    assert edges == {"watched": blue, "forgotten": grey, "unused": grey}
+    assert "source, not reached" in [text.get_text() for text in picture.figure.axes[0].texts]
+
+
+def inside(picture, patch, text):
+    """Whether a text of that name lies in a box of a picture."""
+    (found,) = [x for x in picture.figure.axes[0].texts if x.get_text() == text]
+    x, y = found.get_position()
+    return (
+        patch.get_x() <= x <= patch.get_x() + patch.get_width()
+        and abs(y - patch.get_y() - patch.get_height() / 2) < 0.2
+    )
+
+
+def test_the_legend_stays_inside_the_edge():
+    x, unused = tf.Variable(2.0), tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = x * tf.constant([1.0, 2.0]) * tf.stop_gradient(tf.sin(x))
+        z = tf.reduce_sum(y)
+    picture = tape.draw(z, [x, unused])
+    figure = picture.figure
+    texts = [text for text in figure.axes[0].texts if text.get_text() in ("constant", "target", "does not")]
+    assert len(texts) == 3
+    for text in texts:
+        box = text.get_window_extent(figure.canvas.get_renderer())
+        assert box.x1 < figure.bbox.x1 - 10, text.get_text()

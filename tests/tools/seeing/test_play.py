@@ -142,7 +142,7 @@ def assert_adds_up(data):
             there[known["array"]] = known["after"]
             terms = [i for i in (known["before"], *known["parts"]) if i is not None]
             if len(terms) == known["count"] + (known["before"] is not None):  # no folded group
-                if all("cells" in data["values"][i] for i in terms):
+                if all("cells" in data["values"][i] and "reduced" not in data["values"][i] for i in terms):
                     total = sum(numbers(data, i, complex) for i in terms)
                     np.testing.assert_allclose(numbers(data, known["after"], complex), total, rtol=1e-5, atol=1e-6)
 
@@ -152,7 +152,7 @@ def is_array(x):
 
 
 def assert_shows(value, x):
-    if "cells" in value:
+    if "cells" in value and "reduced" not in value:
         np.testing.assert_array_equal(np.asarray(value["cells"]).astype(x.dtype).ravel(), np.asarray(x).ravel())
     else:
         assert (x.size > 16 or not x.size) and value["type"].startswith(str(x.dtype))
@@ -171,9 +171,10 @@ def test_each_number_comes_back_exactly():
 
 
 def test_what_is_not_shown_whole():
-    assert play._shown(jnp.arange(60.0).reshape(3, 20)).keys() == {"type", "shape", "cells"}
-    assert play._shown(jnp.arange(60.0)) == {"type": "float32[60]", "shape": "60", "text": "from 0.0 to 59.0"}
-    assert play._shown(jnp.ones((2, 2, 5)))["text"] == "from 1.0 to 1.0"
+    assert play._shown(jnp.arange(24.0).reshape(3, 8)).keys() == {"type", "shape", "cells"}
+    wide = play._shown(jnp.arange(60.0).reshape(3, 20))
+    assert wide.keys() == {"type", "shape", "cells", "text"} and wide["text"] == "from 0.0 to 59.0"
+    assert play._shown(jnp.ones((2, 2, 5)))["cells"] == [["1.0"] * 5] * 4
     assert play._shown(jnp.ones((1, 2, 3, 1)))["cells"] == [["1.0"] * 3] * 2
     assert play._shown(jnp.zeros((0, 3, 2)))["text"] == "empty"
     assert play._shown(jax.random.key(0))["text"] == ""
@@ -288,6 +289,28 @@ def test_every_layout_places_every_node():
         for i, a in enumerate(boxes):
             for b in boxes[:i]:
                 assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1], "two nodes overlap"
+
+
+@pytest.mark.parametrize("shape", [(60,), (100, 30), (2, 700), (4, 3, 28, 28)])
+def test_a_large_matrix_is_shown_by_the_largest_of_each_block(shape):
+    grid = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    shown = play._shown(jnp.asarray(grid))
+    assert shown["reduced"] and shown["text"] == f"from {grid.min():.6g} to {grid.max():.6g}"
+    cells, whole = np.array(shown["cells"], float), grid.reshape(-1, grid.shape[-1])
+    assert cells.shape == tuple(min(size, play.BLOCKS) for size in whole.shape)
+    blocks = [np.array_split(rows, cells.shape[1], 1) for rows in np.array_split(whole, cells.shape[0])]
+    for found, block in zip(cells.ravel(), (block for row in blocks for block in row), strict=True):
+        assert found == pytest.approx(block.flat[np.abs(block).argmax()], rel=0.06)
+    grid.flat[7] = np.nan
+    assert "nan" in np.array(play._shown(jnp.asarray(grid))["cells"])
+
+
+def test_all_cotangents_have_one_scale():
+    x = tf.Variable([[1.0, 2.0]])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(x * 1e-3) * 50.0
+    data = tape.play(y, x, tangents=tf.constant([[3.0, 4.0]])).data
+    assert data["scales"] == {"cotangent": 50.0, "tangent": 4.0}
 
 
 # ---- the page -------------------------------------------------------------------------------------------------------

@@ -302,3 +302,263 @@ def test_the_users_text_is_text(visit):
     page.keyboard.press("End")
     assert page.title() == "The tape of y: 1 operation, forward and backward"
     assert page.locator(".now b, .now img").count() == 0
+
+
+# ---- why ------------------------------------------------------------------------------------------------------------
+
+
+def lecture():
+    """y = mean((tanh(a·W) + 14.68·sin(x))²): elementwise operations, a product of matrices, a broadcast."""
+    x, W, a = tf.Variable(1.0), tf.Variable([[1.0, -0.2], [0.3, 0.4]]), tf.constant([[1.0, 2.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        u = tf.sin(x) * 14.68
+        h = tf.tanh(a @ W)
+        y = tf.reduce_sum(h) * u
+    return tape.play(y, [x, W])
+
+
+def jump(page, said_there):
+    """Goes on until the step says so."""
+    for _ in range(place(page)[1]):
+        if said_there in said(page):
+            return
+        page.keyboard.press("ArrowRight")
+    raise AssertionError(f"no step says {said_there}")
+
+
+def test_the_local_derivative_is_told(visit):
+    page = visit(lecture())
+    page.get_by_role("button", name="Backward").click()
+    jump(page, "t0 = sin(x)")
+    terms = page.locator(".now .term").last
+    assert terms.locator(".rule").inner_text() == "cos(1.0)"
+    assert [x.inner_text() for x in terms.locator(".single").all()][1] == "0.5403"
+    assert "×" in terms.inner_text() and "=" in terms.inner_text()
+    page.get_by_role("button", name="Backward").click()
+    jump(page, "matmul(a, W)")
+    assert page.locator(".now .rule").inner_text() == "aᵀ · ∂y/∂t2" and "2×1 · 1×2" in said(page)
+
+
+def test_forward_mode(visit):
+    page = visit(lecture())
+    assert place(page) == (0, 14)
+    page.get_by_role("button", name="Forward mode").first.click()
+    assert place(page) == (0, 7) and "direction v" in said(page)
+    jump(page, "t0 = sin(x)")
+    assert "∂t0/∂v" in said(page) and page.locator(".now .rule").inner_text() == "cos(1.0)"
+    assert page.locator(".node.active .cotangent").text_content() == "∂ 0.5403"
+    page.keyboard.press("End")
+    assert place(page) == (7, 7) and "∂y/∂v" in said(page)
+    derivative, same = [float(x.get_attribute("title")) for x in page.locator(".now .single").all()]
+    assert derivative == pytest.approx(same, rel=1e-4)
+    page.get_by_role("button", name="Reverse mode").click()
+    assert place(page) == (7, 14)
+    page.keyboard.press("End")
+    assert "The gradient" in said(page)
+
+
+# ---- a presenter ----------------------------------------------------------------------------------------------------
+
+
+def test_a_clicker_alone(visit):
+    page = visit(small()[0])
+    for expected in (1, 2):
+        page.keyboard.press("PageDown")
+        assert place(page)[0] == expected
+    page.keyboard.press("PageUp")
+    assert place(page)[0] == 1
+
+
+def deck(*slides):
+    """Slides as reveal.js has them: the keys turn the page, whatever has the focus."""
+    sections = "".join(f"<section>{slide}</section>" for slide in slides)
+    return f"""<!DOCTYPE html><meta charset="utf-8"><style>section:not(.present) {{ display: none }}</style>
+    <body style="background:white"><div class="reveal"><div class="slides">{sections}</div></div><script>
+    const slides = [...document.querySelectorAll("section")];
+    let at = 0;
+    const turn = () => slides.forEach((slide, i) => slide.classList.toggle("present", i === at));
+    document.addEventListener("keydown", (event) => {{
+      at = Math.max(0, Math.min(slides.length - 1, at + (({{ PageDown: 1, PageUp: -1 }})[event.key] ?? 0)));
+      turn();
+    }});
+    turn();
+    </script>"""
+
+
+def test_a_clicker_in_a_deck(visit):
+    page = visit(deck("<h1>Before</h1>", output_of(small()[0]), "<h1>After</h1>"))
+    page.keyboard.press("PageDown")
+    counter = page.locator(".counter")
+    for step in range(11):
+        assert counter.inner_text() == f"{step} / 10"
+        page.keyboard.press("PageDown")
+    assert page.get_by_text("After").is_visible()  # behind the last step comes the next slide
+    page.keyboard.press("PageUp")
+    assert counter.inner_text() == "10 / 10"
+    for _ in range(11):
+        page.keyboard.press("PageUp")
+    assert page.get_by_text("Before").is_visible()
+    page.keyboard.press("PageDown")
+    page.locator(".now").click()  # the focus in the player changes nothing
+    for _ in range(11):
+        page.keyboard.press("PageDown")
+    assert page.get_by_text("After").is_visible()
+
+
+def test_a_notebook_keeps_its_page_keys(visit):
+    page = visit(notebook(output_of(small()[0])))
+    page.keyboard.press("PageDown")
+    assert place(page)[0] == 0
+
+
+def test_speed_and_repeat(visit):
+    page = visit(small()[0])
+    page.clock.install()
+    page.get_by_role("combobox", name="Speed").select_option("4")
+    page.get_by_role("button", name="Play").click()
+    page.clock.run_for(4 * 375 + 10)
+    assert place(page)[0] == 4
+    page.get_by_role("combobox", name="Speed").select_option("0.5")
+    page.clock.run_for(2 * 3000 + 10)
+    assert place(page)[0] == 6
+    page.clock.run_for(10 * 3000)
+    assert place(page)[0] == 10 and page.get_by_role("button", name="Play").is_visible()
+    page.get_by_role("button", name="Repeat").click()
+    page.get_by_role("button", name="Play").click()  # from the start
+    page.clock.run_for(11 * 3000 + 10)
+    assert place(page)[0] == 0 and page.get_by_role("button", name="Pause").is_visible()
+    page.clock.run_for(3000)
+    assert place(page)[0] == 1
+
+
+def test_predict_then_reveal(visit):
+    page = visit(lecture())
+    page.get_by_role("button", name="Predict").click()
+    page.keyboard.press("ArrowRight")
+    assert place(page)[0] == 1 and "t0 = " in said(page) and "0.841" not in page.locator(".player").inner_text()
+    assert page.locator(".node", has_text="sin").locator(".value text").count() == 0
+    page.get_by_role("spinbutton", name="Your prediction").fill("0.84")
+    page.keyboard.press("Enter")
+    assert "Right: 0.84." in said(page) and "0.84147" in said(page) and place(page)[0] == 1
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("spinbutton", name="Your prediction").fill("3")
+    page.get_by_role("button", name="Reveal").click()
+    assert "You said 3." in said(page) and "12.353" in said(page)
+    page.keyboard.press("PageDown")  # a matrix has no field
+    assert page.get_by_role("spinbutton").count() == 0 and page.locator(".now .matrix").count() == 2
+    page.keyboard.press("PageDown")
+    assert place(page)[0] == 3 and page.locator(".now .matrix").count() == 3
+    page.get_by_role("button", name="Backward").click()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".now .equation").count() == 0 and "= ?" in said(page).replace("\n", " ")
+    assert page.locator(".node.receiving .cotangent > *").count() == 0
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".now .equation").count() == 2
+    page.get_by_role("button", name="Predict").click()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".now .question").count() == 0
+
+
+def test_a_link_to_a_step(visit, tmp_path):
+    page = visit(nested())
+    address = page.url
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => location.hash === '#1'")
+    page.get_by_role("button", name="Look inside").click()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => location.hash === '#1/2'")
+    for link, expected in (
+        ("#1/2", "h = tanh(z)"),
+        ("#forward-2", "∂y/∂v"),
+        ("#2", "y = reduce_sum(a)"),
+        ("#nowhere", "y = reduce_sum(a)"),
+    ):
+        page.goto(address + link)
+        assert expected in said(page), link
+    page.goto("about:blank")
+    page.goto(address + "#1/3")
+    assert "h" in said(page) and page.locator(".inside b").inner_text() == "Inside layer"
+
+
+# ---- large and nested -----------------------------------------------------------------------------------------------
+
+
+def vanishing():
+    rng = np.random.default_rng(0)
+    ws = [tf.Variable(rng.normal(size=(40, 40)).astype("f") * 0.05) for _ in range(4)]
+    h = tf.constant(rng.normal(size=(30, 40)).astype("f"))
+    with tf.GradientTape() as tape:
+        for w in ws:
+            h = tf.sigmoid(h @ w)
+        loss = tf.reduce_sum(h)
+    return tape.play(loss, ws)
+
+
+STRENGTH = """cells => Math.max(...cells.map(cell => Number(cell.style.backgroundImage.match(/[\\d.]+(?=\\))/)[0])))"""
+
+
+def test_large_matrices_are_heat_maps_of_one_scale(visit):
+    page = visit(vanishing())
+    assert "from -" in page.locator(".now .range").first.inner_text()
+    assert page.locator(".now table").first.locator("td").count() == 144
+    page.keyboard.press("End")
+    assert "one scale for all cotangents" in said(page)
+    strengths = [table.locator("td").evaluate_all(STRENGTH) for table in page.locator(".now table").all()]
+    assert strengths == sorted(strengths) and strengths[0] < 0.7 * strengths[-1]  # it vanishes, and that shows
+    assert page.locator(".thumb rect").count() > 4 * 144
+
+
+def nested():
+    import jax
+    import jax.numpy as jnp
+
+    @jax.jit
+    def layer(x):
+        z = x * 2.0
+        h = jnp.tanh(z)
+        return h * x
+
+    x = jnp.asarray([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        a = layer(x)
+        y = tf.reduce_sum(a)
+    return tape.play(y, x)
+
+
+def test_an_operation_opens_at_a_click(visit):
+    page = visit(nested())
+    node = page.locator(".node.opens")
+    assert node.count() == 1 and node.locator(".double rect").count() == 1
+    node.click()
+    assert place(page)[0] == 1
+    node.click()
+    assert page.locator(".inside b").inner_text() == "Inside layer" and place(page) == (0, 8)
+    page.keyboard.press("ArrowRight")
+    assert "z = mul(x, 2.0)" in said(page) and "z = x * 2.0" in page.locator(".code .lit").inner_text()
+    page.keyboard.press("End")
+    gradient = numbers(page)
+    page.get_by_role("button", name="Back", exact=False).first.click()
+    assert page.locator(".inside").count() == 0 and place(page)[0] == 1
+    page.keyboard.press("End")
+    np.testing.assert_allclose(numbers(page), gradient, rtol=1e-5)
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("o")
+    assert page.locator(".inside").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator(".inside").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("theme", "dark"), [('data-jp-theme-light="false"', True), ('data-jp-theme-light="true"', False)]
+)
+def test_a_drawing_follows_the_theme(visit, theme, dark):
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = tf.sin(x) * 2.0
+    page = visit(
+        f'<!DOCTYPE html><meta charset="utf-8"><body {theme}>{tape.draw(y, x)._repr_mimebundle_()[0]["text/html"]}'
+    )
+    shown = page.locator("img.tapejax").evaluate("image => getComputedStyle(image).filter")
+    assert ("invert" in shown) == dark

@@ -1,0 +1,138 @@
+"""What an operation is made of: a jitted function, a scan, a cond or an inner gradient, run again on a tape of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...jaxprs import contents
+from ...jaxprs.fence import Literal
+from ...jaxprs.types import Equation, JaxProgram, Value, Values, Where
+from ...tape import active, operation
+from ...tape.gradient_tape import GradientTape
+from ...tape.operation import Op
+from ...tape.recording import Recording
+from ...tape.where import serves
+
+# More operations than this are not run again.
+OPERATIONS = 400
+# What one operation may be made of without being several.
+CASTS = frozenset("convert_element_type broadcast_in_dim reshape squeeze expand_dims copy stop_gradient".split())
+
+
+def opened(op: Op, inputs: Values) -> tuple[GradientTape, list[Any]] | None:
+    """A tape of what `op` does to `inputs`, all watched, and its outputs; None where it is one operation, or too many."""
+    if op.bound is not None and not hasattr(op.bound[0], "bind"):  # a function of a library, and no primitive of JAX's
+        return None
+    try:
+        program = jax.make_jaxpr(op.fn)(*inputs)
+    except Exception:  # some operations run Python, which wants values
+        return None
+    while (inner := _only_call(program)) is not None:
+        program = inner
+    if not 1 < _size(program) <= OPERATIONS:
+        return None
+    return active.alone((), _recorded, program, inputs)  # no outer tape records it once more
+
+
+def _recorded(program: JaxProgram, inputs: Values) -> tuple[GradientTape, list[Any]]:
+    with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+        tape.watch([x for x in inputs if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.inexact)])
+        outputs = _run(program, inputs, tape._usable())
+    return tape, outputs
+
+
+def _only_call(program: JaxProgram) -> JaxProgram | None:
+    """The program of the jitted function that is all there is, of the same inputs and outputs."""
+    opened = contents.open_jaxpr(program)
+    if len(opened.eqns) != 1 or opened.eqns[0].primitive.name not in contents.JIT or contents.consts_of(program):
+        return None
+    (eqn,) = opened.eqns
+    same = eqn.invars == opened.invars and eqn.outvars == opened.outvars
+    return eqn.params["jaxpr"] if same else None
+
+
+def _size(program: JaxProgram) -> int:
+    """How many operations a program runs."""
+    eqns = contents.open_jaxpr(program).eqns
+    if len(eqns) == 1 and (eqn := eqns[0]).primitive.name in _STRUCTURED:
+        return max(map(_size, contents.jaxprs_in(eqn.params))) * eqn.params.get("length", 1) + 1
+    return sum(eqn.primitive.name not in CASTS for eqn in eqns)
+
+
+def _run(program: JaxProgram, inputs: Values, recording: Recording) -> list[Any]:
+    """Runs a program, equation by equation; of one that is a loop or a choice, what is inside."""
+    opened = contents.open_jaxpr(program)
+    values = dict(zip(opened.constvars, contents.consts_of(program), strict=True))
+    values |= dict(zip(opened.invars, inputs, strict=True))
+
+    def read(atoms: Sequence[Any]) -> list[Any]:
+        return [x.val if isinstance(x, Literal) else values[x] for x in atoms]
+
+    for eqn in opened.eqns:
+        run = _STRUCTURED.get(eqn.primitive.name, _bind) if len(opened.eqns) == 1 else _bind
+        values |= dict(zip(eqn.outvars, run(eqn, read(eqn.invars), recording), strict=True))
+    return read(opened.outvars)
+
+
+def _bind(eqn: Equation, inputs: list[Any], recording: Recording) -> Sequence[Any]:
+    params = eqn.primitive.get_bind_params(eqn.params)
+    outputs = _noted(eqn, recording, eqn.primitive.bind, *inputs, **params)
+    return outputs if eqn.primitive.multiple_results else [outputs]
+
+
+def _noted(eqn: Equation, recording: Recording, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)``, noted with the line that became the equation."""
+    before = len(recording.entries)
+    outputs = fn(*args, **kwargs)
+    where = _where(eqn)
+    recording.entries[before:] = [entry._replace(where=where) for entry in recording.entries[before:]]
+    return outputs
+
+
+def _scan(eqn: Equation, inputs: list[Any], recording: Recording) -> list[Any]:
+    """The rounds of a loop, one after the other."""
+    params = eqn.params
+    constants, carried = contents.scan_counts(params)
+    given, carry, rows = inputs[:constants], inputs[constants : constants + carried], inputs[constants + carried :]
+    rounds = range(params["length"])
+    results = []
+    for i in reversed(rounds) if params["reverse"] else rounds:
+        row = [_noted(eqn, recording, operation.apply, _row, x, i=i) for x in rows]
+        found = _run(params["jaxpr"], [*given, *carry, *row], recording)
+        carry = found[:carried]
+        results.append(found[carried:])
+    if params["reverse"]:
+        results.reverse()
+    columns = zip(*results, strict=True)
+    return [*carry, *[_noted(eqn, recording, operation.apply, _stacked, *column) for column in columns]]
+
+
+def _cond(eqn: Equation, inputs: list[Any], recording: Recording) -> list[Any]:
+    """The branch that was chosen."""
+    index, *given = inputs
+    branches = eqn.params["branches"]
+    return _run(branches[max(0, min(int(index), len(branches) - 1))], given, recording)
+
+
+_STRUCTURED: dict[str, Callable[[Equation, list[Any], Recording], list[Any]]] = {"scan": _scan, "cond": _cond}
+
+
+def _row(x: Value, i: int) -> Value:
+    return x[i]
+
+
+def _stacked(*rows: Value) -> Value:
+    return jnp.stack(rows)
+
+
+def _where(eqn: Equation) -> Where:
+    """The line of the user's function that became an equation, in the form of `core.where.caller`; None if it is traced here."""
+    traceback = eqn.source_info.traceback
+    frames = list(zip(*traceback.raw_frames(), strict=True)) if traceback is not None else []
+    if any(code.co_filename == __file__ for code, _ in frames):
+        return None
+    return next(((code, instruction) for code, instruction in frames if not serves(code.co_filename)), None)

@@ -1,0 +1,236 @@
+"""The local derivative of an operation: the factor between the cotangents of its result and of an input.
+
+Every number is computed by JAX, through `core.sweep`. `ELEMENTWISE` and `MATRIX` only say how a derivative is written; a formula
+is shown where its value is JAX's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...jaxprs.fence import Tracer
+from ...jaxprs.types import Value
+from ...tape import operation
+from ...tape.pullback import PullbackOp
+from ...tape.recording import Entry
+from ...tape.slicing import Step
+from ...tf.values.shown import CELLS, number_text
+from ...tf.values.types import Array
+from .listing import Names, cut, name_of, options
+
+# The derivative with respect to each input, by operation. `x, y, w` are the inputs, `z` is the result, `n` an exponent.
+ELEMENTWISE = {
+    "add": ("1", "1"),
+    "subtract sub": ("1", "-1"),
+    "multiply mul": ("y", "x"),
+    "divide truediv true_divide div": ("1 / y", "-x / y**2"),
+    "negative neg": ("-1",),
+    "pow": ("y * x**(y - 1)", "z * log(x)"),
+    "integer_pow": ("n * x**(n - 1)",),
+    "square": ("2 * x",),
+    "reciprocal": ("-z**2",),
+    "sqrt": ("1 / (2 * z)",),
+    "rsqrt": ("-z / (2 * x)",),
+    "exp": ("z",),
+    "expm1": ("z + 1",),
+    "log": ("1 / x",),
+    "log1p": ("1 / (1 + x)",),
+    "sin": ("cos(x)",),
+    "cos": ("-sin(x)",),
+    "tan": ("1 + z**2",),
+    "arctan atan": ("1 / (1 + x**2)",),
+    "sinh": ("cosh(x)",),
+    "cosh": ("sinh(x)",),
+    "tanh": ("1 - z**2",),
+    "sigmoid logistic": ("z * (1 - z)",),
+    "softplus": ("1 / (1 + exp(-x))",),
+    "abs absolute": ("sign(x)",),
+    "relu": ("(x > 0)",),
+    "maximum max": ("(x > y)", "(y > x)"),
+    "minimum min": ("(x < y)", "(y < x)"),
+    "where": ("", "x", "1 - x"),
+    "identity read_value cast convert_element_type copy": ("1",),
+}
+# The cotangents of the inputs from that of the result, `dz`; the tangent of the result from those of the inputs.
+MATRIX = {
+    "matmul dot dot_general einsum": (("dz @ y.mT", "x.mT @ dz"), ("dx @ y", "x @ dy")),
+    "transpose": (("dz.mT",), ("dx.mT",)),
+}
+_FUNCTIONS = {name: getattr(np, name) for name in "cos sin cosh sinh exp log sign".split()}
+Rules = TypeVar("Rules")
+
+
+def _by_name(table: Mapping[str, Rules]) -> dict[str, Rules]:
+    return {name: rules for names, rules in table.items() for name in names.split()}
+
+
+_ELEMENTWISE, _MATRIX = _by_name(ELEMENTWISE), _by_name(MATRIX)
+
+
+class Local(NamedTuple):
+    """How a cotangent passes an operation, and a tangent.
+
+    `value` is the factor, where it is formed: of the shape of the input or of the result it is multiplied with elementwise, and
+    summed over what was broadcast or reduced; a `matrix` is the Jacobian of what is flattened. `rule` says how it is written;
+    without a `value`, `back` and `forward` do, and `shapes` of what.
+    """
+
+    rule: str = ""
+    value: Array | None = None
+    matrix: bool = False
+    back: str = ""
+    forward: str = ""
+    shapes: str = ""
+
+
+class Pass(NamedTuple):
+    """A step of the backward pass, at one of the inputs: the cotangent that came in, and the part that goes out there."""
+
+    entry: Entry
+    step: Step
+    inputs: Sequence[Value]
+    i: int
+    cotangents: Mapping[int, Array]  # by the position of the output
+    part: Array
+    names: Names
+    of: str
+
+    def run(self, derivative: Any, x: Array) -> Array:
+        """The pullback of one cotangent, or the pushforward of one tangent."""
+        op = derivative(self.step.op, (self.i,), tuple(self.cotangents), self.step.perturbed)
+        return self.step.op.run_derivative(op, (*self.inputs, x))[0]
+
+
+def local(at: Pass) -> Local:
+    """The local derivative with respect to an input."""
+    x = at.inputs[at.i]
+    outputs = [at.entry.outputs[j] for j in at.cotangents]
+    shapes = f"{sum(z.size for z in outputs)}×{x.size}"
+    if isinstance(at.step.op, PullbackOp):
+        return Local(back="the operation's own gradient function", shapes=shapes)
+    known = not any(isinstance(value, Tracer) for value in (*at.inputs, *outputs, at.part))
+    if not known or len(outputs) > 1 or jnp.iscomplexobj(x) or jnp.iscomplexobj(outputs[0]):
+        return Local(shapes=shapes)
+    return _of_table(at, x, *outputs) or _of_jacobian(at, x, *outputs) or Local(shapes=shapes)
+
+
+def _of_table(at: Pass, x: Array, z: Array) -> Local | None:
+    """The local derivative of an operation that has a rule, if the rule gives JAX's numbers."""
+    name, (cotangent,) = name_of(at.entry), at.cotangents.values()
+    found = _environment(at, z)
+    if at.i < len(rules := _ELEMENTWISE.get(name, ())):
+        factor = at.run(operation.pushforward, jnp.ones_like(x))
+        product, rule = _summed_to(_numbers(cotangent) * _numbers(factor), x.shape), _rule(rules, at)
+        if product is not None and _agree(product, at.part, x) and _agree(_evaluated(rule, found), factor, x):
+            return Local(_written(rule, at), factor)
+    back, forward = _MATRIX.get(name, ((), ()))
+    if at.i < len(back):
+        given = found | {"dz": _numbers(cotangent)}
+        if _agree(_evaluated(back[at.i], given), at.part, x):
+            sides = (_evaluated(side, given) for side in back[at.i].split("@"))
+            shapes = " · ".join("×".join(map(str, np.shape(side))) for side in sides)
+            return Local(back=_written(back[at.i], at), forward=_written(forward[at.i], at), shapes=shapes)
+    return None
+
+
+def _of_jacobian(at: Pass, x: Array, z: Array) -> Local | None:
+    """The local derivative as the Jacobian, where that is small or a gradient."""
+    if z.size == 1:
+        return Local(value=at.run(operation.pullback, jnp.ones_like(z)))
+    if x.size == 1:
+        return Local(value=at.run(operation.pushforward, jnp.ones_like(x)))
+    if not x.size or not z.size or max(x.size, z.size) > CELLS:
+        return None
+    units = jnp.eye(z.size, dtype=z.dtype).reshape(z.size, *z.shape)
+    jacobian = jnp.stack([at.run(operation.pullback, unit).ravel() for unit in units])
+    if x.shape == z.shape and not (jacobian * (1 - jnp.eye(x.size, dtype=x.dtype))).any():
+        return Local(value=jacobian.diagonal().reshape(x.shape))
+    return Local(f"Jacobian {z.size}×{x.size}", jacobian, matrix=True)
+
+
+# ---- rules ----------------------------------------------------------------------------------------------------------
+
+
+def _environment(at: Pass, z: Array) -> dict[str, Any]:
+    named = zip("xyw", at.inputs, strict=False)
+    given = {
+        name: _numbers(x) for name, x in named if not jax.dtypes.issubdtype(jax.typeof(x).dtype, jax.dtypes.extended)
+    }
+    return given | {"z": _numbers(z), "n": _exponent(at)}
+
+
+def _rule(rules: Sequence[str], at: Pass) -> str:
+    """The rule for the input: with `n` for an exponent that is no input."""
+    return rules[at.i] if _exponent(at) is None else re.sub(r"\by\b", "n", rules[at.i])
+
+
+def _exponent(at: Pass) -> float | None:
+    told = options(at.entry)
+    return float(told[0]) if told and re.fullmatch(r"-?[\d.]+", told[0]) else None
+
+
+def _numbers(x: Value) -> np.ndarray:
+    return np.asarray(x).astype(np.float64)
+
+
+def _evaluated(rule: str, given: Mapping[str, Any]) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return eval(rule, {"__builtins__": {}}, {**_FUNCTIONS, **given})  # one of the rules above
+    except (NameError, TypeError, ValueError, AttributeError):  # another operation has that name, or fewer inputs
+        return None
+
+
+def _summed_to(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    """`x` summed over the axes along which an input of `shape` was broadcast."""
+    x = x.sum(axis=tuple(range(x.ndim - len(shape))))
+    x = x.sum(axis=tuple(i for i, (a, b) in enumerate(zip(x.shape, shape, strict=False)) if a != b), keepdims=True)
+    return x if x.shape == shape else None
+
+
+def _agree(found: Any, right: Array, like: Array) -> bool:
+    """Whether two arrays are equal up to the rounding of their dtype."""
+    try:
+        found = np.broadcast_to(found, right.shape)
+    except ValueError:  # of another shape
+        return False
+    if found.dtype == object:  # None
+        return False
+    close, right = float(jnp.finfo(like.dtype).eps) ** 0.5, _numbers(right)
+    finite = np.abs(right[np.isfinite(right)])
+    return bool(np.allclose(found, right, rtol=close, atol=close * float(finite.max(initial=0.0)), equal_nan=True))
+
+
+def _written(rule: str, at: Pass) -> str:
+    """A rule with the names of the values, and with numbers in the place of scalars."""
+    known = dict(zip("xyw", at.inputs, strict=False)) | dict(zip("z", at.entry.outputs, strict=False))
+    if rule in ("1", "-1") or rule in known and not np.ndim(known[rule]):
+        return ""  # its value says the same
+    n = _exponent(at)
+    rule = rule.replace("(n - 1)", f"{(n or 0) - 1:g}")
+
+    def said(found: re.Match[str]) -> str:
+        name = found[0]
+        if name == "n":
+            return f"{n or 0:g}"
+        if name == "dz":
+            return f"∂{at.of}/∂{_called(at.entry.outputs[0], at.names)}"
+        if name in ("dx", "dy"):
+            return f"∂{_called(known[name[1:]], at.names)}/∂v"
+        return _called(known[name], at.names)
+
+    rule = re.sub(r"\b(d?[xyz]|w|n)\b", said, rule).replace(".mT", "ᵀ").replace(" @ ", " · ").replace(" * ", " · ")
+    return rule.replace("**1", "").replace("**2", "²").replace("**3", "³").replace("**", "^")
+
+
+def _called(x: Value, names: Names) -> str:
+    if np.ndim(x):
+        return cut(names.of(x), 14)
+    number = number_text(np.asarray(x)[()])
+    return f"({number})" if number.startswith("-") else number
