@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import functools
 import html
+import inspect
 import io
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -138,8 +140,7 @@ def check(answer: Any, right: Any, expected: str = "") -> None:
     `right` is the answer, up to rounding, or a function that asserts what has to hold of it. `expected` says what kind of
     answer is asked for: it is told to those who gave another kind.
     """
-    blanks = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, (list, tuple)) else [answer]
-    if answer is ... or any(blank is ... for blank in blanks):
+    if blank(answer):
         print("Not answered yet.")
         return
     try:
@@ -215,3 +216,24 @@ def counted(f: Callable) -> Any:
 
     counting.calls = []
     return counting
+
+
+def blank(answer: Any) -> bool:
+    """Whether a ``...`` is left: in the place of an answer, or inside the code of a function or of a class."""
+    if isinstance(answer, dict):
+        return blank(list(answer.values()))
+    if isinstance(answer, (list, tuple)):
+        return any(map(blank, answer))
+    if isinstance(answer, type):
+        return blank([*vars(answer).values()])
+    code = getattr(answer, "__code__", answer)
+    return code is ... or isinstance(code, types.CodeType) and any(map(blank, code.co_consts))
+
+
+def ready(namespace: dict[str, Any], *names: str) -> None:
+    """Where nothing has been written, the function of `from_scratch.py`, run in the notebook: the cells below need one."""
+    import from_scratch
+
+    for each in names:
+        if blank(namespace[each]):
+            exec(inspect.getsource(getattr(from_scratch, each)), namespace)

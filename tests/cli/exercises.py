@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+import exercises_scratch
+
 
 def quotients(quotient):
     return f"""
@@ -373,3 +375,6 @@ def wrong_answers(path, cells, i):
 def other_loop(id):
     """The exercise whose answer is tried here, too: that of the first loop, in the first that of the last."""
     return "loop-5-check" if id == "loop-1-check" else "loop-1-check"
+
+
+WRONG |= exercises_scratch.WRONG

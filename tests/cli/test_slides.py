@@ -8,7 +8,7 @@ import re
 import pytest
 from test_notebooks import FOLDER, nbformat
 
-DECKS = ["1_first_tape", "2_tape_and_functional", "7_how_the_tape_works"]
+DECKS = ["1_first_tape", "2_tape_and_functional", "7_how_the_tape_works", "0_a_tape_from_scratch"]
 LINES = 40  # of 23 points each, on slides of 1000: notebooks/slides.json
 CELLS = 5
 
