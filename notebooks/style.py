@@ -226,14 +226,12 @@ def blank(answer: Any) -> bool:
         return any(map(blank, answer))
     if isinstance(answer, type):
         return blank([*vars(answer).values()])
-    code = getattr(answer, "__code__", answer)
+    code = getattr(inspect.unwrap(answer) if callable(answer) else answer, "__code__", answer)
     return code is ... or isinstance(code, types.CodeType) and any(map(blank, code.co_consts))
 
 
-def ready(namespace: dict[str, Any], *names: str) -> None:
-    """Where nothing has been written, the function of `from_scratch.py`, run in the notebook: the cells below need one."""
-    import from_scratch
-
+def ready(namespace: dict[str, Any], module: types.ModuleType, *names: str) -> None:
+    """Where nothing has been written, runs what `module` has under that name in the notebook: the cells below need one."""
     for each in names:
         if blank(namespace[each]):
-            exec(inspect.getsource(getattr(from_scratch, each)), namespace)
+            exec(inspect.getsource(getattr(module, each)), namespace)

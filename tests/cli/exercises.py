@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-import exercises_scratch
+import exercises_written
 
 
 def quotients(quotient):
@@ -358,7 +358,8 @@ def filled_in(source, answer):
     lines, statements = source.splitlines(), ast.parse(source).body
     blanks = [s for s in statements if any(isinstance(n, ast.Constant) and n.value is ... for n in ast.walk(s))]
     for blank in reversed(blanks):
-        lines[blank.lineno - 1 : blank.end_lineno] = answer.splitlines() if blank is blanks[0] else []
+        first = min(node.lineno for node in (blank, *getattr(blank, "decorator_list", [])))
+        lines[first - 1 : blank.end_lineno] = answer.splitlines() if blank is blanks[0] else []
     return "\n".join(lines)
 
 
@@ -377,4 +378,4 @@ def other_loop(id):
     return "loop-5-check" if id == "loop-1-check" else "loop-1-check"
 
 
-WRONG |= exercises_scratch.WRONG
+WRONG |= exercises_written.WRONG

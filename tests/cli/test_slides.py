@@ -1,4 +1,4 @@
-"""Notebooks 1, 2 and 7 as slides: each begins with a title, and no slide holds more than fits."""
+"""Notebooks 0, 1, 2, 7 and 8 as slides: each begins with a title, and no slide holds more than fits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import re
 import pytest
 from test_notebooks import FOLDER, nbformat
 
-DECKS = ["1_first_tape", "2_tape_and_functional", "7_how_the_tape_works", "0_a_tape_from_scratch"]
+DECKS = [
+    "1_first_tape",
+    "2_tape_and_functional",
+    "7_how_the_tape_works",
+    "0_a_tape_from_scratch",
+    "8_what_a_gradient_costs",
+]
 LINES = 40  # of 23 points each, on slides of 1000: notebooks/slides.json
 CELLS = 5
 

@@ -1,16 +1,26 @@
-"""Wrong answers to the exercises of notebook 0: changes of the right ones, in notebooks/from_scratch.py, and others."""
+"""Wrong answers to the exercises of notebooks 0 and 8: changes of the right ones, which lie in files beside them, and others."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
 
-WHOLE = (Path(__file__).resolve().parents[2] / "notebooks" / "from_scratch.py").read_text(encoding="utf-8")
-PARTS = {
-    part.name: ast.get_source_segment(WHOLE, part)
-    for part in ast.parse(WHOLE).body
-    if isinstance(part, (ast.FunctionDef, ast.ClassDef))
-}
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+
+
+def parts_of(name):
+    """The source of each function and class of a file, its decorators included."""
+    text = (NOTEBOOKS / name).read_text(encoding="utf-8")
+    lines = text.splitlines()
+    return {
+        part.name: "\n".join(lines[min(x.lineno for x in (part, *part.decorator_list)) - 1 : part.end_lineno])
+        for part in ast.parse(text).body
+        if isinstance(part, (ast.FunctionDef, ast.ClassDef))
+    }
+
+
+FILES = {"0_a_tape_from_scratch": "from_scratch.py", "8_what_a_gradient_costs": "costs.py"}
+PARTS = {name: part for file in FILES.values() for name, part in parts_of(file).items()}
 RULES = "\n\n".join(PARTS[name] for name in ("add", "subtract", "multiply", "sine", "rectify"))
 
 
@@ -248,6 +258,231 @@ def train(loss_of, data, weights, epochs, rate):  # one step for all points
         losses += [loss.value for loss in each]
     return weights, losses""",
             "train = start",
+        ],
+    ),
+    "8_what_a_gradient_costs/multiplications": (
+        ANY,
+        [
+            *changed(
+                "multiplications",
+                (
+                    "sizes[0] * sum(pairs[1:]), sizes[-1] * sum(pairs[:-1])",
+                    "sizes[-1] * sum(pairs[:-1]), sizes[0] * sum(pairs[1:])",
+                ),
+                ("sum(pairs[1:])", "sum(pairs)"),  # with the identity as a first factor
+                ("sizes[0] * sum(pairs[1:]), sizes[-1] * sum(pairs[:-1])", "sum(pairs[1:]), sum(pairs[:-1])"),
+                ("[m * n for", "[2 * m * n for"),
+                ("m * n for", "m + n for"),
+                ("sizes[0] * sum(pairs[1:]), ", ""),
+            ),
+            "def multiplications(sizes): return [math.prod(sizes)] * 2",
+            "multiplications = (24, 24)",
+        ],
+    ),
+    "8_what_a_gradient_costs/fewest-multiplications": (
+        ANY,
+        [
+            *changed(
+                "fewest_multiplications",
+                ("return min(", "return max("),
+                (" + sizes[0] * sizes[i] * sizes[-1]", ""),
+                ("sizes[0] * sizes[i] * sizes[-1]", "sizes[i - 1] * sizes[i] * sizes[i + 1]"),
+                ("range(1, len(sizes) - 1)", "range(1, 2)"),  # from one end only
+                ("sizes[i:]", "sizes[i + 1 :]"),
+                ("default=0", "default=1"),
+            ),
+            "def fewest_multiplications(sizes): return min(multiplications(sizes))",
+            # the cheapest product first, and so on
+            """
+def fewest_multiplications(sizes):
+    sizes, total = list(sizes), 0
+    while len(sizes) > 2:
+        i = min(range(1, len(sizes) - 1), key=lambda i: sizes[i - 1] * sizes[i] * sizes[i + 1])
+        total += sizes[i - 1] * sizes.pop(i) * sizes[i]
+    return total""",
+            "fewest_multiplications = 40_000",
+        ],
+    ),
+    "8_what_a_gradient_costs/sum-over-paths": (
+        ANY,
+        [
+            *changed(
+                "sum_over_paths",
+                ("matrices[:-1]", "matrices[1:]"),
+                ("(j, *middle, i)", "(i, *middle, j)"),
+                ("math.prod(", "sum("),
+                ("total +=", "total ="),
+                ("matrix[b, a]", "matrix[a, b]"),
+                ("return total", "return i"),
+            ),
+            """
+def sum_over_paths(matrices, i, j):
+    done = matrices[0]
+    for matrix in matrices[1:]:
+        done = matrix @ done
+    return done[i, j]""",
+            """
+def sum_over_paths(matrices, i, j):
+    done = matrices[0]
+    for matrix in matrices[1:]:
+        done = np.dot(matrix, done)
+    return done[i, j]""",
+            "sum_over_paths = math.prod",
+        ],
+    ),
+    "8_what_a_gradient_costs/gradient-of-product": (
+        ANY,
+        [
+            *changed(
+                "gradient_of_product",
+                ("[bar, *gradient[::-1]]", "[bar, *gradient]"),
+                ("gradient.append(bar * before)", "gradient.append(before)"),
+                ("bar = bar * x", "bar = x"),
+                ("return [bar, *gradient[::-1]]", "return gradient[::-1]"),
+                ("[bar, *gradient[::-1]]", "partial"),
+            ),
+            # by the formulas: n products of n - 1 factors
+            """
+def gradient_of_product(xs):
+    def without(i):
+        y = 1.0
+        for k, x in enumerate(xs):
+            y = y * x if k != i else y
+        return y
+    return [without(i) for i in range(len(xs))]""",
+            """
+def gradient_of_product(xs):
+    y = xs[0]
+    for x in xs[1:]:
+        y = y * x
+    return [y / x for x in xs]""",
+            """
+def gradient_of_product(xs):
+    return [math.prod(map(float, xs[:i] + xs[i + 1 :])) for i in range(len(xs))]""",
+            "gradient_of_product = [1.0]",
+        ],
+    ),
+    "8_what_a_gradient_costs/matmul-flops": (
+        ANY,
+        [
+            *(
+                f"def matmul_flops(m, k, n): return {answer}"
+                for answer in (
+                    "m * k * n, 2 * m * k * n",
+                    "2 * m * k * n, 2 * m * k * n",
+                    "2 * m * k * n, 6 * m * k * n",
+                    "2 * (m * k + k * n), 4 * (m * k + k * n)",
+                    "4 * m * k * n, 2 * m * k * n",
+                    "2 * m * n, 4 * m * n",
+                    "2 * m * k * n",
+                )
+            ),
+            "matmul_flops = 2, 4",
+        ],
+    ),
+    "8_what_a_gradient_costs/in-segments": (
+        ANY,
+        [
+            "def in_segments(chain, start, n, length): return keep_all(chain, start, n)",
+            "def in_segments(chain, start, n, length): return keep_none(chain, start, n)",
+            *changed(
+                "in_segments",
+                ("states = [kept.pop()]", "states = [kept[0]]; kept.pop()"),
+                ("states = [kept.pop()]", "states = [kept.pop(0)]"),  # from the first to the last
+                ("kept.append(state)", "kept.append(start)"),
+                ("len(states) < length", "len(states) <= length"),
+                ("chain.backward(states.pop(), bar)", "chain.backward(states.pop(0), bar)"),
+                ("bar = chain.backward", "bar += chain.backward"),
+                (
+                    "        states = [kept.pop()]",
+                    "        held = [*kept]\n        kept.pop()\n        states = [held[-1]]",
+                ),
+                ("return bar", "return chain.forwards"),
+            ),
+            "in_segments = 0.5",
+        ],
+    ),
+    "8_what_a_gradient_costs/fewest-steps": (
+        ANY,
+        [
+            *changed(
+                "fewest_steps",
+                ("min(m + fewest", "min(fewest"),
+                (
+                    "fewest_steps(n - m, slots - 1) + fewest_steps(m, slots)",
+                    "fewest_steps(n - m, slots - 1) + fewest_steps(m, slots - 1)",
+                ),
+                (
+                    "fewest_steps(n - m, slots - 1) + fewest_steps(m, slots)",
+                    "fewest_steps(m, slots - 1) + fewest_steps(n - m, slots)",
+                ),
+                ("return n * (n - 1) // 2", "return n * n"),
+                ("return n * (n - 1) // 2", "return n - 1"),
+                ("return min(", "return max("),
+                ("for m in range(1, n)", "for m in [(n + 1) // 2]"),  # always the middle
+                ("        return 0", "        return 1"),
+            ),
+            "fewest_steps = 12",
+        ],
+    ),
+    "8_what_a_gradient_costs/revolve": (
+        ANY,
+        [
+            "def revolve(chain, start, n, slots, bar): return keep_all(chain, start, n)",
+            "def revolve(chain, start, n, slots, bar): return keep_none(chain, start, n)",
+            *changed(
+                "revolve",
+                ("min(range(1, n), key=cost)", "max(1, n // 2)"),
+                ("bar = revolve(", "revolve("),
+                ("chain.backward(start, bar)", "bar"),
+                ("n - m, slots - 1, bar", "n - m, slots, bar"),
+                ("chain, start, m, slots, bar", "chain, start, m, slots - 1, bar"),
+                ("n - 1 if slots == 1 else ", ""),
+                ("    return revolve(chain, start, m", "    return bar + revolve(chain, start, m"),
+            ),
+            "revolve = fewest_steps(10, 3)",
+        ],
+    ),
+    "8_what_a_gradient_costs/colour": (
+        ANY,
+        [
+            "def colour(pattern): return [*range(pattern.shape[1])]",
+            "def colour(pattern): return [0] * pattern.shape[1]",
+            "def colour(pattern): return [i % 3 for i in range(pattern.shape[1])]",
+            "def colour(pattern): return [1 + i for i in range(pattern.shape[1])]",
+            "def colour(pattern): return colour_of_rows(pattern)\n\n\n"
+            + PARTS["colour"].replace("def colour(", "def colour_of_rows(").replace("pattern.T", "pattern"),
+            *changed(
+                "colour",
+                ("not np.any(rows & column)", "True"),
+                ("taken[c] | column if", "column if"),  # only the last column of a colour is looked at
+                ("np.any(rows & column)", "np.all(rows & column)"),
+                ("return colours", "return max(colours) + 1"),
+                ("return colours", "return {*colours}"),
+                ("enumerate(taken)", "[*enumerate(taken)][-1:]"),  # the last colour, or a new one
+            ),
+            "colour = [0, 1, 2]",
+        ],
+    ),
+    "8_what_a_gradient_costs/compressed-jacobian": (
+        ANY,
+        [
+            # a pass for each column
+            """
+def compressed_jacobian(push, pattern, colours):
+    return np.stack([push(unit) for unit in np.eye(pattern.shape[1])], axis=1)""",
+            *changed(
+                "compressed_jacobian",
+                ("jacobian += np.where(pattern & columns", "jacobian += np.where(pattern"),
+                ("jacobian += np.where(pattern & columns", "jacobian += np.where(columns"),
+                ("[:, None]", "[None, :len(pattern)].T * 2"),
+                ("range(max(colours) + 1)", "range(max(colours))"),
+                ("jacobian += ", "jacobian = "),
+                ("return jacobian", "return jacobian.T"),
+                ("return jacobian", "return jacobian.sum(axis=0)"),
+                ("columns.astype(float)", "np.ones(len(colours))"),
+            ),
+            "compressed_jacobian = np.zeros((6, 6))",
         ],
     ),
 }
