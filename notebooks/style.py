@@ -163,8 +163,11 @@ def kind_of(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, (list, tuple, set, dict)):
-        holes = ", with None in it" if any(x is None for x in value) else ""
-        return f"a {type(value).__name__} of length {len(value)}{holes}"
+        kinds = {type(x).__name__ for x in value if not isinstance(x, (bool, int, float, complex, str))}
+        inside = (
+            ", with None in it" if any(x is None for x in value) else f", of {kinds.pop()}" if len(kinds) == 1 else ""
+        )
+        return f"a {type(value).__name__} of length {len(value)}{inside}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = getattr(value.dtype, "name", value.dtype)
         return f"an array of shape {tuple(value.shape)} and dtype {dtype} ({type(value).__name__})"

@@ -393,9 +393,10 @@ def gradient_of_product(xs):
                 ("len(states) < length", "len(states) <= length"),
                 ("chain.backward(states.pop(), bar)", "chain.backward(states.pop(0), bar)"),
                 ("bar = chain.backward", "bar += chain.backward"),
+                # keeps what it has computed again
                 (
-                    "        states = [kept.pop()]",
-                    "        held = [*kept]\n        kept.pop()\n        states = [held[-1]]",
+                    "states.append(chain.forward(states[-1]))",
+                    "states.append(chain.forward(states[-1])); chain.history.append(states[-1])",
                 ),
                 ("return bar", "return chain.forwards"),
             ),
