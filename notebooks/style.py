@@ -11,6 +11,7 @@ import functools
 import html
 import inspect
 import io
+import os
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -230,7 +231,10 @@ def blank(answer: Any) -> bool:
     if isinstance(answer, type):
         return blank([*vars(answer).values()])
     code = getattr(inspect.unwrap(answer) if callable(answer) else answer, "__code__", answer)
-    return code is ... or isinstance(code, types.CodeType) and any(map(blank, code.co_consts))
+    in_a_cell = isinstance(code, types.CodeType) and not os.path.exists(
+        code.co_filename
+    )  # a library may have its own ``...``
+    return code is ... or (in_a_cell and any(map(blank, code.co_consts)))
 
 
 def ready(namespace: dict[str, Any], module: types.ModuleType, *names: str) -> None:

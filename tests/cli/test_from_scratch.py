@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 import sys
 import types
 
@@ -82,6 +83,28 @@ def test_a_students_function_is_not_replaced(monkeypatch):
     mine = {"record": lambda rule, *inputs: 3.0}
     style.ready(mine, from_scratch, "record")
     assert mine["record"](None) == 3.0
+
+
+def test_what_counts_as_not_answered(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    jax = pytest.importorskip("jax")
+    pytest.importorskip("matplotlib")
+    import style
+
+    names = {}
+    exec("def f():\n    return ...\nclass C:\n    def f(self):\n        return lambda: ...\ndef g(): return 1", names)
+    for answer in (
+        ...,
+        [1, ...],
+        {"a": ...},
+        names["f"],
+        functools.cache(names["f"]),
+        [names["g"], names["f"]],
+        names["C"],
+    ):
+        assert style.blank(answer)
+    for answer in (None, [], "...", names["g"], math.sin, jax.Array, jax.numpy.cos):  # jax.Array has its own `...`
+        assert not style.blank(answer)
 
 
 @each_notebook
