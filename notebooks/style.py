@@ -10,7 +10,10 @@ import base64
 import contextlib
 import functools
 import html
+import inspect
 import io
+import os
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -146,8 +149,7 @@ def check(answer: Any, right: Any, expected: str = "") -> None:
     `right` is the answer, up to rounding, or a function that asserts what has to hold of it. `expected` says what kind of
     answer is asked for: it is told to those who gave another kind.
     """
-    blanks = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, (list, tuple)) else [answer]
-    if answer is ... or any(blank is ... for blank in blanks):
+    if blank(answer):
         print("Not answered yet.")
         return
     try:
@@ -179,8 +181,11 @@ def kind_of(value: Any) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, (list, tuple, set, dict)):
-        holes = ", with None in it" if any(x is None for x in value) else ""
-        return f"a {type(value).__name__} of length {len(value)}{holes}"
+        kinds = {type(x).__name__ for x in value if not isinstance(x, (bool, int, float, complex, str))}
+        inside = (
+            ", with None in it" if any(x is None for x in value) else f", of {kinds.pop()}" if len(kinds) == 1 else ""
+        )
+        return f"a {type(value).__name__} of length {len(value)}{inside}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = getattr(value.dtype, "name", value.dtype)
         return f"an array of shape {tuple(value.shape)} and dtype {dtype} ({type(value).__name__})"
@@ -246,3 +251,25 @@ def agree(found: Any, right: Any, name: str, rtol: float = 1e-6) -> None:
             for x in (found, right)
         )
         raise AssertionError(f"Not right for {name}. Yours: {yours}. It should be {expected}.") from None
+
+
+def blank(answer: Any) -> bool:
+    """Whether a ``...`` is left: in the place of an answer, or inside the code of a function or of a class."""
+    if isinstance(answer, dict):
+        return blank(list(answer.values()))
+    if isinstance(answer, (list, tuple)):
+        return any(map(blank, answer))
+    if isinstance(answer, type):
+        return blank([*vars(answer).values()])
+    code = getattr(inspect.unwrap(answer) if callable(answer) else answer, "__code__", answer)
+    in_a_cell = isinstance(code, types.CodeType) and not os.path.exists(
+        code.co_filename
+    )  # a library may have its own ``...``
+    return code is ... or (in_a_cell and any(map(blank, code.co_consts)))
+
+
+def ready(namespace: dict[str, Any], module: types.ModuleType, *names: str) -> None:
+    """Where nothing has been written, runs what `module` has under that name in the notebook: the cells below need one."""
+    for each in names:
+        if blank(namespace[each]):
+            exec(inspect.getsource(getattr(module, each)), namespace)

@@ -7,6 +7,7 @@ import re
 
 import exercises_9_10
 import exercises_writing
+import exercises_written
 
 
 def quotients(quotient):
@@ -360,7 +361,8 @@ def filled_in(source, answer):
     lines, statements = source.splitlines(), ast.parse(source).body
     blanks = [s for s in statements if any(isinstance(n, ast.Constant) and n.value is ... for n in ast.walk(s))]
     for blank in reversed(blanks):
-        lines[blank.lineno - 1 : blank.end_lineno] = answer.splitlines() if blank is blanks[0] else []
+        first = min(node.lineno for node in (blank, *getattr(blank, "decorator_list", [])))
+        lines[first - 1 : blank.end_lineno] = answer.splitlines() if blank is blanks[0] else []
     return "\n".join(lines)
 
 
@@ -379,3 +381,6 @@ def wrong_answers(path, cells, i):
 def other_loop(id):
     """The exercise whose answer is tried here, too: that of the first loop, in the first that of the last."""
     return "loop-5-check" if id == "loop-1-check" else "loop-1-check"
+
+
+WRONG |= exercises_written.WRONG

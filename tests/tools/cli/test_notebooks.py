@@ -256,5 +256,5 @@ def test_metadata_are_clean(path):
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec == {"name": "python3", "display_name": "Python 3", "language": "python"}
     assert set(notebook.metadata.get("language_info", {})) <= {"name"}
-    # "jupyter" folds the code of a drawing away, "slideshow" and the tag "drawing" are for slides
+    # "jupyter" folds code away, "slideshow" and the tag "drawing" are for slides, the tag "checks" keeps a cell from the site
     assert not [cell.metadata for cell in notebook.cells if set(cell.metadata) - {"tags", "jupyter", "slideshow"}]

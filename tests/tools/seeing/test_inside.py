@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tapejax.tools.seeing import inside, play
 from test_play import assert_adds_up, numbers
 
 import tapejax as tf
+from tapejax.tools.seeing import inside, play
 
 X, W = jnp.asarray([1.0, 2.0]), jnp.asarray([[0.5, -0.2], [0.3, 0.4]])
 

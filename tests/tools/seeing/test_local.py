@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tapejax.tools.seeing import local
 from test_play import numbers
 
 import tapejax as tf
+from tapejax.tools.seeing import local
 
 A, B = np.float32([[0.5, -1.25], [2.0, 0.75]]), np.float32([[1.5, 0.25], [-0.5, 3.0]])
 POSITIVE = {"log", "log1p", "sqrt", "rsqrt", "pow"}
