@@ -1,9 +1,8 @@
-"""What is noted while a program runs, beside its tapes: the values of its expressions, and its generators of random numbers."""
+"""What is noted while a program runs, beside its tapes: the values of its expressions, and the rows of its datasets."""
 
 from __future__ import annotations
 
 import ast
-import random
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -11,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...tape.recorder import copied
-from ...tf.programs.data import Dataset
-from ...tf.values import nest
-from ...tf.values.tensor import Tensor
+from ....tape.recorder import copied
+from ....tf.programs.data import Dataset
+from ....tf.values import nest
+from ....tf.values.tensor import Tensor
 from .observing import Computed, Observer, array_of, user_frame
 
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
@@ -34,16 +33,13 @@ class Values:
     def __init__(self, observer: Observer, keep: int):
         self.observer, self.keep = observer, keep
         self.inner: dict[int, list[int]] = {}  # place of an expression -> those of the expressions in it
-        self.second: set[int] = (
-            set()
-        )  # places where a tensor gets a second name: a copy, which is not what the first becomes
-        self.movable: dict[
-            int, tuple[int, str]
-        ] = {}  # expressions that may stand before a block: its line, and their text
+        # places where a tensor gets a second name: a copy, which is not what the first becomes
+        self.second: set[int] = set()
+        # expressions that may stand before a block: its line, and their text
+        self.movable: dict[int, tuple[int, str]] = {}
         self.begun: dict[int, Any] = {}
-        self.datasets: dict[
-            int, tuple[Dataset, int]
-        ] = {}  # id -> a dataset, and the place of the expression that made it
+        # id -> a dataset, and the place of the expression that made it
+        self.datasets: dict[int, tuple[Dataset, int]] = {}
         self.rows: dict[int, Rows] = defaultdict(Rows)  # by that place
         self.last: dict[int, Any] = {}
         self.computed: dict[int, list[Computed]] = defaultdict(list)
@@ -58,9 +54,11 @@ class Values:
         if self.observer.in_block and place in self.movable:
             self.observer.given(*self.movable[place], value)
         if len(self.computed[place]) < self.keep:
-            parts = {p: self.last[p] for p in self.inner[place] if p in self.last}
-            self.computed[place] += self.observer.computed(value, parts)
+            self.computed[place] += self.observer.computed(value, self._parts(place))
         return value
+
+    def _parts(self, place: int) -> dict[int, Any]:
+        return {p: self.last[p] for p in self.inner[place] if p in self.last}
 
     def iterate(self, original: Callable, dataset: Dataset) -> Any:
         """A pass over a dataset, noted if it is the program's own: what ``Dataset.__iter__`` gives."""
@@ -73,8 +71,7 @@ class Values:
 
     def end(self, place: int) -> None:
         """Notes what a statement has assigned to variables."""
-        parts = {p: self.last[p] for p in self.inner[place] if p in self.last}
-        changed = self.observer.changed(place, self.begun[place], parts)
+        changed = self.observer.changed(place, self.begun[place], self._parts(place))
         if len(self.computed[place]) < self.keep:
             self.computed[place] += changed
 
@@ -85,11 +82,10 @@ class Values:
             if isinstance(block, ast.With):
                 bound = {n.id for n in ast.walk(block) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
                 for node in ast.walk(block):
-                    if isinstance(node, _Noted.kinds) and not bound & {
-                        n.id for n in ast.walk(node) if isinstance(n, ast.Name)
-                    }:
+                    named = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+                    if isinstance(node, _Noted.kinds) and not bound & named:
                         self.movable[node.place] = block.lineno, ast.unparse(node)  # type: ignore[union-attr]
-        return _located(_Noted(self.inner).visit(tree))
+        return ast.fix_missing_locations(_Noted(self.inner).visit(tree))
 
 
 class Rows:
@@ -150,36 +146,12 @@ class _Pass:
         return getattr(self.elements, name)
 
 
-def _located(tree: ast.Module) -> ast.Module:
-    """The tree with a line for what was put in: that of what stands around it or before it."""
-    line = 1
-    for node in ast.walk(tree):
-        for part in ast.iter_child_nodes(node):
-            line = getattr(part, "lineno", line)
-            for new in (
-                [part] if hasattr(part, "lineno") or not isinstance(part, (ast.stmt, ast.expr)) else ast.walk(part)
-            ):
-                if isinstance(new, (ast.stmt, ast.expr)) and not hasattr(new, "lineno"):
-                    new.lineno = new.end_lineno = line
-                    new.col_offset = new.end_col_offset = 0
-    return tree
-
-
 class _Noted(ast.NodeTransformer):
     """Puts calls of `Values.note` around expressions, and after statements such as ``x -= y``."""
 
     kinds = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare)
     # fields that are no computation of the program, or must stay what they are
-    skipped = {
-        "decorator_list",
-        "annotation",
-        "returns",
-        "bases",
-        "keywords_of_class",
-        "context_expr",
-        "targets",
-        "target",
-    }
+    skipped = set("decorator_list annotation returns bases context_expr targets target".split())
 
     def __init__(self, inner: dict[int, list[int]]):
         self.inner = inner
@@ -191,16 +163,17 @@ class _Noted(ast.NodeTransformer):
             if isinstance(node, ast.Call) and name == "func":
                 if isinstance(part, ast.Attribute):
                     part.value = self.visit(part.value)
-            elif name in self.skipped and not isinstance(node, ast.comprehension):
-                pass
-            elif isinstance(part, list):
-                new = [self.visit(x) if isinstance(x, ast.AST) else x for x in part]
-                setattr(node, name, [x for each in new for x in (each if isinstance(each, list) else [each])])
-            elif isinstance(part, ast.AST):
-                setattr(node, name, self.visit(part))
+            elif name not in self.skipped or isinstance(node, ast.comprehension):
+                setattr(node, name, self.visited(part))
         new = self.noted(node)
         self.found = outside + self.found
         return new
+
+    def visited(self, part: Any) -> Any:
+        if isinstance(part, list):
+            new = map(self.visited, part)
+            return [x for each in new for x in (each if isinstance(each, list) else [each])]
+        return self.visit(part) if isinstance(part, ast.AST) else part
 
     def noted(self, node: Any) -> Any:
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -212,75 +185,14 @@ class _Noted(ast.NodeTransformer):
             return node
         if isinstance(node, ast.For) or isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             self.inner[place] = list(self.found)
-            calls = [ast.Expr(ast.Call(ast.Name(name, ast.Load()), [ast.Constant(place)], [])) for name in (BEGIN, END)]
-            return [calls[0], node, calls[1]]
+            begin, end = (ast.copy_location(ast.Expr(_call(name, place)), node) for name in (BEGIN, END))
+            return [begin, node, end]
         if not isinstance(node, self.kinds) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             return node
         self.inner[place] = list(self.found)
         self.found.append(place)
-        return ast.copy_location(ast.Call(ast.Name(VALUE, ast.Load()), [ast.Constant(place), node], []), node)
+        return ast.copy_location(_call(VALUE, place, node), node)
 
 
-class Randoms:
-    """The states of the program's generators of random numbers when it first came to each of its loops."""
-
-    def __init__(self) -> None:
-        self.states: dict[int, dict[str, Any]] = {}
-
-    def prepare(self, tree: ast.Module) -> ast.Module:
-        """The program, `numbered`, with a probe before each statement of the module and its functions, and before each loop."""
-        for node in ast.walk(numbered(tree)):
-            whole = isinstance(node, (ast.Module, ast.FunctionDef))
-            for name in ("body", "orelse", "finalbody"):
-                statements = getattr(node, name, None)
-                if isinstance(statements, list):
-                    setattr(node, name, [part for s in statements for part in self._probed(s, whole)])
-        return ast.fix_missing_locations(tree)
-
-    def _probed(self, statement: ast.stmt, whole: bool) -> Iterator[ast.stmt]:
-        first = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)  # a docstring
-        if isinstance(statement, (ast.For, ast.While)) or whole and isinstance(statement, SIMPLE) and not first:
-            probe = ast.parse(f"{BEFORE}({statement.lineno}, globals(), locals())").body[0]
-            for part in ast.walk(probe):
-                ast.copy_location(part, statement)
-            yield probe
-        yield statement
-
-    def note(self, line: int, *spaces: dict[str, Any]) -> None:
-        if line not in self.states:
-            names = {name: x for space in spaces for name, x in space.items()}
-            found = {n: x.bit_generator.state for n, x in names.items() if isinstance(x, np.random.Generator)}
-            legacy = {n: x.get_state() for n, x in names.items() if isinstance(x, np.random.RandomState)}
-            whole = {"np.random": np.random.get_state(), "random": random.getstate()}
-            self.states[line] = {"generators": found, "legacy": legacy, "whole": whole}
-
-    @property
-    def generators(self) -> set[str]:
-        return {name for states in self.states.values() for part in ("generators", "legacy") for name in states[part]}
-
-    def same(self, first: int, second: int) -> bool:
-        """Whether no generator drew a number between two lines."""
-        return first in self.states and repr(self.states[first]) == repr(self.states.get(second))
-
-    def restoring(self, line: int, source: str, gone: set[str], data: dict[str, Any]) -> Iterator[str]:
-        """Statements that put the generators where they were before the loop at a line."""
-        states = self.states.get(line, {"generators": {}, "legacy": {}, "whole": {}})
-        for name, state in states["generators"].items():
-            if name not in gone and all(isinstance(x, (int, str)) for part in state.values() for x in _values(part)):
-                yield f"{name}.bit_generator.state = {state!r}"
-        legacy = {f"{n}": x for n, x in states["legacy"].items() if n not in gone}
-        if "np.random." in source.replace("np.random.default_rng", "") and states["whole"]:
-            legacy["np.random"] = states["whole"]["np.random"]
-        for name, (kind, keys, *rest) in legacy.items():
-            key = f"random/{name}/{line}"
-            data[key] = np.asarray(keys)
-            yield f"{name}.set_state(({kind!r}, NPZ[{key!r}], *{tuple(rest)!r}))"
-        if "import random" in source and states["whole"]:
-            version, numbers, rest = states["whole"]["random"]
-            key = f"random/python/{line}"
-            data[key] = np.asarray(numbers)
-            yield f"random.setstate(({version}, tuple(NPZ[{key!r}].tolist()), {rest!r}))"
-
-
-def _values(part: Any) -> Any:
-    return part.values() if isinstance(part, dict) else (part,)
+def _call(name: str, place: int, *given: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), [ast.Constant(place), *given], [])

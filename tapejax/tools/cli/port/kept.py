@@ -11,39 +11,25 @@ from __future__ import annotations
 import ast
 import copy
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from .probes import SIMPLE, Randoms
-
-_ALIASES = ("tensorflow", "keras", "tapejax", "tf_keras")
-
-# TensorFlow's name: what takes the same arguments in `jnp` and gives the same.
-JNP = {
-    "constant": "asarray", "convert_to_tensor": "asarray", "cast": "astype", "concat": "concatenate", "range": "arange",
-    "reduce_mean": "mean", "reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "math.reduce_std": "std",
-} | {name: name for name in (
-    "abs argmax bool_ cos equal exp expand_dims float16 float32 float64 int32 int64 linspace matmul ones ones_like reshape round "
-    "sin sqrt square squeeze stack tanh uint8 where zeros zeros_like"
-).split()}  # fmt: skip
-
-
-_KEYWORDS = ("axis", "dtype", "keepdims", "num")  # with which these functions may be called
-
-Fitting = Callable[
-    [ast.expr, bool], str | None
-]  # the text of an expression, if it fits; if wanted, of other `Texts`, too
-
-
-class Texts(Protocol):
-    """Texts for what TensorFlow did in the program, as far as there are any."""
-
-    def expression(self, node: ast.expr, reads: bool, fitting: Fitting) -> str | None:
-        """For an expression; if `reads`, for the value of a variable, too."""
-
-    def statement(self, node: ast.stmt, fitting: Fitting) -> str | None:
-        """For a statement that assigns to variables."""
+from .definitions import first_line
+from .probes import SIMPLE
+from .randoms import Randoms
+from .translating import (
+    ALIASES,
+    Texts,
+    Translated,
+    added_to,
+    arguments_of,
+    bound_inside,
+    callee,
+    is_gradient,
+    name_of,
+    stored,
+)
 
 
 class NotKept(Exception):
@@ -72,7 +58,7 @@ def used_after(tree: ast.Module, line: int) -> list[str]:
     read = {
         n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in own
     }
-    return [name for name in dict.fromkeys(_stored(inside)) if name in read]
+    return [name for name in dict.fromkeys(stored(inside)) if name in read]
 
 
 def rewrite(
@@ -154,7 +140,7 @@ class _Rewriter:
             if isinstance(each, ast.ClassDef):
                 functions |= {f".{n.name}": n for n in each.body if isinstance(n, ast.FunctionDef)}
         self.way = {name for name, node in functions.items() if self._has_site(node)}
-        while more := {n for n, node in functions.items() if n not in self.way and self._calls(node)}:
+        while more := {n for n, node in functions.items() if n not in self.way and self.calls(node)}:
             self.way |= more
         self.functions = functions
         self.called: set[str] = set()  # of the functions on the way
@@ -169,22 +155,22 @@ class _Rewriter:
     def _has_site(self, node: ast.AST) -> bool:
         return any(isinstance(n, ast.With) and n.lineno in self.sites for n in ast.walk(node))
 
-    def _calls(self, node: ast.AST) -> list[ast.Call]:
-        return [n for n in ast.walk(node) if isinstance(n, ast.Call) and _callee(n) in self.way]
+    def calls(self, node: ast.AST) -> list[ast.Call]:
+        return [n for n in ast.walk(node) if isinstance(n, ast.Call) and callee(n) in self.way]
 
     def _leads(self, node: ast.AST) -> bool:
-        return self._has_site(node) or bool(self._calls(node))
+        return self._has_site(node) or bool(self.calls(node))
 
-    def _fits(self, node: ast.AST, gone: set[str]) -> bool:
+    def fits(self, node: ast.AST, gone: set[str]) -> bool:
         """Whether a statement or expression uses neither TensorFlow nor what is gone."""
         definition = isinstance(node, (ast.FunctionDef, ast.ClassDef))
-        own = set(_stored(node)) if definition else _bound_inside(node)
-        own |= {a.arg for n in ast.walk(node) if isinstance(n, ast.arguments) for a in _arguments(n)}
+        own = set(stored(node)) if definition else bound_inside(node)
+        own |= {a.arg for n in ast.walk(node) if isinstance(n, ast.arguments) for a in arguments_of(n)}
         gone = (gone | self.ever if definition else gone) - {name for name in own if not name.startswith(".")}
         names = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
         added_to = [n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign)]
         read = [n for n in names if not isinstance(n.ctx, ast.Store) or n in added_to]
-        return not any(_name(n) in self.aliases for n in names) and not any(_name(n) in gone for n in read)
+        return not any(name_of(n) in self.aliases for n in names) and not any(name_of(n) in gone for n in read)
 
     # -- statements
 
@@ -195,7 +181,7 @@ class _Rewriter:
             end, statements = statements[0].end_lineno or 0, statements[1:]  # the docstring stands above
         left_out = False
         for node in statements:
-            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            first = first_line(node)
             between = self.lines[end : first - 1]
             text = self.statement(node, gone, indent)
             end = node.end_lineno or node.lineno
@@ -215,7 +201,7 @@ class _Rewriter:
             if text and self.drawn and self.runs_once and not self.in_loop and isinstance(node, SIMPLE):
                 between = [*between, *self._restored(node, gone, indent)]
             out += [*between, *text] if text else []
-            if not self.in_class and self.drawing & {_callee(n) for n in ast.walk(node) if isinstance(n, ast.Call)}:
+            if not self.in_class and self.drawing & {callee(n) for n in ast.walk(node) if isinstance(n, ast.Call)}:
                 self.drawn = self.drawn or node.lineno
         if top:
             self.gone_in_end = set(gone)
@@ -225,7 +211,7 @@ class _Rewriter:
 
     def statement(self, node: ast.stmt, gone: set[str], indent: str) -> list[str] | None:
         """The lines of a statement that stays; nothing for one whose work is done elsewhere; None for one that is left out."""
-        if isinstance(node, ast.Delete) and not self._fits(node, gone):
+        if isinstance(node, ast.Delete) and not self.fits(node, gone):
             return []
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             return self._import(node, gone)
@@ -233,19 +219,19 @@ class _Rewriter:
             return self._step(node, gone, indent)
         own = self._own_lines(node)
         if own & self.update_lines and not self._leads(node):
-            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not _is_gradient(node.value):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not is_gradient(node.value):
                 new = self._translated(node, gone)
-                if self._fits(new, gone):
-                    gone.difference_update(_stored(node))
-                    return [indent + line for line in ast.unparse(new).splitlines()]
-            gone.update(_stored(node))
+                if self.fits(new, gone):
+                    gone.difference_update(stored(node))
+                    return _unparsed(new, indent)
+            gone.update(stored(node))
             return []
         if isinstance(node, ast.FunctionDef) and (self.in_class or node.name in self.way):
             return self._function(node, gone, indent)
         if self._leads(node):
             if isinstance(node, (ast.For, ast.While, ast.If, ast.With, ast.Try)):
                 return self._compound(node, gone, indent)
-            if isinstance(node, ast.ClassDef) and all(self._fits(base, gone) for base in node.bases):
+            if isinstance(node, ast.ClassDef) and all(self.fits(base, gone) for base in node.bases):
                 return self._class(node, gone, indent)
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 raise NotKept(
@@ -253,14 +239,14 @@ class _Rewriter:
                 )
             return self._call(node, gone, indent)
         new = self._translated(node, gone)
-        if self._fits(new, gone):
-            gone.difference_update(_stored(node))
+        if self.fits(new, gone):
+            gone.difference_update(stored(node))
             if isinstance(node, ast.FunctionDef):
                 read = {n.id for part in new.body for n in ast.walk(part) if isinstance(n, ast.Name)}
-                self.unused[node.name] = [i for i, a in enumerate(_arguments(node.args)) if a.arg not in read]
+                self.unused[node.name] = [i for i, a in enumerate(arguments_of(node.args)) if a.arg not in read]
             same = ast.dump(new) == ast.dump(node)
-            return self._text(node) if same else [indent + line for line in ast.unparse(new).splitlines()]
-        if isinstance(node, (ast.For, ast.While, ast.If, ast.Try)) and self._fits(
+            return self._text(node) if same else _unparsed(new, indent)
+        if isinstance(node, (ast.For, ast.While, ast.If, ast.Try)) and self.fits(
             self._translated(_header(node), gone), gone
         ):
             inner = self._compound(node, gone, indent)
@@ -269,8 +255,8 @@ class _Rewriter:
                 for n in ast.walk(ast.parse(textwrap.dedent("\n".join(inner))))
             ):
                 return inner
-        gone.update(_stored(node), _added_to(node))
-        text = self.texts.statement(node, _Translated(self, gone).fitting)
+        gone.update(stored(node), added_to(node))
+        text = self.texts.statement(node, Translated(self, gone).fitting)
         return [indent + text] if text else None
 
     def _draws(self, node: ast.stmt, gone: set[str]) -> list[str]:
@@ -284,7 +270,7 @@ class _Rewriter:
             func = part.func if isinstance(part, ast.Call) else None
             root = func.value if isinstance(func, ast.Attribute) else func
             own = isinstance(root, ast.Name) and (root.id in self.functions or root.id in self.randoms.generators)
-            if own and self._fits(part, gone):
+            if own and self.fits(part, gone):
                 found.append(ast.unparse(part))
             elif not isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.Lambda)):
                 pending += ast.iter_child_nodes(part)
@@ -296,29 +282,29 @@ class _Rewriter:
         return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
     def _text(self, node: ast.stmt) -> list[str]:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        first = first_line(node)
         return self.lines[first - 1 : node.end_lineno]
 
     def _import(self, node: ast.Import | ast.ImportFrom, gone: set[str]) -> list[str] | None:
         module = getattr(node, "module", None)
         for alias in node.names:
             path = f"{module}.{alias.name}" if module else alias.name
-            if path.partition(".")[0] in _ALIASES:
+            if path.partition(".")[0] in ALIASES:
                 name = alias.asname or alias.name.partition(".")[0]
                 self.aliases[name] = path if alias.asname or module else path.partition(".")[0]
         if module == "__future__":
             return []
-        ours = any((getattr(node, "module", None) or a.name).partition(".")[0] in _ALIASES for a in node.names)
+        ours = any((getattr(node, "module", None) or a.name).partition(".")[0] in ALIASES for a in node.names)
         return [] if ours else self._text(node)
 
     def _step(self, node: ast.With, gone: set[str], indent: str) -> list[str]:
         site = self.sites[node.lineno]
         for expression in site.expressions:
-            if not self._fits(ast.parse(expression), gone):
+            if not self.fits(ast.parse(expression), gone):
                 raise NotKept(
                     f"{expression}, which line {node.lineno} uses, is made by a statement that uses TensorFlow"
                 )
-        gone.update(_stored(node))
+        gone.update(stored(node))
         gone.difference_update(site.outputs)
         self.found.add(node.lineno)
         call = f"{site.name}({', '.join(site.expressions)})"
@@ -326,15 +312,15 @@ class _Rewriter:
 
     def _function(self, node: ast.FunctionDef, gone: set[str], indent: str) -> list[str]:
         new = copy.deepcopy(node)
-        new.decorator_list = [d for d in node.decorator_list if self._fits(d, gone)]
+        new.decorator_list = [d for d in node.decorator_list if self.fits(d, gone)]
         new.body = [ast.Pass()]
         new.returns = None
-        for argument in _arguments(new.args):
+        for argument in arguments_of(new.args):
             argument.annotation = None
-        names = [a.arg for a in _arguments(node.args)]
+        names = [a.arg for a in arguments_of(node.args)]
         key = f".{node.name}" if self.in_class else node.name
         lost = {names[i] for i in self.known_missing.get(key, ()) if i < len(names)}
-        own = {name for name in _stored(node) if not name.startswith(".")} | set(names)
+        own = {name for name in stored(node) if not name.startswith(".")} | set(names)
         inner = (gone | self.ever) - own | lost
         head = ast.unparse(new).splitlines()[:-1]
         outside = self.runs_once, self.drawn, self.in_class
@@ -355,7 +341,7 @@ class _Rewriter:
 
     def _compound(self, node: Any, gone: set[str], indent: str) -> list[str]:
         header = self._translated(_header(node), gone)
-        if not self._fits(header, gone):
+        if not self.fits(header, gone):
             raise NotKept(f"line {node.lineno} uses TensorFlow or what it made: {self.lines[node.lineno - 1].strip()}")
         out = []
         loop = isinstance(node, (ast.For, ast.While))
@@ -363,10 +349,10 @@ class _Rewriter:
         if loop and not self.in_loop and self._leads(node) and self.drawn:
             out += self._restored(node, gone, indent)
         self.in_loop = before or loop
-        gone.difference_update(_stored(header))
+        gone.difference_update(stored(header))
         head = ast.unparse(header).splitlines()
         out += [indent + head[0], *self.block(node.body, gone, indent + "    ")]
-        if isinstance(node, ast.While) and not self._fits(header, gone):
+        if isinstance(node, ast.While) and not self.fits(header, gone):
             raise NotKept(f"line {node.lineno} goes on by what is left out: {self.lines[node.lineno - 1].strip()}")
         for handler in getattr(node, "handlers", ()):
             kind = f" {ast.unparse(handler.type)}" if handler.type else ""
@@ -393,105 +379,20 @@ class _Rewriter:
     def _call(self, node: ast.stmt, gone: set[str], indent: str) -> list[str] | None:
         """A statement that calls a function on the way to a step: arguments that are gone are no longer given."""
         new = self._translated(node, gone)
-        for call in self._calls(new):
-            name = _callee(call)
+        for call in self.calls(new):
+            name = callee(call)
             self.called.add(name)
             for i, argument in enumerate(call.args):
-                if not self._fits(argument, gone):
+                if not self.fits(argument, gone):
                     call.args[i] = ast.Constant(None)
                     self.missing.setdefault(name, set()).add(i + name.startswith("."))
-        if not self._fits(new, gone):
+        if not self.fits(new, gone):
             raise NotKept(f"line {node.lineno} uses TensorFlow or what it made: {self.lines[node.lineno - 1].strip()}")
-        gone.difference_update(_stored(node))
-        return [indent + line for line in ast.unparse(new).splitlines()]
+        gone.difference_update(stored(node))
+        return _unparsed(new, indent)
 
     def _translated(self, node: Any, gone: set[str]) -> Any:
-        return _Translated(self, gone).visit(copy.deepcopy(node))
-
-
-_READS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.FormattedValue)
-_READING = (
-    "np",
-    "jnp",
-    "numpy",
-    "float",
-    "int",
-    "bool",
-    "print",
-    "abs",
-    "round",
-    "len",
-    "str",
-)  # calls that take arrays
-
-
-class _ToJnp(ast.NodeTransformer):
-    """TensorFlow's names in `jnp`, where there are any."""
-
-    def __init__(self, aliases: dict[str, str]):
-        self.aliases = aliases
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
-        path = ast.unparse(node).split(".")
-        if path[0] in self.aliases:
-            full = [*self.aliases[path[0]].split("."), *path[1:]]
-            name = ".".join(full[1:])
-            if full[0] in ("tensorflow", "tapejax") and name == "newaxis":
-                return ast.Constant(None)
-            for known in (name, name.removeprefix("math.")):
-                if full[0] in ("tensorflow", "tapejax") and known in JNP:
-                    return ast.parse(f"jnp.{JNP[known]}", mode="eval").body
-        return self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" and not node.args:
-            return ast.Call(ast.parse("np.asarray", mode="eval").body, [self.visit(node.func.value)], [])
-        if all(keyword.arg in _KEYWORDS for keyword in node.keywords):
-            return self.generic_visit(node)
-        func, node.func = node.func, ast.Constant(None)
-        self.generic_visit(node)
-        node.func = func
-        return node
-
-
-class _Translated(_ToJnp):
-    """Other texts, too, for expressions that do not fit: for the smallest that will do."""
-
-    def __init__(self, rewriter: _Rewriter, gone: set[str]):
-        super().__init__(rewriter.aliases)
-        self.rewriter, self.gone = rewriter, gone
-        self.reads = False  # whether what is around an expression takes a variable for its value
-
-    def visit(self, node: Any) -> Any:
-        outside, self.reads = self.reads, self._reads(node)
-        new = super().visit(node)
-        if isinstance(new, ast.Call):
-            for i in self.rewriter.unused.get(_callee(new), ()):
-                if i < len(new.args) and not self.rewriter._fits(new.args[i], self.gone):
-                    new.args[i] = ast.Constant(None)
-        self.reads = outside
-        target = isinstance(node, ast.AugAssign)
-        load = isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-        on_the_way = self.rewriter._calls(node)
-        if not (target or load and hasattr(node, "place")) or on_the_way or self.rewriter._fits(new, self.gone):
-            return new
-        text = self.rewriter.texts.expression(node.target if target else node, self.reads, self.fitting)
-        if not text:
-            return new
-        value = ast.parse(text, mode="eval").body
-        return ast.Assign([node.target], value, lineno=0) if target else value
-
-    def _reads(self, node: ast.AST) -> bool:
-        if isinstance(node, ast.Call):
-            func = node.func
-            root = ast.unparse(_ToJnp(self.aliases).visit(copy.deepcopy(func))).split(".")[0]
-            return root in _READING or isinstance(func, ast.Attribute) and func.attr == "numpy"
-        return isinstance(node, _READS) or self.reads and isinstance(node, (ast.Starred, ast.keyword))
-
-    def fitting(self, node: ast.expr, others: bool) -> str | None:
-        """The text of an expression in `jnp`, and if wanted with `others`, if it fits."""
-        new = (self if others else _ToJnp(self.aliases)).visit(copy.deepcopy(node))
-        return ast.unparse(new) if self.rewriter._fits(new, self.gone) else None
+        return Translated(self, gone).visit(copy.deepcopy(node))
 
 
 def _header(node: Any) -> Any:
@@ -506,43 +407,5 @@ def _header(node: Any) -> Any:
     return new
 
 
-def _stored(node: ast.AST) -> Iterator[str]:
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
-            yield each.id
-        elif isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load):
-            yield _name(each)
-        elif isinstance(each, (ast.FunctionDef, ast.ClassDef)):
-            yield each.name
-
-
-def _added_to(node: ast.AST) -> Iterator[str]:
-    """Names of what a statement changes by a method, as in ``losses.append(x)``."""
-    calls = (
-        each.func for each in ast.walk(node) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
-    )
-    return (_name(func.value) for func in calls if func.attr in ("append", "extend", "insert", "update", "add"))
-
-
-def _is_gradient(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Call) and _callee(node) == ".gradient"
-
-
-def _name(node: ast.AST) -> str:
-    """A name, or an attribute's with a dot before it: of whichever object."""
-    return node.id if isinstance(node, ast.Name) else f".{node.attr}" if isinstance(node, ast.Attribute) else ""
-
-
-def _callee(call: ast.Call) -> str:
-    return _name(call.func)
-
-
-def _bound_inside(node: ast.AST) -> set[str]:
-    """Names that comprehensions and lambdas bind."""
-    parts = [n.target for n in ast.walk(node) if isinstance(n, ast.comprehension)]
-    return {name for part in parts for name in _stored(part)}
-
-
-def _arguments(arguments: ast.arguments) -> list[ast.arg]:
-    rest = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest]
+def _unparsed(node: ast.AST, indent: str) -> list[str]:
+    return [indent + line for line in ast.unparse(node).splitlines()]

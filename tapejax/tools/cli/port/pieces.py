@@ -1,0 +1,202 @@
+"""A piece of a program's step: a function of parameters, state and arguments, as it was recorded, and the code for it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ....jaxprs.types import Value
+from ....tape.gradient_tape import GradientTape
+from ....tape.recording import Entry, Mark, Recording, is_deleted
+from ....tape.slicing import SCALARS
+from ....tf.values.tensor import Tensor
+from ....tf.values.types import Array, Nest
+from ...seeing.parameters import is_parameter_name
+from ..imports import replaced
+from .observing import Applied, Block, Computed, Gradient, Step
+
+# what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
+Label = tuple[str, str]
+BETWEEN = "between"  # the label of what a variable held between two updates
+
+
+class Refused(Exception):
+    """A program that cannot be ported; says which line, why, and what to do by hand."""
+
+    def __init__(self, where: object, why: str, by_hand: str):
+        super().__init__(f"{where}: {why}\n  by hand: {by_hand}" if where else f"{why}\n  by hand: {by_hand}")
+
+
+@dataclass
+class External:
+    """A value that a slice reads from outside, and the places where: entry and input."""
+
+    value: Value
+    places: list[tuple[int, int]]
+
+
+@dataclass
+class Slice:
+    """The part of a recording that leads to targets: its key, and what it reads."""
+
+    key: Hashable
+    positions: list[int]  # of its entries in the recording
+    entries: list[Entry]
+    externals: list[External]
+    labels: dict[Label, Array]
+
+
+@dataclass
+class Piece:
+    """One function of a kind of step, as the first of its steps recorded it."""
+
+    role: str  # "loss", "change" (of gradients), "assign"; "value" (of an expression)
+    subject: Any  # the `Gradient`s, `Applied`s of the steps, or nothing
+    entries: Sequence[Entry]
+    marks: Sequence[Mark]
+    targets: Nest
+    slices: list[Slice]
+    block: Block  # of the tape
+    name: str = ""  # what the gradients of a loss are called
+    arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
+
+    def values(self) -> Iterator[tuple[int, list[Value]]]:
+        """Of each external its position and its values, slice by slice."""
+        for position in range(len(self.slices[0].externals)):
+            yield position, [part.externals[position].value for part in self.slices]
+
+
+@dataclass
+class Kind:
+    """Steps that are alike: their `pieces`, and of each argument its values, step by step."""
+
+    steps: list[Step]
+    pieces: list[Piece]
+    arguments: dict[str, list[Value]] = field(default_factory=dict)
+    expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
+    # what the program uses of the step afterwards, and code for it
+    outputs: dict[str, str] = field(default_factory=dict)
+
+    def of_role(self, role: str) -> list[Piece]:
+        return [piece for piece in self.pieces if piece.role == role]
+
+    @property
+    def losses(self) -> list[Piece]:
+        return self.of_role("loss")
+
+    @property
+    def block(self) -> Block:
+        return self.losses[0].subject[0].block
+
+
+def named_parts(run: Computed, texts: dict[int, str]) -> dict[str, Value]:
+    return {text: run.parts[p] for p, text in texts.items() if p in run.parts}
+
+
+def merge(pieces: list[Piece], new: Piece) -> None:
+    """Adds a piece to those that it is the same operations as, or to the list."""
+    for piece in pieces:
+        if piece.slices[0].key == new.slices[0].key:
+            piece.slices += new.slices
+            piece.subject += new.subject
+            return
+    pieces.append(new)
+
+
+def where(step: Step, part: Gradient | Applied) -> str:
+    return f"{step.gradients[0].block.file}:{part.line}"
+
+
+def same(a: Value, b: Value) -> bool:
+    if a is b:
+        return True
+    if type(a) in SCALARS or type(b) in SCALARS:
+        return type(a) is type(b) and repr(a) == repr(b)
+    if isinstance(a, jax.Array) and jnp.issubdtype(a.dtype, jax.dtypes.extended):
+        return bool(jnp.all(jax.random.key_data(a) == jax.random.key_data(b)))
+    a, b = np.asarray(a), np.asarray(b)
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def matching(blocks: Sequence[Block], values: Sequence[Value]) -> Iterator[str]:
+    """The expressions that had these values at these blocks, one block a value; plain names first."""
+    names = sorted(blocks[0].before, key=lambda text: (not text.isidentifier(), text not in blocks[0].names))
+    for name in names:
+        if all(name in block.before and equal(block.before[name], x) for block, x in zip(blocks, values, strict=True)):
+            yield name
+
+
+def equal(given: Value, used: Value) -> bool:
+    """Whether a value of the program's becomes `used` when it is converted to its dtype."""
+    if given is used:
+        return True
+    if is_deleted(given) or is_deleted(used):
+        return False
+    if np.shape(given) != np.shape(used) or getattr(used, "dtype", None) is not None and used.dtype.kind not in "biufc":
+        return False
+    if not np.shape(given) and np.asarray(given).dtype.kind != np.asarray(used).dtype.kind:
+        return False
+    used = np.asarray(used)
+    return bool(np.array_equal(np.asarray(given).astype(used.dtype), used))
+
+
+def argument_name(expression: str | None, taken: set[str]) -> str:
+    base = re.sub(r"\W+", "_", expression or "").strip("_")
+    base = base if base and is_parameter_name(base) and base not in ("params", "state") else "value"
+    return next(n for n in (base, *(f"{base}_{i}" for i in range(1, len(taken) + 2))) if n not in taken)
+
+
+# ---- as a function --------------------------------------------------------------------------------------------------
+
+
+def as_function(
+    piece: Piece, sources: Nest, state: dict[str, Array], names: dict[str, Value], unused: bool
+) -> tuple[str, dict]:
+    """What `GradientTape.as_function` prints of a piece, a function of its sources, then its state and its arguments.
+
+    Args:
+      sources: a nested dict of arrays of the recording.
+      state: more of them, which become parameters by their names.
+      names: what the program calls its values.
+      unused: whether what was recorded beside the piece counts, which shows what Python has looked at.
+
+    Returns the code, and the arrays that it takes for constants.
+    """
+    changes: dict[tuple[int, int], Array] = {}
+    arguments: dict[str, Tensor] = {name: Tensor(x) for name, x in state.items()}
+    for position, name in piece.arguments.items():
+        external = piece.slices[0].externals[position]
+        value = external.value
+        if name in arguments:
+            value = arguments[name]._array
+        elif not isinstance(value, jax.Array):
+            value = jnp.asarray(value)
+        arguments[name] = Tensor(value)
+        changes.update((place, value) for place in external.places)
+    recording = Recording(watch_accessed=False)
+    for x in jax.tree.leaves(sources):
+        recording.watch(x)
+    part = set(piece.slices[0].positions)
+    for position, entry in enumerate(piece.entries):
+        if not unused and piece.role == "loss" and position not in part:
+            continue
+        inputs = [changes.get((position, i), x) for i, x in enumerate(entry.inputs)]
+        recording.entries.append(entry._replace(inputs=tuple(inputs)))
+    recording.marks = list(piece.marks) if unused else []
+    tape = GradientTape(persistent=True)
+    tape._recording = recording
+    ends, tree = jax.tree.flatten(piece.targets)
+    ends = [Tensor(jnp.asarray(changes.get((-1, i), x))) for i, x in enumerate(ends)]
+    named = types.ModuleType("__main__")  # where a tape looks for names when no code of the user's is running
+    vars(named).update({name: x for name, x in names.items() if name.isidentifier()})
+    with replaced(sys.modules, __main__=named):
+        found = tape.as_function(jax.tree.unflatten(tree, ends), jax.tree.map(Tensor, sources), arguments=arguments)
+        return found.code, found.constants
