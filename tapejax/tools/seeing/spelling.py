@@ -8,6 +8,7 @@ does the same at the recorded values (`nearly`).
 
 from __future__ import annotations
 
+import configparser
 import enum
 import inspect
 import itertools
@@ -16,6 +17,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from pathlib import Path
 from types import CodeType
 from typing import Any, TypeAlias
 
@@ -160,142 +162,23 @@ def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) ->
     return (None,)
 
 
-# How an operation is written, by the name of TensorFlow's operation, of `jnp`'s function or of JAX's primitive, the nicest
-# first. ``{0}``, ``{1}`` are its operands, ``{a}``, ``{b}`` ... the same in brackets where they are negative numbers; the other
-# fields are `_facts`. A row that has a field which the operation lacks is not for it.
-_TABLE = {
-    "add add_any bias_add add_n accumulate_n": ["{a} + {b}"],
-    "add_n accumulate_n": ["{a} + {b} + {c}", "{a} + {b} + {c} + {d}"],
-    "sub subtract": ["{a} - {b}"],
-    "mul multiply": ["{a} * {b}"],
-    "div divide true_divide truediv": ["{a} / {b}"],
-    "floordiv floor_divide": ["{a} // {b}"],
-    "remainder": ["{a} % {b}"],
-    "power pow float_power": ["{a} ** {b}"],
-    "matmul dot_general": ["{a} @ {b}"],
-    "matmul": ["{a} @ {b}.T", "{a}.T @ {b}", "{a}.T @ {b}.T", "{a} @ {b}.mT", "{a}.mT @ {b}", "{a}.mT @ {b}.mT"],
-    "less lt": ["{a} < {b}"],
-    "less_equal le": ["{a} <= {b}"],
-    "greater gt": ["{a} > {b}"],
-    "greater_equal ge": ["{a} >= {b}"],
-    "equal eq": ["{a} == {b}"],
-    "not_equal ne": ["{a} != {b}"],
-    "bitwise_and and": ["{a} & {b}"],
-    "bitwise_or or": ["{a} | {b}"],
-    "neg negative": ["-{a}"],
-    "not invert": ["~{a}"],
-    "integer_pow pow": ["{a} ** {y}"],
-    "squared_difference": ["({a} - {b}) ** 2"],
-    "l2_loss": ["jnp.sum({a} ** 2) / 2"],
-    "rsqrt": ["1 / jnp.sqrt({0})", "jax.lax.rsqrt({0})"],
-    "complex": ["jax.lax.complex({0}, {1})"],
-    "reshape ravel": ["{a}.ravel()", "{a}.reshape{shape}", "{a}.reshape({shape})"],
-    "transpose matrix_transpose swapaxes moveaxis permute_dims": ["{a}.T", "jnp.transpose({0}, {permutation})"],
-    "convert_element_type astype cast": ["{a}.astype({dtype})", "jnp.asarray({0}, {dtype})"],
-    "broadcast_to broadcast_in_dim broadcast_arrays fill tile expand_dims": [
-        "jnp.broadcast_to({0}, {shape})",
-        "jnp.full({shape}, {0})",
-        "jax.lax.broadcast_in_dim({0}, {shape}, {broadcast_dimensions})",
-    ],
-    "squeeze": ["jnp.squeeze({0}, {axis})"],
-    "take gather embedding_lookup": [
-        "jnp.take({0}, {1}, axis={indexed})",
-        "jnp.take({0}, {1}, axis={indexed}, mode='clip')",
-        "jnp.take({0}, {1}, axis={indexed}, mode='fill')",
-        "jnp.take({0}, {1}, axis={indexed}, mode='fill', fill_value=0)",
-    ],
-    "select_n": ["jnp.where({0}, {2}, {1})"],
-    "concat concatenate": ["jnp.concatenate([{all}], {dimension})"],
-    "stack concat concatenate": ["jnp.stack([{all}], {dimension})"],
-    "top_k": ["jax.lax.top_k({0}, {last})"],
-    "split": ["jnp.split({0}, {parts})"],
-    "rev flip": ["jnp.flip({0}, {dimensions})"],
-    "iota arange": ["jnp.arange({rows}, dtype={dtype})", "jax.lax.broadcasted_iota({dtype}, {shape}, {dimension})"],
-    "one_hot": ["jax.nn.one_hot({0}, {last})", "jax.nn.one_hot({0}, {last}, dtype={dtype})"],
-    "dynamic_slice": ["jax.lax.dynamic_slice({0}, [{rest}], {slice_sizes})"],
-    "dynamic_update_slice": ["jax.lax.dynamic_update_slice({0}, {1}, [{rest2}])"],
-    "clip clamp": ["jnp.clip({0}, {1}, {2})", "jnp.clip({1}, {0}, {2})", "jax.lax.clamp({all})"],
-}
+def _read() -> configparser.RawConfigParser:
+    texts = configparser.RawConfigParser(delimiters=":")
+    texts.read(Path(__file__).with_name("spellings.ini"), encoding="utf-8")
+    return texts
+
+
+_TEXTS = _read()
 _ROWS: dict[str, list[str]] = {}
-for _names, _templates in _TABLE.items():
+for _names, _templates in _TEXTS["spellings"].items():
     for _name in _names.split():
-        _ROWS.setdefault(_name, []).extend(_templates)
-# The functions of JAX that have another name than TensorFlow's operation or JAX's primitive.
-_ALIASES = dict(
-    pair.split("=")
-    for pair in """
-        max=maximum min=minimum rem=fmod log_sum_exp=logsumexp reduce_logsumexp=logsumexp logistic=sigmoid rev=flip
-        acos=arccos asin=arcsin atan=arctan atan2=arctan2 acosh=arccosh asinh=arcsinh atanh=arctanh pow=power
-        lgamma=gammaln erf_inv=erfinv is_finite=isfinite concat=concatenate reduce_and=all reduce_or=any select_n=where
-    """.split()
-)
-# How a function of one of `_MODULES` may be called.
-_CALLS = (
-    "({all})",
-    "({all}, axis={axis})",
-    "({all}, axis={axis}, keepdims=True)",
-    "({all}, keepdims=True)",
-    "({all}, num_segments={rows})",
-    "({all}, {static})",
-    "({arrays})",
-    "({arrays}, axis={axis})",
-    "({arrays}, axis={axis}, keepdims=True)",
-    "([{all}])",
-    "([{all}], axis={axis})",
-    "({1}, {0})",
-    "({0}, axis={axis}, initial={1})",
-    "({0}, axis={axis}, keepdims=True, initial={1})",
-)
-
-
-# Functions of TensorFlow's that differ from `jnp`'s at some points only, as `sqrt` does in its slope at 0, or that are
-# written there with other operations. They are spelled so where both give the same value and derivative at what was
-# recorded; where they do not, what TensorFlow does is written out. AXIS is the static argument `axis`, and so on.
-_NEARLY = {
-    "sqrt": "jnp.sqrt({0})",
-    "rsqrt": "jax.lax.rsqrt({0})",
-    "abs": "jnp.abs({0})",
-    "abs_real": "jnp.abs({0})",
-    "truediv": "{0} / {1}",
-    "pow": "{0} ** {1}",
-    "maximum": "jnp.maximum({0}, {1})",
-    "minimum": "jnp.minimum({0}, {1})",
-    "clip_by_value": "jnp.clip({0}, {1}, {2})",
-    "tanh": "jnp.tanh({0})",
-    "silu": "jax.nn.silu({0})",
-    "softsign": "jax.nn.soft_sign({0})",
-    "relu6": "jax.nn.relu6({0})",
-    "leaky_relu": "jax.nn.leaky_relu({0}, {1})",
-    "elu": "jax.nn.elu({0})",
-    "selu": "jax.nn.selu({0})",
-    "norm": "jnp.linalg.norm({0}, axis=AXIS)",
-    "l2_normalize": "{0} / jnp.linalg.norm({0}, axis=AXIS, keepdims=True)",
-    "reduce_max": "jnp.max({0}, axis=AXIS, keepdims=KEEPDIMS)",
-    "reduce_min": "jnp.min({0}, axis=AXIS, keepdims=KEEPDIMS)",
-    "reduce_std": "jnp.std({0}, axis=AXIS)",
-    "reduce_variance": "jnp.var({0}, axis=AXIS)",
-    "moments": "jnp.mean({0}, axis=AXES), jnp.var({0}, axis=AXES)",
-    "floordiv": "{0} // {1}",
-    "unsorted_segment_sum": "jax.ops.segment_sum({0}, {1}, num_segments=NUM_SEGMENTS)",
-    "segment_sum": "jax.ops.segment_sum({0}, {1}, num_segments=NUM_SEGMENTS)",
-    "reduce_euclidean_norm": "jnp.linalg.norm({0}, axis=AXIS)",
-    "cumsum": "jnp.flip(jnp.cumsum(jnp.flip({0}, AXIS), AXIS), AXIS)",
-    "xlogy": "jax.scipy.special.xlogy({0}, {1})",
-    "divide_no_nan": "{0} / {1}",
-    "multiply_no_nan": "{0} * {1}",
-    "unstack": "jnp.unstack({0}, axis=AXIS)",
-    "gather": "jnp.take({0}, {1}, axis=AXIS)",
-    "gather_nd": "{0}[tuple(jnp.moveaxis({1}, -1, 0))]",
-    "tensor_scatter_nd_update": "{0}.at[tuple(jnp.moveaxis({1}, -1, 0))].set({2})",
-    "tensor_scatter_nd_add": "{0}.at[tuple(jnp.moveaxis({1}, -1, 0))].add({2})",
-    "softmax_cross_entropy": "-jnp.sum({0} * jax.nn.log_softmax({1}), axis=-1)",
-    "sparse_softmax_cross_entropy": ("-jnp.take_along_axis(jax.nn.log_softmax({1}), {0}[..., None], axis=-1)[..., 0]"),
-    "sigmoid_cross_entropy": "jax.nn.softplus({1}) - {1} * {0}",
-}
+        _ROWS.setdefault(_name, []).extend(_templates.strip().splitlines())
+_CALLS = _TEXTS["calls"]["any"].strip().splitlines()
+_NEARLY, _ALIASES = dict(_TEXTS["nearly"]), dict(_TEXTS["names"])
 
 
 def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str | None:
-    """The spelling in `_NEARLY`, if it does the same at the recorded values."""
+    """The spelling among ``[nearly]``, if it does the same at the recorded values."""
     template = _NEARLY.get(op.name.strip("_")) if _is_ours(op) else None
     if template is None or any(isinstance(x, Tracer) for x in inputs):
         return None
