@@ -14,7 +14,7 @@ from ....tape.gradient_tape import GradientTape
 from ....tape.recording import type_of
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
-from .definitions import Definitions
+from .definitions import PARTS, Definitions
 from .observing import Applied, Block, Gradient, Optimizer
 from .optimizers import optax_text
 from .pieces import Kind, Piece, Refused, as_function
@@ -66,18 +66,17 @@ class Functions:
         found = "{" + ", ".join(f"{n!r}: {text}" for n, text in kind.outputs.items()) + "}"
         losses = "".join(f"loss_{i + 1}, " for i in range(len(kind.losses))).strip()
         types = ", ".join(f"{n}: {type_text(values[0])}" for n, values in kind.arguments.items())
-        text = [
-            "@jax.jit",
-            f"def {name}({', '.join(['carry', *kind.arguments])}):",
-            f'    """A step: {self.at(kind.block)}. Returns the new carry, the losses and what the block computed.',
-            "",
-            f"    {types or 'No arguments'}.",
-            '    """',
-            "    params, state, optimizers = carry",
-            *(f"    {line}" for line in lines),
-            f"    return ({updated}, {'state_after' if before else 'state'}, optimizers), ({losses}), {found}",
-        ]
-        self.definitions.chunks.append("\n".join(text))
+        text = PARTS["update"].format(
+            name=name,
+            given=", ".join(["carry", *kind.arguments]),
+            at=self.at(kind.block),
+            types=types or "No arguments",
+            lines="\n    ".join(lines),
+            carry=f"({updated}, {'state_after' if before else 'state'}, optimizers)",
+            losses=losses,
+            found=found,
+        )
+        self.definitions.chunks.append(text.rstrip())
 
     def _loss(self, kind: Kind, piece: Piece, i: int) -> list[str]:
         gradient: Gradient = piece.subject[0]

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .definitions import first_line
+from .definitions import PARTS, first_line
 from .probes import SIMPLE
-from .randoms import Randoms
 from .translating import (
     ALIASES,
     Texts,
@@ -61,19 +60,8 @@ def used_after(tree: ast.Module, line: int) -> list[str]:
     return [name for name in dict.fromkeys(stored(inside)) if name in read]
 
 
-def rewrite(
-    source: str,
-    tree: ast.Module,
-    sites: dict[int, Site],
-    randoms: Randoms,
-    program: str,
-    data: dict[str, Any],
-    texts: Texts,
-) -> str:
+def rewrite(texts: Texts, sites: dict[int, Site]) -> str:
     """The text of the program without its tapes' statements, which runs the ported steps in their place.
-
-    Args:
-      texts: for what does not fit.
 
     Raises:
       NotKept: the statements around a step depend on what goes.
@@ -81,8 +69,8 @@ def rewrite(
     gone: set[str] = set()
     missing: dict[str, set[int]] = {}
     for _ in range(4):  # a function may use what is found later to be gone, or be called with it
-        rewriter = _Rewriter(source, tree, sites, randoms, program, data, texts, gone, missing)
-        lines = rewriter.block(tree.body, set(), "", top=True)
+        rewriter = _Rewriter(texts, sites, gone, missing)
+        lines = rewriter.block(texts.tree.body, set(), "", top=True)
         if rewriter.gone_in_end <= gone and rewriter.missing == missing:
             break
         gone, missing = gone | rewriter.gone_in_end, rewriter.missing
@@ -95,50 +83,31 @@ def rewrite(
 
 
 def _caller(site: Site) -> str:
-    names = site.arguments
-    given = [f"jnp.asarray({n}, {t!r})" if t else n for n, t in zip(names, site.types, strict=True)]
-    returned = ", ".join(f"step_found[{name!r}]" for name in site.outputs)
-    lines = [
-        f"def {site.name}({', '.join(names)}):",
-        '    """Runs a step; returns what the program uses of it afterwards."""',
-    ]
-    lines += ["    global step_carry, step_found", f"    batch = [{', '.join(given)}]"]
-    update = site.updates[0][1]
-    if len(site.updates) > 1:
-        table = ", ".join(f"{shapes!r}: {name}" for shapes, name in site.updates)
-        lines.append(f"    step = {{{table}}}[tuple(np.shape(x) for x in batch)]")
-        update = "step"
-    lines.append(f"    step_carry, loss, step_found = {update}(step_carry, *batch)")
-    lines.append("    step_losses.append([float(x) for x in loss])")
-    return "\n".join([*lines, *([f"    return {returned}"] if returned else []), "", ""])
+    pairs = zip(site.arguments, site.types, strict=True)
+    shapes = ", ".join(f"{shapes!r}: {name}" for shapes, name in site.updates)
+    several, returned = len(site.updates) > 1, [f"step_found[{name!r}]" for name in site.outputs]
+    return PARTS["caller"].format(
+        name=site.name,
+        arguments=", ".join(site.arguments),
+        batch=", ".join(f"jnp.asarray({n}, {t!r})" if t else n for n, t in pairs),
+        choice=f"\n    step = {{{shapes}}}[tuple(np.shape(x) for x in batch)]" if several else "",
+        update="step" if several else site.updates[0][1],
+        returned=f"\n    return {', '.join(returned)}" if returned else "",
+    )
 
 
 class _Rewriter:
-    def __init__(
-        self,
-        source: str,
-        tree: ast.Module,
-        sites: Any,
-        randoms: Any,
-        program: str,
-        data: Any,
-        texts: Texts,
-        ever: set,
-        missing: dict,
-    ):
-        self.source, self.lines, self.sites, self.randoms = source, source.splitlines(), sites, randoms
-        self.texts = texts
-        self.program, self.data, self.ever, self.known_missing = program, data, ever, missing
+    def __init__(self, texts: Texts, sites: dict[int, Site], ever: set, missing: dict):
+        self.texts, self.sites, self.ever, self.known_missing = texts, sites, ever, missing
+        self.lines, self.randoms = texts.source.splitlines(), texts.randoms
         self.missing: dict[str, set[int]] = {}  # function -> positions of arguments that are gone
         self.aliases: dict[str, str] = {}
         self.unused: dict[str, list[int]] = {}  # function -> positions of parameters that it does not read
         self.found: set[int] = set()
         self.gone_in_end: set[str] = set()
         self.update_lines = {line for site in sites.values() for line in site.lines}
-        functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
-        for each in tree.body:
-            if isinstance(each, ast.ClassDef):
-                functions |= {f".{n.name}": n for n in each.body if isinstance(n, ast.FunctionDef)}
+        bodies = [("", texts.tree.body), *((".", n.body) for n in texts.tree.body if isinstance(n, ast.ClassDef))]
+        functions = {dot + n.name: n for dot, body in bodies for n in body if isinstance(n, ast.FunctionDef)}
         self.way = {name for name, node in functions.items() if self._has_site(node)}
         while more := {n for n, node in functions.items() if n not in self.way and self.calls(node)}:
             self.way |= more
@@ -190,7 +159,7 @@ class _Rewriter:
                 if not left_out:
                     out += [*between, f"{indent}# LOOK: left out, for it uses TensorFlow or what such a line made"]
                 more = " ..." if end > node.lineno else ""
-                out.append(f"{indent}# {self.program}:{node.lineno}: {self.lines[first - 1].strip()}{more}")
+                out.append(f"{indent}# {self.texts.path.name}:{node.lineno}: {self.lines[first - 1].strip()}{more}")
                 out += draws
                 left_out = not draws
                 plain = not isinstance(node, (ast.FunctionDef, ast.ClassDef))
@@ -217,8 +186,11 @@ class _Rewriter:
             return self._import(node, gone)
         if isinstance(node, ast.With) and node.lineno in self.sites:
             return self._step(node, gone, indent)
-        own = self._own_lines(node)
-        if own & self.update_lines and not self._leads(node):
+        definition, own = (
+            isinstance(node, (ast.FunctionDef, ast.ClassDef)),
+            range(node.lineno, (node.end_lineno or 0) + 1),
+        )
+        if not definition and self.update_lines.intersection(own) and not self._leads(node):
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not is_gradient(node.value):
                 new = self._translated(node, gone)
                 if self.fits(new, gone):
@@ -233,10 +205,9 @@ class _Rewriter:
                 return self._compound(node, gone, indent)
             if isinstance(node, ast.ClassDef) and all(self.fits(base, gone) for base in node.bases):
                 return self._class(node, gone, indent)
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                raise NotKept(
-                    f"the tape at line {min(self.sites)} is in a Keras class, or in a function inside another"
-                )
+            if definition:
+                line = min(self.sites)
+                raise NotKept(f"the tape at line {line} is in a Keras class, or in a function inside another")
             return self._call(node, gone, indent)
         new = self._translated(node, gone)
         if self.fits(new, gone):
@@ -246,14 +217,11 @@ class _Rewriter:
                 self.unused[node.name] = [i for i, a in enumerate(arguments_of(node.args)) if a.arg not in read]
             same = ast.dump(new) == ast.dump(node)
             return self._text(node) if same else _unparsed(new, indent)
-        if isinstance(node, (ast.For, ast.While, ast.If, ast.Try)) and self.fits(
-            self._translated(_header(node), gone), gone
-        ):
+        compound = isinstance(node, (ast.For, ast.While, ast.If, ast.Try))
+        if compound and self.fits(self._translated(_header(node), gone), gone):
             inner = self._compound(node, gone, indent)
-            if any(
-                isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign))
-                for n in ast.walk(ast.parse(textwrap.dedent("\n".join(inner))))
-            ):
+            left = ast.walk(ast.parse(textwrap.dedent("\n".join(inner))))
+            if any(isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign)) for n in left):
                 return inner
         gone.update(stored(node), added_to(node))
         text = self.texts.statement(node, Translated(self, gone).fitting)
@@ -276,34 +244,25 @@ class _Rewriter:
                 pending += ast.iter_child_nodes(part)
         return found
 
-    def _own_lines(self, node: ast.stmt) -> set[int]:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            return set()
-        return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-
     def _text(self, node: ast.stmt) -> list[str]:
         first = first_line(node)
         return self.lines[first - 1 : node.end_lineno]
 
     def _import(self, node: ast.Import | ast.ImportFrom, gone: set[str]) -> list[str] | None:
         module = getattr(node, "module", None)
-        for alias in node.names:
-            path = f"{module}.{alias.name}" if module else alias.name
-            if path.partition(".")[0] in ALIASES:
-                name = alias.asname or alias.name.partition(".")[0]
-                self.aliases[name] = path if alias.asname or module else path.partition(".")[0]
-        if module == "__future__":
-            return []
-        ours = any((getattr(node, "module", None) or a.name).partition(".")[0] in ALIASES for a in node.names)
-        return [] if ours else self._text(node)
+        tops = [(module or alias.name).partition(".")[0] for alias in node.names]
+        for alias, top in zip(node.names, tops, strict=True):
+            if top in ALIASES:
+                path = f"{module}.{alias.name}" if module else alias.name
+                self.aliases[alias.asname or alias.name.partition(".")[0]] = path if alias.asname or module else top
+        return [] if module == "__future__" or not {*ALIASES}.isdisjoint(tops) else self._text(node)
 
     def _step(self, node: ast.With, gone: set[str], indent: str) -> list[str]:
         site = self.sites[node.lineno]
         for expression in site.expressions:
             if not self.fits(ast.parse(expression), gone):
-                raise NotKept(
-                    f"{expression}, which line {node.lineno} uses, is made by a statement that uses TensorFlow"
-                )
+                what = f"{expression}, which line {node.lineno} uses"
+                raise NotKept(f"{what}, is made by a statement that uses TensorFlow")
         gone.update(stored(node))
         gone.difference_update(site.outputs)
         self.found.add(node.lineno)
@@ -372,7 +331,7 @@ class _Rewriter:
         self.drawn = 0
         if same:
             return []
-        states = list(self.randoms.restoring(node.lineno, self.source, gone, self.data))
+        states = list(self.randoms.restoring(node.lineno, self.texts.source, gone, self.texts.definitions.data))
         note = f"{indent}# The generators as they were here: what was left out has drawn numbers, too."
         return [note, *(indent + line for line in states)] if states else []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import types
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from ....jaxprs.types import Value
 from ....tape.gradient_tape import GradientTape
-from ....tape.recording import Entry, Mark, Recording, is_deleted
+from ....tape.recording import Entry, Recording, is_deleted, type_of
 from ....tape.slicing import SCALARS
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
@@ -61,7 +61,6 @@ class Piece:
     role: str  # "loss", "change" (of gradients), "assign"; "value" (of an expression)
     subject: Any  # the `Gradient`s, `Applied`s of the steps, or nothing
     entries: Sequence[Entry]
-    marks: Sequence[Mark]
     targets: Nest
     slices: list[Slice]
     block: Block  # of the tape
@@ -95,6 +94,55 @@ class Kind:
     @property
     def block(self) -> Block:
         return self.losses[0].subject[0].block
+
+
+def sliced(
+    entries: Sequence[Entry | None],
+    targets: Sequence[Value],
+    resolved: Callable[[Value], Value],
+    labelled: Callable[[Value], Label | None],
+    given: frozenset[int],
+) -> tuple[Slice, Sequence[Value]]:
+    """The slice that leads to the targets, from the arrays whose ids are `given` or that are `labelled` on, and the targets.
+
+    Args:
+      resolved: what counts in the place of a value.
+    """
+    wanted, positions = {id(x) for x in targets}, []
+    for position in reversed(range(len(entries))):
+        entry = entries[position]
+        if entry is not None and any(id(x) in wanted - given and labelled(x) is None for x in entry.outputs):
+            positions.append(position)
+            wanted.update(id(resolved(x)) for x in entry.inputs)
+    numbers: dict[int, Any] = {}
+    externals: dict[int, External] = {}
+    labels: dict[Label, Array] = {}
+    parts: list[tuple] = []
+    kept: list[Entry] = []
+
+    def number(x: Value, place: tuple[int, int]) -> Any:
+        x = resolved(x)
+        if (label := labelled(x)) is not None:
+            labels[label] = x
+            return label
+        key = id(x) if type(x) not in SCALARS else -len(externals) - 1
+        if key in numbers:
+            if key in externals:
+                externals[key].places.append(place)
+            return numbers[key]
+        externals[key] = External(x, [place])
+        numbers[key] = len(numbers)
+        return len(numbers), type_of(x)
+
+    for position in reversed(positions):
+        entry = entries[position]
+        assert entry is not None
+        ins = tuple([number(x, (len(kept), i)) for i, x in enumerate(entry.inputs)])
+        numbers |= {id(x): len(numbers) + i for i, x in enumerate(x for x in entry.outputs if labelled(x) is None)}
+        parts.append((entry.op if entry.op.staged is None else entry.op.canonicalised(), ins))
+        kept.append(entry._replace(inputs=tuple(map(resolved, entry.inputs))))
+    ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])
+    return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
 
 
 def named_parts(run: Computed, texts: dict[int, str]) -> dict[str, Value]:
@@ -190,7 +238,7 @@ def as_function(
             continue
         inputs = [changes.get((position, i), x) for i, x in enumerate(entry.inputs)]
         recording.entries.append(entry._replace(inputs=tuple(inputs)))
-    recording.marks = list(piece.marks) if unused else []
+    recording.marks = list(piece.subject[0].recording.marks) if unused and piece.role == "loss" else []
     tape = GradientTape(persistent=True)
     tape._recording = recording
     ends, tree = jax.tree.flatten(piece.targets)

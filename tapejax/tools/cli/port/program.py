@@ -163,7 +163,7 @@ class Program:
             site.updates.append((shapes, name))
             site.lines |= {line for step in kind.steps for line in self.steps.lines(step)}
             site.outputs = list(dict.fromkeys([*site.outputs, *kind.outputs]))
-        return kept.rewrite(self.source, self.tree, sites, self.randoms, self.path.name, self.definitions.data, self)
+        return kept.rewrite(self, sites)
 
     # -- texts for what TensorFlow evaluated (`kept.Texts`)
 

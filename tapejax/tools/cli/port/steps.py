@@ -16,14 +16,13 @@ import jax
 import numpy as np
 
 from ....jaxprs.types import Value
-from ....tape.recording import Entry, Mark, type_of
+from ....tape.recording import Entry, type_of
 from ....tape.slicing import SCALARS
 from ....tf.values.types import Array, Nest, VariableLike
 from ...seeing.parameters import is_parameter_name
 from .observing import Applied, Assigned, Block, Carried, Computed, Gradient, Observer, Step
 from .pieces import (
     BETWEEN,
-    External,
     Kind,
     Label,
     Piece,
@@ -35,6 +34,7 @@ from .pieces import (
     merge,
     named_parts,
     same,
+    sliced,
     where,
 )
 
@@ -58,13 +58,7 @@ class Steps:
       Refused: something in them cannot be printed as a function of parameters, state and arguments.
     """
 
-    def __init__(
-        self,
-        observer: Observer,
-        outputs: Callable[[Block], list[str]],
-        state: set[int],
-        apart: set[int],
-    ):
+    def __init__(self, observer: Observer, outputs: Callable[[Block], list[str]], state: set[int], apart: set[int]):
         self.observer, self.outputs, self.apart = observer, outputs, apart
         self.names: dict[int, str] = {}
         self.kinds: list[Kind] = []
@@ -165,15 +159,11 @@ class Steps:
         now = {**known, **gradients}  # as the updates go on
         for each in step.applied:
             targets = {self.name(v): x for v, x in zip(each.variables, each.gradients, strict=True) if x is not None}
-            updates.append(self._piece("change", each, entries, (), targets, now, step, block))
+            updates.append(self._piece("change", each, entries, targets, now, step, block))
             self._relabel(now, each)
-        values = {
-            self.name(a.variable): a.value
-            for key, a in self.assigned(step).items()
-            if key in self.trained | self.state and not self._from_block(step, a)
-        }
+        values = self._values_from(step, self.trained | self.state, None)
         if values:
-            updates.append(self._piece("assign", step, entries, (), values, now, step, block))
+            updates.append(self._piece("assign", step, entries, values, now, step, block))
         for piece in updates:
             between = [name for group, name in piece.slices[0].labels if group == BETWEEN]
             if between:
@@ -190,11 +180,16 @@ class Steps:
             raise Refused(where(step, first), "the gradients taken here change no variable", "port it by as_function")
         return [*losses, *updates]
 
-    def _from_block(self, step: Step, assigned: Value) -> Gradient | None:
-        """The gradient in whose block a value was computed."""
-        value = assigned.value
-        blocks = (g for g in step.gradients for e in g.recording.entries for x in e.outputs if x is value)
-        return next(blocks, None)
+    def _values_from(self, step: Step, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
+        """What a step assigns to these variables, as far as it was computed in a gradient's block; in none, for None."""
+
+        def block_of(value: Value) -> Gradient | None:
+            return next(
+                (g for g in step.gradients for e in g.recording.entries if any(x is value for x in e.outputs)), None
+            )
+
+        assigned = [each for key, each in self.assigned(step).items() if key in variables]
+        return {self.name(each.variable): each.value for each in assigned if block_of(each.value) is gradient}
 
     def _loss(self, step: Step, gradient: Gradient, known: dict, name: str) -> Piece:
         recording = gradient.recording
@@ -210,15 +205,11 @@ class Steps:
         outputs = {n: gradient.block.after.get(n) for n in self.outputs(gradient.block)}
         ends = {id(x) for x in gradient.targets}
         outputs = {n: x for n, x in outputs.items() if id(x) in made - ends}
-        state = {
-            self.name(a.variable): a.value
-            for key, a in self.assigned(step).items()
-            if key in self.state and self._from_block(step, a) is gradient
-        }
+        state = self._values_from(step, self.state, gradient)
         self._slice(recording.entries, gradient.targets, own, step, strict=where(step, gradient))
         target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
         targets = (target, outputs | state) if outputs or state else target
-        piece = self._piece("loss", gradient, recording.entries, recording.marks, targets, own, step, gradient.block)
+        piece = self._piece("loss", gradient, recording.entries, targets, own, step, gradient.block)
         piece.name = name
         return piece
 
@@ -227,7 +218,6 @@ class Steps:
         role: str,
         subject: Any,
         entries: Any,
-        marks: Sequence[Mark],
         targets: Nest,
         known: dict,
         step: Step,
@@ -243,7 +233,7 @@ class Steps:
             entries, found.positions = found.entries, list(range(len(found.entries)))
         for external in found.externals:
             external.places = [(found.positions[i] if i >= 0 else i, j) for i, j in external.places]
-        return Piece(role, [subject], entries, marks, jax.tree.unflatten(tree, ends), [found], block)
+        return Piece(role, [subject], entries, jax.tree.unflatten(tree, ends), [found], block)
 
     def _slice(
         self,
@@ -253,7 +243,7 @@ class Steps:
         step: Step,
         strict: str = "",
         given: frozenset[int] = frozenset(),
-    ) -> tuple[Slice, list[Value]]:
+    ) -> tuple[Slice, Sequence[Value]]:
         """The slice that leads to the targets, from the arrays whose ids are `given` on, and the targets; a variable's value
         counts as what was assigned to it in the step.
 
@@ -280,45 +270,7 @@ class Steps:
             variable = known_as[1]
             return None if variable is None else self.label(variable, x)
 
-        targets = [resolved(x) for x in targets]
-        wanted, positions = {id(x) for x in targets}, []
-        for position in reversed(range(len(entries))):
-            entry = entries[position]
-            if entry is not None and any(id(x) in wanted - given and labelled(x) is None for x in entry.outputs):
-                positions.append(position)
-                wanted.update(id(resolved(x)) for x in entry.inputs)
-        numbers: dict[int, Any] = {}
-        externals: dict[int, External] = {}
-        labels: dict[Label, Array] = {}
-        parts: list[tuple] = []
-        kept: list[Entry] = []
-
-        def number(x: Value, place: tuple[int, int]) -> Any:
-            x = resolved(x)
-            if (label := labelled(x)) is not None:
-                labels[label] = x
-                return label
-            if id(x) in numbers and type(x) not in SCALARS:
-                if id(x) in externals:
-                    externals[id(x)].places.append(place)
-                return numbers[id(x)]
-            key = id(x) if type(x) not in SCALARS else -len(externals) - 1
-            externals[key] = External(x, [place])
-            numbers[key] = len(numbers)
-            return len(numbers), type_of(x)
-
-        for position in reversed(positions):
-            entry = entries[position]
-            assert entry is not None
-            ins = tuple([number(x, (len(kept), i)) for i, x in enumerate(entry.inputs)])
-            for x in entry.outputs:
-                if labelled(x) is None:
-                    numbers[id(x)] = len(numbers)
-            op = entry.op if entry.op.staged is None else entry.op.canonicalised()
-            parts.append((op, ins))
-            kept.append(entry._replace(inputs=tuple(map(resolved, entry.inputs))))
-        ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])
-        return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
+        return sliced(entries, list(map(resolved, targets)), resolved, labelled, given)
 
     def _relabel(self, known: dict[int, tuple[Label, Array]], applied: Applied) -> None:
         """What variables held between two updates, and what they hold after one."""
@@ -372,7 +324,7 @@ class Steps:
         current = run.current | {id(event.variable): event.before for event in reversed(run.events)}
         block = Block("", 0, named_parts(run, texts), ())
         entries = step.recording.entries[: run.end]
-        piece = self._piece("value", run, entries, (), value, gradients, outside, block, frozenset(inside))
+        piece = self._piece("value", run, entries, value, gradients, outside, block, frozenset(inside))
         # a ported step changes variables where the block was
         changed = {id(x) for each in step.applied for x in each.before}
         seen = step.number in self.kind_of  # of another step what its own statements assign is no part
@@ -432,7 +384,7 @@ class Steps:
         entries: list[Any] = step.recording.entries[: run.end]
         for gradient in step.gradients:
             entries[gradient.entries.start : gradient.entries.stop] = [None] * len(gradient.entries)
-        return self._piece("value", run, entries, (), run.value, {**known, **gradients}, step, step.gradients[0].block)
+        return self._piece("value", run, entries, run.value, {**known, **gradients}, step, step.gradients[0].block)
 
     # -- kinds
 

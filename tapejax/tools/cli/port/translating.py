@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Protocol
+
+from .definitions import Definitions
+from .randoms import Randoms
 
 ALIASES = ("tensorflow", "keras", "tapejax", "tf_keras")
 
@@ -26,7 +30,13 @@ Fitting = Callable[[ast.expr, bool], str | None]
 
 
 class Texts(Protocol):
-    """Texts for what TensorFlow did in the program, as far as there are any."""
+    """A program, and texts for what TensorFlow did in it, as far as there are any."""
+
+    path: Path
+    source: str
+    tree: ast.Module
+    randoms: Randoms
+    definitions: Definitions
 
     def expression(self, node: ast.expr, reads: bool, fitting: Fitting) -> str | None:
         """For an expression; if `reads`, for the value of a variable, too."""
