@@ -34,6 +34,7 @@ from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_htm
 from ...tf.values.structures import Leaf, is_variable, leaf_of
 from ...tf.values.tensor import Tensor, Variable
 from ...tf.values.types import Array, VariableLike
+from .tables import in_columns
 
 # Tables longer than this show their beginning and their end.
 ROWS, FIRST, LAST = 60, 40, 15
@@ -102,10 +103,11 @@ class Names:
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
         with recorder.outside():
+            passing = [getattr(space, "passing", frozenset()) for space in spaces]
             named = [
-                (name in getattr(space, "passing", ()), name, value)
-                for space in spaces
-                for name, value in sorted(space.items(), key=lambda item: item[0] in getattr(space, "passing", ()))
+                (name in loops, name, value)
+                for space, loops in zip(spaces, passing, strict=True)
+                for name, value in sorted(space.items(), key=lambda item: item[0] in loops)
                 if not name.startswith("_")
             ]
             plain = [item for item in named if leaf_of_quietly(item[2]) and not (item[0] and is_variable(item[2]))]
@@ -114,9 +116,8 @@ class Names:
             for variable, arrays in recording.variables.values():
                 leaf = leaf_of_quietly(variable)
                 held = () if leaf is None else (leaf.array,)
-                known = next((self._names[id(x)] for x in held if id(x) in self._names), None) or _own_name(variable)
-                for array in (*held, *arrays.values()):
-                    if known:
+                if known := next(filter(None, map(self.name, held)), None) or _own_name(variable):
+                    for array in (*held, *arrays.values()):
                         self._names.setdefault(id(array), known)
         self._count = 0
         self._results: set[int] = set()
@@ -431,12 +432,9 @@ class Loop(NamedTuple):
 
 def _loops(entries: Sequence[Entry], active: set[int]) -> Iterator[Loop]:
     """The longest loops: the same instructions of the user's, over and over, with results of the same types."""
-    return loops(
-        [
-            (name_of(entry), entry.where, tuple(map(type_of, entry.outputs)), position in active)
-            for position, entry in enumerate(entries)
-        ]
-    )
+    types = (tuple(map(type_of, entry.outputs)) for entry in entries)
+    pairs = enumerate(zip(entries, types, strict=True))
+    return loops([(name_of(entry), entry.where, kinds, i in active) for i, (entry, kinds) in pairs])
 
 
 def loops(keys: Sequence[Hashable]) -> Iterator[Loop]:
@@ -491,14 +489,8 @@ class Table:
     def __getitem__(self, position: int) -> Row:
         entry, names = self._entries[position], self.names
         outputs, inputs = (list(map(names.typed, side)) for side in (entry.outputs, entry.inputs))
-        return Row(
-            position,
-            position in self._active,
-            ", ".join(outputs),
-            name_of(entry),
-            ", ".join([*inputs, *options(entry)]),
-            line_of(entry.where),
-        )
+        texts = ", ".join(outputs), name_of(entry), ", ".join([*inputs, *options(entry)])
+        return Row(position, position in self._active, *texts, line_of(entry.where))
 
 
 def watching(recording: Recording, names: Names) -> list[Source]:
@@ -562,18 +554,12 @@ def text_table(tape: GradientTape, recording: Recording | None, spaces: Sequence
         line = f"{row.line}  {row.line.text}" if row.line else ""
         texts = (cut(row.value, 44), row.operation, cut(row.inputs, 60), cut(line, 64))
         cells.append((str(row.number), "∂" if row.carries else "", *texts))
-    widths = [max(len(cell[i]) for cell in cells) for i in range(5)]
-    lines = [heading(tape, recording, names)]
-    terminal = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # a row is a row there
-    for cell in cells:
-        number, mark, *rest = cell
-        columns = [number.rjust(widths[0]), mark.ljust(widths[1])]
-        columns += [text.ljust(width) for text, width in zip(rest[:3], widths[2:], strict=True)]
-        line = "  ".join((" ".join(columns[:2]), *columns[2:], rest[3])).rstrip()
-        lines.append(cut(line, terminal) if terminal else line)
-    if any(cell[1] for cell in cells):
-        lines.append("∂: carries gradient to what the tape watches")
-    return "\n".join(lines)
+    carries = max(len(mark) for _, mark, *_ in cells)
+    lines = in_columns([(f"{number} {mark.ljust(carries)}", *rest) for number, mark, *rest in cells], "><<<<")
+    if sys.stdout.isatty():  # a row is a row there
+        lines = [cut(line, shutil.get_terminal_size().columns) for line in lines]
+    legend = ["∂: carries gradient to what the tape watches"] if carries else []
+    return "\n".join([heading(tape, recording, names), *lines, *legend])
 
 
 # A notebook that its reader has not run yet is not trusted: its <style> is dropped, and inline styles stay. So the

@@ -15,6 +15,7 @@ import itertools
 import keyword
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -51,6 +52,7 @@ from .spelling import (
     spelling_of_equation,
     static_arguments,
 )
+from .tables import sections
 
 _RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "f", "sources", "scan", "while_loop", "flat", "scaled"}
 
@@ -291,31 +293,8 @@ def _packed(structure: Nest, ends: Iterator[str]) -> str:
 
 # ---- code -----------------------------------------------------------------------------------------------------------
 
-_PRELUDE = {
-    "flat": "def flat(out):\n    return out if isinstance(out, tuple) else (out,)",
-    "scan": (
-        "def scan(body, consts, carry, xs, **options):\n"
-        "    def step(c, x):\n"
-        "        out = flat(body(*consts, *c, *x))\n"
-        "        return out[: len(carry)], out[len(carry) :]\n\n"
-        "    carry, ys = jax.lax.scan(step, tuple(carry), tuple(xs), **options)\n"
-        "    return *carry, *ys"
-    ),
-    "while_loop": (
-        "def while_loop(test, body, test_consts, body_consts, start):\n"
-        "    return jax.lax.while_loop(lambda c: test(*test_consts, *c), lambda c: flat(body(*body_consts, *c)), tuple(start))"
-    ),
-    # as in `core.poles`
-    "scaled": (
-        "def scaled(slope, t, stops):\n"
-        "    def product(_, t):\n"
-        "        return slope * t\n\n"
-        "    def stopped(_, t):  # zero is zero, even where the slope is infinite\n"
-        "        return jnp.where(t == 0, 0, slope * t)\n\n"
-        "    both = [stopped if stop else product for stop in stops]  # itself, and its transpose\n"
-        "    return jax.lax.custom_linear_solve(lambda x: x / slope, t, *both)"
-    ),
-}
+# functions that printed code may call; the products of `scaled` are as in `core.poles`
+_PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_name("prelude.txt")).items()}
 
 
 class Code:

@@ -16,11 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ....tf.values.types import Array
+from ...seeing.tables import sections
 
 # What is written around the functions of a program, by a name; where `f` is defined, under the first word of that.
-PARTS: dict[str, str] = dict(
-    re.findall(r"^==== ([^\n]+)\n(.*?)(?=^==== |\Z)", Path(__file__).with_name("parts.txt").read_text(), re.M | re.S)
-)
+PARTS = sections(Path(__file__).with_name("parts.txt"))
 _TAKEN = """
     NPZ BATCHES Path jax jnp np optax batch_of f sources found
     params state optimizers step_carry step_losses step_found state_after
