@@ -103,7 +103,7 @@ class Names:
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
         with recorder.outside():
-            passing = [getattr(space, "passing", frozenset()) for space in spaces]
+            passing: list[frozenset[str]] = [getattr(space, "passing", frozenset()) for space in spaces]
             named = [
                 (name in loops, name, value)
                 for space, loops in zip(spaces, passing, strict=True)

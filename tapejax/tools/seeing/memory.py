@@ -46,7 +46,7 @@ class Memory:
 
     def __init__(self, rows: Sequence[MemoryRow]):
         self.rows = sorted(rows, key=lambda row: -row.bytes)
-        self.bytes, self.needed, self.saved = (sum(row[i] for row in rows) for i in (2, 3, 4))
+        self.bytes, self.needed, self.saved = map(sum, zip((0, 0, 0), *(row[2:] for row in rows), strict=True))
 
     def __iter__(self) -> Iterator[MemoryRow]:
         return iter(self.rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 from ...tape.recording import Entry
 from ...tape.where import Line, line_of
 from .listing import name_of
+from .tables import cases
 
 # How wide text is printed.
 WIDTH = 96
@@ -59,15 +59,8 @@ def as_code(name: str) -> str:
     return "..." if "/" in name else name
 
 
-def _read(name: str) -> dict[str, tuple[str, str]]:
-    """What stands under each line of a text that is not indented: what happened and, behind an arrow, what to do."""
-    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
-    cases = re.findall(r"^(\w.*)\n((?: +.*\n)+)", text, re.MULTILINE)
-    parts = ((case, said.partition("->")) for case, said in cases)
-    return {case: (" ".join(what.split()), " ".join(cure.split())) for case, (what, _, cure) in parts}
-
-
-CASES = _read("reasons.txt")
+CASES = cases(Path(__file__).with_name("reasons.txt"))
 # Why an operation of that name passes nothing on, and what to do.
-FLAT = {name: said for names, said in _read("flat.txt").items() for name in names.split()}
+_FLAT = cases(Path(__file__).with_name("flat.txt"))
+FLAT = {name: said for names, said in _FLAT.items() for name in names.split()}
 NOT_FLAT = FLAT.pop("other")

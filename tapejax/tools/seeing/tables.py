@@ -1,4 +1,4 @@
-"""Tables in text, bars in them, and the sections of a file of texts."""
+"""Tables in text, bars in them, and files of texts."""
 
 from __future__ import annotations
 
@@ -27,3 +27,10 @@ def bar_html(share: float, style: str) -> str:
 def sections(path: Path) -> dict[str, str]:
     """The parts of a file, by the line ``==== name`` above each."""
     return dict(re.findall(r"^==== ([^\n]+)\n(.*?)(?=^==== |\Z)", path.read_text(encoding="utf-8"), re.M | re.S))
+
+
+def cases(path: Path) -> dict[str, tuple[str, str]]:
+    """By each line of a file that is not indented what stands under it: what happened and, behind an arrow, what to do."""
+    found = re.findall(r"^(\w.*)\n((?: +.*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    parts = ((case, said.partition("->")) for case, said in found)
+    return {case: (" ".join(what.split()), " ".join(cure.split())) for case, (what, _, cure) in parts}

@@ -82,8 +82,7 @@ class Functions:
         gradient: Gradient = piece.subject[0]
         params, held = (sources_of(piece).get(group, {}) for group in ("params", "state"))
         if any(x.dtype.kind == "c" for x in params.values()):
-            why = "JAX's gradient is the conjugate of TensorFlow's"
-            raise Refused(self.at(gradient), "a complex variable", why)
+            raise Refused(self.at(gradient), "complex")
         function = self.printed(piece, params, held, "loss_function", self.at(gradient))
         has_aux = isinstance(piece.targets, tuple)
         if not (len(gradient.targets) == 1 and np.ndim(gradient.targets[0]) == 0):
@@ -152,8 +151,7 @@ class Functions:
                 if getattr(getattr(x, "dtype", None), "kind", "V") == "V":
                     raise LookupError(f"there is no code for the operation {name}, outside of tapejax")
         except (ValueError, TypeError, LookupError) as error:
-            by_hand = "change that line, or write that part of the step in JAX"
-            raise Refused(at or self.path.name, str(error), by_hand) from error
+            raise Refused(at or self.path.name, "no code", error=error) from error
         if state or "params" not in code and piece.role == "loss":
             code = re.sub(r"\bsources\b", "params", code)
         if not sources:
@@ -171,16 +169,14 @@ class Functions:
             return self.optimizers[id(optimizer)][1]
         mine = [each for p in self.steps.changes() for each in p.subject if each.optimizer is optimizer]
         if min(each.count for each in mine) > 0:
-            why = "the optimizer was restored: its slots are not zero"
-            raise Refused(at, why, "load them into Optax's state")
+            raise Refused(at, "restored")
         if len({tuple(map(id, each.variables)) for each in mine}) > 1:
-            raise Refused(at, "one optimizer updates different variables", "use an optimizer for each")
+            raise Refused(at, "different variables")
         rates = dict.fromkeys(each.rate for each in mine)
         if callable(optimizer._learning_rate):
             rate = self._schedule(optimizer, at)
         elif len(rates) > 1:
-            texts = ", ".join(f"{r:.4g}" for r in rates)
-            raise Refused(at, f"the learning rate is assigned to ({texts})", "use a schedule")
+            raise Refused(at, "rate", rates=", ".join(f"{r:.4g}" for r in rates))
         else:
             rate = repr(float(f"{applied.rate:.7g}"))
         text, look = optax_text(optimizer, rate, callable(optimizer._learning_rate), at)
@@ -199,7 +195,7 @@ class Functions:
         for i in (0, 1, 7, 100, 12345):
             expected, found = (np.asarray(f(jnp.asarray(i, jnp.int32))) for f in (schedule, function))
             if not np.allclose(expected, found, rtol=1e-6, atol=0):
-                raise Refused(at, "the learning rate's schedule branches in Python", "write it for Optax")
+                raise Refused(at, "schedule")
         return self.definitions.add(function.code, function.constants, "learning_rate")
 
 

@@ -42,7 +42,6 @@ CLIPPING = {
     "clipvalue": "optax.clip({0!r})",
     "clipnorm": "optax.stateless(lambda g, _: jax.tree.map(lambda x: x * {0!r} / jnp.maximum(jnp.linalg.norm(x), {0!r}), g))",
 }
-_WRITE = "write it for Optax"
 
 
 def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tuple[str, str]:
@@ -55,15 +54,14 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
     kind, config = type(optimizer).__name__, optimizer.get_config()
     if kind not in TEXTS or type(optimizer).__module__.partition(".")[0] != "keras":
         known = ", ".join(name for name in TEXTS if " " not in name)
-        raise Refused(at, f"the optimizer {kind} has no equal in Optax that is known here ({known})", _WRITE)
+        raise Refused(at, "optimizer", kind=kind, known=known)
     for name, plain in (PLAIN | ({} if kind == "AdamW" else {"weight_decay": None})).items():
         if config.get(name, plain) not in (plain, False if name == "use_ema" else plain):
-            raise Refused(at, f"{kind}({name}={config[name]!r}) has no equal in Optax that is known here", _WRITE)
+            raise Refused(at, "setting", kind=kind, name=name, value=config[name])
     if any(getattr(v, "constraint", None) is not None for v in optimizer._trainable_variables):
-        why = "a variable has a constraint, which the optimizer applies"
-        raise Refused(at, why, "apply it in the step after the update")
+        raise Refused(at, "constraint")
     if getattr(optimizer, "_exclude_from_weight_decay", None):
-        raise Refused(at, "exclude_from_weight_decay", "pass a mask to optax.adamw")
+        raise Refused(at, "excluded")
     config["momentum"] = config.get("momentum") or None
     if kind == "SGD" and config["momentum"]:
         kind = "SGD with momentum and a schedule" if scheduled else "SGD with momentum"

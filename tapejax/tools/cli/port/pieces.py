@@ -7,6 +7,7 @@ import sys
 import types
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -20,19 +21,22 @@ from ....tape.slicing import SCALARS
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
 from ...seeing.parameters import is_parameter_name
+from ...seeing.tables import cases
 from ..imports import replaced
 from .observing import Applied, Block, Computed, Gradient, Step
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
 Label = tuple[str, str]
+_REFUSALS = cases(Path(__file__).with_name("refusals.txt"))
 BETWEEN = "between"  # the label of what a variable held between two updates
 
 
 class Refused(Exception):
     """A program that cannot be ported; says which line, why, and what to do by hand."""
 
-    def __init__(self, where: object, why: str, by_hand: str):
-        super().__init__(f"{where}: {why}\n  by hand: {by_hand}" if where else f"{why}\n  by hand: {by_hand}")
+    def __init__(self, where: object, case: str, **values: Any):
+        why, by_hand = (text.format(**values) for text in _REFUSALS[case])
+        super().__init__(f"{where}: {why}\n  by hand: {by_hand}")
 
 
 @dataclass

@@ -50,8 +50,8 @@ class Program:
         self.observer, self.randoms, self.values = observer, randoms, values
         self.source = path.read_text()
         if not observer.steps:
-            why = "no step was seen: no tape's gradient with respect to variables was followed by an update of them"
-            raise Refused(path.name, why, _without_steps(self.source))
+            keras, tape = ".fit(" in self.source, "GradientTape" in self.source
+            raise Refused(path.name, "no step" + (": Keras trains" if keras else "" if tape else ": no tape"))
         self.tree = probes.numbered(ast.parse(self.source))
         self.nodes: dict[int, Any] = {node.place: node for node in ast.walk(self.tree)}  # type: ignore[attr-defined]
         self.expressions: dict[tuple, str | None] = {}  # place, and what may be arguments -> text
@@ -129,8 +129,7 @@ class Program:
             for name, values in kind.arguments.items():
                 value = values[position]
                 if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.extended):
-                    why = f"the argument {name!r} is a jax.random key"
-                    raise Refused(self.functions.at(kind.block), why, "split keys in the step")
+                    raise Refused(self.functions.at(kind.block), "key", name=name)
                 end = ".number" if isinstance(value, (bool, int, float)) else ""
                 yield f"{i}.{name}{end}", np.asarray(value)
 
@@ -242,16 +241,3 @@ class Program:
             return None
         first = ["{" + ", ".join(f"{group!r}: {groups[group]}" for group in sources) + "}"] if sources else []
         return f"{function}({', '.join([*first, *(arguments[n] for n in names_of(piece))])})"
-
-
-def _without_steps(source: str) -> str:
-    """What to do with a program in which no step was seen."""
-    if ".fit(" in source:
-        return "where Keras trains (`fit` of a compiled model), it runs on JAX already: KERAS_BACKEND=jax"
-    if "GradientTape" not in source:
-        return "port is for programs with a tape; `python -m tapejax run` runs others on JAX"
-    return (
-        "give what is trained a name, take the gradient with respect to it, and let it change by the gradient: "
-        "`w = w - rate * gradient`, `assign`, or a Keras optimizer; of a gradient that is only looked at, tape.as_function "
-        "prints the function"
-    )

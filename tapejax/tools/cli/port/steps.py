@@ -38,11 +38,6 @@ from .pieces import (
     where,
 )
 
-_APART = "compute with the value itself, and assign it after the block"
-_ALIKE = (
-    "let the number of operations and the shapes be the same in all steps: pad batches and episodes to one length "
-    "(drop_remainder=True), use lax.scan or lax.cond in place of Python's loops and branches"
-)
 KINDS = 4  # of steps, at one place: batches of different sizes, say
 
 
@@ -81,7 +76,7 @@ class Steps:
         often = sorted(self.kinds, key=lambda kind: -len(kind.steps))
         if len(often[0].steps) < 2:
             at = where(often[0].steps[0], often[0].steps[0].gradients[0])
-            raise Refused(at, "no step ran twice: what differs between steps cannot be seen", "let it make a few steps")
+            raise Refused(at, "one step")
         for kind in often:
             self._find_arguments(kind)
 
@@ -167,17 +162,14 @@ class Steps:
         for piece in updates:
             between = [name for group, name in piece.slices[0].labels if group == BETWEEN]
             if between:
-                held = f"what the variable {between[0]!r} holds between its two updates in a step"
-                why = f"{held} is used after the second"
-                raise Refused(where(step, step.applied[0]), why, "write it as two steps, a tape for each")
+                raise Refused(where(step, step.applied[0]), "between updates", name=between[0])
         used = {label[0] for piece in updates for label in piece.slices[0].labels}
         losses = []
         for i, gradient in enumerate(step.gradients, 1):
             if f"gradients_{i}" in used:
                 losses.append(self._loss(step, gradient, known, f"gradients_{i}"))
         if not losses:
-            first = step.gradients[0]
-            raise Refused(where(step, first), "the gradients taken here change no variable", "port it by as_function")
+            raise Refused(where(step, step.gradients[0]), "nothing changes")
         return [*losses, *updates]
 
     def _values_from(self, step: Step, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
@@ -197,8 +189,7 @@ class Steps:
         for variable, read in recording.variables.values():
             arrays = list(read.values())
             if len(arrays) > 1 and id(variable) in self.trained | self.state:
-                why = f"the variable {self.name(variable)!r} is assigned to and read again in the tape's block"
-                raise Refused(where(step, gradient), why, _APART)
+                raise Refused(where(step, gradient), "assigned in the block", name=self.name(variable))
             if id(variable) in self.trained:
                 own[id(arrays[0])] = self.label(variable, arrays[0]), arrays[0]
         made = {id(x) for e in recording.entries for x in e.outputs}
@@ -257,9 +248,7 @@ class Steps:
         def resolved(x: Value) -> Value:
             while id(x) not in known and id(x) in held and id(x) in self.observer.values:
                 if strict and getattr(x, "dtype", np.dtype(int)).kind in "fc":
-                    name = self.name(held[id(x)][1])
-                    why = f"the variable {name!r} is assigned to and read again before the gradient is taken"
-                    raise Refused(strict, why, _APART)
+                    raise Refused(strict, "assigned before the gradient", name=self.name(held[id(x)][1]))
                 x = self.observer.values[id(x)][0]
             return x
 
@@ -410,9 +399,8 @@ class Steps:
             pairs = zip(mine.slices[0].key[0], other.slices[0].key[0], other.slices[0].entries, strict=False)  # type: ignore[index]
             line = next((entry.line for a, b, entry in pairs if a != b), None)
             if mine.slices[0].key != other.slices[0].key:
-                why = f"step {step.number} runs other operations than the steps before, from here on"
-                text = f" (`{line.text}`)" if line else ""
-                raise Refused(line or where(step, pieces[0].subject[0]), why + text, _ALIKE)
+                at, text = line or where(step, pieces[0].subject[0]), f" (`{line.text}`)" if line else ""
+                raise Refused(at, "other operations", number=step.number, text=text)
 
     def _find_arguments(self, kind: Kind) -> None:
         for name, variable in self.variables.items():
