@@ -130,9 +130,8 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
         return t0
     <BLANKLINE>
     """
-    args = jax.tree.map(
-        lambda x: x if is_variable(x) else jnp.array(x), args, is_leaf=is_variable
-    )  # not the caller's names
+    # not the caller's names
+    args = jax.tree.map(lambda x: x if is_variable(x) else jnp.array(x), args, is_leaf=is_variable)
     with GradientTape(watch_accessed_variables=False) as tape:
         tape.watch([x for x in jax.tree.leaves(args, is_leaf=is_variable) if is_inexact(x)])
         result = function(*args)
@@ -487,12 +486,9 @@ def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[i
 
 
 def _closes_over(closed: JaxProgram) -> bool:
-    return any(
-        eqn.primitive.name == "custom_vjp_call"
-        and called_by(eqn)
-        or any(map(_closes_over, contents.jaxprs_in(eqn.params)))
-        for eqn in contents.open_jaxpr(closed).eqns
-    )
+    equations = contents.open_jaxpr(closed).eqns
+    own = any(eqn.primitive.name == "custom_vjp_call" and called_by(eqn) for eqn in equations)
+    return own or any(map(_closes_over, (inner for eqn in equations for inner in contents.jaxprs_in(eqn.params))))
 
 
 def _arrays(args: Sequence[str]) -> str:
@@ -518,6 +514,10 @@ def _first_of(eqn: Equation, text: str) -> str:
     return f"{text}[0]" if len(eqn.outvars) == 1 else text
 
 
+def _lists(args: Sequence[str], a: int, b: int) -> str:
+    return ", ".join(f"[{', '.join(group)}]" for group in (args[:a], args[a:b], args[b:]))
+
+
 def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     name = eqn.params["name"]
     called = spelling_of_equation(name, eqn, args)
@@ -528,8 +528,7 @@ def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     consts, carry = contents.scan_counts(p)
     body = code.helper(p["jaxpr"], "body")
-    groups = (args[:consts], args[consts : consts + carry], args[consts + carry :])
-    lists = ", ".join(f"[{', '.join(group)}]" for group in groups)
+    lists = _lists(args, consts, consts + carry)
     options = ", ".join(f"{key}={p[key]!r}" for key in ("length", "reverse", "unroll"))
     return _first_of(eqn, f"{code.needs('scan')}({body}, {lists}, {options})")
 
@@ -537,8 +536,7 @@ def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
 def _while(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
-    a, b = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
-    lists = ", ".join(f"[{', '.join(group)}]" for group in (args[:a], args[a:b], args[b:]))
+    lists = _lists(args, p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"])
     return _first_of(eqn, f"{code.needs('while_loop')}({test}, {body}, {lists})")
 
 
@@ -572,10 +570,9 @@ def _linear_solve(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
 def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     policy, options = eqn.params["policy"], ""
     if policy is not None:
-        known = [
-            f"jax.checkpoint_policies.{k}" for k, value in vars(jax.checkpoint_policies).items() if value is policy
-        ]
-        options = f", policy={known[0] if known else code._named(policy, 'policy')}"
+        known = [name for name, value in vars(jax.checkpoint_policies).items() if value is policy]
+        text = f"jax.checkpoint_policies.{known[0]}" if known else code._named(policy, "policy")
+        options = f", policy={text}"
     return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')}{options})({', '.join(args)})"
 
 
@@ -665,14 +662,10 @@ def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
         unpack.append(f"{_unpacked(pull_given[len(kept) :])} = {code.needs('flat')}(cotangents)")
         returned = ["None"] * closed_over + pull_results
         back = [*unpack, *pull_body, f"return ({', '.join(returned)},)"]
-        return "\n\n\n".join(
-            [
-                f"@jax.custom_vjp\n{own}",
-                _definition(f"{name}_fwd", given, [*body, pair]),
-                _definition(f"{name}_bwd", ["residuals", "cotangents"], back),
-                f"{name}.defvjp({name}_fwd, {name}_bwd)",
-            ]
-        )
+        forward = _definition(f"{name}_fwd", given, [*body, pair])
+        backward = _definition(f"{name}_bwd", ["residuals", "cotangents"], back)
+        rule = f"{name}.defvjp({name}_fwd, {name}_bwd)"
+        return "\n\n\n".join([f"@jax.custom_vjp\n{own}", forward, backward, rule])
 
     return f"{code.with_rule(call, (closed, pulled), wish, write)}({_arrays(args)})"
 

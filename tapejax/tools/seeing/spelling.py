@@ -42,18 +42,8 @@ SPELLINGS_KEPT = 4096
 # Lines of code that can be broken are not longer than this.
 WIDTH = 100
 
-# Where printed code looks names up, and what it imports.
-_MODULES: dict[str, Any] = {
-    "jnp": jnp,
-    "jax.nn": jax.nn,
-    "jnp.linalg": jnp.linalg,
-    "jnp.fft": jnp.fft,
-    "jax.scipy.special": jax.scipy.special,
-    "jax.scipy.linalg": jax.scipy.linalg,
-    "jax.ops": jax.ops,
-    "jax.lax": jax.lax,
-}
-IMPORTS = "import jax\nimport jax.numpy as jnp\nimport numpy as np\n"
+# Where printed code looks names up.
+_MODULES = "jnp jax.nn jnp.linalg jnp.fft jax.scipy.special jax.scipy.linalg jax.ops jax.lax".split()
 SCOPE = {"jax": jax, "jnp": jnp, "np": np}
 
 
@@ -136,12 +126,9 @@ def fill(template: str, args: Sequence[str]) -> str:
 def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) -> tuple[str | None]:
     # what is written as a number stays a number while the spelling is tried
     free = [i for i in range(len(holes)) if same[i] == i and holes[i].startswith("{")]
-    specs = []
-    for i in free:
-        aval = avals[i]
-        if not hasattr(aval, "shape"):
-            return (None,)
-        specs.append(aval)
+    specs = [avals[i] for i in free]
+    if not all(hasattr(aval, "shape") for aval in specs):
+        return (None,)
     tried = set()
     for template in _candidates(name, closed, avals, holes, eqn, active_ins, static):
         if template in tried:
@@ -227,10 +214,8 @@ def _same_at(fn: Callable, other: Callable, inputs: Sequence[Value], active_ins:
         return [*outs, *pull(ones), *pull([jnp.zeros_like(y) for y in outs])]
 
     pairs = list(zip(pulled(fn), pulled(other), strict=True))
-    return all(
-        x.dtype == y.dtype and x.shape == y.shape and bool(jnp.allclose(x, y, rtol=3e-6, atol=1e-6, equal_nan=True))
-        for x, y in pairs
-    )
+    alike = all(x.dtype == y.dtype and x.shape == y.shape for x, y in pairs)
+    return alike and all(bool(jnp.allclose(x, y, rtol=3e-6, atol=1e-6, equal_nan=True)) for x, y in pairs)
 
 
 def static_arguments(op: Op) -> tuple[Hashable, ...]:
@@ -239,15 +224,7 @@ def static_arguments(op: Op) -> tuple[Hashable, ...]:
     return tuple(given.values()) if callable(what) else ()
 
 
-def _candidates(
-    name: str,
-    closed: JaxProgram,
-    avals: Sequence[Aval],
-    holes: Sequence[str],
-    eqn: Equation | None,
-    active_ins: Form,
-    static: tuple,
-) -> Iterator[str]:
+def _candidates(name, closed, avals, holes, eqn, active_ins, static) -> Iterator[str]:
     """How an operation of this name is spelled, the nicest first."""
     plain = name.strip("_")
     facts = _facts(closed, holes, static)
@@ -255,10 +232,10 @@ def _candidates(
     yield from _filled(_ROWS.get(plain, ()), holes, facts)
     if eqn is not None and plain == "dot_general":
         yield from _einsums(eqn, holes)
-    names = dict.fromkeys(
-        (plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", ""))
-    )
-    for module, namespace in _MODULES.items():
+    wishes = plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", "")
+    names = dict.fromkeys(wishes)
+    for module in _MODULES:
+        namespace = eval(module, dict(SCOPE))
         for found in names:
             if callable(getattr(namespace, found, None)):
                 yield from _filled([f"{module}.{found}{call}" for call in _CALLS], holes, facts)
@@ -320,11 +297,8 @@ def _cuts(active_ins: Form, avals: Sequence[Aval]) -> Iterator[str]:
     """``x[0]``, ``x[:, 1:3]``, ``x[..., None]``: cuts and regroupings written as an index."""
     rows, results, _ = active_ins
     kinds = [row[0] for row in rows]
-    if (
-        kinds not in (["slice"], ["slice", "regroup"], ["regroup"])
-        or rows[0][2] != (("input", 0),)
-        or len(results) != 1
-    ):
+    cuts = kinds in (["slice"], ["slice", "regroup"], ["regroup"])
+    if not cuts or rows[0][2] != (("input", 0),) or len(results) != 1:
         return
     shape, out = tuple(avals[0].shape), rows[-1][3][0][0]
     starts, limits, strides = rows[0][1] if kinds[0] == "slice" else ((0,) * len(shape), shape, None)
@@ -480,9 +454,8 @@ def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
     name, out = eqn.primitive.name, eqn.outvars[0].aval
     if name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
         return ins[0]
-    if name == "slice" and eqn.invars[0].aval.shape == out.shape and set(eqn.params["strides"] or [1]) == {1}:
-        return ins[0]
-    if name == "dynamic_slice" and eqn.invars[0].aval.shape == out.shape:
+    whole = name == "dynamic_slice" or name == "slice" and set(eqn.params["strides"] or [1]) == {1}
+    if whole and eqn.invars[0].aval.shape == out.shape:
         return ins[0]
     if name == "mul" and len(ins) == 2:  # by one
         for x, other, v in ((ins[0], ins[1], eqn.invars[1]), (ins[1], ins[0], eqn.invars[0])):
@@ -568,11 +541,8 @@ def _live(rows: list[tuple], results: list[Key], avals: Sequence[Aval]) -> Form:
         final.append((name, params, tuple(renamed.get(x, x) for x in ins), out_avals))
         for out in outs:
             renamed[out] = ("value", len(renamed))
-    return (
-        tuple(final),
-        tuple(renamed.get(x, x) for x in results),
-        tuple((a.shape, a.dtype, a.weak_type) for a in avals),
-    )
+    ends = tuple(renamed.get(x, x) for x in results)
+    return tuple(final), ends, tuple((a.shape, a.dtype, a.weak_type) for a in avals)
 
 
 def _literal_key(value: Value, aval: Aval) -> Key:
@@ -661,9 +631,10 @@ def literal(value: Any) -> str:
         return str(int(value))
     if type(value).__name__ == "FftType":
         return repr(value.name)
+    kind = type(value)
+    of_lax = getattr(jax.lax, kind.__name__, None) is kind  # GatherDimensionNumbers and its kin
     if isinstance(value, enum.Enum):
-        kind = type(value)
-        if getattr(jax.lax, kind.__name__, None) is kind:
+        if of_lax:
             return f"jax.lax.{kind.__name__}.{value.name}"
         raise Unspellable(value)
     if isinstance(value, np.dtype) or isinstance(value, type) and issubclass(value, np.generic):
@@ -672,8 +643,7 @@ def literal(value: Any) -> str:
         if value.size > WRITTEN_OUT:
             raise Unspellable(value)
         return f"np.array({value.tolist()!r}, {dtype_text(value.dtype)})"
-    kind = type(value)
-    if getattr(jax.lax, kind.__name__, None) is kind:  # GatherDimensionNumbers and its kin
+    if of_lax:
         return f"jax.lax.{kind.__name__}({', '.join(f'{f}={literal(getattr(value, f))}' for f in _fields(value))})"
     if kind is tuple:
         return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
