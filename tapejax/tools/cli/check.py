@@ -234,7 +234,7 @@ def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
 
 
 _MAKES_TENSORS = ("tf.constant", "tf.convert_to_tensor", "tf.Variable")
-_OF_GRAPHS = ("graph", "function_def")
+_NO_GRAPHS = "print(jax.make_jaxpr(f)(x)): there are no graphs"
 _REFUSES = "nothing: JAX runs at once, and there are no graphs to build; tf.function compiles"
 _OF_SHAPES = {"tf.shape", "tf.size", "tf.rank"}
 _AUTOGRAPH = "the extra: pip install 'tapejax[autograph]', or tf.cond and tf.while_loop"
@@ -376,14 +376,9 @@ class _Reader(ast.NodeVisitor):
         if isinstance(node.ctx, ast.Load):
             known = node.attr not in self.given
             self.note_paths(node, frozenset(path for path in paths if path and (known or _VALUE not in path)))
-            concrete = isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
-            if concrete and node.value.func.attr == "get_concrete_function" and node.attr in _OF_GRAPHS:  # type: ignore[attr-defined]
-                self.note(
-                    node,
-                    f"tf.ConcreteFunction.{node.attr}",
-                    "missing",
-                    "print(jax.make_jaxpr(f)(x)): there are no graphs",
-                )
+            match node:
+                case ast.Attribute(ast.Call(ast.Attribute(attr="get_concrete_function")), "graph" | "function_def"):
+                    self.note(node, f"tf.ConcreteFunction.{node.attr}", "missing", _NO_GRAPHS)
         base: Any = node
         while isinstance(base, ast.Attribute) and paths != _OTHER:
             base, paths = base.value, self.paths(base.value)  # of tf.nn.relu only the whole is a use
@@ -631,9 +626,8 @@ def _matched(case: ast.match_case) -> list[ast.stmt]:
 def _as_json(files: Sequence[File]) -> str:
     counts = {status: sum(file.count(status) for file in files) for status in ("supported", "missing", "unchecked")}
     counts = {"files": len(files), "unreadable": sum(file.error is not None for file in files), **counts}
-    reports = [
-        {"path": file.path, "error": file.error, "names": list(map(dataclasses.asdict, file.uses))} for file in files
-    ]
+    names = [list(map(dataclasses.asdict, file.uses)) for file in files]
+    reports = [{"path": f.path, "error": f.error, "names": uses} for f, uses in zip(files, names, strict=True)]
     return json.dumps({"schema": 1, "files": reports, "counts": counts}, indent=1)
 
 
