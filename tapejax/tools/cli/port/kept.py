@@ -15,20 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import names
 from .definitions import PARTS, first_line
 from .probes import SIMPLE
-from .translating import (
-    ALIASES,
-    Texts,
-    Translated,
-    added_to,
-    arguments_of,
-    bound_inside,
-    callee,
-    is_gradient,
-    name_of,
-    stored,
-)
+from .translating import ALIASES, Texts, Translated
 
 
 class NotKept(Exception):
@@ -57,7 +47,7 @@ def used_after(tree: ast.Module, line: int) -> list[str]:
     read = {
         n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in own
     }
-    return [name for name in dict.fromkeys(stored(inside)) if name in read]
+    return [name for name in dict.fromkeys(names.stored(inside)) if name in read]
 
 
 def rewrite(texts: Texts, sites: dict[int, Site]) -> str:
@@ -125,7 +115,7 @@ class _Rewriter:
         return any(isinstance(n, ast.With) and n.lineno in self.sites for n in ast.walk(node))
 
     def calls(self, node: ast.AST) -> list[ast.Call]:
-        return [n for n in ast.walk(node) if isinstance(n, ast.Call) and callee(n) in self.way]
+        return [n for n in ast.walk(node) if isinstance(n, ast.Call) and names.callee(n) in self.way]
 
     def _leads(self, node: ast.AST) -> bool:
         return self._has_site(node) or bool(self.calls(node))
@@ -133,13 +123,13 @@ class _Rewriter:
     def fits(self, node: ast.AST, gone: set[str]) -> bool:
         """Whether a statement or expression uses neither TensorFlow nor what is gone."""
         definition = isinstance(node, (ast.FunctionDef, ast.ClassDef))
-        own = set(stored(node)) if definition else bound_inside(node)
-        own |= {a.arg for n in ast.walk(node) if isinstance(n, ast.arguments) for a in arguments_of(n)}
+        own = set(names.stored(node)) if definition else names.bound_inside(node)
+        own |= {a.arg for n in ast.walk(node) if isinstance(n, ast.arguments) for a in names.arguments(n)}
         gone = (gone | self.ever if definition else gone) - {name for name in own if not name.startswith(".")}
-        names = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
+        found = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
         added_to = [n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign)]
-        read = [n for n in names if not isinstance(n.ctx, ast.Store) or n in added_to]
-        return not any(name_of(n) in self.aliases for n in names) and not any(name_of(n) in gone for n in read)
+        read = [n for n in found if not isinstance(n.ctx, ast.Store) or n in added_to]
+        return not any(names.of(n) in self.aliases for n in found) and not any(names.of(n) in gone for n in read)
 
     # -- statements
 
@@ -170,7 +160,9 @@ class _Rewriter:
             if text and self.drawn and self.runs_once and not self.in_loop and isinstance(node, SIMPLE):
                 between = [*between, *self._restored(node, gone, indent)]
             out += [*between, *text] if text else []
-            if not self.in_class and self.drawing & {callee(n) for n in ast.walk(node) if isinstance(n, ast.Call)}:
+            if not self.in_class and self.drawing & {
+                names.callee(n) for n in ast.walk(node) if isinstance(n, ast.Call)
+            }:
                 self.drawn = self.drawn or node.lineno
         if top:
             self.gone_in_end = set(gone)
@@ -191,12 +183,12 @@ class _Rewriter:
             range(node.lineno, (node.end_lineno or 0) + 1),
         )
         if not definition and self.update_lines.intersection(own) and not self._leads(node):
-            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not is_gradient(node.value):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not names.is_gradient(node.value):
                 new = self._translated(node, gone)
                 if self.fits(new, gone):
-                    gone.difference_update(stored(node))
+                    gone.difference_update(names.stored(node))
                     return _unparsed(new, indent)
-            gone.update(stored(node))
+            gone.update(names.stored(node))
             return []
         if isinstance(node, ast.FunctionDef) and (self.in_class or node.name in self.way):
             return self._function(node, gone, indent)
@@ -211,10 +203,10 @@ class _Rewriter:
             return self._call(node, gone, indent)
         new = self._translated(node, gone)
         if self.fits(new, gone):
-            gone.difference_update(stored(node))
+            gone.difference_update(names.stored(node))
             if isinstance(node, ast.FunctionDef):
                 read = {n.id for part in new.body for n in ast.walk(part) if isinstance(n, ast.Name)}
-                self.unused[node.name] = [i for i, a in enumerate(arguments_of(node.args)) if a.arg not in read]
+                self.unused[node.name] = [i for i, a in enumerate(names.arguments(node.args)) if a.arg not in read]
             same = ast.dump(new) == ast.dump(node)
             return self._text(node) if same else _unparsed(new, indent)
         compound = isinstance(node, (ast.For, ast.While, ast.If, ast.Try))
@@ -223,7 +215,7 @@ class _Rewriter:
             left = ast.walk(ast.parse(textwrap.dedent("\n".join(inner))))
             if any(isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign)) for n in left):
                 return inner
-        gone.update(stored(node), added_to(node))
+        gone.update(names.stored(node), names.added_to(node))
         text = self.texts.statement(node, Translated(self, gone).fitting)
         return [indent + text] if text else None
 
@@ -263,7 +255,7 @@ class _Rewriter:
             if not self.fits(ast.parse(expression), gone):
                 what = f"{expression}, which line {node.lineno} uses"
                 raise NotKept(f"{what}, is made by a statement that uses TensorFlow")
-        gone.update(stored(node))
+        gone.update(names.stored(node))
         gone.difference_update(site.outputs)
         self.found.add(node.lineno)
         call = f"{site.name}({', '.join(site.expressions)})"
@@ -274,12 +266,12 @@ class _Rewriter:
         new.decorator_list = [d for d in node.decorator_list if self.fits(d, gone)]
         new.body = [ast.Pass()]
         new.returns = None
-        for argument in arguments_of(new.args):
+        for argument in names.arguments(new.args):
             argument.annotation = None
-        names = [a.arg for a in arguments_of(node.args)]
+        given = [a.arg for a in names.arguments(node.args)]
         key = f".{node.name}" if self.in_class else node.name
-        lost = {names[i] for i in self.known_missing.get(key, ()) if i < len(names)}
-        own = {name for name in stored(node) if not name.startswith(".")} | set(names)
+        lost = {given[i] for i in self.known_missing.get(key, ()) if i < len(given)}
+        own = {name for name in names.stored(node) if not name.startswith(".")} | set(given)
         inner = (gone | self.ever) - own | lost
         head = ast.unparse(new).splitlines()[:-1]
         outside = self.runs_once, self.drawn, self.in_class
@@ -308,7 +300,7 @@ class _Rewriter:
         if loop and not self.in_loop and self._leads(node) and self.drawn:
             out += self._restored(node, gone, indent)
         self.in_loop = before or loop
-        gone.difference_update(stored(header))
+        gone.difference_update(names.stored(header))
         head = ast.unparse(header).splitlines()
         out += [indent + head[0], *self.block(node.body, gone, indent + "    ")]
         if isinstance(node, ast.While) and not self.fits(header, gone):
@@ -339,7 +331,7 @@ class _Rewriter:
         """A statement that calls a function on the way to a step: arguments that are gone are no longer given."""
         new = self._translated(node, gone)
         for call in self.calls(new):
-            name = callee(call)
+            name = names.callee(call)
             self.called.add(name)
             for i, argument in enumerate(call.args):
                 if not self.fits(argument, gone):
@@ -347,7 +339,7 @@ class _Rewriter:
                     self.missing.setdefault(name, set()).add(i + name.startswith("."))
         if not self.fits(new, gone):
             raise NotKept(f"line {node.lineno} uses TensorFlow or what it made: {self.lines[node.lineno - 1].strip()}")
-        gone.difference_update(stored(node))
+        gone.difference_update(names.stored(node))
         return _unparsed(new, indent)
 
     def _translated(self, node: Any, gone: set[str]) -> Any:

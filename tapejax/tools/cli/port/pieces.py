@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import types
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -12,18 +11,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ....jaxprs.types import Value
 from ....tape.gradient_tape import GradientTape
-from ....tape.recording import Entry, Recording, is_deleted, type_of
+from ....tape.recording import Entry, Recording, type_of
 from ....tape.slicing import SCALARS
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
-from ...seeing.parameters import is_parameter_name
 from ...seeing.tables import cases
 from ..imports import replaced
-from .observing import Applied, Block, Computed, Gradient, Step
+from .observing import Applied, Block, Gradient, Step
 
 # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
 Label = tuple[str, str]
@@ -149,10 +146,6 @@ def sliced(
     return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
 
 
-def named_parts(run: Computed, texts: dict[int, str]) -> dict[str, Value]:
-    return {text: run.parts[p] for p, text in texts.items() if p in run.parts}
-
-
 def merge(pieces: list[Piece], new: Piece) -> None:
     """Adds a piece to those that it is the same operations as, or to the list."""
     for piece in pieces:
@@ -165,45 +158,6 @@ def merge(pieces: list[Piece], new: Piece) -> None:
 
 def where(step: Step, part: Gradient | Applied) -> str:
     return f"{step.gradients[0].block.file}:{part.line}"
-
-
-def same(a: Value, b: Value) -> bool:
-    if a is b:
-        return True
-    if type(a) in SCALARS or type(b) in SCALARS:
-        return type(a) is type(b) and repr(a) == repr(b)
-    if isinstance(a, jax.Array) and jnp.issubdtype(a.dtype, jax.dtypes.extended):
-        return bool(jnp.all(jax.random.key_data(a) == jax.random.key_data(b)))
-    a, b = np.asarray(a), np.asarray(b)
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-def matching(blocks: Sequence[Block], values: Sequence[Value]) -> Iterator[str]:
-    """The expressions that had these values at these blocks, one block a value; plain names first."""
-    names = sorted(blocks[0].before, key=lambda text: (not text.isidentifier(), text not in blocks[0].names))
-    for name in names:
-        if all(name in block.before and equal(block.before[name], x) for block, x in zip(blocks, values, strict=True)):
-            yield name
-
-
-def equal(given: Value, used: Value) -> bool:
-    """Whether a value of the program's becomes `used` when it is converted to its dtype."""
-    if given is used:
-        return True
-    if is_deleted(given) or is_deleted(used):
-        return False
-    if np.shape(given) != np.shape(used) or getattr(used, "dtype", None) is not None and used.dtype.kind not in "biufc":
-        return False
-    if not np.shape(given) and np.asarray(given).dtype.kind != np.asarray(used).dtype.kind:
-        return False
-    used = np.asarray(used)
-    return bool(np.array_equal(np.asarray(given).astype(used.dtype), used))
-
-
-def argument_name(expression: str | None, taken: set[str]) -> str:
-    base = re.sub(r"\W+", "_", expression or "").strip("_")
-    base = base if base and is_parameter_name(base) and base not in ("params", "state") else "value"
-    return next(n for n in (base, *(f"{base}_{i}" for i in range(1, len(taken) + 2))) if n not in taken)
 
 
 # ---- as a function --------------------------------------------------------------------------------------------------

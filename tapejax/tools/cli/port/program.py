@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -174,11 +174,7 @@ class Program:
         runs = self.values.computed.get(place, [])
         if not runs or runs[0].of_variable and not reads:
             return None
-        texts = self._parts(place, fitting)
-        key = place, *texts.values()
-        if key not in self.expressions:
-            self.expressions[key] = self._computed(node, runs, texts)
-        return self.expressions[key]
+        return self._once(place, fitting, lambda texts: self._computed(node, runs, texts))
 
     def statement(self, node: ast.stmt, fitting: Fitting) -> str | None:
         """A call that assigns to variables what the statement did, outside of a step."""
@@ -186,14 +182,21 @@ class Program:
         runs = self.values.computed.get(place, [])
         if not runs or not self.grows:
             return None
+
+        def assigned(texts: dict[int, str]) -> str | None:
+            result = self.steps.expression(runs, texts)
+            call = result and self._called(f"assigned_{node.lineno}", *result)
+            return call and f"{self.definitions.part('assign')}({call})"
+
+        if text := self._once(place, fitting, assigned):
+            self.apart.add(place)
+        return text
+
+    def _once(self, place: int, fitting: Fitting, make: Callable[[dict[int, str]], str | None]) -> str | None:
         texts = self._parts(place, fitting)
         key = place, *texts.values()
         if key not in self.expressions:
-            result = self.steps.expression(runs, texts)
-            call = result and self._called(f"assigned_{node.lineno}", *result)
-            self.expressions[key] = call and f"{self.definitions.part('assign')}({call})"
-        if self.expressions[key]:
-            self.apart.add(place)
+            self.expressions[key] = make(texts)
         return self.expressions[key]
 
     def _batched(self, node: ast.expr, rows: probes.Rows) -> str | None:

@@ -20,23 +20,9 @@ from ....tape.recording import Entry, type_of
 from ....tape.slicing import SCALARS
 from ....tf.values.types import Array, Nest, VariableLike
 from ...seeing.parameters import is_parameter_name
+from .alike import argument_name, equal, matching, named_parts, same
 from .observing import Applied, Assigned, Block, Carried, Computed, Gradient, Observer, Step
-from .pieces import (
-    BETWEEN,
-    Kind,
-    Label,
-    Piece,
-    Refused,
-    Slice,
-    argument_name,
-    equal,
-    matching,
-    merge,
-    named_parts,
-    same,
-    sliced,
-    where,
-)
+from .pieces import BETWEEN, Kind, Label, Piece, Refused, Slice, merge, sliced, where
 
 KINDS = 4  # of steps, at one place: batches of different sizes, say
 

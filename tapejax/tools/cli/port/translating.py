@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from . import names
 from .definitions import Definitions
 from .randoms import Randoms
 
@@ -104,7 +105,7 @@ class Translated(_ToJnp):
         outside, self.reads = self.reads, self._reads(node)
         new = super().visit(node)
         if isinstance(new, ast.Call):
-            for i in self.rewriter.unused.get(callee(new), ()):
+            for i in self.rewriter.unused.get(names.callee(new), ()):
                 if i < len(new.args) and not self.rewriter.fits(new.args[i], self.gone):
                     new.args[i] = ast.Constant(None)
         self.reads = outside
@@ -130,42 +131,3 @@ class Translated(_ToJnp):
         """The text of an expression in `jnp`, and if wanted with `others`, if it fits."""
         new = (self if others else _ToJnp(self.aliases)).visit(copy.deepcopy(node))
         return ast.unparse(new) if self.rewriter.fits(new, self.gone) else None
-
-
-def stored(node: ast.AST) -> Iterator[str]:
-    for each in ast.walk(node):
-        if isinstance(each, (ast.Name, ast.Attribute)) and not isinstance(each.ctx, ast.Load):
-            yield name_of(each)
-        elif isinstance(each, (ast.FunctionDef, ast.ClassDef)):
-            yield each.name
-
-
-def added_to(node: ast.AST) -> Iterator[str]:
-    """Names of what a statement changes by a method, as in ``losses.append(x)``."""
-    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-    methods = [func for func in calls if isinstance(func, ast.Attribute)]
-    return (name_of(func.value) for func in methods if func.attr in ("append", "extend", "insert", "update", "add"))
-
-
-def is_gradient(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Call) and callee(node) == ".gradient"
-
-
-def name_of(node: ast.AST) -> str:
-    """A name, or an attribute's with a dot before it: of whichever object."""
-    return node.id if isinstance(node, ast.Name) else f".{node.attr}" if isinstance(node, ast.Attribute) else ""
-
-
-def callee(call: ast.Call) -> str:
-    return name_of(call.func)
-
-
-def bound_inside(node: ast.AST) -> set[str]:
-    """Names that comprehensions and lambdas bind."""
-    parts = [n.target for n in ast.walk(node) if isinstance(n, ast.comprehension)]
-    return {name for part in parts for name in stored(part)}
-
-
-def arguments_of(arguments: ast.arguments) -> list[ast.arg]:
-    rest = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest]
