@@ -53,9 +53,8 @@ def resolve(fullname: str) -> Any:
         for name in names[1:] if names[0] == ALIAS else names:
             found = getattr(found, name)
         if callable(found):
-            raise AttributeError(
-                f"it is a function or class, so say `from {fullname.rpartition('.')[0]} import {name}`"
-            )
+            module = fullname.rpartition(".")[0]
+            raise AttributeError(f"it is a function or class, so say `from {module} import {name}`")
     except AttributeError as error:
         raise ModuleNotFoundError(f"No module named {fullname!r}: {error}", name=fullname) from None
     return found

@@ -136,9 +136,8 @@ class Text:
 
     def started(self, function: str | None) -> Assignment | None:
         """The statement that has `function` run by another thread."""
-        return next(
-            (a for a in self.assignments if function is not None and a.says("thread") and function in a.uses), None
-        )
+        threads = (a for a in self.assignments if a.says("thread"))
+        return next((a for a in threads if function is not None and function in a.uses), None)
 
     def _assignments(self, node: ast.AST, function: str | None) -> Iterator[Assignment]:
         for targets, value in _bindings(node):

@@ -31,11 +31,7 @@ from .spelling import SCOPE
 from .tables import sections
 
 _NAMES_IN_CODE = {*SCOPE, "f", "sources", "scan", "while_loop", "flat"}
-_LOOKED = {
-    "python": "Python looked at the value of",
-    "static": "a shape, an index or an axis was made of the value of",
-    "closure": "a function with a gradient of its own does not take as an argument, but uses",
-}
+_LOOKED = ("python", "static", "closure")
 _SAID = {case: text.strip() for case, text in sections(Path(__file__).with_suffix(".txt")).items()}
 
 
@@ -202,7 +198,7 @@ class Parameters:
         used.update(id(x) for x in arrays if x is not None)
         found = next((came_of[id(x)] for x in arrays if id(x) in came_of), None)
         if found is not None and mark.kind in _LOOKED:
-            _refuse(found, _LOOKED[mark.kind], mark)
+            _refuse(found, _said(mark.kind), mark)
         elif mark.kind == "state" and into is not None and id(into) not in cut:
             if found is not None:
                 state[id(into)] = found, mark

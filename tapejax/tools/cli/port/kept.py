@@ -44,9 +44,8 @@ def used_after(tree: ast.Module, line: int) -> list[str]:
     if inside is None:
         return []
     own = {id(node) for node in ast.walk(inside)}
-    read = {
-        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in own
-    }
+    loads = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    read = {n.id for n in loads if id(n) not in own}
     return [name for name in dict.fromkeys(names.stored(inside)) if name in read]
 
 
@@ -178,10 +177,8 @@ class _Rewriter:
             return self._import(node, gone)
         if isinstance(node, ast.With) and node.lineno in self.sites:
             return self._step(node, gone, indent)
-        definition, own = (
-            isinstance(node, (ast.FunctionDef, ast.ClassDef)),
-            range(node.lineno, (node.end_lineno or 0) + 1),
-        )
+        definition = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        own = range(node.lineno, (node.end_lineno or 0) + 1)
         if not definition and self.update_lines.intersection(own) and not self._leads(node):
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not names.is_gradient(node.value):
                 new = self._translated(node, gone)

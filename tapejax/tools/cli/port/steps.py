@@ -162,9 +162,8 @@ class Steps:
         """What a step assigns to these variables, as far as it was computed in a gradient's block; in none, for None."""
 
         def block_of(value: Value) -> Gradient | None:
-            return next(
-                (g for g in step.gradients for e in g.recording.entries if any(x is value for x in e.outputs)), None
-            )
+            made = ((g, x) for g in step.gradients for e in g.recording.entries for x in e.outputs)
+            return next((g for g, x in made if x is value), None)
 
         assigned = [each for key, each in self.assigned(step).items() if key in variables]
         return {self.name(each.variable): each.value for each in assigned if block_of(each.value) is gradient}
