@@ -50,8 +50,8 @@ class Program:
         self.observer, self.randoms, self.values = observer, randoms, values
         self.source = path.read_text()
         if not observer.steps:
-            keras, tape = ".fit(" in self.source, "GradientTape" in self.source
-            raise Refused(path.name, "no step" + (": Keras trains" if keras else "" if tape else ": no tape"))
+            tape = "no step" if "GradientTape" in self.source else "no step: no tape"
+            raise Refused(path.name, "no step: Keras trains" if ".fit(" in self.source else tape)
         self.tree = probes.numbered(ast.parse(self.source))
         self.nodes: dict[int, Any] = {node.place: node for node in ast.walk(self.tree)}  # type: ignore[attr-defined]
         self.expressions: dict[tuple, str | None] = {}  # place, and what may be arguments -> text
