@@ -8,7 +8,6 @@ does the same at the recorded values (`nearly`).
 
 from __future__ import annotations
 
-import configparser
 import enum
 import inspect
 import itertools
@@ -35,6 +34,7 @@ from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, Value
 from ...tape.operation import Op
 from ...tf.ops import table
 from ...tf.values.types import Array, DTypeLike, Number
+from .tables import tables
 
 # Arrays of more elements than this are not written out: the printed code takes them from names.
 WRITTEN_OUT = 100
@@ -149,19 +149,13 @@ def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) ->
     return (None,)
 
 
-def _read() -> configparser.RawConfigParser:
-    texts = configparser.RawConfigParser(delimiters=":")
-    texts.read(Path(__file__).with_name("spellings.ini"), encoding="utf-8")
-    return texts
-
-
-_TEXTS = _read()
+_TEXTS = tables(Path(__file__).with_name("spellings.ini"))
 _ROWS: dict[str, list[str]] = {}
 for _names, _templates in _TEXTS["spellings"].items():
     for _name in _names.split():
-        _ROWS.setdefault(_name, []).extend(_templates.strip().splitlines())
-_CALLS = _TEXTS["calls"]["any"].strip().splitlines()
-_NEARLY, _ALIASES = dict(_TEXTS["nearly"]), dict(_TEXTS["names"])
+        _ROWS.setdefault(_name, []).extend(_templates.splitlines())
+_CALLS = _TEXTS["calls"]["any"].splitlines()
+_NEARLY, _ALIASES = _TEXTS["nearly"], _TEXTS["names"]
 
 
 def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,3 +35,11 @@ def cases(path: Path) -> dict[str, tuple[str, str]]:
     found = re.findall(r"^(\w.*)\n((?: +.*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     parts = ((case, said.partition("->")) for case, said in found)
     return {case: (" ".join(what.split()), " ".join(cure.split())) for case, (what, _, cure) in parts}
+
+
+def tables(path: Path) -> dict[str, dict[str, str]]:
+    """The tables of a file: below ``[name]`` rows ``key: value``, where the lines of a value may be indented."""
+    texts = configparser.RawConfigParser(delimiters=":")
+    texts.optionxform = str  # type: ignore[assignment,method-assign]  # keys as they are written
+    texts.read(path, encoding="utf-8")
+    return {name: {key: value.strip() for key, value in texts[name].items()} for name in texts.sections()}

@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ...seeing.tables import tables
 from .observing import Optimizer
 from .pieces import Refused
 
-_BETAS = "b1={beta_1!r}, b2={beta_2!r}"
-_EPS = "eps=lambda count: {epsilon!r} / jnp.sqrt(1 - {beta_2!r} ** (count + 1))"
-_DECAY = ", weight_decay={weight_decay!r}"
-_LOOK = "Keras adds epsilon before it corrects the bias; else this is optax."
-# By the name of Keras's class: code, and what its reader should know.
-TEXTS = {
-    "SGD": ("optax.sgd({rate})", ""),
-    "SGD with momentum": ("optax.sgd({rate}, momentum={momentum!r}, nesterov={nesterov})", ""),
-    "SGD with momentum and a schedule": (  # Keras's velocity has the learning rate in it
-        "optax.chain(optax.scale_by_learning_rate({rate}), optax.trace(decay={momentum!r}, nesterov={nesterov}))",
-        "",
-    ),
-    "Adam": (
-        f"optax.inject_hyperparams(optax.adam)(learning_rate={{rate}}, {_BETAS}, {_EPS})",
-        f"{_LOOK}adam({{rate}}, {_BETAS}, eps={{epsilon!r}})",
-    ),
-    "AdamW": (
-        f"optax.inject_hyperparams(optax.adamw)(learning_rate={{rate}}, {_BETAS}, {_EPS}{_DECAY})",
-        f"{_LOOK}adamw({{rate}}, {_BETAS}, eps={{epsilon!r}}{_DECAY})",
-    ),
-    "RMSprop": (
-        "optax.rmsprop({rate}, decay={rho!r}, eps={epsilon!r}, centered={centered}, momentum={momentum!r})",
-        "",
-    ),
-    "Adagrad": (
-        "optax.adagrad({rate}, initial_accumulator_value={initial_accumulator_value!r}, eps={epsilon!r})",
-        "",
-    ),
-    "Lion": (f"optax.lion({{rate}}, {_BETAS}, weight_decay=0.0)", ""),
-}
+_TABLES = tables(Path(__file__).with_suffix(".ini"))
 # Settings that have no equal here unless they are this.
 PLAIN = {"use_ema": False, "loss_scale_factor": None, "gradient_accumulation_steps": None, "amsgrad": False}
-CLIPPING = {
-    "global_clipnorm": "optax.clip_by_global_norm({0!r})",
-    "clipvalue": "optax.clip({0!r})",
-    "clipnorm": "optax.stateless(lambda g, _: jax.tree.map(lambda x: x * {0!r} / jnp.maximum(jnp.linalg.norm(x), {0!r}), g))",
-}
 
 
 def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tuple[str, str]:
@@ -52,8 +21,9 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
       scheduled: whether it is a function.
     """
     kind, config = type(optimizer).__name__, optimizer.get_config()
-    if kind not in TEXTS or type(optimizer).__module__.partition(".")[0] != "keras":
-        known = ", ".join(name for name in TEXTS if " " not in name)
+    texts, looks, clipping = (_TABLES[name] for name in ("texts", "looks", "clipping"))
+    if kind not in texts or type(optimizer).__module__.partition(".")[0] != "keras":
+        known = ", ".join(name for name in texts if " " not in name)
         raise Refused(at, "optimizer", kind=kind, known=known)
     for name, plain in (PLAIN | ({} if kind == "AdamW" else {"weight_decay": None})).items():
         if config.get(name, plain) not in (plain, False if name == "use_ema" else plain):
@@ -65,6 +35,6 @@ def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tup
     config["momentum"] = config.get("momentum") or None
     if kind == "SGD" and config["momentum"]:
         kind = "SGD with momentum and a schedule" if scheduled else "SGD with momentum"
-    text, look = (each.format(**(config | {"rate": rate})) for each in TEXTS[kind])
-    clips = [form.format(config[name]) for name, form in CLIPPING.items() if config.get(name) is not None]
+    text, look = (each.format(**(config | {"rate": rate})) for each in (texts[kind], looks.get(kind, "")))
+    clips = [form.format(config[name]) for name, form in clipping.items() if config.get(name) is not None]
     return (f"optax.chain({', '.join([*clips, text])})" if clips else text), look
