@@ -358,9 +358,10 @@ class _Reader(ast.NodeVisitor):
         match node:
             case ast.Name(id=name):
                 return self.scope.look_up(name)
-            case ast.Attribute(value=value, attr=attribute):
-                return frozenset(_below(path, attribute) for path in self.paths(value))
-            case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attribute)), *_]):
+            case (
+                ast.Attribute(value=value, attr=attribute)
+                | ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attribute)), *_])
+            ):
                 return frozenset(_below(path, attribute) for path in self.paths(value))
             case ast.Call(func=function):
                 return frozenset(path and _result(path) for path in self.paths(function))
@@ -449,14 +450,13 @@ class _Reader(ast.NodeVisitor):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
-            if node.level or node.module is None:
-                self.scope.bind(alias.asname or alias.name, _OTHER)
-            elif alias.name == "*":
-                path = self.imported(alias, node.module)
+            module = None if node.level else node.module
+            if module and alias.name == "*":
+                path = self.imported(alias, module)
                 for name in getattr(_found(path)[2] if path else None, "__all__", ()):
                     self.scope.bind(name, frozenset([f"{path}.{name}"]))
             else:
-                path = self.imported(alias, node.module, alias.name)
+                path = self.imported(alias, module, alias.name) if module else None
                 self.scope.bind(alias.asname or alias.name, frozenset([path]))
 
     def imported(self, node: ast.AST, module: str, name: str | None = None) -> str | None:
@@ -491,12 +491,12 @@ class _Reader(ast.NodeVisitor):
 
     def visit_withitem(self, node: ast.withitem) -> None:
         self.visit(node.context_expr)
-        if node.optional_vars is not None:
-            paths = self.paths(node.context_expr)
-            self.bind(node.optional_vars)
-            if isinstance(node.optional_vars, ast.Name):
-                entered = frozenset(path and _result(f"{path}.__enter__") for path in paths)
-                self.scope.bind(node.optional_vars.id, entered)
+        match node.optional_vars:
+            case ast.Name(id=name):
+                paths = self.paths(node.context_expr)
+                self.scope.bind(name, frozenset(path and _result(f"{path}.__enter__") for path in paths))
+            case ast.expr() as target:
+                self.bind(target)
 
     # -- functions and classes
 

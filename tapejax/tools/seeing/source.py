@@ -203,7 +203,7 @@ class _FunctionPrinter:
                 self.env[slot] = name
         returned = zip(self.program.targets, self.ends.leaves, strict=True)
         ends = iter([self.env.get(slot) or self._constant(leaf.array) for slot, leaf in returned])
-        return self._assemble(_packed(self.target, ends)), self.code.large
+        return self._assemble(packed(self.target, ends)), self.code.large
 
     def _assemble(self, returned: str) -> str:
         notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.code.large.items()]
@@ -275,14 +275,15 @@ def _paths(structure: Nest, path: str) -> Iterator[str]:
                 yield f"jax.tree.leaves({path})[{i}]"
 
 
-def _packed(structure: Nest, ends: Iterator[str]) -> str:
+def packed(structure: Nest, ends: Iterator[str]) -> str:
+    """The code for a structure whose leaves are these texts."""
     if leaf_of(structure) is not None:
         return next(ends)
     if isinstance(structure, Mapping):
-        found = {key: _packed(structure[key], ends) for key in sorted(structure)}
+        found = {key: packed(structure[key], ends) for key in sorted(structure)}
         return "{" + ", ".join(f"{key!r}: {found[key]}" for key in structure) + "}"
     if nest.is_nested(structure):
-        parts = [_packed(child, ends) for child in nest._children(structure)]
+        parts = [packed(child, ends) for child in nest._children(structure)]
         if isinstance(structure, tuple):
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         return f"[{', '.join(parts)}]"

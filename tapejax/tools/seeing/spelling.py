@@ -468,12 +468,7 @@ def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
 
 def _known(x: Key) -> np.ndarray | None:
     """The value behind `_literal_key`."""
-    if x[0] != "literal":
-        return None
-    try:
-        return np.asarray(eval(x[1], {"nan": math.nan, "inf": math.inf}), x[2]).reshape(x[3])
-    except (NameError, TypeError):  # nanj; a dtype that NumPy does not have
-        return None
+    return np.frombuffer(x[1], x[2]).reshape(x[3]) if x[0] == "literal" else None
 
 
 def _moved(eqn: Equation, ins: Sequence[Key], made: dict[Key, tuple]) -> tuple | None:
@@ -542,14 +537,13 @@ def _live(rows: list[tuple], results: list[Key], avals: Sequence[Aval]) -> Form:
 def _literal_key(value: Value, aval: Aval) -> Key:
     if np.ndim(value):
         return _constant_key(value)
-    if isinstance(value, (float, complex)) and jnp.issubdtype(aval.dtype, jnp.inexact):
-        value = np.asarray(value).astype(aval.dtype)  # 0.9 and the float32 next to it are one
-    return ("literal", repr(np.asarray(value).tolist()), str(aval.dtype), tuple(aval.shape))
+    # 0.9 and the float32 next to it are one
+    return ("literal", np.asarray(value).astype(aval.dtype).tobytes(), np.dtype(aval.dtype), tuple(aval.shape))
 
 
 def _constant_key(value: Value) -> Key:
     if getattr(value, "ndim", 1) == 0 and not isinstance(value, Tracer) and hasattr(value, "dtype"):
-        return ("literal", repr(np.asarray(value).tolist()), str(value.dtype), ())
+        return _literal_key(value, value)
     return ("constant", canonical_form.exact(value))
 
 

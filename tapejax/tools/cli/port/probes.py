@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ....tape.recorder import copied
 from ....tf.programs.data import Dataset
 from ....tf.values import nest
 from ....tf.values.tensor import Tensor
+from ...seeing.source import packed
 from .observing import Computed, Observer, array_of, user_frame
 
 SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
@@ -100,8 +101,8 @@ class Rows:
 
     def note(self, element: Any) -> None:
         leaves = [np.asarray(array_of(x)) for x in nest.flatten(element)]
-        names = iter([f"x{i}" for i in range(len(leaves))])
-        self.form = f"lambda {', '.join(f'x{i}' for i in range(len(leaves)))}: {_form(element, names)}"
+        names = [f"x{i}" for i in range(len(leaves))]
+        self.form = f"lambda {', '.join(names)}: {packed(element, iter(names))}"
         self.columns = self.columns or [{} for _ in leaves]
         for column, x in zip(self.columns, leaves, strict=True):
             for row in x[None] if x.ndim == 0 else x:
@@ -118,14 +119,6 @@ class Rows:
         data = {f"{name}/{i}": np.stack([row for _, row in x.values()]) for i, x in enumerate(self.columns)}
         data |= {f"{name}/order/{i}": np.asarray(x, "int32") for i, x in enumerate(self.orders)}
         return data | {f"{name}/lengths/{i}": np.asarray(x, "int32") for i, x in enumerate(self.lengths)}
-
-
-def _form(element: Any, names: Iterator[str]) -> str:
-    if isinstance(element, dict):
-        return "{" + ", ".join(f"{key!r}: {_form(element[key], names)}" for key in sorted(element)) + "}"
-    if isinstance(element, (tuple, list)):
-        return "(" + ", ".join([*(_form(x, names) for x in element), ""]).strip() + ")"
-    return next(names)
 
 
 class _Pass:
