@@ -14,7 +14,7 @@ import itertools
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -52,7 +52,7 @@ Variables: TypeAlias = dict[str, Any]  # of a running function or module, by nam
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 
-def _user_frames() -> Iterator[FrameType]:
+def user_frames() -> Iterator[FrameType]:
     """The frames of the user's running code, the innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -63,7 +63,7 @@ def _user_frames() -> Iterator[FrameType]:
 
 def places() -> list[Where]:
     """Where the user's running code is, in the form of `where.caller`: the innermost frame first."""
-    return [(frame.f_code, frame.f_lasti) for frame in _user_frames()]
+    return [(frame.f_code, frame.f_lasti) for frame in user_frames()]
 
 
 class Space(dict[str, Any]):
@@ -75,7 +75,7 @@ class Space(dict[str, Any]):
 def namespaces() -> list[Variables]:
     """The variables in scope of the user's running code: of the innermost frame first, of ``__main__`` if there is none."""
     found: list[Variables] = []
-    for frame in _user_frames():
+    for frame in user_frames():
         found.append(space := Space(frame.f_locals))
         space.passing = _bound_by_loops(frame.f_code)
         if len(found) == 1 and frame.f_globals is not frame.f_locals:
@@ -144,8 +144,8 @@ class Names:
             if mark.kind != "watch" or id(mark.about) in self._names or id(mark.about) in self._given:
                 continue
             if (name := watched_as(mark)) is not None:
-                own = itertools.chain([name, f"{name}_watched"], (f"{name}_watched_{i}" for i in itertools.count(2)))
-                self._given[id(mark.about)] = found = next(n for n in own if n not in taken)
+                found = unused(f"{name}_watched", taken) if name in taken else name
+                self._given[id(mark.about)] = found
                 taken.add(found)
 
     def _add(self, name: str, value: object, depth: int) -> None:
@@ -162,7 +162,7 @@ class Names:
         if depth >= DEPTH or len(self._seen) >= OBJECTS or id(value) in self._seen:
             return
         self._seen.add(id(value))
-        for part, inner in _parts(value):
+        for part, inner in parts_of(value):
             self._add(part[1:] if part[0] == "=" else name + part, inner, depth + 1)
 
     def only(self, values: Sequence[Value]) -> dict[int, str]:
@@ -199,6 +199,12 @@ class Names:
         """Its name with its dtype and shape: ``w: float32[3,4]``."""
         name = shortened(self.of(x))  # a number is written as it is
         return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
+
+
+def unused(wish: str, taken: Container[str], first: int = 2) -> str:
+    """A name that is not taken: `wish`, or with a number behind it."""
+    names = itertools.chain([wish], (f"{wish}_{i}" for i in itertools.count(first)))
+    return next(name for name in names if name not in taken)
 
 
 def _is_scalar(x: Array) -> bool:
@@ -301,7 +307,8 @@ def _own_name(variable: VariableLike) -> str | None:
     return None if name in (None, "Variable") else str(name)
 
 
-def _parts(value: Any) -> Iterator[tuple[str, object]]:
+def parts_of(value: Any) -> Iterator[tuple[str, object]]:
+    """The parts of a container or an object, each with the code that follows its name; of a Keras layer its variables."""
     if type(value).__module__.split(".")[0] in _NOT_MODELS - {"builtins"}:
         return
     if isinstance(value, dict):

@@ -36,6 +36,7 @@ from ...tf.values import nest
 from ...tf.values.shown import page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
+from .listing import unused
 from .spelling import (
     SCOPE,
     WIDTH,
@@ -152,8 +153,7 @@ class _Scope:
         """`wish` as an identifier of its own."""
         base = re.sub(r"\W+", "_", wish).strip("_") or "x"
         base = f"x{base}" if base[0].isdigit() else base
-        names = itertools.chain([base], (f"{base}_{i}" for i in itertools.count(2)))
-        name = next(name for name in names if name not in self._taken)
+        name = unused(base, self._taken)
         self._taken.add(name)
         return name
 

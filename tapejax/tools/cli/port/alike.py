@@ -12,6 +12,7 @@ import numpy as np
 from ....jaxprs.types import Value
 from ....tape.recording import is_deleted
 from ....tape.slicing import SCALARS
+from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from .observing import Block, Computed
 
@@ -56,4 +57,4 @@ def equal(given: Value, used: Value) -> bool:
 def argument_name(expression: str | None, taken: set[str]) -> str:
     base = re.sub(r"\W+", "_", expression or "").strip("_")
     base = base if base and is_parameter_name(base) and base not in ("params", "state") else "value"
-    return next(n for n in (base, *(f"{base}_{i}" for i in range(1, len(taken) + 2))) if n not in taken)
+    return unused(base, taken, 1)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ....tf.values.types import Array
+from ...seeing.listing import unused
 from ...seeing.tables import sections
 
 # What is written around the functions of a program, by a name; where `f` is defined, under the first word of that.
@@ -37,8 +38,7 @@ class Definitions:
 
     def unique(self, wish: str) -> str:
         """A name that nothing else has."""
-        names = [wish, *(f"{wish}_{i}" for i in range(2, len(self.taken) + 3))]
-        name = next(name for name in names if name not in self.taken)
+        name = unused(wish, self.taken)
         self.taken.add(name)
         return name
 

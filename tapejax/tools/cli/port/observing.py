@@ -24,12 +24,11 @@ from ....tape import recorder
 from ....tape.gradient_tape import GradientTape
 from ....tape.recorder import copied, outside
 from ....tape.recording import Recording
-from ....tape.where import serves
 from ....tf.values import nest, reading
 from ....tf.values.structures import is_variable, leaf_of, sources_of, targets_of
 from ....tf.values.tensor import Tensor, Variable
 from ....tf.values.types import Array, Nest, TensorLike, VariableLike
-from ...seeing.listing import Names
+from ...seeing.listing import Names, parts_of, user_frames
 
 Optimizer: TypeAlias = Any  # of Keras
 
@@ -479,10 +478,7 @@ def array_of(value: object) -> Array | None:
 
 
 def user_frame() -> FrameType | None:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and serves(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
+    return next(user_frames(), None)
 
 
 def snapshot(frame: FrameType, arrays: bool = True) -> dict[str, Value]:
@@ -492,15 +488,11 @@ def snapshot(frame: FrameType, arrays: bool = True) -> dict[str, Value]:
         for name, value in list(space.items()):
             if name.startswith("__") or name in found:
                 continue
-            parts: dict[str, Any] = {name: value}
-            if isinstance(value, (tuple, list)) and len(value) < 9:
-                parts = {f"{name}[{i}]": x for i, x in enumerate(value)}
-            elif isinstance(value, dict) and len(value) < 9:
-                parts = {f"{name}[{key!r}]": x for key, x in value.items()}
-            for text, part in parts.items():
+            few = isinstance(value, (tuple, list, dict)) and len(value) < 9
+            for end, part in parts_of(value) if few else [("", value)]:
                 leaf = None if is_variable(part) else leaf_of(part)
                 if (x := _noted(part, leaf and leaf.array, arrays)) is not None:
-                    found[text] = x
+                    found[name + end] = x
     return found
 
 

@@ -19,6 +19,7 @@ from ....jaxprs.types import Value
 from ....tape.recording import Entry, type_of
 from ....tape.slicing import SCALARS
 from ....tf.values.types import Array, Nest, VariableLike
+from ...seeing.listing import unused
 from ...seeing.parameters import is_parameter_name
 from .alike import argument_name, equal, matching, named_parts, same
 from .observing import Applied, Assigned, Block, Carried, Computed, Gradient, Observer, Step
@@ -79,8 +80,7 @@ class Steps:
             wish = wish or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
             base = re.sub(r"\W+", "_", wish).strip("_") or "variable"
             base = base if is_parameter_name(base) else f"v_{base}"
-            names = [base, *(f"{base}_{i}" for i in range(2, len(self.names) + 3))]
-            name = next(name for name in names if name not in self.variables)
+            name = unused(base, self.variables)
             self.names[id(variable)], self.variables[name] = name, variable
         return self.names[id(variable)]
 
