@@ -347,8 +347,7 @@ class Code:
             closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
             spelled = None
             if _refused(closed, inputs, active_ins):
-                spelled = f"{self._named(jaxpr_as_fun(closed), op.name)}({_arrays(general)})"
-                spelled += "[0]" * (len(outs) == 1)
+                spelled = self._opaque(closed, op.name, general)
             elif not getattr(closed, "consts", ()):
                 spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
             self._operations[key] = closed, spelled
@@ -371,8 +370,12 @@ class Code:
         try:
             return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
         except Unspellable:
-            text = f"{self._named(jaxpr_as_fun(closed), op.name)}({_arrays(args)})"
-            return [_assign(outs, f"{text}[0]" if len(outs) == 1 else text)]
+            return [_assign(outs, self._opaque(closed, op.name, args))]
+
+    def _opaque(self, closed: JaxProgram, wish: str, args: Sequence[str]) -> str:
+        """A call of a program that is a parameter of the code: its result, or the list of them."""
+        text = f"{self._named(jaxpr_as_fun(closed), wish)}({_arrays(args)})"
+        return f"{text}[0]" if len(contents.open_jaxpr(closed).outvars) == 1 else text
 
     def helper(self, closed: JaxProgram, wish: str) -> str:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
@@ -448,9 +451,8 @@ class Code:
                 pass
         if (called := spelling_of_equation(name, eqn, args)) is not None:
             return called
-        fn = jaxpr_as_fun(closed_equation(eqn))
         free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, Literal)}
-        return _first_of(eqn, f"{self._named(fn, name)}({_arrays(list(free.values()))})")
+        return self._opaque(closed_equation(eqn), name, list(free.values()))
 
     def needs(self, name: str) -> str:
         """One of the functions of the prelude."""
