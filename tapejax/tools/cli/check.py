@@ -234,7 +234,7 @@ def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
 
 
 _MAKES_TENSORS = ("tf.constant", "tf.convert_to_tensor", "tf.Variable")
-_OF_GRAPHS = ("graph", "function_def")
+_NO_GRAPHS = "print(jax.make_jaxpr(f)(x)): there are no graphs"
 _REFUSES = "nothing: JAX runs at once, and there are no graphs to build; tf.function compiles"
 _OF_SHAPES = {"tf.shape", "tf.size", "tf.rank"}
 _AUTOGRAPH = "the extra: pip install 'tapejax[autograph]', or tf.cond and tf.while_loop"
@@ -358,9 +358,10 @@ class _Reader(ast.NodeVisitor):
         match node:
             case ast.Name(id=name):
                 return self.scope.look_up(name)
-            case ast.Attribute(value=value, attr=attribute):
-                return frozenset(_below(path, attribute) for path in self.paths(value))
-            case ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attribute)), *_]):
+            case (
+                ast.Attribute(value=value, attr=attribute)
+                | ast.Call(func=ast.Name(id="getattr"), args=[value, ast.Constant(value=str(attribute)), *_])
+            ):
                 return frozenset(_below(path, attribute) for path in self.paths(value))
             case ast.Call(func=function):
                 return frozenset(path and _result(path) for path in self.paths(function))
@@ -376,14 +377,9 @@ class _Reader(ast.NodeVisitor):
         if isinstance(node.ctx, ast.Load):
             known = node.attr not in self.given
             self.note_paths(node, frozenset(path for path in paths if path and (known or _VALUE not in path)))
-            concrete = isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
-            if concrete and node.value.func.attr == "get_concrete_function" and node.attr in _OF_GRAPHS:  # type: ignore[attr-defined]
-                self.note(
-                    node,
-                    f"tf.ConcreteFunction.{node.attr}",
-                    "missing",
-                    "print(jax.make_jaxpr(f)(x)): there are no graphs",
-                )
+            match node:
+                case ast.Attribute(ast.Call(ast.Attribute(attr="get_concrete_function")), "graph" | "function_def"):
+                    self.note(node, f"tf.ConcreteFunction.{node.attr}", "missing", _NO_GRAPHS)
         base: Any = node
         while isinstance(base, ast.Attribute) and paths != _OTHER:
             base, paths = base.value, self.paths(base.value)  # of tf.nn.relu only the whole is a use
@@ -454,14 +450,13 @@ class _Reader(ast.NodeVisitor):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
-            if node.level or node.module is None:
-                self.scope.bind(alias.asname or alias.name, _OTHER)
-            elif alias.name == "*":
-                path = self.imported(alias, node.module)
+            module = None if node.level else node.module
+            if module and alias.name == "*":
+                path = self.imported(alias, module)
                 for name in getattr(_found(path)[2] if path else None, "__all__", ()):
                     self.scope.bind(name, frozenset([f"{path}.{name}"]))
             else:
-                path = self.imported(alias, node.module, alias.name)
+                path = self.imported(alias, module, alias.name) if module else None
                 self.scope.bind(alias.asname or alias.name, frozenset([path]))
 
     def imported(self, node: ast.AST, module: str, name: str | None = None) -> str | None:
@@ -496,12 +491,12 @@ class _Reader(ast.NodeVisitor):
 
     def visit_withitem(self, node: ast.withitem) -> None:
         self.visit(node.context_expr)
-        if node.optional_vars is not None:
-            paths = self.paths(node.context_expr)
-            self.bind(node.optional_vars)
-            if isinstance(node.optional_vars, ast.Name):
-                entered = frozenset(path and _result(f"{path}.__enter__") for path in paths)
-                self.scope.bind(node.optional_vars.id, entered)
+        match node.optional_vars:
+            case ast.Name(id=name):
+                paths = self.paths(node.context_expr)
+                self.scope.bind(name, frozenset(path and _result(f"{path}.__enter__") for path in paths))
+            case ast.expr() as target:
+                self.bind(target)
 
     # -- functions and classes
 
@@ -631,9 +626,8 @@ def _matched(case: ast.match_case) -> list[ast.stmt]:
 def _as_json(files: Sequence[File]) -> str:
     counts = {status: sum(file.count(status) for file in files) for status in ("supported", "missing", "unchecked")}
     counts = {"files": len(files), "unreadable": sum(file.error is not None for file in files), **counts}
-    reports = [
-        {"path": file.path, "error": file.error, "names": list(map(dataclasses.asdict, file.uses))} for file in files
-    ]
+    names = [list(map(dataclasses.asdict, file.uses)) for file in files]
+    reports = [{"path": f.path, "error": f.error, "names": uses} for f, uses in zip(files, names, strict=True)]
     return json.dumps({"schema": 1, "files": reports, "counts": counts}, indent=1)
 
 

@@ -2,57 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
+
+from ..seeing.tables import sections
 
 FILE = "<demo>"
 
-# (what is shown, the code that shows it)
-PARTS: tuple[tuple[str, str], ...] = (
-    (
-        "A small computation, on a tape",
-        """\
-import jax
-import jax.numpy as jnp
-import tapejax as tf
-
-x = jnp.array([1.0, 2.0, 3.0])
-w = tf.Variable([0.5, -1.0, 0.25])
-
-with tf.GradientTape(persistent=True) as tape:
-    h = jnp.tanh(w * x)
-    loss = jnp.sum(h**2)
-""",
-    ),
-    ("The tape", "print(tape)\n"),
-    ("The gradient", "print(tape.gradient(loss, w).numpy())\n"),
-    ("The backward pass, step by step", "for step in tape.steps(loss, w):\n    print(step)\n"),
-    ("The function on the tape, as plain jnp code", "f = tape.as_function(loss, w)\nprint(f)\n"),
-    ("The same gradient by jax.grad", "print(jax.grad(f)(w.numpy()))\n"),
-    (
-        "A gradient that is None, and why",
-        """\
-with tf.GradientTape() as broken:
-    steps = tf.floor(w * 10.0)
-    total = tf.reduce_sum(steps * x)
-
-print(broken.explain(total, [w, x]))
-print(broken.gradient(total, [w, x]))
-""",
-    ),
-    (
-        "The tape, played: a page for the browser",
-        """import os
-import tempfile
-
-file = os.path.join(tempfile.mkdtemp(), "tape.html")
-tape.play(loss, w).save(file)
-print(file)
-""",
-    ),
-)
+# what is shown, and the code that shows it
+PARTS = tuple(sections(Path(__file__).with_suffix(".txt")).items())
 
 
 def main() -> int:
@@ -81,9 +43,8 @@ def _writers() -> tuple[Callable[[str], None], Callable[[str], None]]:
         from rich.console import Console
         from rich.syntax import Syntax
     except ImportError:
-        return (lambda title: print(f"\n\033[1;34m{title}\033[0m")), (
-            lambda text: _prompted(text, "\033[36m", "\033[0m")
-        )
+        coloured = functools.partial(_prompted, start="\033[36m", end="\033[0m")
+        return (lambda title: print(f"\n\033[1;34m{title}\033[0m")), coloured
     console = Console()
 
     def heading(title: str) -> None:

@@ -31,21 +31,8 @@ ALIAS = "tensorflow"
 _KERAS = "keras"
 
 # What is built on TensorFlow itself, and so returns or takes its tensors. (tensorflow_probability.substrates is not.)
-BUILT_ON_TENSORFLOW = {
-    "tensorflow_addons": "keras, optax",
-    "tensorflow_datasets": "tf.keras.datasets, sklearn.datasets, or arrays through tf.data.Dataset.from_tensor_slices",
-    "tensorflow_docs": "Matplotlib",
-    "tensorflow_federated": "jax.sharding",
-    "tensorflow_gnn": "jraph",
-    "tensorflow_graphics": "jnp",
-    "tensorflow_hub": "keras.applications or keras_hub, which have pretrained models for JAX",
-    "tensorflow_io": "Python's open, or numpy.load",
-    "tensorflow_model_optimization": "keras's model.quantize",
-    "tensorflow_privacy": "optax.contrib.differentially_private_aggregate",
-    "tensorflow_probability": "tensorflow_probability.substrates.jax, numpyro or distrax",
-    "tensorflow_text": "keras_hub's tokenizers",
-    "tf_keras": "tf.keras, which is Keras 3 on JAX",
-}
+_BUILT = Path(__file__).with_name("built_on_tensorflow.txt").read_text(encoding="utf-8")
+BUILT_ON_TENSORFLOW = dict(line.split(": ", 1) for line in _BUILT.splitlines())
 
 
 def is_installed(file: str, folder: Path) -> bool:
@@ -66,9 +53,8 @@ def resolve(fullname: str) -> Any:
         for name in names[1:] if names[0] == ALIAS else names:
             found = getattr(found, name)
         if callable(found):
-            raise AttributeError(
-                f"it is a function or class, so say `from {fullname.rpartition('.')[0]} import {name}`"
-            )
+            module = fullname.rpartition(".")[0]
+            raise AttributeError(f"it is a function or class, so say `from {module} import {name}`")
     except AttributeError as error:
         raise ModuleNotFoundError(f"No module named {fullname!r}: {error}", name=fullname) from None
     return found

@@ -18,12 +18,20 @@ from ...jaxprs.types import Where
 from ...tape.where import Line, line_of
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
-_THREADS = re.compile(r"\bThread\(|Executor\(|\.submit\(|to_thread\(|run_in_executor\(|\.result\(\)")
-_SHAPE = re.compile(r"_like\(|\bshape\b|\.ndim\b|\blen\(|\brank\(|\bsize\b|\.dtype\b")
-_CHOICE = re.compile(r"[<>]|[=!]=|\bint\(|\bbool\(|\bround\(|\bsign\(|\barg(?:max|min|sort)\(|\bfloor\(|\bceil\(")
-_SHAPING = re.compile(r"\bNone\b|newaxis|reshape|expand_dims|_dims\b|\.T\b")
 PREDICTS = re.compile(r"\.predict(_on_batch)?\(")
-_PYTHON = re.compile(r"\bnp\.|\bnumpy\b|\bmath\.|\bfloat\(|\bint\(|\.numpy\(|\.item\(|\.tolist\(|\bscipy\.")
+# What the text of a statement tells.
+_SIGNS = {
+    # it has something run by another thread
+    "thread": re.compile(r"\bThread\(|Executor\(|\.submit\(|to_thread\(|run_in_executor\(|\.result\(\)"),
+    # what leaves a tape for NumPy or Python
+    "python": re.compile(r"\bnp\.|\bnumpy\b|\bmath\.|\bfloat\(|\bint\(|\.numpy\(|\.item\(|\.tolist\(|\bscipy\."),
+    # it may be only the shape of something that enters
+    "shape": re.compile(r"_like\(|\bshape\b|\.ndim\b|\blen\(|\brank\(|\bsize\b|\.dtype\b"),
+    # what leaves may be a decision, which has no gradient in any case
+    "choice": re.compile(r"[<>]|[=!]=|\bint\(|\bbool\(|\bround\(|\bsign\(|\barg(?:max|min|sort)\(|\bfloor\(|\bceil\("),
+    # it changes a shape
+    "shaping": re.compile(r"\bNone\b|newaxis|reshape|expand_dims|_dims\b|\.T\b"),
+}
 
 
 _BINDING = (ast.Name, ast.Tuple, ast.List)  # what an assignment binds anew; of anything else it changes what that holds
@@ -40,28 +48,9 @@ class Assignment(NamedTuple):
     function: str | None = None  # the function that contains it, if that is not the one in question
     defines: bool = False  # a function: its text has not run there
 
-    @property
-    def threaded(self) -> bool:
-        return bool(_THREADS.search(self.line.text))
-
-    @property
-    def python(self) -> bool:
-        return bool(_PYTHON.search(self.line.text))
-
-    @property
-    def shape(self) -> bool:
-        """Whether it may be only the shape of something that enters."""
-        return bool(_SHAPE.search(self.line.text))
-
-    @property
-    def choice(self) -> bool:
-        """Whether what leaves may be a decision, which has no gradient in any case."""
-        return bool(_CHOICE.search(self.line.text))
-
-    @property
-    def shaping(self) -> bool:
-        """Whether it changes a shape."""
-        return bool(_SHAPING.search(self.line.text))
+    def says(self, *signs: str) -> bool:
+        """Whether its text has one of these `_SIGNS`."""
+        return any(_SIGNS[sign].search(self.line.text) for sign in signs)
 
     def holds(self, line: Line) -> bool:
         return line.file == self.line.file and self.line.number <= line.number <= self.end
@@ -127,12 +116,9 @@ class Text:
         if line is None or not self.readable:
             return []
         calls = [n for n in ast.walk(self._scope) if isinstance(n, ast.Call)]
-        given = [
-            argument
-            for call in calls
-            if getattr(call.func, "attr", "") == "explain" and call.lineno <= line <= (call.end_lineno or 0)
-            for argument in (*call.args[1:], *(k.value for k in call.keywords if k.arg == "sources"))
-        ]
+        asking = [call for call in calls if getattr(call.func, "attr", "") == "explain"]
+        asking = [call for call in asking if call.lineno <= line <= (call.end_lineno or 0)]
+        given = [x for c in asking for x in (*c.args[1:], *(k.value for k in c.keywords if k.arg == "sources"))]
         if len(given) != 1:
             return []
         parts = given[0].elts if isinstance(given[0], (ast.List, ast.Tuple)) else given
@@ -141,7 +127,7 @@ class Text:
     def threads(self, span: Span | None) -> Assignment | None:
         """A statement in `span` that has something run by another thread."""
         numbers = range(span.first, span.last + 1) if span is not None and self.readable else ()
-        found = (number for number in numbers if _THREADS.search(self._lines[number - 1]))
+        found = (number for number in numbers if _SIGNS["thread"].search(self._lines[number - 1]))
         return next((Assignment(frozenset(), frozenset(), self._line(n), False, n) for n in found), None)
 
     def _line(self, number: int) -> Line:
@@ -150,7 +136,8 @@ class Text:
 
     def started(self, function: str | None) -> Assignment | None:
         """The statement that has `function` run by another thread."""
-        return next((a for a in self.assignments if function is not None and a.threaded and function in a.uses), None)
+        threads = (a for a in self.assignments if a.says("thread"))
+        return next((a for a in threads if function is not None and function in a.uses), None)
 
     def _assignments(self, node: ast.AST, function: str | None) -> Iterator[Assignment]:
         for targets, value in _bindings(node):

@@ -31,10 +31,8 @@ BREAKS = 4
 _OF_SHAPES = {"ones_like", "zeros_like", "full_like", "empty_like", "shape", "size", "rank"}
 
 # What takes logits; and what keeps the values that it is given.
-_OF_LOGITS = set(
-    "sigmoid_cross_entropy weighted_cross_entropy softmax_cross_entropy sparse_softmax_cross_entropy log_sigmoid "
-    "log_softmax".split()
-)
+_LOSSES = "sigmoid weighted softmax sparse_softmax".split()
+_OF_LOGITS = {"log_sigmoid", "log_softmax", *(f"{name}_cross_entropy" for name in _LOSSES)}
 _SAME_VALUES = set("copy identity cast convert_element_type reshape squeeze expand_dims getitem".split())
 
 
@@ -56,8 +54,8 @@ class Graph:
         """All that was computed from `arrays`, gradient or not, by id."""
         found = {id(x) for x in arrays}
         for entry in self.entries:
-            if any(id(x) in found for x in entry.inputs):
-                found.update(id(x) for x in entry.outputs)
+            if not found.isdisjoint(map(id, entry.inputs)):
+                found.update(map(id, entry.outputs))
         return found
 
     def marked(self, kind: str) -> list[Mark]:
@@ -162,10 +160,8 @@ class Graph:
         if entry is None or name_of(entry) in ("sigmoid", "logistic", "softmax"):
             return name_of(entry) if entry else ""
         made = [self.made.get(id(x)) for x in entry.inputs]
-        ends = name_of(entry) in ("true_divide", "div") and [each and name_of(each) for each in made] == [
-            "exp",
-            "reduce_sum",
-        ]
+        names = [each and name_of(each) for each in made]
+        ends = name_of(entry) in ("true_divide", "div") and names == ["exp", "reduce_sum"]
         return "softmax" if ends and made[1] and made[1].inputs[0] is entry.inputs[0] else ""
 
     # ---- operations: where does the path break? ----
@@ -260,11 +256,7 @@ class Graph:
         wanted = {id(x) for x, _ in self.leaves(target)}
         for mark in self.marked("state"):
             into, *given = given_at(mark)
-            if (
-                into is not None
-                and id(into) in wanted
-                and any(id(x) in self.dependents for x in given if x is not None)
-            ):
+            if into is not None and id(into) in wanted and not self.dependents.isdisjoint(map(id, given)):
                 return mark
         return None
 
@@ -319,9 +311,8 @@ class Graph:
         ends = ", ".join([self.names.of(x) for x, _ in self.leaves(target)][:6])
         ends = f"; it was computed from {ends}" if ends else ""
         if self.unexplained(target):
-            ends += (
-                " (c0 and the like are constants that no operation on the tape made: from NumPy, Python or elsewhere)"
-            )
+            of = "constants that no operation on the tape made: from NumPy, Python or elsewhere"
+            ends += f" (c0 and the like are {of})"
         return reason("unrelated", made, name=self.name, target=called, ends=ends)
 
     def _changed_in_library(self, target: Array) -> Reason | None:

@@ -14,7 +14,7 @@ import itertools
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -35,6 +35,7 @@ from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_htm
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.tensor import Tensor, Variable
 from ...tf.values.types import Array, VariableLike
+from .tables import in_columns
 
 # Tables longer than this show their beginning and their end.
 ROWS, FIRST, LAST = 60, 40, 15
@@ -52,7 +53,7 @@ Variables: TypeAlias = dict[str, Any]  # of a running function or module, by nam
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 
-def _user_frames() -> Iterator[FrameType]:
+def user_frames() -> Iterator[FrameType]:
     """The frames of the user's running code, the innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -63,7 +64,7 @@ def _user_frames() -> Iterator[FrameType]:
 
 def places() -> list[Where]:
     """Where the user's running code is, in the form of `where.caller`: the innermost frame first."""
-    return [(frame.f_code, frame.f_lasti) for frame in _user_frames()]
+    return [(frame.f_code, frame.f_lasti) for frame in user_frames()]
 
 
 class Space(dict[str, Any]):
@@ -75,7 +76,7 @@ class Space(dict[str, Any]):
 def namespaces() -> list[Variables]:
     """The variables in scope of the user's running code: of the innermost frame first, of ``__main__`` if there is none."""
     found: list[Variables] = []
-    for frame in _user_frames():
+    for frame in user_frames():
         found.append(space := Space(frame.f_locals))
         space.passing = _bound_by_loops(frame.f_code)
         if len(found) == 1 and frame.f_globals is not frame.f_locals:
@@ -103,10 +104,11 @@ class Names:
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
         with active.outside():
+            passing: list[frozenset[str]] = [getattr(space, "passing", frozenset()) for space in spaces]
             named = [
-                (name in getattr(space, "passing", ()), name, value)
-                for space in spaces
-                for name, value in sorted(space.items(), key=lambda item: item[0] in getattr(space, "passing", ()))
+                (name in loops, name, value)
+                for space, loops in zip(spaces, passing, strict=True)
+                for name, value in sorted(space.items(), key=lambda item: item[0] in loops)
                 if not name.startswith("_")
             ]
             plain = [item for item in named if leaf_of_quietly(item[2]) and not (item[0] and is_variable(item[2]))]
@@ -115,9 +117,8 @@ class Names:
             for variable, arrays in recording.variables.values():
                 leaf = leaf_of_quietly(variable)
                 held = () if leaf is None else (leaf.array,)
-                known = next((self._names[id(x)] for x in held if id(x) in self._names), None) or _own_name(variable)
-                for array in (*held, *arrays.values()):
-                    if known:
+                if known := next(filter(None, map(self.name, held)), None) or _own_name(variable):
+                    for array in (*held, *arrays.values()):
                         self._names.setdefault(id(array), known)
         self._count = 0
         self._results: set[int] = set()
@@ -144,8 +145,8 @@ class Names:
             if mark.kind != "watch" or id(mark.about) in self._names or id(mark.about) in self._given:
                 continue
             if (name := watched_as(mark)) is not None:
-                own = itertools.chain([name, f"{name}_watched"], (f"{name}_watched_{i}" for i in itertools.count(2)))
-                self._given[id(mark.about)] = found = next(n for n in own if n not in taken)
+                found = unused(f"{name}_watched", taken) if name in taken else name
+                self._given[id(mark.about)] = found
                 taken.add(found)
 
     def _add(self, name: str, value: object, depth: int) -> None:
@@ -162,7 +163,7 @@ class Names:
         if depth >= DEPTH or len(self._seen) >= OBJECTS or id(value) in self._seen:
             return
         self._seen.add(id(value))
-        for part, inner in _parts(value):
+        for part, inner in parts_of(value):
             self._add(part[1:] if part[0] == "=" else name + part, inner, depth + 1)
 
     def only(self, values: Sequence[Value]) -> dict[int, str]:
@@ -199,6 +200,12 @@ class Names:
         """Its name with its dtype and shape: ``w: float32[3,4]``."""
         name = shortened(self.of(x))  # a number is written as it is
         return f"{name}: {type_of(x)}" if id(x) in self._names or id(x) in self._given else name
+
+
+def unused(wish: str, taken: Container[str], first: int = 2) -> str:
+    """A name that is not taken: `wish`, or with a number behind it."""
+    names = itertools.chain([wish], (f"{wish}_{i}" for i in itertools.count(first)))
+    return next(name for name in names if name not in taken)
 
 
 def _is_scalar(x: Array) -> bool:
@@ -301,7 +308,8 @@ def _own_name(variable: VariableLike) -> str | None:
     return None if name in (None, "Variable") else str(name)
 
 
-def _parts(value: Any) -> Iterator[tuple[str, object]]:
+def parts_of(value: Any) -> Iterator[tuple[str, object]]:
+    """The parts of a container or an object, each with the code that follows its name; of a Keras layer its variables."""
     if type(value).__module__.split(".")[0] in _NOT_MODELS - {"builtins"}:
         return
     if isinstance(value, dict):
@@ -432,12 +440,9 @@ class Loop(NamedTuple):
 
 def _loops(entries: Sequence[Entry], active: set[int]) -> Iterator[Loop]:
     """The longest loops: the same instructions of the user's, over and over, with results of the same types."""
-    return loops(
-        [
-            (name_of(entry), entry.where, tuple(map(type_of, entry.outputs)), position in active)
-            for position, entry in enumerate(entries)
-        ]
-    )
+    types = (tuple(map(type_of, entry.outputs)) for entry in entries)
+    pairs = enumerate(zip(entries, types, strict=True))
+    return loops([(name_of(entry), entry.where, kinds, i in active) for i, (entry, kinds) in pairs])
 
 
 def loops(keys: Sequence[Hashable]) -> Iterator[Loop]:
@@ -492,14 +497,8 @@ class Table:
     def __getitem__(self, position: int) -> Row:
         entry, names = self._entries[position], self.names
         outputs, inputs = (list(map(names.typed, side)) for side in (entry.outputs, entry.inputs))
-        return Row(
-            position,
-            position in self._active,
-            ", ".join(outputs),
-            name_of(entry),
-            ", ".join([*inputs, *options(entry)]),
-            line_of(entry.where),
-        )
+        texts = ", ".join(outputs), name_of(entry), ", ".join([*inputs, *options(entry)])
+        return Row(position, position in self._active, *texts, line_of(entry.where))
 
 
 def watching(recording: Recording, names: Names) -> list[Source]:
@@ -563,18 +562,12 @@ def text_table(tape: GradientTape, recording: Recording | None, spaces: Sequence
         line = f"{row.line}  {row.line.text}" if row.line else ""
         texts = (cut(row.value, 44), row.operation, cut(row.inputs, 60), cut(line, 64))
         cells.append((str(row.number), "∂" if row.carries else "", *texts))
-    widths = [max(len(cell[i]) for cell in cells) for i in range(5)]
-    lines = [heading(tape, recording, names)]
-    terminal = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # a row is a row there
-    for cell in cells:
-        number, mark, *rest = cell
-        columns = [number.rjust(widths[0]), mark.ljust(widths[1])]
-        columns += [text.ljust(width) for text, width in zip(rest[:3], widths[2:], strict=True)]
-        line = "  ".join((" ".join(columns[:2]), *columns[2:], rest[3])).rstrip()
-        lines.append(cut(line, terminal) if terminal else line)
-    if any(cell[1] for cell in cells):
-        lines.append("∂: carries gradient to what the tape watches")
-    return "\n".join(lines)
+    carries = max(len(mark) for _, mark, *_ in cells)
+    lines = in_columns([(f"{number} {mark.ljust(carries)}", *rest) for number, mark, *rest in cells], "><<<<")
+    if sys.stdout.isatty():  # a row is a row there
+        lines = [cut(line, shutil.get_terminal_size().columns) for line in lines]
+    legend = ["∂: carries gradient to what the tape watches"] if carries else []
+    return "\n".join([heading(tape, recording, names), *lines, *legend])
 
 
 # A notebook that its reader has not run yet is not trusted: its <style> is dropped, and inline styles stay. So the

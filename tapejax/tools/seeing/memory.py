@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -16,8 +17,8 @@ from ...tape.recording import Entry, Recording
 from ...tape.where import Line
 from ...tf.values.shown import bold, faint, page, table_html
 from .listing import cut
+from .tables import bar_html, bar_text, in_columns
 
-BAR = 24  # the length of the longest bar of text
 UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -45,9 +46,7 @@ class Memory:
 
     def __init__(self, rows: Sequence[MemoryRow]):
         self.rows = sorted(rows, key=lambda row: -row.bytes)
-        self.bytes, self.needed, self.saved = (
-            sum(getattr(row, x) for row in rows) for x in ("bytes", "needed", "saved")
-        )
+        self.bytes, self.needed, self.saved = map(sum, zip((0, 0, 0), *(row[2:] for row in rows), strict=True))
 
     def __iter__(self) -> Iterator[MemoryRow]:
         return iter(self.rows)
@@ -59,29 +58,20 @@ class Memory:
         parts = f"{size_text(self.needed)} for this gradient, recompute_grad could save {size_text(self.saved)}"
         return f"The tape keeps {size_text(self.bytes)}: {parts}"
 
-    def _cells(self, row: MemoryRow) -> tuple[str, ...]:
-        sizes = map(size_text, (row.bytes, row.needed, row.saved))
-        return *sizes, str(row.values), str(row.line or "?")
+    def _cells(self, bar: Callable[[float], str], width: int) -> Iterator[tuple[str, ...]]:
+        most = max((row.bytes for row in self.rows), default=0) or 1
+        for row in self.rows:
+            sizes = map(size_text, (row.bytes, row.needed, row.saved))
+            line = str(row.line or "?"), cut(row.line.text, width) if row.line else ""
+            yield *sizes, str(row.values), bar(row.bytes / most), *line
 
     def __repr__(self) -> str:
-        cells = [("bytes", "needed", "saved", "values", "line"), *map(self._cells, self.rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        most = max((row.bytes for row in self.rows), default=0) or 1
-        lines = [self._heading()]
-        for cell, row in zip(cells, (None, *self.rows), strict=True):
-            *sizes, line = (text.rjust(width) for text, width in zip(cell, widths, strict=True))
-            bar = "█" * round(BAR * row.bytes / most) if row else ""
-            text = cut(row.line.text, 64) if row and row.line else ""
-            lines.append("  ".join([*sizes, bar.ljust(BAR), line.strip().ljust(widths[-1]), text]).rstrip())
-        return "\n".join(lines)
+        head = "bytes", "needed", "saved", "values", bar_text(0), "line", ""
+        return "\n".join([self._heading(), *in_columns([head, *self._cells(bar_text, 64)], ">>>><<<")])
 
     def _repr_html_(self) -> str:
-        most = max((row.bytes for row in self.rows), default=0) or 1
-        rows = []
-        for row in self.rows:
-            *sizes, line = self._cells(row)
-            bar = f'<div style="height:.8em;width:{160 * row.bytes / most:.0f}px;background:currentColor;opacity:.4"></div>'
-            rows.append((*sizes, bar, faint(line), cut(row.line.text, 80).replace("<", "&lt;") if row.line else ""))
+        cells = self._cells(lambda share: bar_html(share, "currentColor;opacity:.4"), 80)
+        rows = [(*sizes, faint(line), html.escape(text, quote=False)) for *sizes, line, text in cells]
         head = ("bytes", "needed", "saved", "values", "", "line", "")
         return page(f"<div>{bold(self._heading())}</div>{table_html(rows, head)}")
 
@@ -100,9 +90,8 @@ def size_text(count: int) -> str:
 
 def memory(recording: Recording, query: Query) -> Memory:
     """What `recording` keeps alone, and what of it the gradient of the query's targets reads."""
-    kept = _kept_alone(
-        recording.entries, {id(x) for x, _ in recording.watched.values()}
-    )  # first: a program refers to them, too
+    watched = {id(x) for x, _ in recording.watched.values()}
+    kept = _kept_alone(recording.entries, watched)  # first: a program refers to them, too
     program, values = query.program()
     read = {id(values[slot]) for step in program.steps for slot in step.ins if slot < len(values)}
     read |= {id(x) for entry in recording.entries if entry.kept for x in entry.kept.arrays}
@@ -149,13 +138,10 @@ def _calls(entries: Sequence[Entry]) -> list[object]:
 def _kept_alone(entries: Sequence[Entry], watched: set[int]) -> set[int]:
     """The ids of the arrays that were made by `entries` and to which nothing else refers."""
     references = Counter(id(x) for entry in entries for x in (*entry.inputs, *_made_by(entry)))
-    made = {
-        id(x): x for entry in entries for x in _made_by(entry) if isinstance(x, jax.Array) and not isinstance(x, Tracer)
-    }
-    of_this_loop = _references({0: object()})[0]
-    return {
-        key for key, count in _references(made).items() if count - of_this_loop <= references[key] + (key in watched)
-    }
+    arrays = (x for entry in entries for x in _made_by(entry) if isinstance(x, jax.Array))
+    made = {id(x): x for x in arrays if not isinstance(x, Tracer)}
+    here = _references({0: object()})[0]  # from this loop
+    return {x for x, count in _references(made).items() if count - here <= references[x] + (x in watched)}
 
 
 def _references(held: Mapping[int, object]) -> dict[int, int]:

@@ -70,17 +70,10 @@ class Numbers:
         try:
             check_numerics(self._walk, self._ends)
         except NonFiniteError as error:
-            said, _, cure = str(error).partition(". Its derivative")
-            cure = "Its derivative" + cure if cure else _FINITE
-            value = "nan" if np.isnan(_wide(gradient)).any() else "infinite"
-            return reason("not finite", at(error.entry), value=value, said=said, cure=cure), error.entry
+            said, found, cure = str(error).partition(". Its derivative")
+            values = {"value": "nan" if np.isnan(_wide(gradient)).any() else "infinite", "said": said, "cure": cure}
+            return reason("not finite" if found else "not finite: forward", at(error.entry), **values), error.entry
         return None
-
-
-_FINITE = (
-    "give it an argument at which its value is finite: by a bound (tf.maximum(x, 1e-7)), by smaller numbers, or take a function "
-    "that is made for it (xlogy, log1p, logsumexp)"
-)
 
 
 def _wide(x: np.ndarray) -> np.ndarray:
@@ -89,8 +82,6 @@ def _wide(x: np.ndarray) -> np.ndarray:
 
 def _line_of_values(x: Value) -> str:
     text = number_text(x) if np.size(x) == 1 else " ".join(value_text(x).split())
-    return (
-        text
-        if len(text) <= WIDTH // 2 or np.iscomplexobj(x)
-        else f"from {number_text(np.min(x))} to {number_text(np.max(x))}"
-    )
+    if len(text) <= WIDTH // 2 or np.iscomplexobj(x):
+        return text
+    return f"from {number_text(np.min(x))} to {number_text(np.max(x))}"

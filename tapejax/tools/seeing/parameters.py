@@ -11,6 +11,7 @@ import builtins
 import inspect
 import keyword
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MethodType
 from typing import Any, NamedTuple
 
@@ -28,14 +29,11 @@ from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import given_at
 from .listing import Names, name_of
 from .spelling import SCOPE
+from .tables import sections
 
 _NAMES_IN_CODE = {*SCOPE, "f", "sources", "scan", "while_loop", "flat"}
-_LOOKED = {
-    "python": "Python looked at the value of",
-    "static": "a shape, an index or an axis was made of the value of",
-    "closure": "a function with a gradient of its own does not take as an argument, but uses",
-}
-_ADVICE = "what came of it cannot be computed anew for another {name}"
+_LOOKED = ("python", "static", "closure")
+_SAID = {case: text.strip() for case, text in sections(Path(__file__).with_suffix(".txt")).items()}
 
 
 class Parameter(NamedTuple):
@@ -62,11 +60,8 @@ class Parameter(NamedTuple):
         same = array.shape == self.array.shape and array.dtype == self.array.dtype
         if same and (_is_weak(array) or not weak):
             return array
-        as_number = ", from a Python number" if same else ""
-        raise TypeError(
-            f"{self.name}: expected {type_of(self.array)}{as_number}, as recorded; got {type_of(array)}. Record the "
-            "program anew for other shapes and dtypes."
-        )
+        expected = type_of(self.array) + ", from a Python number" * same
+        raise TypeError(_said("other type", name=self.name, expected=expected, got=type_of(array)))
 
 
 class Parameters:
@@ -82,7 +77,7 @@ class Parameters:
         single = leaf_of(arguments) is not None
         named = isinstance(arguments, Mapping)
         if not (single or named or isinstance(arguments, (list, tuple))):
-            raise TypeError(f"arguments: expected a dict, list or tuple of tensors, got {arguments!r}")
+            raise TypeError(_said("no structure", got=arguments))
         values = [arguments] if single else list(arguments.values() if named else arguments)
         wishes = list(arguments) if named else [None] * len(values)
         self.all: list[Parameter] = []
@@ -90,14 +85,11 @@ class Parameters:
             leaf = leaf_of(value)
             what = f"arguments[{(i if wish is None else wish)!r}]"
             if leaf is None:
-                raise TypeError(
-                    f"{what} should be one Tensor, jax.Array or Variable, but is {value!r}. Make it a tensor before the "
-                    "block, with tf.constant(x), and use that in it."
-                )
+                raise TypeError(_said("no tensor", what=what, value=value))
             array = self._seen(leaf, what)
             name = self._unused(names.name(array) if names else None, i) if wish is None else wish
             if not is_parameter_name(name) or any(name == other.name for other in self.all):
-                raise ValueError(f"{what}: {name!r} cannot be the name of a parameter; give a dict with other names")
+                raise ValueError(_said("name", what=what, name=name))
             self.all.append(Parameter(name, value, array))
         self._require_own(starts)
         first = inspect.Parameter("sources", inspect.Parameter.POSITIONAL_ONLY)
@@ -123,7 +115,7 @@ class Parameters:
         changes = [mark for mark in self.recording.marks if mark.kind in ("state", "assigned")]
         change = next((mark for mark in changes if given_at(mark)[0] is held[-1]), None)
         if len(held) > 1 or change is not None:
-            raise ValueError(f"{what}: the variable was assigned to while the tape recorded{_at(change)}")
+            raise ValueError(_said("assigned", what=what, at=_at(change)))
         return held[0]
 
     def _unused(self, wish: str | None, position: int) -> str:
@@ -140,10 +132,7 @@ class Parameters:
                     holders[key] = f"the variable {getattr(variable, 'name', variable)!r}"
         for each in self.all:
             if other := holders.get(id(each.array)):
-                raise ValueError(
-                    f"the argument {each.name!r} and {other} are one and the same array: the tape cannot tell which of the "
-                    "two was used where. Use a copy of it in the block, for instance tf.identity(x) made before."
-                )
+                raise ValueError(_said("same array", name=each.name, other=other))
             holders[id(each.array)] = f"the argument {each.name!r}"
 
     # -- what cannot be replayed
@@ -163,10 +152,7 @@ class Parameters:
             return
         for mark in recording.marks:
             if mark.kind in ("stop", "reset"):
-                raise ValueError(
-                    f"arguments: the tape was stopped or reset{_at(mark)}; what was computed meanwhile may depend on them "
-                    "and was not recorded"
-                )
+                raise ValueError(_said("stopped", at=_at(mark)))
         cut = {id(x) for x in arrays}  # what is a source is given anew, whatever it was computed from
         came_of = dict(names)  # id of a value -> the argument that it was computed from
         state: dict[int, tuple[str, Mark]] = {}  # id of a value -> the argument that it came of through a variable
@@ -200,16 +186,10 @@ class Parameters:
             computed.update(id(entry.outputs[j]) for j in active_outs)
         for each in self.all:
             if id(each.array) in computed:
-                raise ValueError(
-                    f"the argument {each.name!r} was computed in the block from a source or another argument: name what it "
-                    "was computed from"
-                )
+                raise ValueError(_said("computed", name=each.name))
             if id(each.array) not in used:
                 why = "it has been assigned to since, or was" if is_variable(each.value) else "it was"
-                raise ValueError(
-                    f"the target does not depend on the argument {each.name!r}: {why} not used in the tape's block. What "
-                    "was computed of it before the block, or is a copy of it, is an array of its own: name that."
-                )
+                raise ValueError(_said("not used", name=each.name, why=why))
 
     def _follow(self, mark: Mark, came_of: dict, state: dict, used: set[int], cut: set[int]) -> None:
         """Refuses a look at what came of an argument; what a variable was assigned goes on in it."""
@@ -219,7 +199,7 @@ class Parameters:
         used.update(id(x) for x in arrays if x is not None)
         found = next((came_of[id(x)] for x in arrays if id(x) in came_of), None)
         if found is not None and mark.kind in _LOOKED:
-            _refuse(found, _LOOKED[mark.kind], mark)
+            _refuse(found, _said(mark.kind), mark)
         elif mark.kind == "state" and into is not None and id(into) not in cut:
             if found is not None:
                 state[id(into)] = found, mark
@@ -236,12 +216,7 @@ class Parameters:
                 _refuse(name, "a jax.Ref holds what was computed of", entry)
             tensors = entry.op.bound is not None and not hasattr(entry.op.bound[0], "bind")  # their reads leave marks
             if not tensors and not any(id(x) in used for x in entry.outputs):
-                _refuse(
-                    name,
-                    f"Python may have looked at {name_of(entry)}, which no operation uses and which was computed of",
-                    entry,
-                    " If it did not, compute that outside of the block, or name it in `target`, too.",
-                )
+                _refuse(name, _said("unused", operation=name_of(entry)), entry, " " + _SAID["unused: advice"])
 
     def _require_no_python(self, query: Query) -> None:
         """Python that runs as one operation may use any value, and NumPy can read a jax.Array without a trace."""
@@ -252,24 +227,20 @@ class Parameters:
                 continue
             needed.update(id(x) for x in entry.inputs if isinstance(x, jax.Array))
             op = entry.op
-            if (
-                type(op) in (PythonOp, ConstantOp)
-                and op.bound is None
-                and not isinstance(getattr(op.fn, "func", None), MethodType)
-            ):
+            unbound = type(op) in (PythonOp, ConstantOp) and op.bound is None
+            if unbound and not isinstance(getattr(op.fn, "func", None), MethodType):
                 _refuse(self.all[0].name, f"{op.name} runs Python, which may use the value of", entry)
             numpy = (x for x in entry.inputs if hasattr(x, "dtype") and not isinstance(x, jax.Array))
             if plain and any(np.size(x) > 1 for x in numpy):
-                _refuse(
-                    plain[0],
-                    f"{name_of(entry)} uses a NumPy array, which may have been made of the value of",
-                    entry,
-                    " If it was not, make it a jax.Array before the block.",
-                )
+                _refuse(plain[0], _said("NumPy", operation=name_of(entry)), entry, " " + _SAID["NumPy: advice"])
 
 
 def _refuse(name: str, why: str, where: Mark | Entry, advice: str = "") -> None:
-    raise ValueError(f"the argument {name!r}: {why} {name}{_at(where)}; {_ADVICE.format(name=name)}.{advice}")
+    raise ValueError(_said("not recorded", name=name, why=why, at=_at(where), advice=advice))
+
+
+def _said(case: str, **values: Any) -> str:
+    return _SAID[case].format(**values)
 
 
 def _at(where: Mark | Entry | None) -> str:

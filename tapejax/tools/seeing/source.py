@@ -15,6 +15,7 @@ import itertools
 import keyword
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -36,6 +37,7 @@ from ...tf.values import nest
 from ...tf.values.shown import page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
+from .listing import unused
 from .spelling import (
     SCOPE,
     WIDTH,
@@ -52,6 +54,7 @@ from .spelling import (
     spelling_of_equation,
     static_arguments,
 )
+from .tables import sections
 
 _RESERVED = {*keyword.kwlist, *dir(builtins), *SCOPE, "f", "sources", "scan", "while_loop", "flat", "scaled"}
 
@@ -129,9 +132,8 @@ def code(function: Callable, *args: Nest) -> TapeFunction:
         return t0
     <BLANKLINE>
     """
-    args = jax.tree.map(
-        lambda x: x if is_variable(x) else jnp.array(x), args, is_leaf=is_variable
-    )  # not the caller's names
+    # not the caller's names
+    args = jax.tree.map(lambda x: x if is_variable(x) else jnp.array(x), args, is_leaf=is_variable)
     with GradientTape(watch_accessed_variables=False) as tape:
         tape.watch([x for x in jax.tree.leaves(args, is_leaf=is_variable) if is_inexact(x)])
         result = function(*args)
@@ -152,8 +154,7 @@ class _Scope:
         """`wish` as an identifier of its own."""
         base = re.sub(r"\W+", "_", wish).strip("_") or "x"
         base = f"x{base}" if base[0].isdigit() else base
-        names = itertools.chain([base], (f"{base}_{i}" for i in itertools.count(2)))
-        name = next(name for name in names if name not in self._taken)
+        name = unused(base, self._taken)
         self._taken.add(name)
         return name
 
@@ -203,7 +204,7 @@ class _FunctionPrinter:
                 self.env[slot] = name
         returned = zip(self.program.targets, self.ends.leaves, strict=True)
         ends = iter([self.env.get(slot) or self._constant(leaf.array) for slot, leaf in returned])
-        return self._assemble(_packed(self.target, ends)), self.code.large
+        return self._assemble(packed(self.target, ends)), self.code.large
 
     def _assemble(self, returned: str) -> str:
         notes = [f"# {name}: {type_of(x)}, in .constants" for name, x in self.code.large.items()]
@@ -275,14 +276,15 @@ def _paths(structure: Nest, path: str) -> Iterator[str]:
                 yield f"jax.tree.leaves({path})[{i}]"
 
 
-def _packed(structure: Nest, ends: Iterator[str]) -> str:
+def packed(structure: Nest, ends: Iterator[str]) -> str:
+    """The code for a structure whose leaves are these texts."""
     if leaf_of(structure) is not None:
         return next(ends)
     if isinstance(structure, Mapping):
-        found = {key: _packed(structure[key], ends) for key in sorted(structure)}
+        found = {key: packed(structure[key], ends) for key in sorted(structure)}
         return "{" + ", ".join(f"{key!r}: {found[key]}" for key in structure) + "}"
     if nest.is_nested(structure):
-        parts = [_packed(child, ends) for child in nest._children(structure)]
+        parts = [packed(child, ends) for child in nest._children(structure)]
         if isinstance(structure, tuple):
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         return f"[{', '.join(parts)}]"
@@ -292,31 +294,8 @@ def _packed(structure: Nest, ends: Iterator[str]) -> str:
 
 # ---- code -----------------------------------------------------------------------------------------------------------
 
-_PRELUDE = {
-    "flat": "def flat(out):\n    return out if isinstance(out, tuple) else (out,)",
-    "scan": (
-        "def scan(body, consts, carry, xs, **options):\n"
-        "    def step(c, x):\n"
-        "        out = flat(body(*consts, *c, *x))\n"
-        "        return out[: len(carry)], out[len(carry) :]\n\n"
-        "    carry, ys = jax.lax.scan(step, tuple(carry), tuple(xs), **options)\n"
-        "    return *carry, *ys"
-    ),
-    "while_loop": (
-        "def while_loop(test, body, test_consts, body_consts, start):\n"
-        "    return jax.lax.while_loop(lambda c: test(*test_consts, *c), lambda c: flat(body(*body_consts, *c)), tuple(start))"
-    ),
-    # as in `core.poles`
-    "scaled": (
-        "def scaled(slope, t, stops):\n"
-        "    def product(_, t):\n"
-        "        return slope * t\n\n"
-        "    def stopped(_, t):  # zero is zero, even where the slope is infinite\n"
-        "        return jnp.where(t == 0, 0, slope * t)\n\n"
-        "    both = [stopped if stop else product for stop in stops]  # itself, and its transpose\n"
-        "    return jax.lax.custom_linear_solve(lambda x: x / slope, t, *both)"
-    ),
-}
+# functions that printed code may call; the products of `scaled` are as in `core.poles`
+_PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_name("prelude.txt")).items()}
 
 
 class Code:
@@ -369,8 +348,7 @@ class Code:
             closed = jax.make_jaxpr(_without_second_order(op.fn))(*inputs)
             spelled = None
             if _refused(closed, inputs, active_ins):
-                spelled = f"{self._named(jaxpr_as_fun(closed), op.name)}({_arrays(general)})"
-                spelled += "[0]" * (len(outs) == 1)
+                spelled = self._opaque(closed, op.name, general)
             elif not getattr(closed, "consts", ()):
                 spelled = spelling_of(op.name, closed, types, general, static=static_arguments(op))
             self._operations[key] = closed, spelled
@@ -393,8 +371,12 @@ class Code:
         try:
             return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
         except Unspellable:
-            text = f"{self._named(jaxpr_as_fun(closed), op.name)}({_arrays(args)})"
-            return [_assign(outs, f"{text}[0]" if len(outs) == 1 else text)]
+            return [_assign(outs, self._opaque(closed, op.name, args))]
+
+    def _opaque(self, closed: JaxProgram, wish: str, args: Sequence[str]) -> str:
+        """A call of a program that is a parameter of the code: its result, or the list of them."""
+        text = f"{self._named(jaxpr_as_fun(closed), wish)}({_arrays(args)})"
+        return f"{text}[0]" if len(contents.open_jaxpr(closed).outvars) == 1 else text
 
     def helper(self, closed: JaxProgram, wish: str) -> str:
         """The name of a function, defined above, that does what a jaxpr does; one result is returned as it is."""
@@ -464,9 +446,8 @@ class Code:
                 pass
         if (called := spelling_of_equation(name, eqn, args)) is not None:
             return called
-        fn = jaxpr_as_fun(closed_equation(eqn))
         free = {v: a for v, a in zip(eqn.invars, args, strict=True) if not isinstance(v, Literal)}
-        return _first_of(eqn, f"{self._named(fn, name)}({_arrays(list(free.values()))})")
+        return self._opaque(closed_equation(eqn), name, list(free.values()))
 
     def needs(self, name: str) -> str:
         """One of the functions of the prelude."""
@@ -503,12 +484,9 @@ def _refused(closed: JaxProgram, inputs: Sequence[Value], active_ins: Sequence[i
 
 
 def _closes_over(closed: JaxProgram) -> bool:
-    return any(
-        eqn.primitive.name == "custom_vjp_call"
-        and called_by(eqn)
-        or any(map(_closes_over, contents.jaxprs_in(eqn.params)))
-        for eqn in contents.open_jaxpr(closed).eqns
-    )
+    equations = contents.open_jaxpr(closed).eqns
+    own = any(eqn.primitive.name == "custom_vjp_call" and called_by(eqn) for eqn in equations)
+    return own or any(map(_closes_over, (inner for eqn in equations for inner in contents.jaxprs_in(eqn.params))))
 
 
 def _arrays(args: Sequence[str]) -> str:
@@ -534,6 +512,10 @@ def _first_of(eqn: Equation, text: str) -> str:
     return f"{text}[0]" if len(eqn.outvars) == 1 else text
 
 
+def _lists(args: Sequence[str], a: int, b: int) -> str:
+    return ", ".join(f"[{', '.join(group)}]" for group in (args[:a], args[a:b], args[b:]))
+
+
 def _jit(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     name = eqn.params["name"]
     called = spelling_of_equation(name, eqn, args)
@@ -544,8 +526,7 @@ def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     consts, carry = contents.scan_counts(p)
     body = code.helper(p["jaxpr"], "body")
-    groups = (args[:consts], args[consts : consts + carry], args[consts + carry :])
-    lists = ", ".join(f"[{', '.join(group)}]" for group in groups)
+    lists = _lists(args, consts, consts + carry)
     options = ", ".join(f"{key}={p[key]!r}" for key in ("length", "reverse", "unroll"))
     return _first_of(eqn, f"{code.needs('scan')}({body}, {lists}, {options})")
 
@@ -553,8 +534,7 @@ def _scan(code: Code, eqn: Equation, args: Sequence[str]) -> str:
 def _while(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     p = eqn.params
     test, body = code.helper(p["cond_jaxpr"], "test"), code.helper(p["body_jaxpr"], "body")
-    a, b = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
-    lists = ", ".join(f"[{', '.join(group)}]" for group in (args[:a], args[a:b], args[b:]))
+    lists = _lists(args, p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"])
     return _first_of(eqn, f"{code.needs('while_loop')}({test}, {body}, {lists})")
 
 
@@ -588,10 +568,9 @@ def _linear_solve(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
 def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     policy, options = eqn.params["policy"], ""
     if policy is not None:
-        known = [
-            f"jax.checkpoint_policies.{k}" for k, value in vars(jax.checkpoint_policies).items() if value is policy
-        ]
-        options = f", policy={known[0] if known else code._named(policy, 'policy')}"
+        known = [name for name, value in vars(jax.checkpoint_policies).items() if value is policy]
+        text = f"jax.checkpoint_policies.{known[0]}" if known else code._named(policy, "policy")
+        options = f", policy={text}"
     return f"jax.checkpoint({code.helper(eqn.params['jaxpr'], 'remat')}{options})({', '.join(args)})"
 
 
@@ -681,14 +660,10 @@ def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
         unpack.append(f"{_unpacked(pull_given[len(kept) :])} = {code.needs('flat')}(cotangents)")
         returned = ["None"] * closed_over + pull_results
         back = [*unpack, *pull_body, f"return ({', '.join(returned)},)"]
-        return "\n\n\n".join(
-            [
-                f"@jax.custom_vjp\n{own}",
-                _definition(f"{name}_fwd", given, [*body, pair]),
-                _definition(f"{name}_bwd", ["residuals", "cotangents"], back),
-                f"{name}.defvjp({name}_fwd, {name}_bwd)",
-            ]
-        )
+        forward = _definition(f"{name}_fwd", given, [*body, pair])
+        backward = _definition(f"{name}_bwd", ["residuals", "cotangents"], back)
+        rule = f"{name}.defvjp({name}_fwd, {name}_bwd)"
+        return "\n\n\n".join([f"@jax.custom_vjp\n{own}", forward, backward, rule])
 
     return f"{code.with_rule(call, (closed, pulled), wish, write)}({_arrays(args)})"
 

@@ -16,6 +16,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from pathlib import Path
 from types import CodeType
 from typing import Any, TypeAlias
 
@@ -33,6 +34,7 @@ from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, Value
 from ...tape.operation import Op
 from ...tf.ops import table
 from ...tf.values.types import Array, DTypeLike, Number
+from .tables import tables
 
 # Arrays of more elements than this are not written out: the printed code takes them from names.
 WRITTEN_OUT = 100
@@ -40,18 +42,8 @@ SPELLINGS_KEPT = 4096
 # Lines of code that can be broken are not longer than this.
 WIDTH = 100
 
-# Where printed code looks names up, and what it imports.
-_MODULES: dict[str, Any] = {
-    "jnp": jnp,
-    "jax.nn": jax.nn,
-    "jnp.linalg": jnp.linalg,
-    "jnp.fft": jnp.fft,
-    "jax.scipy.special": jax.scipy.special,
-    "jax.scipy.linalg": jax.scipy.linalg,
-    "jax.ops": jax.ops,
-    "jax.lax": jax.lax,
-}
-IMPORTS = "import jax\nimport jax.numpy as jnp\nimport numpy as np\n"
+# Where printed code looks names up.
+_MODULES = "jnp jax.nn jnp.linalg jnp.fft jax.scipy.special jax.scipy.linalg jax.ops jax.lax".split()
 SCOPE = {"jax": jax, "jnp": jnp, "np": np}
 
 
@@ -134,12 +126,9 @@ def fill(template: str, args: Sequence[str]) -> str:
 def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) -> tuple[str | None]:
     # what is written as a number stays a number while the spelling is tried
     free = [i for i in range(len(holes)) if same[i] == i and holes[i].startswith("{")]
-    specs = []
-    for i in free:
-        aval = avals[i]
-        if not hasattr(aval, "shape"):
-            return (None,)
-        specs.append(aval)
+    specs = [avals[i] for i in free]
+    if not all(hasattr(aval, "shape") for aval in specs):
+        return (None,)
     tried = set()
     for template in _candidates(name, closed, avals, holes, eqn, active_ins, static):
         if template in tried:
@@ -160,142 +149,17 @@ def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) ->
     return (None,)
 
 
-# How an operation is written, by the name of TensorFlow's operation, of `jnp`'s function or of JAX's primitive, the nicest
-# first. ``{0}``, ``{1}`` are its operands, ``{a}``, ``{b}`` ... the same in brackets where they are negative numbers; the other
-# fields are `_facts`. A row that has a field which the operation lacks is not for it.
-_TABLE = {
-    "add add_any bias_add add_n accumulate_n": ["{a} + {b}"],
-    "add_n accumulate_n": ["{a} + {b} + {c}", "{a} + {b} + {c} + {d}"],
-    "sub subtract": ["{a} - {b}"],
-    "mul multiply": ["{a} * {b}"],
-    "div divide true_divide truediv": ["{a} / {b}"],
-    "floordiv floor_divide": ["{a} // {b}"],
-    "remainder": ["{a} % {b}"],
-    "power pow float_power": ["{a} ** {b}"],
-    "matmul dot_general": ["{a} @ {b}"],
-    "matmul": ["{a} @ {b}.T", "{a}.T @ {b}", "{a}.T @ {b}.T", "{a} @ {b}.mT", "{a}.mT @ {b}", "{a}.mT @ {b}.mT"],
-    "less lt": ["{a} < {b}"],
-    "less_equal le": ["{a} <= {b}"],
-    "greater gt": ["{a} > {b}"],
-    "greater_equal ge": ["{a} >= {b}"],
-    "equal eq": ["{a} == {b}"],
-    "not_equal ne": ["{a} != {b}"],
-    "bitwise_and and": ["{a} & {b}"],
-    "bitwise_or or": ["{a} | {b}"],
-    "neg negative": ["-{a}"],
-    "not invert": ["~{a}"],
-    "integer_pow pow": ["{a} ** {y}"],
-    "squared_difference": ["({a} - {b}) ** 2"],
-    "l2_loss": ["jnp.sum({a} ** 2) / 2"],
-    "rsqrt": ["1 / jnp.sqrt({0})", "jax.lax.rsqrt({0})"],
-    "complex": ["jax.lax.complex({0}, {1})"],
-    "reshape ravel": ["{a}.ravel()", "{a}.reshape{shape}", "{a}.reshape({shape})"],
-    "transpose matrix_transpose swapaxes moveaxis permute_dims": ["{a}.T", "jnp.transpose({0}, {permutation})"],
-    "convert_element_type astype cast": ["{a}.astype({dtype})", "jnp.asarray({0}, {dtype})"],
-    "broadcast_to broadcast_in_dim broadcast_arrays fill tile expand_dims": [
-        "jnp.broadcast_to({0}, {shape})",
-        "jnp.full({shape}, {0})",
-        "jax.lax.broadcast_in_dim({0}, {shape}, {broadcast_dimensions})",
-    ],
-    "squeeze": ["jnp.squeeze({0}, {axis})"],
-    "take gather embedding_lookup": [
-        "jnp.take({0}, {1}, axis={indexed})",
-        "jnp.take({0}, {1}, axis={indexed}, mode='clip')",
-        "jnp.take({0}, {1}, axis={indexed}, mode='fill')",
-        "jnp.take({0}, {1}, axis={indexed}, mode='fill', fill_value=0)",
-    ],
-    "select_n": ["jnp.where({0}, {2}, {1})"],
-    "concat concatenate": ["jnp.concatenate([{all}], {dimension})"],
-    "stack concat concatenate": ["jnp.stack([{all}], {dimension})"],
-    "top_k": ["jax.lax.top_k({0}, {last})"],
-    "split": ["jnp.split({0}, {parts})"],
-    "rev flip": ["jnp.flip({0}, {dimensions})"],
-    "iota arange": ["jnp.arange({rows}, dtype={dtype})", "jax.lax.broadcasted_iota({dtype}, {shape}, {dimension})"],
-    "one_hot": ["jax.nn.one_hot({0}, {last})", "jax.nn.one_hot({0}, {last}, dtype={dtype})"],
-    "dynamic_slice": ["jax.lax.dynamic_slice({0}, [{rest}], {slice_sizes})"],
-    "dynamic_update_slice": ["jax.lax.dynamic_update_slice({0}, {1}, [{rest2}])"],
-    "clip clamp": ["jnp.clip({0}, {1}, {2})", "jnp.clip({1}, {0}, {2})", "jax.lax.clamp({all})"],
-}
+_TEXTS = tables(Path(__file__).with_name("spellings.ini"))
 _ROWS: dict[str, list[str]] = {}
-for _names, _templates in _TABLE.items():
+for _names, _templates in _TEXTS["spellings"].items():
     for _name in _names.split():
-        _ROWS.setdefault(_name, []).extend(_templates)
-# The functions of JAX that have another name than TensorFlow's operation or JAX's primitive.
-_ALIASES = dict(
-    pair.split("=")
-    for pair in """
-        max=maximum min=minimum rem=fmod log_sum_exp=logsumexp reduce_logsumexp=logsumexp logistic=sigmoid rev=flip
-        acos=arccos asin=arcsin atan=arctan atan2=arctan2 acosh=arccosh asinh=arcsinh atanh=arctanh pow=power
-        lgamma=gammaln erf_inv=erfinv is_finite=isfinite concat=concatenate reduce_and=all reduce_or=any select_n=where
-    """.split()
-)
-# How a function of one of `_MODULES` may be called.
-_CALLS = (
-    "({all})",
-    "({all}, axis={axis})",
-    "({all}, axis={axis}, keepdims=True)",
-    "({all}, keepdims=True)",
-    "({all}, num_segments={rows})",
-    "({all}, {static})",
-    "({arrays})",
-    "({arrays}, axis={axis})",
-    "({arrays}, axis={axis}, keepdims=True)",
-    "([{all}])",
-    "([{all}], axis={axis})",
-    "({1}, {0})",
-    "({0}, axis={axis}, initial={1})",
-    "({0}, axis={axis}, keepdims=True, initial={1})",
-)
-
-
-# Functions of TensorFlow's that differ from `jnp`'s at some points only, as `sqrt` does in its slope at 0, or that are
-# written there with other operations. They are spelled so where both give the same value and derivative at what was
-# recorded; where they do not, what TensorFlow does is written out. AXIS is the static argument `axis`, and so on.
-_NEARLY = {
-    "sqrt": "jnp.sqrt({0})",
-    "rsqrt": "jax.lax.rsqrt({0})",
-    "abs": "jnp.abs({0})",
-    "abs_real": "jnp.abs({0})",
-    "truediv": "{0} / {1}",
-    "pow": "{0} ** {1}",
-    "maximum": "jnp.maximum({0}, {1})",
-    "minimum": "jnp.minimum({0}, {1})",
-    "clip_by_value": "jnp.clip({0}, {1}, {2})",
-    "tanh": "jnp.tanh({0})",
-    "silu": "jax.nn.silu({0})",
-    "softsign": "jax.nn.soft_sign({0})",
-    "relu6": "jax.nn.relu6({0})",
-    "leaky_relu": "jax.nn.leaky_relu({0}, {1})",
-    "elu": "jax.nn.elu({0})",
-    "selu": "jax.nn.selu({0})",
-    "norm": "jnp.linalg.norm({0}, axis=AXIS)",
-    "l2_normalize": "{0} / jnp.linalg.norm({0}, axis=AXIS, keepdims=True)",
-    "reduce_max": "jnp.max({0}, axis=AXIS, keepdims=KEEPDIMS)",
-    "reduce_min": "jnp.min({0}, axis=AXIS, keepdims=KEEPDIMS)",
-    "reduce_std": "jnp.std({0}, axis=AXIS)",
-    "reduce_variance": "jnp.var({0}, axis=AXIS)",
-    "moments": "jnp.mean({0}, axis=AXES), jnp.var({0}, axis=AXES)",
-    "floordiv": "{0} // {1}",
-    "unsorted_segment_sum": "jax.ops.segment_sum({0}, {1}, num_segments=NUM_SEGMENTS)",
-    "segment_sum": "jax.ops.segment_sum({0}, {1}, num_segments=NUM_SEGMENTS)",
-    "reduce_euclidean_norm": "jnp.linalg.norm({0}, axis=AXIS)",
-    "cumsum": "jnp.flip(jnp.cumsum(jnp.flip({0}, AXIS), AXIS), AXIS)",
-    "xlogy": "jax.scipy.special.xlogy({0}, {1})",
-    "divide_no_nan": "{0} / {1}",
-    "multiply_no_nan": "{0} * {1}",
-    "unstack": "jnp.unstack({0}, axis=AXIS)",
-    "gather": "jnp.take({0}, {1}, axis=AXIS)",
-    "gather_nd": "{0}[tuple(jnp.moveaxis({1}, -1, 0))]",
-    "tensor_scatter_nd_update": "{0}.at[tuple(jnp.moveaxis({1}, -1, 0))].set({2})",
-    "tensor_scatter_nd_add": "{0}.at[tuple(jnp.moveaxis({1}, -1, 0))].add({2})",
-    "softmax_cross_entropy": "-jnp.sum({0} * jax.nn.log_softmax({1}), axis=-1)",
-    "sparse_softmax_cross_entropy": ("-jnp.take_along_axis(jax.nn.log_softmax({1}), {0}[..., None], axis=-1)[..., 0]"),
-    "sigmoid_cross_entropy": "jax.nn.softplus({1}) - {1} * {0}",
-}
+        _ROWS.setdefault(_name, []).extend(_templates.splitlines())
+_CALLS = _TEXTS["calls"]["any"].splitlines()
+_NEARLY, _ALIASES = _TEXTS["nearly"], _TEXTS["names"]
 
 
 def nearly(op: Op, inputs: Sequence[Value], args: Sequence[str], active_ins: Sequence[int]) -> str | None:
-    """The spelling in `_NEARLY`, if it does the same at the recorded values."""
+    """The spelling among ``[nearly]``, if it does the same at the recorded values."""
     template = _NEARLY.get(op.name.strip("_")) if _is_ours(op) else None
     if template is None or any(isinstance(x, Tracer) for x in inputs):
         return None
@@ -344,10 +208,8 @@ def _same_at(fn: Callable, other: Callable, inputs: Sequence[Value], active_ins:
         return [*outs, *pull(ones), *pull([jnp.zeros_like(y) for y in outs])]
 
     pairs = list(zip(pulled(fn), pulled(other), strict=True))
-    return all(
-        x.dtype == y.dtype and x.shape == y.shape and bool(jnp.allclose(x, y, rtol=3e-6, atol=1e-6, equal_nan=True))
-        for x, y in pairs
-    )
+    alike = all(x.dtype == y.dtype and x.shape == y.shape for x, y in pairs)
+    return alike and all(bool(jnp.allclose(x, y, rtol=3e-6, atol=1e-6, equal_nan=True)) for x, y in pairs)
 
 
 def static_arguments(op: Op) -> tuple[Hashable, ...]:
@@ -356,15 +218,7 @@ def static_arguments(op: Op) -> tuple[Hashable, ...]:
     return tuple(given.values()) if callable(what) else ()
 
 
-def _candidates(
-    name: str,
-    closed: JaxProgram,
-    avals: Sequence[Aval],
-    holes: Sequence[str],
-    eqn: Equation | None,
-    active_ins: Form,
-    static: tuple,
-) -> Iterator[str]:
+def _candidates(name, closed, avals, holes, eqn, active_ins, static) -> Iterator[str]:
     """How an operation of this name is spelled, the nicest first."""
     plain = name.strip("_")
     facts = _facts(closed, holes, static)
@@ -372,10 +226,10 @@ def _candidates(
     yield from _filled(_ROWS.get(plain, ()), holes, facts)
     if eqn is not None and plain == "dot_general":
         yield from _einsums(eqn, holes)
-    names = dict.fromkeys(
-        (plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", ""))
-    )
-    for module, namespace in _MODULES.items():
+    wishes = plain, name, plain.removeprefix("reduce_"), _ALIASES.get(plain, plain), plain.replace("_", "")
+    names = dict.fromkeys(wishes)
+    for module in _MODULES:
+        namespace = eval(module, dict(SCOPE))
         for found in names:
             if callable(getattr(namespace, found, None)):
                 yield from _filled([f"{module}.{found}{call}" for call in _CALLS], holes, facts)
@@ -437,11 +291,8 @@ def _cuts(active_ins: Form, avals: Sequence[Aval]) -> Iterator[str]:
     """``x[0]``, ``x[:, 1:3]``, ``x[..., None]``: cuts and regroupings written as an index."""
     rows, results, _ = active_ins
     kinds = [row[0] for row in rows]
-    if (
-        kinds not in (["slice"], ["slice", "regroup"], ["regroup"])
-        or rows[0][2] != (("input", 0),)
-        or len(results) != 1
-    ):
+    cuts = kinds in (["slice"], ["slice", "regroup"], ["regroup"])
+    if not cuts or rows[0][2] != (("input", 0),) or len(results) != 1:
         return
     shape, out = tuple(avals[0].shape), rows[-1][3][0][0]
     starts, limits, strides = rows[0][1] if kinds[0] == "slice" else ((0,) * len(shape), shape, None)
@@ -597,9 +448,8 @@ def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
     name, out = eqn.primitive.name, eqn.outvars[0].aval
     if name == "convert_element_type" and eqn.invars[0].aval.dtype == out.dtype:
         return ins[0]
-    if name == "slice" and eqn.invars[0].aval.shape == out.shape and set(eqn.params["strides"] or [1]) == {1}:
-        return ins[0]
-    if name == "dynamic_slice" and eqn.invars[0].aval.shape == out.shape:
+    whole = name == "dynamic_slice" or name == "slice" and set(eqn.params["strides"] or [1]) == {1}
+    if whole and eqn.invars[0].aval.shape == out.shape:
         return ins[0]
     if name == "mul" and len(ins) == 2:  # by one
         for x, other, v in ((ins[0], ins[1], eqn.invars[1]), (ins[1], ins[0], eqn.invars[0])):
@@ -618,12 +468,7 @@ def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
 
 def _known(x: Key) -> np.ndarray | None:
     """The value behind `_literal_key`."""
-    if x[0] != "literal":
-        return None
-    try:
-        return np.asarray(eval(x[1], {"nan": math.nan, "inf": math.inf}), x[2]).reshape(x[3])
-    except (NameError, TypeError):  # nanj; a dtype that NumPy does not have
-        return None
+    return np.frombuffer(x[1], x[2]).reshape(x[3]) if x[0] == "literal" else None
 
 
 def _moved(eqn: Equation, ins: Sequence[Key], made: dict[Key, tuple]) -> tuple | None:
@@ -685,24 +530,20 @@ def _live(rows: list[tuple], results: list[Key], avals: Sequence[Aval]) -> Form:
         final.append((name, params, tuple(renamed.get(x, x) for x in ins), out_avals))
         for out in outs:
             renamed[out] = ("value", len(renamed))
-    return (
-        tuple(final),
-        tuple(renamed.get(x, x) for x in results),
-        tuple((a.shape, a.dtype, a.weak_type) for a in avals),
-    )
+    ends = tuple(renamed.get(x, x) for x in results)
+    return tuple(final), ends, tuple((a.shape, a.dtype, a.weak_type) for a in avals)
 
 
 def _literal_key(value: Value, aval: Aval) -> Key:
     if np.ndim(value):
         return _constant_key(value)
-    if isinstance(value, (float, complex)) and jnp.issubdtype(aval.dtype, jnp.inexact):
-        value = np.asarray(value).astype(aval.dtype)  # 0.9 and the float32 next to it are one
-    return ("literal", repr(np.asarray(value).tolist()), str(aval.dtype), tuple(aval.shape))
+    # 0.9 and the float32 next to it are one
+    return ("literal", np.asarray(value).astype(aval.dtype).tobytes(), np.dtype(aval.dtype), tuple(aval.shape))
 
 
 def _constant_key(value: Value) -> Key:
     if getattr(value, "ndim", 1) == 0 and not isinstance(value, Tracer) and hasattr(value, "dtype"):
-        return ("literal", repr(np.asarray(value).tolist()), str(value.dtype), ())
+        return _literal_key(value, value)
     return ("constant", canonical_form.exact(value))
 
 
@@ -778,9 +619,10 @@ def literal(value: Any) -> str:
         return str(int(value))
     if type(value).__name__ == "FftType":
         return repr(value.name)
+    kind = type(value)
+    of_lax = getattr(jax.lax, kind.__name__, None) is kind  # GatherDimensionNumbers and its kin
     if isinstance(value, enum.Enum):
-        kind = type(value)
-        if getattr(jax.lax, kind.__name__, None) is kind:
+        if of_lax:
             return f"jax.lax.{kind.__name__}.{value.name}"
         raise Unspellable(value)
     if isinstance(value, np.dtype) or isinstance(value, type) and issubclass(value, np.generic):
@@ -789,8 +631,7 @@ def literal(value: Any) -> str:
         if value.size > WRITTEN_OUT:
             raise Unspellable(value)
         return f"np.array({value.tolist()!r}, {dtype_text(value.dtype)})"
-    kind = type(value)
-    if getattr(jax.lax, kind.__name__, None) is kind:  # GatherDimensionNumbers and its kin
+    if of_lax:
         return f"jax.lax.{kind.__name__}({', '.join(f'{f}={literal(getattr(value, f))}' for f in _fields(value))})"
     if kind is tuple:
         return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"

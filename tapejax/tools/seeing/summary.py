@@ -17,8 +17,8 @@ from ...tf.values.structures import leaf_of
 from ...tf.values.types import Array, Nest
 from .listing import Variables, shortened
 from .steps import Backward
+from .tables import bar_html, bar_text, in_columns
 
-BAR = 24  # the length of the bar of the largest gradient
 DECADES = 8  # a gradient so many powers of ten below it has none
 
 
@@ -93,26 +93,19 @@ class Summary:
     def __repr__(self) -> str:
         cells = [["source", "type", *_HEAD, *_HEAD], *map(self._cells, self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        above = sum(widths[:2]) + 4, sum(widths[2:6]) + 8
-        lines = ["", " " * above[0] + "value".ljust(above[1]) + f"gradient of {self.of}"]
-        for cell, row in zip(cells, (None, *self.rows), strict=True):
-            texts = [text.ljust(width) for text, width in zip(cell[:2], widths, strict=False)]
-            texts += [text.rjust(width) for text, width in zip(cell[2:], widths[2:], strict=True)]
-            lines.append("  ".join([*texts, "█" * round(BAR * self._share(row)) if row else ""]).rstrip())
-        return "\n".join(lines).lstrip("\n")
+        above = " " * (sum(widths[:2]) + 4) + "value".ljust(sum(widths[2:6]) + 8) + f"gradient of {self.of}"
+        bars = ["", *(bar_text(self._share(row)) for row in self.rows)]
+        return "\n".join([above, *in_columns([[*x, bar] for x, bar in zip(cells, bars, strict=True)], "<<>>>>>>>><")])
 
     def _repr_html_(self) -> str:
         rows = []
         for row in self.rows:
             name, kind, *numbers = self._cells(row)
             odd = row.gradient is None or row.gradient.nan or row.gradient.infinite
-            colour = RED if odd else ORANGE
-            bar = f'<div style="height:.8em;width:{160 * self._share(row):.0f}px;background:{colour};opacity:.7"></div>'
+            bar = bar_html(self._share(row), f"{RED if odd else ORANGE};opacity:.7")
             rows.append((html.escape(name), faint(kind), *numbers[:7], bold(numbers[7], RED), bar))
         head = ("source", "", *(f"value: {_HEAD[0]}", *_HEAD[1:]), *(f"gradient: {_HEAD[0]}", *_HEAD[1:]), "")
-        return page(
-            f"<div>{bold(f'Sources, and the gradient of {html.escape(self.of)}')}</div>{table_html(rows, head)}"
-        )
+        return page(f"<div>{bold(f'Sources, and the gradient of {self.of}')}</div>{table_html(rows, head)}")
 
 
 _HEAD = ("norm", "mean", "zeros", "")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -27,6 +27,10 @@ _FLOATS = (np.ndarray, np.floating, np.complexfloating)
 # Where a prediction is compared with what it should be; and what gives a value the shape that was asked for.
 _DIFFERENCES = {"subtract", "sub", "squared_difference"}
 _SHAPING = {"reshape", "expand_dims", "broadcast_in_dim", "broadcast_to", "getitem", "transpose"}
+
+
+# whether a way back ends at a statement, which binds a name that is used at a line
+Stops: TypeAlias = Callable[[Assignment, str, int | None], bool]
 
 
 def number_name(value: object, values: Variables) -> str | None:
@@ -120,10 +124,9 @@ class TextEvidence:
         if (name := graph.names.name(graph.source.array)) is None:
             called, uses = self.texts.source(self.position)
         else:
-            bound = [
-                (text, a) for text in self.both if text.readable for a in text.of(root(name), self.texts.asked(text))
-            ]
-            made = next((a for text, a in bound[:1] if not a.python and not self._inside(text, a)), None)
+            texts = [text for text in self.both if text.readable]
+            bound = [(text, a) for text in texts for a in text.of(root(name), self.texts.asked(text))]
+            made = next((a for text, a in bound[:1] if not a.says("python") and not self._inside(text, a)), None)
             called, uses = name, frozenset() if made is None else made.uses
         seen = sorted(filter(None, (graph.names.name(x) for x, _ in graph.leaves(target))))
         of = " and ".join(n for n in seen if root(n) in uses)
@@ -159,9 +162,8 @@ class TextEvidence:
         line = self.graph.last_line("stop")
         if line is not None and self.graph.first_use(target) is not None:
             return reason("stopped", At(None, line), binds=name)
-        return reason(
-            "outside", At(None, line), target=name, stopped=", or while recording was stopped" if line else ""
-        )
+        stopped = ", or while recording was stopped" if line else ""
+        return reason("outside", At(None, line), target=name, stopped=stopped)
 
     # ---- connected, and not what was meant ----
 
@@ -184,33 +186,32 @@ class TextEvidence:
 
     def _behind(self, target: Array) -> Iterator[tuple[Text, Assignment, str]]:
         """The statements that a target was computed by, as the texts tell, each with the name that it binds."""
+
+        def below(statement: Assignment, wanted: str, line: int | None) -> bool:
+            return line is not None and statement.line.number > line
+
         for text in self.both:
             if (start := self._start(text, target)) is not None:
-                for statement, binds in self._above(text, start, set(), self.texts.asked(text)):
+                for statement, binds in self._back(text, start, set(), self.texts.asked(text), below):
                     yield text, statement, binds
 
-    def _above(
-        self, text: Text, wanted: str, seen: set[tuple[str, int]], line: int | None
+    def _back(
+        self, text: Text, wanted: str, seen: set[tuple[str, int]], line: int | None, stops: Stops
     ) -> Iterator[tuple[Assignment, str]]:
-        """The statements above a use of a name on which it depends, each with what it binds."""
+        """The statements, on the way back from a name as it is used at `line`, up to what `stops`, each with what it binds."""
         for statement in text.of(wanted, line):
             number = statement.line.number
-            if (wanted, number) in seen or line is not None and number > line:
+            if (wanted, number) in seen or stops(statement, wanted, line):
                 continue
             seen.add((wanted, number))
             yield statement, wanted
             for used in sorted(statement.uses):
-                yield from self._above(text, used, seen, number - (not statement.changes))
+                yield from self._back(text, used, seen, number - (not statement.changes), stops)
 
     def _exit(self, text: Text, statement: Assignment, binds: str) -> bool:
         """Whether a statement of the block makes a floating-point number of what depends on the source."""
-        if (
-            not self._inside(text, statement)
-            or not statement.python
-            or statement.shape
-            or statement.choice
-            or statement.defines
-        ):
+        numpy = statement.says("python") and not statement.says("shape", "choice")
+        if not numpy or statement.defines or not self._inside(text, statement):
             return False
         for mark in self.graph.conversions():
             line, x = line_of(mark.where), mark.about[1]()
@@ -245,7 +246,7 @@ class TextEvidence:
             return entry.op.name in _SHAPING
         name = self.graph.names.name(column)
         bound = [a for text in self.both if name and text.readable for a in text.of(root(name))]
-        return not bound or any(a.shaping for a in bound)
+        return not bound or any(a.says("shaping") for a in bound)
 
     # ---- back from the target ----
 
@@ -274,7 +275,7 @@ class TextEvidence:
         for text in self.both:
             if (start := self._start(text, target)) is None:
                 continue
-            found = list(self._leaving(text, start, set(), self.texts.asked(text)))
+            found = list(self._leaving(text, start))
             if found:
                 return True, text, *next((pair for pair in found if self._says_how(text, *pair)), found[0])
             return source in {n for a in text.assignments for n in (*a.names, *a.uses)}, None, None, ""
@@ -288,32 +289,23 @@ class TextEvidence:
         found = (root(name) for name in called if name is not None and text.readable)
         return next((name for name in found if text.of(name)), None)
 
-    def _leaving(
-        self, text: Text, wanted: str, seen: set[tuple[str, int]], line: int | None
-    ) -> Iterator[tuple[Assignment, str]]:
-        """The statements, on the way back from a name as it is used at `line`, that get what depends on the source and make
-        what does not."""
-        source = root(self.graph.name)
-        for statement in text.of(wanted, line):
-            if (wanted, statement.line.number) in seen:
-                continue
-            seen.add((wanted, statement.line.number))
-            if self._makes(text, statement, wanted):
-                continue
-            before = statement.line.number - (not statement.changes)
-            for used in sorted(statement.uses, key=lambda n: n != source):
-                made = text.of(used, before)
-                reads = any(s.defines and source in s.uses for s in made)
-                if used == source:
-                    ran = not self._passed_over(text, statement)
-                else:
-                    ran = reads or any(self._makes(text, s, used) for s in made)
-                if ran:
-                    if not statement.defines:
-                        yield statement, wanted
-                    break
-            for used in sorted(statement.uses):
-                yield from self._leaving(text, used, seen, before)
+    def _leaving(self, text: Text, start: str) -> Iterator[tuple[Assignment, str]]:
+        """The statements, on the way back from a name, that get what depends on the source and make what does not."""
+
+        def makes(statement: Assignment, wanted: str, line: int | None) -> bool:
+            return self._makes(text, statement, wanted)
+
+        for statement, wanted in self._back(text, start, set(), self.texts.asked(text), makes):
+            if not statement.defines and self._gets(text, statement):
+                yield statement, wanted
+
+    def _gets(self, text: Text, statement: Assignment) -> bool:
+        """Whether a statement uses what depends on the source."""
+        source, before = root(self.graph.name), statement.line.number - (not statement.changes)
+        if source in statement.uses and not self._passed_over(text, statement):
+            return True
+        made = [(used, s) for used in statement.uses - {source} for s in text.of(used, before)]
+        return any(s.defines and source in s.uses or self._makes(text, s, used) for used, s in made)
 
     def _passed_over(self, text: Text, statement: Assignment) -> bool:
         """Whether a statement of the block cannot have used the source: a Variable, which nothing read there."""
@@ -327,7 +319,7 @@ class TextEvidence:
         """Whether what a statement binds to `name` depends on the source, as far as the tape has recorded."""
         if text.of(name, self.texts.asked(text))[:1] == [statement] and name in self.values:
             return self._depends(self._array_of(name))
-        if statement.python or statement.threaded:
+        if statement.says("python", "thread"):
             return False
         return any(self._depends(x) for entry in self._at(statement) for x in entry.outputs)
 
@@ -369,9 +361,7 @@ class TextEvidence:
     def _says_how(self, text: Text, statement: Assignment, binds: str) -> bool:
         """Whether it is seen how a path leaves the tape at a statement."""
         return (
-            statement.python
-            or statement.threaded
-            or statement.shape
+            statement.says("python", "thread", "shape")
             or statement.function is not None
             or isinstance(self.values.get(binds), _PYTHON_VALUES)
             or text.block is None
@@ -393,13 +383,14 @@ class TextEvidence:
         if (started := text.started(statement.function)) is not None:
             return reason("thread", At(None, started.line), binds=binds)
         inside = self._inside(text, statement)
-        thread = text.threads(text.block) if inside and (statement.threaded or not statement.python) else None
-        numpy = statement.python or isinstance(value, _PYTHON_VALUES)
-        if thread is not None and (not numpy or statement.threaded or isinstance(value, list)):
-            return reason("thread", At(None, line if statement.threaded else thread.line), binds=binds)
+        threaded, python = statement.says("thread"), statement.says("python")
+        thread = text.threads(text.block) if inside and (threaded or not python) else None
+        numpy = python or isinstance(value, _PYTHON_VALUES)
+        if thread is not None and (not numpy or threaded or isinstance(value, list)):
+            return reason("thread", At(None, line if threaded else thread.line), binds=binds)
         if inside:
             mark = self._converted(text, statement, came)
-            if mark is None and not numpy and statement.shape:
+            if mark is None and not numpy and statement.says("shape"):
                 return reason("shape", At(None, line), binds=binds, name=name)
             return reason("python", At(None, line if mark is None else line_of(mark.where)), binds=binds)
         if numpy:

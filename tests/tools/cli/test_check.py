@@ -164,8 +164,8 @@ def test_names_are_followed(source, names):
 def test_a_ported_program_is_read_like_the_original():
     report = check("import tapejax as tf\ntf.sin(1.0)\ntf.no_such")
     assert [(use.name, use.status) for use in report.uses] == [("tf.sin", "supported"), ("tf.no_such", "missing")]
-    (use,) = check("from tapejax import cli, no_such\ncli.run('p.py')").uses
-    assert (use.column, use.name, use.status) == (26, "tf.no_such", "missing")
+    (use,) = check("from tapejax import tools, no_such\ntools.cli.runner.run('p.py')").uses
+    assert (use.column, use.name, use.status) == (28, "tf.no_such", "missing")
 
 
 @pytest.mark.parametrize(

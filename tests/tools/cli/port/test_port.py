@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from tapejax.__main__ import main
-from tapejax.tools.cli import port
+from tapejax.tools.cli.port import comparing, definitions
 
-ROOT = Path(__file__).resolve().parents[3]
-PROGRAMS = ROOT / "tests/tools/cli/port_programs"
+ROOT = Path(__file__).resolve().parents[4]
+PROGRAMS = ROOT / "tests/tools/cli/port/programs"
 
 # Whether the program's own loop is kept, or OUT.py runs on the recorded arguments.
 FAST = {"line_fit": True, "meta_learning": True, "guide_loop": True, "tensors": True}
@@ -127,8 +127,8 @@ def test_examples_go_through_whole(name, tmp_path):
 # ---- what is written, without a process for it -----------------------------------------------------------------------
 
 
-def _as_expected(self, texts):
-    return [{"losses": self.observer.losses, "error": ""} for _ in texts]
+def _as_expected(what, result, expected, tolerance, compare=comparing.compare):
+    return compare(what, {"losses": expected, "error": ""}, expected, tolerance)
 
 
 @pytest.fixture
@@ -144,7 +144,8 @@ def ported(tmp_path, monkeypatch, capsys):
             done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=600)
             return done.returncode, done.stdout + done.stderr, out.read_text() if out.exists() else ""
         if not compare:
-            monkeypatch.setattr(port._Port, "_run", _as_expected)
+            monkeypatch.setattr(comparing, "run", lambda programs, *rest: programs)
+            monkeypatch.setattr(comparing, "compare", _as_expected)
         status = main(["port", str(program), "-o", str(out), *options])
         captured = capsys.readouterr()
         return status, captured.out + captured.err, out.read_text() if out.exists() else ""
@@ -417,8 +418,9 @@ def test_a_loop_that_goes_on_by_what_is_left_out_is_not_kept(ported):
 
 
 def test_the_comparison_finds_a_wrong_number(ported, monkeypatch):
-    add = port._Port._add
-    monkeypatch.setattr(port._Port, "_add", lambda self, code, *rest: add(self, code.replace("** 2", "** 4"), *rest))
+    kind = definitions.Definitions
+    add = kind.add
+    monkeypatch.setattr(kind, "add", lambda self, code, *rest: add(self, code.replace("** 2", "** 4"), *rest))
     status, printed, text = ported(BEGIN.format(block=PLAIN, loop=LOOP), compare=True)
     assert status == 1 and "beyond the tolerance from step 0 on: this is no rounding" in printed
     assert "The program's loop was not kept: run as a whole" in printed and "BATCHES = " in text
@@ -433,47 +435,3 @@ def test_arguments_reach_the_program(ported):
     loop = "import sys\nprint(sys.argv[1:])\n" + LOOP
     _, printed, _ = ported(BEGIN.format(block=PLAIN, loop=loop), "--", "--rate", "3")
     assert "['--rate', '3']" in printed
-
-
-@pytest.mark.slow
-def test_optimizers_of_keras_in_optax():
-    """Each of the table, with its settings, on random gradients: the same values as Keras's own, step by step."""
-    script = r"""
-import numpy as np, jax, jax.numpy as jnp, optax
-import tapejax as tf
-from tapejax.tools.cli.port import optax_text
-k = tf.keras.optimizers
-rng = np.random.default_rng(0)
-for optimizer in (
-    k.SGD(0.1), k.SGD(0.1, momentum=0.9), k.SGD(0.1, momentum=0.9, nesterov=True), k.Adam(0.1), k.Adam(0.1, epsilon=1e-2),
-    k.AdamW(0.1, weight_decay=0.1), k.RMSprop(0.1), k.RMSprop(0.1, centered=True, momentum=0.5), k.Adagrad(0.1),
-    k.Lion(0.1), k.Adam(0.1, clipnorm=0.5), k.Adam(0.1, clipvalue=0.1), k.SGD(0.1, global_clipnorm=0.5),
-):
-    v = [tf.Variable(rng.normal(size=3), dtype=tf.float32), tf.Variable(rng.normal(size=(2, 2)), dtype=tf.float32)]
-    params = [jnp.array(x.numpy()) for x in v]
-    optimizer.build(v)
-    text, _ = optax_text(optimizer, "0.1", False, "")
-    other = eval(text)
-    state = other.init(params)
-    for i in range(5):
-        grads = [jnp.asarray(rng.normal(size=x.shape) * 10.0 ** rng.integers(-6, 1), jnp.float32) for x in params]
-        optimizer.apply_gradients(zip([tf.constant(g) for g in grads], v))
-        changes, state = other.update(grads, state, params)
-        params = optax.apply_updates(params, changes)
-        for a, b in zip(v, params):
-            np.testing.assert_allclose(a.numpy(), b, rtol=2e-4, atol=2e-5, err_msg=text)
-print("the same")
-"""
-    env = {"JAX_PLATFORMS": "cpu"} | os.environ
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, env=env, capture_output=True, text=True, timeout=300
-    )
-    assert done.stdout.endswith("the same\n"), done.stderr[-3000:]
-
-
-def test_losses_are_compared_relative_to_their_size():
-    assert port._difference((1.0, 2.0), (1.0, 2.002), 0.0) == pytest.approx(1e-3)
-    assert port._difference((1e-9,), (2e-9,), 1e-3) < 1e-5
-    assert (
-        port._difference((np.nan,), (1.0,), 0.1) == float("inf") and port._difference((np.inf,), (np.inf,), 0.1) == 0.0
-    )

@@ -9,96 +9,23 @@ rest is constant.
 from __future__ import annotations
 
 import re
-import sys
-import types
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ...jaxprs.dependence import SCALARS
-from ...jaxprs.types import Value
-from ...tape.gradient_tape import GradientTape
-from ...tape.recording import Entry, Mark, Recording, is_deleted, type_of
-from ...tf.values.tensor import Tensor
-from ...tf.values.types import Array, Nest, VariableLike
-from ..seeing.parameters import is_parameter_name
-from .imports import replaced
+from ....jaxprs.dependence import SCALARS
+from ....jaxprs.types import Value
+from ....tape.recording import Entry, type_of
+from ....tf.values.types import Array, Nest, VariableLike
+from ...seeing.listing import unused
+from ...seeing.parameters import is_parameter_name
+from .alike import argument_name, equal, matching, named_parts, same
 from .observing import Applied, Assigned, Block, Carried, Computed, Gradient, Observer, Step
+from .pieces import BETWEEN, Kind, Label, Piece, Refused, Slice, merge, sliced, where
 
-Label = tuple[
-    str, str
-]  # what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
-
-
-class Refused(Exception):
-    """A program that cannot be ported; says which line, why, and what to do by hand."""
-
-    def __init__(self, where: object, why: str, by_hand: str):
-        super().__init__(f"{where}: {why}\n  by hand: {by_hand}" if where else f"{why}\n  by hand: {by_hand}")
-
-
-@dataclass
-class External:
-    """A value that a slice reads from outside, and the places where: entry and input."""
-
-    value: Value
-    places: list[tuple[int, int]]
-
-
-@dataclass
-class Slice:
-    """The part of a recording that leads to targets: its key, and what it reads."""
-
-    key: Hashable
-    positions: list[int]  # of its entries in the recording
-    entries: list[Entry]
-    externals: list[External]
-    labels: dict[Label, Array]
-
-
-@dataclass
-class Piece:
-    """One function of a kind of step, as the first of its steps recorded it."""
-
-    role: str  # "loss", "change" (of gradients), "assign"; "value" (of an expression)
-    subject: Any  # the `Gradient`s, `Applied`s of the steps, or nothing
-    entries: Sequence[Entry]
-    marks: Sequence[Mark]
-    targets: Nest
-    slices: list[Slice]
-    block: Block  # of the tape
-    name: str = ""  # what the gradients of a loss are called
-    arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
-
-    def values(self) -> Iterator[tuple[int, list[Value]]]:
-        """Of each external its position and its values, slice by slice."""
-        for position in range(len(self.slices[0].externals)):
-            yield position, [part.externals[position].value for part in self.slices]
-
-
-@dataclass
-class Kind:
-    """Steps that are alike: their `pieces`, and of each argument its values, step by step."""
-
-    steps: list[Step]
-    pieces: list[Piece]
-    arguments: dict[str, list[Value]] = field(default_factory=dict)
-    expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
-    outputs: dict[str, str] = field(
-        default_factory=dict
-    )  # what the program uses of the step afterwards, and code for it
-
-    @property
-    def losses(self) -> list[Piece]:
-        return [piece for piece in self.pieces if piece.role == "loss"]
-
-    @property
-    def block(self) -> Block:
-        return self.losses[0].subject[0].block
+KINDS = 4  # of steps, at one place: batches of different sizes, say
 
 
 class Steps:
@@ -113,13 +40,7 @@ class Steps:
       Refused: something in them cannot be printed as a function of parameters, state and arguments.
     """
 
-    def __init__(
-        self,
-        observer: Observer,
-        outputs: Callable[[Block], list[str]],
-        state: set[int],
-        apart: set[int],
-    ):
+    def __init__(self, observer: Observer, outputs: Callable[[Block], list[str]], state: set[int], apart: set[int]):
         self.observer, self.outputs, self.apart = observer, outputs, apart
         self.names: dict[int, str] = {}
         self.kinds: list[Kind] = []
@@ -142,7 +63,7 @@ class Steps:
         often = sorted(self.kinds, key=lambda kind: -len(kind.steps))
         if len(often[0].steps) < 2:
             at = where(often[0].steps[0], often[0].steps[0].gradients[0])
-            raise Refused(at, "no step ran twice: what differs between steps cannot be seen", "let it make a few steps")
+            raise Refused(at, "one step")
         for kind in often:
             self._find_arguments(kind)
 
@@ -159,8 +80,7 @@ class Steps:
             wish = wish or getattr(variable, "path", None) or getattr(variable, "name", "variable").split(":")[0]
             base = re.sub(r"\W+", "_", wish).strip("_") or "variable"
             base = base if is_parameter_name(base) else f"v_{base}"
-            names = [base, *(f"{base}_{i}" for i in range(2, len(self.names) + 3))]
-            name = next(name for name in names if name not in self.variables)
+            name = unused(base, self.variables)
             self.names[id(variable)], self.variables[name] = name, variable
         return self.names[id(variable)]
 
@@ -175,6 +95,14 @@ class Steps:
 
     def group(self, variable: VariableLike) -> str:
         return "params" if id(variable) in self.trained else "state"
+
+    def members(self, group: str) -> list[str]:
+        """The names of the variables of a group that steps read or change."""
+        return [name for name, v in self.variables.items() if name in self.initial and self.group(v) == group]
+
+    def changes(self) -> list[Piece]:
+        """The gradients that optimizers are given."""
+        return [piece for kind in self.kinds for piece in kind.of_role("change")]
 
     def lines(self, step: Step) -> set[int]:
         """The lines at which gradients are taken and variables changed, which a printed step replaces."""
@@ -212,38 +140,33 @@ class Steps:
         now = {**known, **gradients}  # as the updates go on
         for each in step.applied:
             targets = {self.name(v): x for v, x in zip(each.variables, each.gradients, strict=True) if x is not None}
-            updates.append(self._piece("change", each, entries, (), targets, now, step, block))
+            updates.append(self._piece("change", each, entries, targets, now, step, block))
             self._relabel(now, each)
-        values = {
-            self.name(a.variable): a.value
-            for key, a in self.assigned(step).items()
-            if key in self.trained | self.state and not self._from_block(step, a)
-        }
+        values = self._values_from(step, self.trained | self.state, None)
         if values:
-            updates.append(self._piece("assign", step, entries, (), values, now, step, block))
+            updates.append(self._piece("assign", step, entries, values, now, step, block))
         for piece in updates:
             between = [name for group, name in piece.slices[0].labels if group == BETWEEN]
             if between:
-                why = (
-                    f"what the variable {between[0]!r} holds between its two updates in a step is used after the second"
-                )
-                raise Refused(where(step, step.applied[0]), why, "write it as two steps, a tape for each")
+                raise Refused(where(step, step.applied[0]), "between updates", name=between[0])
         used = {label[0] for piece in updates for label in piece.slices[0].labels}
         losses = []
         for i, gradient in enumerate(step.gradients, 1):
             if f"gradients_{i}" in used:
                 losses.append(self._loss(step, gradient, known, f"gradients_{i}"))
         if not losses:
-            first = step.gradients[0]
-            raise Refused(where(step, first), "the gradients taken here change no variable", "port it by as_function")
+            raise Refused(where(step, step.gradients[0]), "nothing changes")
         return [*losses, *updates]
 
-    def _from_block(self, step: Step, assigned: Value) -> Gradient | None:
-        """The gradient in whose block a value was computed."""
-        blocks = (
-            each for each in step.gradients for e in each.recording.entries for x in e.outputs if x is assigned.value
-        )
-        return next(blocks, None)
+    def _values_from(self, step: Step, variables: set[int], gradient: Gradient | None) -> dict[str, Value]:
+        """What a step assigns to these variables, as far as it was computed in a gradient's block; in none, for None."""
+
+        def block_of(value: Value) -> Gradient | None:
+            made = ((g, x) for g in step.gradients for e in g.recording.entries for x in e.outputs)
+            return next((g for g, x in made if x is value), None)
+
+        assigned = [each for key, each in self.assigned(step).items() if key in variables]
+        return {self.name(each.variable): each.value for each in assigned if block_of(each.value) is gradient}
 
     def _loss(self, step: Step, gradient: Gradient, known: dict, name: str) -> Piece:
         recording = gradient.recording
@@ -251,25 +174,18 @@ class Steps:
         for variable, read in recording.variables.values():
             arrays = list(read.values())
             if len(arrays) > 1 and id(variable) in self.trained | self.state:
-                why = f"the variable {self.name(variable)!r} is assigned to and read again in the tape's block"
-                raise Refused(
-                    where(step, gradient), why, "compute with the value itself, and assign it after the block"
-                )
+                raise Refused(where(step, gradient), "assigned in the block", name=self.name(variable))
             if id(variable) in self.trained:
                 own[id(arrays[0])] = self.label(variable, arrays[0]), arrays[0]
         made = {id(x) for e in recording.entries for x in e.outputs}
         outputs = {n: gradient.block.after.get(n) for n in self.outputs(gradient.block)}
         ends = {id(x) for x in gradient.targets}
         outputs = {n: x for n, x in outputs.items() if id(x) in made - ends}
-        state = {
-            self.name(a.variable): a.value
-            for key, a in self.assigned(step).items()
-            if key in self.state and self._from_block(step, a) is gradient
-        }
+        state = self._values_from(step, self.state, gradient)
         self._slice(recording.entries, gradient.targets, own, step, strict=where(step, gradient))
         target = gradient.targets[0] if len(gradient.targets) == 1 else gradient.targets
         targets = (target, outputs | state) if outputs or state else target
-        piece = self._piece("loss", gradient, recording.entries, recording.marks, targets, own, step, gradient.block)
+        piece = self._piece("loss", gradient, recording.entries, targets, own, step, gradient.block)
         piece.name = name
         return piece
 
@@ -278,7 +194,6 @@ class Steps:
         role: str,
         subject: Any,
         entries: Any,
-        marks: Sequence[Mark],
         targets: Nest,
         known: dict,
         step: Step,
@@ -294,7 +209,7 @@ class Steps:
             entries, found.positions = found.entries, list(range(len(found.entries)))
         for external in found.externals:
             external.places = [(found.positions[i] if i >= 0 else i, j) for i, j in external.places]
-        return Piece(role, [subject], entries, marks, jax.tree.unflatten(tree, ends), [found], block)
+        return Piece(role, [subject], entries, jax.tree.unflatten(tree, ends), [found], block)
 
     def _slice(
         self,
@@ -304,7 +219,7 @@ class Steps:
         step: Step,
         strict: str = "",
         given: frozenset[int] = frozenset(),
-    ) -> tuple[Slice, list[Value]]:
+    ) -> tuple[Slice, Sequence[Value]]:
         """The slice that leads to the targets, from the arrays whose ids are `given` on, and the targets; a variable's value
         counts as what was assigned to it in the step.
 
@@ -318,9 +233,7 @@ class Steps:
         def resolved(x: Value) -> Value:
             while id(x) not in known and id(x) in held and id(x) in self.observer.values:
                 if strict and getattr(x, "dtype", np.dtype(int)).kind in "fc":
-                    name = self.name(held[id(x)][1])
-                    why = f"the variable {name!r} is assigned to and read again before the gradient is taken"
-                    raise Refused(strict, why, "compute with the value itself, and assign it after the block")
+                    raise Refused(strict, "assigned before the gradient", name=self.name(held[id(x)][1]))
                 x = self.observer.values[id(x)][0]
             return x
 
@@ -331,45 +244,7 @@ class Steps:
             variable = known_as[1]
             return None if variable is None else self.label(variable, x)
 
-        targets = [resolved(x) for x in targets]
-        wanted, positions = {id(x) for x in targets}, []
-        for position in reversed(range(len(entries))):
-            entry = entries[position]
-            if entry is not None and any(id(x) in wanted - given and labelled(x) is None for x in entry.outputs):
-                positions.append(position)
-                wanted.update(id(resolved(x)) for x in entry.inputs)
-        numbers: dict[int, Any] = {}
-        externals: dict[int, External] = {}
-        labels: dict[Label, Array] = {}
-        parts: list[tuple] = []
-        kept: list[Entry] = []
-
-        def number(x: Value, place: tuple[int, int]) -> Any:
-            x = resolved(x)
-            if (label := labelled(x)) is not None:
-                labels[label] = x
-                return label
-            if id(x) in numbers and type(x) not in SCALARS:
-                if id(x) in externals:
-                    externals[id(x)].places.append(place)
-                return numbers[id(x)]
-            key = id(x) if type(x) not in SCALARS else -len(externals) - 1
-            externals[key] = External(x, [place])
-            numbers[key] = len(numbers)
-            return len(numbers), type_of(x)
-
-        for position in reversed(positions):
-            entry = entries[position]
-            assert entry is not None
-            ins = tuple([number(x, (len(kept), i)) for i, x in enumerate(entry.inputs)])
-            for x in entry.outputs:
-                if labelled(x) is None:
-                    numbers[id(x)] = len(numbers)
-            op = entry.op.canonicalised()
-            parts.append((op, ins))
-            kept.append(entry._replace(inputs=tuple(map(resolved, entry.inputs))))
-        ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])
-        return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
+        return sliced(entries, list(map(resolved, targets)), resolved, labelled, given)
 
     def _relabel(self, known: dict[int, tuple[Label, Array]], applied: Applied) -> None:
         """What variables held between two updates, and what they hold after one."""
@@ -396,7 +271,7 @@ class Steps:
                 return None
             merge(pieces, piece)
         for piece in pieces:
-            blocks = [Block("", 0, "", named_parts(run, texts), ()) for run in piece.subject]
+            blocks = [Block("", 0, named_parts(run, texts), ()) for run in piece.subject]
             for position, values in piece.values():
                 constant = all(same(values[0], x) for x in values)
                 text = next(matching(blocks, values), None)
@@ -421,15 +296,14 @@ class Steps:
         outside = Step(-1, step.tape, step.recording)
         outside.held = {id(event.after): (event.after, event.variable) for event in run.events}
         current = run.current | {id(event.variable): event.before for event in reversed(run.events)}
-        block = Block("", 0, "", named_parts(run, texts), ())
+        block = Block("", 0, named_parts(run, texts), ())
         entries = step.recording.entries[: run.end]
-        piece = self._piece("value", run, entries, (), value, gradients, outside, block, frozenset(inside))
+        piece = self._piece("value", run, entries, value, gradients, outside, block, frozenset(inside))
         # a ported step changes variables where the block was
         changed = {id(x) for each in step.applied for x in each.before}
         seen = step.number in self.kind_of  # of another step what its own statements assign is no part
-        changed |= {
-            id(event.before) for event in step.events if not event.places & self.apart and (seen or not event.places)
-        }
+        events = (event for event in step.events if not event.places & self.apart and (seen or not event.places))
+        changed |= {id(event.before) for event in events}
         for (group, name), x in piece.slices[0].labels.items():
             old = current.get(id(self.variables[name]), x) is not x or id(x) in changed
             if old or group not in ("params", "state"):
@@ -465,11 +339,7 @@ class Steps:
             for position, values in piece.values():
                 if all(same(values[0], x) for x in values):
                     continue
-                known = (
-                    n
-                    for n, of_all in kind.arguments.items()
-                    if all(same(of_all[i], x) for i, x in zip(at, values, strict=True))
-                )
+                known = (n for n, of_all in kind.arguments.items() if all(map(same, (of_all[i] for i in at), values)))
                 piece.arguments[position] = next(known, "")
             between = any(group == BETWEEN for group, _ in piece.slices[0].labels)
             if others or between or "" in piece.arguments.values():
@@ -488,7 +358,7 @@ class Steps:
         entries: list[Any] = step.recording.entries[: run.end]
         for gradient in step.gradients:
             entries[gradient.entries.start : gradient.entries.stop] = [None] * len(gradient.entries)
-        return self._piece("value", run, entries, (), run.value, {**known, **gradients}, step, step.gradients[0].block)
+        return self._piece("value", run, entries, run.value, {**known, **gradients}, step, step.gradients[0].block)
 
     # -- kinds
 
@@ -514,14 +384,8 @@ class Steps:
             pairs = zip(mine.slices[0].key[0], other.slices[0].key[0], other.slices[0].entries, strict=False)  # type: ignore[index]
             line = next((entry.line for a, b, entry in pairs if a != b), None)
             if mine.slices[0].key != other.slices[0].key:
-                why = f"step {step.number} runs other operations than the steps before, from here on"
-                text = f" (`{line.text}`)" if line else ""
-                raise Refused(
-                    line or where(step, pieces[0].subject[0]),
-                    why + text,
-                    "let the number of operations and the shapes be the same in all steps: pad batches and episodes to one "
-                    "length (drop_remainder=True), use lax.scan or lax.cond in place of Python's loops and branches",
-                )
+                at, text = line or where(step, pieces[0].subject[0]), f" (`{line.text}`)" if line else ""
+                raise Refused(at, "other operations", number=step.number, text=text)
 
     def _find_arguments(self, kind: Kind) -> None:
         for name, variable in self.variables.items():
@@ -556,116 +420,5 @@ class Steps:
         kind.expressions = {n: kind.expressions[n] for n in kind.arguments}
 
     def _known(self, kind: Kind, values: list[Value]) -> str | None:
-        pairs = kind.arguments.items()
-        return next(
-            (n for n, old in pairs if all(map(same, old, values)) and type_of(old[0]) == type_of(values[0])), None
-        )
-
-
-BETWEEN = "between"  # the label of what a variable held between two updates
-KINDS = 4  # of steps, at one place: batches of different sizes, say
-
-
-def named_parts(run: Computed, texts: dict[int, str]) -> dict[str, Value]:
-    return {text: run.parts[p] for p, text in texts.items() if p in run.parts}
-
-
-def merge(pieces: list[Piece], new: Piece) -> None:
-    """Adds a piece to those that it is the same operations as, or to the list."""
-    for piece in pieces:
-        if piece.slices[0].key == new.slices[0].key:
-            piece.slices += new.slices
-            piece.subject += new.subject
-            return
-    pieces.append(new)
-
-
-def where(step: Step, part: Gradient | Applied) -> str:
-    return f"{step.gradients[0].block.file}:{part.line}"
-
-
-def same(a: Value, b: Value) -> bool:
-    if a is b:
-        return True
-    if type(a) in SCALARS or type(b) in SCALARS:
-        return type(a) is type(b) and repr(a) == repr(b)
-    if isinstance(a, jax.Array) and jnp.issubdtype(a.dtype, jax.dtypes.extended):
-        return bool(jnp.all(jax.random.key_data(a) == jax.random.key_data(b)))
-    a, b = np.asarray(a), np.asarray(b)
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
-def matching(blocks: Sequence[Block], values: Sequence[Value]) -> Iterator[str]:
-    """The expressions that had these values at these blocks, one block a value; plain names first."""
-    names = sorted(blocks[0].before, key=lambda text: (not text.isidentifier(), text not in blocks[0].names))
-    for name in names:
-        if all(name in block.before and equal(block.before[name], x) for block, x in zip(blocks, values, strict=True)):
-            yield name
-
-
-def equal(given: Value, used: Value) -> bool:
-    """Whether a value of the program's becomes `used` when it is converted to its dtype."""
-    if given is used:
-        return True
-    if is_deleted(given) or is_deleted(used):
-        return False
-    if np.shape(given) != np.shape(used) or getattr(used, "dtype", None) is not None and used.dtype.kind not in "biufc":
-        return False
-    if not np.shape(given) and np.asarray(given).dtype.kind != np.asarray(used).dtype.kind:
-        return False
-    used = np.asarray(used)
-    return bool(np.array_equal(np.asarray(given).astype(used.dtype), used))
-
-
-def argument_name(expression: str | None, taken: set[str]) -> str:
-    base = re.sub(r"\W+", "_", expression or "").strip("_")
-    base = base if base and is_parameter_name(base) and base not in ("params", "state") else "value"
-    return next(n for n in (base, *(f"{base}_{i}" for i in range(1, len(taken) + 2))) if n not in taken)
-
-
-# ---- as a function --------------------------------------------------------------------------------------------------
-
-
-def as_function(
-    piece: Piece, sources: Nest, state: dict[str, Array], names: dict[str, Value], unused: bool
-) -> tuple[str, dict]:
-    """What `GradientTape.as_function` prints of a piece, a function of its sources, then its state and its arguments.
-
-    Args:
-      sources: a nested dict of arrays of the recording.
-      state: more of them, which become parameters by their names.
-      names: what the program calls its values.
-      unused: whether what was recorded beside the piece counts, which shows what Python has looked at.
-
-    Returns the code, and the arrays that it takes for constants.
-    """
-    changes: dict[tuple[int, int], Array] = {}
-    arguments: dict[str, Tensor] = {name: Tensor(x) for name, x in state.items()}
-    for position, name in piece.arguments.items():
-        external = piece.slices[0].externals[position]
-        value = external.value
-        if name in arguments:
-            value = arguments[name]._array
-        elif not isinstance(value, jax.Array):
-            value = jnp.asarray(value)
-        arguments[name] = Tensor(value)
-        changes.update((place, value) for place in external.places)
-    recording = Recording(watch_accessed=False)
-    for x in jax.tree.leaves(sources):
-        recording.watch(x)
-    part = set(piece.slices[0].positions)
-    for position, entry in enumerate(piece.entries):
-        if not unused and piece.role == "loss" and position not in part:
-            continue
-        inputs = [changes.get((position, i), x) for i, x in enumerate(entry.inputs)]
-        recording.entries.append(entry._replace(inputs=tuple(inputs)))
-    recording.marks = list(piece.marks) if unused else []
-    tape = GradientTape(persistent=True)
-    tape._recording = recording
-    ends, tree = jax.tree.flatten(piece.targets)
-    ends = [Tensor(jnp.asarray(changes.get((-1, i), x))) for i, x in enumerate(ends)]
-    named = types.ModuleType("__main__")  # where a tape looks for names when no code of the user's is running
-    vars(named).update({name: x for name, x in names.items() if name.isidentifier()})
-    with replaced(sys.modules, __main__=named):
-        found = tape.as_function(jax.tree.unflatten(tree, ends), jax.tree.map(Tensor, sources), arguments=arguments)
-        return found.code, found.constants
+        of_type = [(n, old) for n, old in kind.arguments.items() if type_of(old[0]) == type_of(values[0])]
+        return next((n for n, old in of_type if all(map(same, old, values))), None)

@@ -17,20 +17,19 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from ...execution import schedule
-from ...jaxprs.fence import Tracer
-from ...jaxprs.types import Value
-from ...tape import active
-from ...tape.active import copied, outside
-from ...tape.gradient_tape import GradientTape
-from ...tape.recording import Recording
-from ...tape.structures import sources_of, targets_of
-from ...tape.where import serves
-from ...tf.values import nest, reading
-from ...tf.values.structures import is_variable, leaf_of
-from ...tf.values.tensor import Tensor, Variable
-from ...tf.values.types import Array, Nest, TensorLike, VariableLike
-from ..seeing.listing import Names
+from ....execution import schedule
+from ....jaxprs.fence import Tracer
+from ....jaxprs.types import Value
+from ....tape import active
+from ....tape.active import copied, outside
+from ....tape.gradient_tape import GradientTape
+from ....tape.recording import Recording
+from ....tape.structures import sources_of, targets_of
+from ....tf.values import nest, reading
+from ....tf.values.structures import is_variable, leaf_of
+from ....tf.values.tensor import Tensor, Variable
+from ....tf.values.types import Array, Nest, TensorLike, VariableLike
+from ...seeing.listing import Names, parts_of, user_frames
 
 Optimizer: TypeAlias = Any  # of Keras
 
@@ -48,7 +47,6 @@ class Block:
 
     file: str
     line: int
-    function: str
     before: dict[str, Value]
     names: tuple[str, ...]  # those of `before` that belong to a function's call, not to the module
     after: dict[str, Value] = field(default_factory=dict)
@@ -107,9 +105,8 @@ class Step:
     gradients: list[Gradient] = field(default_factory=list)
     applied: list[Applied] = field(default_factory=list)
     events: list[Assigned] = field(default_factory=list)
-    held: dict[int, tuple[Array, VariableLike]] = field(
-        default_factory=dict
-    )  # arrays that were put in variables: id -> array, variable
+    # arrays that were put in variables: id -> array, variable
+    held: dict[int, tuple[Array, VariableLike]] = field(default_factory=dict)
 
     def assigned(self, apart: set[int]) -> dict[int, Assigned]:
         """By the id of a variable its assignments as one, but for those of the statements `apart`."""
@@ -155,9 +152,8 @@ class Observer:
         # id of a variable, and place of a statement that assigns to it, or 0 for any in a step -> a number that grows, and what
         # it held before that happened first
         self.firsts: dict[tuple[int, int], tuple[int, Array]] = {}
-        self.predicted: dict[
-            int, tuple[np.ndarray, Array]
-        ] = {}  # id of a result of `predict` -> it, as a recorded array
+        # id of a result of `predict` -> it, as a recorded array
+        self.predicted: dict[int, tuple[np.ndarray, Array]] = {}
         self.carried: dict[str, Carried] = {}
         self.names: dict[int, tuple[VariableLike, str]] = {}  # id of a variable -> it, and what the program calls it
         self._step: Step | None = None
@@ -253,13 +249,7 @@ class Observer:
         return [self._computed(step, given, variable, parts)]
 
     def _computed(self, step: Step, value: Nest, variable: bool, parts: dict[int, Any]) -> Computed:
-        known: dict[int, Value] = {}
-        for place, part in parts.items():
-            x = array_of(part)
-            if isinstance(part, np.ndarray) and part.dtype.kind in "biufc":
-                x = part.copy() if part.size < 1 << 20 else part  # it may change in place
-            if x is not None or isinstance(part, (bool, int, float, np.number)):
-                known[place] = part if x is None else x
+        known = {place: x for place, part in parts.items() if (x := _noted(part, array_of(part))) is not None}
         current = {key: held(v) for key, (v, _) in self.names.items() if not isinstance(v, Carried)}
         self.read |= {id(x): (x, self.names[key][0]) for key, x in current.items()}
         return Computed(step, len(step.recording.entries), value, variable, current, known)
@@ -302,11 +292,8 @@ class Observer:
         """The ids of a step's gradients and of what was computed of them, `through` variables as well or not."""
         made = {id(x) for each in step.gradients for x in each.found if x is not None}
         for entry in step.recording.entries if made else ():
-            inputs = [
-                *map(id, entry.inputs),
-                *(id(self.values[id(x)][0]) for x in entry.inputs if through and id(x) in self.values),
-            ]
-            if not made.isdisjoint(inputs):
+            assigned = (self.values[id(x)][0] for x in entry.inputs if through and id(x) in self.values)
+            if not made.isdisjoint(map(id, (*entry.inputs, *assigned))):
                 made.update(map(id, entry.outputs))
         return made
 
@@ -354,7 +341,8 @@ class Observer:
         self._active.append(tape)
         code, own = frame.f_code, frame.f_locals is not frame.f_globals
         names = tuple(frame.f_locals) if own else ()
-        vars(tape)["_block"] = Block(code.co_filename, frame.f_lineno, code.co_name, self._snapshot(frame), names)
+        before = snapshot(frame) if self._count < self.keep else {}
+        vars(tape)["_block"] = Block(code.co_filename, frame.f_lineno, before, names)
         return original(tape)
 
     def _exit(self, original: Callable, tape: GradientTape, *exception: Any) -> None:
@@ -465,9 +453,6 @@ class Observer:
             self.firsts.setdefault((id(variable), 0), (len(self.firsts), before))
         self.owners[id(after)] = self._step.held[id(after)] = after, variable
 
-    def _snapshot(self, frame: FrameType) -> dict[str, Value]:
-        return snapshot(frame) if self._count < self.keep else {}
-
     def _name(self, variables: list[VariableLike], recording: Recording, frame: FrameType) -> None:
         unnamed = [v for v in variables if id(v) not in self.names]
         if unnamed:
@@ -494,10 +479,7 @@ def array_of(value: object) -> Array | None:
 
 
 def user_frame() -> FrameType | None:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and serves(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
+    return next(user_frames(), None)
 
 
 def snapshot(frame: FrameType, arrays: bool = True) -> dict[str, Value]:
@@ -507,17 +489,16 @@ def snapshot(frame: FrameType, arrays: bool = True) -> dict[str, Value]:
         for name, value in list(space.items()):
             if name.startswith("__") or name in found:
                 continue
-            parts: dict[str, Any] = {name: value}
-            if isinstance(value, (tuple, list)) and len(value) < 9:
-                parts = {f"{name}[{i}]": x for i, x in enumerate(value)}
-            elif isinstance(value, dict) and len(value) < 9:
-                parts = {f"{name}[{key!r}]": x for key, x in value.items()}
-            for text, part in parts.items():
+            few = isinstance(value, (tuple, list, dict)) and len(value) < 9
+            for end, part in parts_of(value) if few else [("", value)]:
                 leaf = None if is_variable(part) else leaf_of(part)
-                if leaf is not None:
-                    found[text] = leaf.array
-                elif arrays and isinstance(part, np.ndarray) and part.dtype.kind in "biufc":
-                    found[text] = part.copy() if part.size < 1 << 20 else part  # it may change in place
-                elif isinstance(part, (bool, int, float, np.number)):
-                    found[text] = part
+                if (x := _noted(part, leaf and leaf.array, arrays)) is not None:
+                    found[name + end] = x
     return found
+
+
+def _noted(value: object, array: Array | None, arrays: bool = True) -> Value | None:
+    """The `array` of a value, or a number; of a NumPy array, if such are wanted, a copy: it may change in place."""
+    if arrays and isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return value.copy() if value.size < 1 << 20 else value
+    return value if array is None and isinstance(value, (bool, int, float, np.number)) else array

@@ -1,0 +1,60 @@
+"""Whether values are the same, and which of the program's expressions had them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ....jaxprs.dependence import SCALARS
+from ....jaxprs.types import Value
+from ....tape.recording import is_deleted
+from ...seeing.listing import unused
+from ...seeing.parameters import is_parameter_name
+from .observing import Block, Computed
+
+
+def named_parts(run: Computed, texts: dict[int, str]) -> dict[str, Value]:
+    return {text: run.parts[p] for p, text in texts.items() if p in run.parts}
+
+
+def same(a: Value, b: Value) -> bool:
+    if a is b:
+        return True
+    if type(a) in SCALARS or type(b) in SCALARS:
+        return type(a) is type(b) and repr(a) == repr(b)
+    if isinstance(a, jax.Array) and jnp.issubdtype(a.dtype, jax.dtypes.extended):
+        return bool(jnp.all(jax.random.key_data(a) == jax.random.key_data(b)))
+    a, b = np.asarray(a), np.asarray(b)
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def matching(blocks: Sequence[Block], values: Sequence[Value]) -> Iterator[str]:
+    """The expressions that had these values at these blocks, one block a value; plain names first."""
+    names = sorted(blocks[0].before, key=lambda text: (not text.isidentifier(), text not in blocks[0].names))
+    for name in names:
+        if all(name in block.before and equal(block.before[name], x) for block, x in zip(blocks, values, strict=True)):
+            yield name
+
+
+def equal(given: Value, used: Value) -> bool:
+    """Whether a value of the program's becomes `used` when it is converted to its dtype."""
+    if given is used:
+        return True
+    if is_deleted(given) or is_deleted(used):
+        return False
+    if np.shape(given) != np.shape(used) or getattr(used, "dtype", None) is not None and used.dtype.kind not in "biufc":
+        return False
+    if not np.shape(given) and np.asarray(given).dtype.kind != np.asarray(used).dtype.kind:
+        return False
+    used = np.asarray(used)
+    return bool(np.array_equal(np.asarray(given).astype(used.dtype), used))
+
+
+def argument_name(expression: str | None, taken: set[str]) -> str:
+    base = re.sub(r"\W+", "_", expression or "").strip("_")
+    base = base if base and is_parameter_name(base) and base not in ("params", "state") else "value"
+    return unused(base, taken, 1)

@@ -1,0 +1,146 @@
+"""The command: the program is run and observed, written in JAX, run again, and compared."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ....tf.programs.data import Dataset
+from ....tf.programs.function import functions_run_eagerly, run_functions_eagerly
+from .. import imports, runner
+from . import comparing, probes
+from .comparing import STEPS, Written
+from .observing import Enough, Observer
+from .pieces import Refused
+from .program import Program
+from .randoms import Randoms
+
+TOLERANCE = 1e-3  # of a loss, relative to its size
+
+
+def port(
+    program: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    arguments: Sequence[str] = (),
+    *,
+    steps: int | None = None,
+    tolerance: float = TOLERANCE,
+) -> int:
+    """Writes ``out``, a JAX program for ``program``, with its arrays in an ``.npz`` beside it; runs both and compares.
+
+    Args:
+      program: the file; it runs as `run` runs it.
+      out: the file to write.
+      arguments: what the program finds in ``sys.argv[1:]``.
+      steps: after how many training steps the program is ended; None: it runs to its end.
+      tolerance: how far losses may differ, relative to their size.
+
+    Returns the exit status: 0; 1 if losses differ by more or the written program fails; 2 if the program cannot be ported or
+    run, with the line that stopped it and what to do by hand on stderr.
+    """
+    path, target = Path(program).absolute(), Path(out).absolute()
+    if path.suffix == ".ipynb":
+        return _refuse(f"{program}: a notebook; save its code cells as a program first (jupyter nbconvert --to script)")
+    if path.resolve() == target.resolve() or not target.parent.is_dir():
+        return _refuse(f"{out}: a file of its own, in a folder that exists, is needed for the JAX program")
+    observer = Observer(STEPS, steps)
+    randoms, values = Randoms(), probes.Values(observer, STEPS)
+    noted = {probes.BEFORE: randoms.note, probes.VALUE: values.note, probes.BEGIN: values.begin, probes.END: values.end}
+    with runner._settings(False):
+        eagerly = functions_run_eagerly()
+        run_functions_eagerly(True)
+        try:
+            with observer.installed(), imports.replaced(vars(builtins), **noted):
+                observer.patch(Dataset, "__iter__", values.iterate)
+                status = runner.run(path, arguments, prepare=lambda tree: values.prepare(randoms.prepare(tree)))
+        except Enough:
+            status = 0
+        except SystemExit as end:
+            status = 0 if not end.code else 1
+        finally:
+            run_functions_eagerly(eagerly)
+        if status:
+            return _refuse(f"{program} does not run whole: see above, and `python -m tapejax check {program}`")
+        try:
+            programs = _written(observer, partial(Program, path, target, observer, randoms, values))
+            return _compared(programs, arguments, tolerance)
+        except Refused as refusal:
+            return _refuse(str(refusal))
+
+
+def _refuse(message: str) -> int:
+    print(f"tapejax port: {message}", file=sys.stderr)
+    return 2
+
+
+def _written(observer: Observer, make: Callable[..., Program]) -> list[Program]:
+    """The program with all that it reads and assigns between its steps; and with less, in case that its loop is not kept so."""
+    refusal: Refused | None = None
+    programs: list[Program] = []
+    for grows in (True, False):
+        state, apart = set[int](), {place for _, place in observer.firsts if place and grows}
+        try:
+            for _ in range(5 if grows else 1):
+                program = make(state, apart, grows)
+                before, (state, apart) = (state, apart), (program.steps.state, program.apart)
+                if before == (state, apart):
+                    break
+            programs.append(program)
+        except Refused as error:
+            refusal = error
+    if not programs:
+        assert refusal is not None
+        raise refusal
+    return programs
+
+
+def _compared(programs: list[Program], arguments: Sequence[str], tolerance: float) -> int:
+    """Writes the first whole program whose losses are right, or the last of all on the recorded arguments."""
+    last, observer, target = programs[-1], programs[-1].observer, programs[-1].target
+    beside = target.with_name(f"{target.stem}_batches.npz")
+    np.savez_compressed(beside, **dict(last.batches()))
+    # of a step's gradients those that changed variables, which are the first, second ... of so many
+    used = {
+        len(k.steps[0].gradients): [int(piece.name.rpartition("_")[2]) - 1 for piece in k.losses]
+        for k in last.steps.kinds
+    }
+    expected = [tuple(loss[i] for i in used.get(len(loss), range(len(loss)))) for loss in observer.losses]
+
+    def run(*texts: Written) -> list[dict]:  # at the latest until a step more than the program's
+        count = observer.stop_after or len(observer.losses) + 1
+        return comparing.run(texts, target, last.path.parent, arguments, count)
+
+    def compare(how: str, result: dict, losses: Sequence) -> int:
+        return comparing.compare(f"{last.path.name} and the JAX program, {how}", result, losses, tolerance)
+
+    wholes = [each.whole for each in programs if each.whole is not None]
+    result, *results = run(last.recorded, *wholes[:1])
+    firsts = [expected[step.number] for step in last.first]
+    status = compare("step by step, on the recorded arguments", result, firsts)
+    written, notes = last.recorded, last.notes
+    for whole in wholes:
+        (result,) = results or run(whole)
+        results = []
+        if not compare("as a whole, with the program's own data and loop", result, expected):
+            written, notes = whole, ""
+            beside.unlink()
+            break
+        notes = "run as a whole it does not give the same losses, see above"
+    text = written.text
+    if notes:
+        print(f"The program's loop was not kept: {notes}. {target.name} runs on the recorded arguments.")
+        text += "\n\n# What the program did around its steps, to be done here by hand:\n#\n"
+        text += textwrap.indent(last.source, "# ", lambda _: True)
+    target.write_text(text)
+    np.savez_compressed(target.with_suffix(".npz"), **written.data)
+    looks, kinds = text.count("# LOOK"), len(last.steps.kinds)
+    summary = f"{len(last.steps.variables)} variables, {kinds} kind(s) of step, {looks} place(s) marked LOOK"
+    print(f"wrote {target.name} and {target.stem}.npz: {summary}")
+    return status

@@ -1,0 +1,80 @@
+"""A ported program, run without tapejax and TensorFlow, and its losses beside the program's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+STEPS = 10  # that are kept and compared, with their arguments
+GROWTH = 5  # of a difference from one step to the next that is still rounding
+
+
+class Written(NamedTuple):
+    """A JAX program: its text, and the arrays that it reads."""
+
+    text: str
+    data: dict[str, Any]
+
+
+def run(
+    programs: Sequence[Written], target: Path, folder: Path, arguments: Sequence[str], steps: int
+) -> list[dict[str, Any]]:
+    """Runs programs in `folder`, each as if it were `target`; of each its losses, and the error that ended it."""
+    with tempfile.TemporaryDirectory() as place:
+        files = [Path(place, f"{i}.py") for i in range(len(programs))]
+        for file, program in zip(files, programs, strict=True):
+            file.write_text(program.text)
+            np.savez(file.with_suffix(".npz"), **program.data)
+        given = json.dumps([str(target), list(map(str, files)), steps, list(arguments)])
+        command = [sys.executable, "-P", str(Path(__file__).with_name("alone.py")), given]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        found = [file.with_suffix(".json") for file in files]
+        lost = {"losses": [], "error": done.stderr[-2000:] or f"exit status {done.returncode}"}
+        return [json.loads(file.read_text()) if file.exists() else lost for file in found]
+
+
+def compare(what: str, result: dict[str, Any], expected: Sequence[Any], tolerance: float) -> int:
+    """Prints the losses of both; 0 if they are the same up to rounding."""
+    losses = result["losses"]
+    print(f"\n{what}:")
+    if result["error"]:
+        print(textwrap.indent(result["error"], "  "))
+        return 1
+    rows, differences = [], [0.0]
+    # what a loss is compared with: itself, or where it is next to nothing a thousandth of the largest
+    least = 1e-3 * max((abs(x) for loss in expected for x in loss if abs(x) < float("inf")), default=1.0)
+    for i, (ours, theirs) in enumerate(zip(expected, losses, strict=False)):
+        differences.append(difference(ours, theirs, least))
+        columns = " ".join(f"{x:12.6g}" for x in ours), " ".join(f"{x:12.6g}" for x in theirs)
+        rows.append(f"  {i:6d}  {'   '.join(columns)}   {differences[-1]:.1e}")
+    shown = rows if len(rows) <= 16 else [*rows[:10], "     ...", *rows[-5:]]
+    print("\n".join(["    step  program's loss   ported loss   difference", *shown]))
+    print(f"  {len(losses)} of {len(expected)} steps; largest difference {max(differences):.1e}", end=" ")
+    print(f"(tolerance {tolerance:.0e})")
+    lost = len(losses) != len(expected)
+    beyond = [i for i, x in enumerate(differences[1:]) if not x <= tolerance]
+    if not beyond:
+        return int(lost)
+    # Rounding grows from step to step in training; what is wrong differs at once.
+    i = beyond[0]
+    grown = i >= STEPS and differences[i + 1] < GROWTH * max(differences[: i + 1])
+    why = "rounding has grown to it, as between any two runs in float32" if grown else "this is no rounding"
+    print(f"  beyond the tolerance from step {i} on: {why}")
+    return int(not grown or lost)
+
+
+def difference(ours: Sequence[float], theirs: Sequence[float], least: float) -> float:
+    """The largest difference of two steps' losses, relative to their size; infinite where only one is a number."""
+    if len(ours) != len(theirs):
+        return float("inf")
+    pairs = [(x, y) for x, y in zip(ours, theirs, strict=True) if x != y and (x == x or y == y)]
+    found = max((abs(x - y) / max(least, abs(x)) for x, y in pairs), default=0.0)
+    return found if found == found else float("inf")

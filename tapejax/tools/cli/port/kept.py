@@ -1,0 +1,359 @@
+"""The text of a program without its tapes' statements: the data, the loop, what it prints.
+
+A statement stays if it uses neither TensorFlow, but for a few names that `jnp` has, nor anything that was made by a statement
+that went; expressions of it may become other `Texts` first. The ``with`` statement of a step becomes a call of the ported step,
+and what takes and applies its gradients goes. Functions and classes on the way to it, from the module's own statements, are kept
+statement by statement, all others whole or not at all.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import names
+from .definitions import PARTS, first_line
+from .probes import SIMPLE
+from .translating import ALIASES, Texts, Translated
+
+
+class NotKept(Exception):
+    """The program's loop cannot be kept; says at which line, and why."""
+
+
+@dataclass
+class Site:
+    """A step's place: the name of the function that runs it, its arguments, the lines that go with it, what it gives."""
+
+    name: str
+    arguments: list[str]
+    expressions: list[Any]  # what the program calls the arguments there
+    types: list[str]
+    lines: set[int]
+    outputs: list[str] = field(default_factory=list)
+    updates: list[tuple[tuple, str]] = field(default_factory=list)  # shapes of the arguments, and the step for them
+
+
+def used_after(tree: ast.Module, line: int) -> list[str]:
+    """The names that the ``with`` statement at a line binds, and that are read outside of it."""
+    inside = next((n for n in ast.walk(tree) if isinstance(n, ast.With) and n.lineno == line), None)
+    if inside is None:
+        return []
+    own = {id(node) for node in ast.walk(inside)}
+    loads = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    read = {n.id for n in loads if id(n) not in own}
+    return [name for name in dict.fromkeys(names.stored(inside)) if name in read]
+
+
+def rewrite(texts: Texts, sites: dict[int, Site]) -> str:
+    """The text of the program without its tapes' statements, which runs the ported steps in their place.
+
+    Raises:
+      NotKept: the statements around a step depend on what goes.
+    """
+    gone: set[str] = set()
+    missing: dict[str, set[int]] = {}
+    for _ in range(4):  # a function may use what is found later to be gone, or be called with it
+        rewriter = _Rewriter(texts, sites, gone, missing)
+        lines = rewriter.block(texts.tree.body, set(), "", top=True)
+        if rewriter.gone_in_end <= gone and rewriter.missing == missing:
+            break
+        gone, missing = gone | rewriter.gone_in_end, rewriter.missing
+    for name in rewriter.way - rewriter.called:
+        raise NotKept(f"the function {name!r}, which leads to a step, is called under another name")
+    if rewriter.found != set(sites):
+        line = min(set(sites) - rewriter.found)
+        raise NotKept(f"the statements that lead to line {line} use TensorFlow, or what it made")
+    return "\n".join(["", *map(_caller, sites.values()), *lines, ""])
+
+
+def _caller(site: Site) -> str:
+    pairs = zip(site.arguments, site.types, strict=True)
+    shapes = ", ".join(f"{shapes!r}: {name}" for shapes, name in site.updates)
+    several, returned = len(site.updates) > 1, [f"step_found[{name!r}]" for name in site.outputs]
+    return PARTS["caller"].format(
+        name=site.name,
+        arguments=", ".join(site.arguments),
+        batch=", ".join(f"jnp.asarray({n}, {t!r})" if t else n for n, t in pairs),
+        choice=f"\n    step = {{{shapes}}}[tuple(np.shape(x) for x in batch)]" if several else "",
+        update="step" if several else site.updates[0][1],
+        returned=f"\n    return {', '.join(returned)}" if returned else "",
+    )
+
+
+class _Rewriter:
+    def __init__(self, texts: Texts, sites: dict[int, Site], ever: set, missing: dict):
+        self.texts, self.sites, self.ever, self.known_missing = texts, sites, ever, missing
+        self.lines, self.randoms = texts.source.splitlines(), texts.randoms
+        self.missing: dict[str, set[int]] = {}  # function -> positions of arguments that are gone
+        self.aliases: dict[str, str] = {}
+        self.unused: dict[str, list[int]] = {}  # function -> positions of parameters that it does not read
+        self.found: set[int] = set()
+        self.gone_in_end: set[str] = set()
+        self.update_lines = {line for site in sites.values() for line in site.lines}
+        bodies = [("", texts.tree.body), *((".", n.body) for n in texts.tree.body if isinstance(n, ast.ClassDef))]
+        functions = {dot + n.name: n for dot, body in bodies for n in body if isinstance(n, ast.FunctionDef)}
+        self.way = {name for name, node in functions.items() if self._has_site(node)}
+        while more := {n for n, node in functions.items() if n not in self.way and self.calls(node)}:
+            self.way |= more
+        self.functions = functions
+        self.called: set[str] = set()  # of the functions on the way
+        self.in_loop = self.in_class = False
+        self.class_name = ""
+        self.runs_once = True  # what is being rewritten, as far as one can see
+        self.drawn = 0  # the line of what was left out first that may have drawn random numbers
+        self.drawing: set[str] = set()  # functions and classes in which something was
+
+    # -- questions
+
+    def _has_site(self, node: ast.AST) -> bool:
+        return any(isinstance(n, ast.With) and n.lineno in self.sites for n in ast.walk(node))
+
+    def calls(self, node: ast.AST) -> list[ast.Call]:
+        return [n for n in ast.walk(node) if isinstance(n, ast.Call) and names.callee(n) in self.way]
+
+    def _leads(self, node: ast.AST) -> bool:
+        return self._has_site(node) or bool(self.calls(node))
+
+    def fits(self, node: ast.AST, gone: set[str]) -> bool:
+        """Whether a statement or expression uses neither TensorFlow nor what is gone."""
+        definition = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        own = set(names.stored(node)) if definition else names.bound_inside(node)
+        own |= {a.arg for n in ast.walk(node) if isinstance(n, ast.arguments) for a in names.arguments(n)}
+        gone = (gone | self.ever if definition else gone) - {name for name in own if not name.startswith(".")}
+        found = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
+        added_to = [n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign)]
+        read = [n for n in found if not isinstance(n.ctx, ast.Store) or n in added_to]
+        return not any(names.of(n) in self.aliases for n in found) and not any(names.of(n) in gone for n in read)
+
+    # -- statements
+
+    def block(self, statements: Sequence[ast.stmt], gone: set[str], indent: str, top: bool = False) -> list[str]:
+        out: list[str] = []
+        end = statements[0].lineno - 1 if statements and not top else 0
+        if top and isinstance(statements[0], ast.Expr) and isinstance(statements[0].value, ast.Constant):
+            end, statements = statements[0].end_lineno or 0, statements[1:]  # the docstring stands above
+        left_out = False
+        for node in statements:
+            first = first_line(node)
+            between = self.lines[end : first - 1]
+            text = self.statement(node, gone, indent)
+            end = node.end_lineno or node.lineno
+            if text is None:  # left out, and to be looked at
+                draws = [f"{indent}{draw}  # for the numbers that it draws" for draw in self._draws(node, gone)]
+                if not left_out:
+                    out += [*between, f"{indent}# LOOK: left out, for it uses TensorFlow or what such a line made"]
+                more = " ..." if end > node.lineno else ""
+                out.append(f"{indent}# {self.texts.path.name}:{node.lineno}: {self.lines[first - 1].strip()}{more}")
+                out += draws
+                left_out = not draws
+                plain = not isinstance(node, (ast.FunctionDef, ast.ClassDef))
+                if plain and any(isinstance(n, ast.Call) for n in ast.walk(node)):
+                    self.drawn = self.drawn or node.lineno
+                continue
+            left_out = left_out and not text
+            if text and self.drawn and self.runs_once and not self.in_loop and isinstance(node, SIMPLE):
+                between = [*between, *self._restored(node, gone, indent)]
+            out += [*between, *text] if text else []
+            if not self.in_class and self.drawing & {
+                names.callee(n) for n in ast.walk(node) if isinstance(n, ast.Call)
+            }:
+                self.drawn = self.drawn or node.lineno
+        if top:
+            self.gone_in_end = set(gone)
+        if not any(line.strip() and not line.strip().startswith("#") for line in out):
+            out.append(f"{indent}pass")
+        return out
+
+    def statement(self, node: ast.stmt, gone: set[str], indent: str) -> list[str] | None:
+        """The lines of a statement that stays; nothing for one whose work is done elsewhere; None for one that is left out."""
+        if isinstance(node, ast.Delete) and not self.fits(node, gone):
+            return []
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            return self._import(node, gone)
+        if isinstance(node, ast.With) and node.lineno in self.sites:
+            return self._step(node, gone, indent)
+        definition = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        own = range(node.lineno, (node.end_lineno or 0) + 1)
+        if not definition and self.update_lines.intersection(own) and not self._leads(node):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not names.is_gradient(node.value):
+                new = self._translated(node, gone)
+                if self.fits(new, gone):
+                    gone.difference_update(names.stored(node))
+                    return _unparsed(new, indent)
+            gone.update(names.stored(node))
+            return []
+        if isinstance(node, ast.FunctionDef) and (self.in_class or node.name in self.way):
+            return self._function(node, gone, indent)
+        if self._leads(node):
+            if isinstance(node, (ast.For, ast.While, ast.If, ast.With, ast.Try)):
+                return self._compound(node, gone, indent)
+            if isinstance(node, ast.ClassDef) and all(self.fits(base, gone) for base in node.bases):
+                return self._class(node, gone, indent)
+            if definition:
+                line = min(self.sites)
+                raise NotKept(f"the tape at line {line} is in a Keras class, or in a function inside another")
+            return self._call(node, gone, indent)
+        new = self._translated(node, gone)
+        if self.fits(new, gone):
+            gone.difference_update(names.stored(node))
+            if isinstance(node, ast.FunctionDef):
+                read = {n.id for part in new.body for n in ast.walk(part) if isinstance(n, ast.Name)}
+                self.unused[node.name] = [i for i, a in enumerate(names.arguments(node.args)) if a.arg not in read]
+            same = ast.dump(new) == ast.dump(node)
+            return self._text(node) if same else _unparsed(new, indent)
+        compound = isinstance(node, (ast.For, ast.While, ast.If, ast.Try))
+        if compound and self.fits(self._translated(_header(node), gone), gone):
+            inner = self._compound(node, gone, indent)
+            left = ast.walk(ast.parse(textwrap.dedent("\n".join(inner))))
+            if any(isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign)) for n in left):
+                return inner
+        gone.update(names.stored(node), names.added_to(node))
+        text = self.texts.statement(node, Translated(self, gone).fitting)
+        return [indent + text] if text else None
+
+    def _draws(self, node: ast.stmt, gone: set[str]) -> list[str]:
+        """Calls in a statement of a loop that is left out which stay, since they may draw random numbers."""
+        if not self.in_loop or isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If)):
+            return []
+        found: list[str] = []
+        pending: list[Any] = [self._translated(node, gone)]
+        while pending:
+            part = pending.pop(0)
+            func = part.func if isinstance(part, ast.Call) else None
+            root = func.value if isinstance(func, ast.Attribute) else func
+            own = isinstance(root, ast.Name) and (root.id in self.functions or root.id in self.randoms.generators)
+            if own and self.fits(part, gone):
+                found.append(ast.unparse(part))
+            elif not isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp, ast.Lambda)):
+                pending += ast.iter_child_nodes(part)
+        return found
+
+    def _text(self, node: ast.stmt) -> list[str]:
+        first = first_line(node)
+        return self.lines[first - 1 : node.end_lineno]
+
+    def _import(self, node: ast.Import | ast.ImportFrom, gone: set[str]) -> list[str] | None:
+        module = getattr(node, "module", None)
+        tops = [(module or alias.name).partition(".")[0] for alias in node.names]
+        for alias, top in zip(node.names, tops, strict=True):
+            if top in ALIASES:
+                path = f"{module}.{alias.name}" if module else alias.name
+                self.aliases[alias.asname or alias.name.partition(".")[0]] = path if alias.asname or module else top
+        return [] if module == "__future__" or not {*ALIASES}.isdisjoint(tops) else self._text(node)
+
+    def _step(self, node: ast.With, gone: set[str], indent: str) -> list[str]:
+        site = self.sites[node.lineno]
+        for expression in site.expressions:
+            if not self.fits(ast.parse(expression), gone):
+                what = f"{expression}, which line {node.lineno} uses"
+                raise NotKept(f"{what}, is made by a statement that uses TensorFlow")
+        gone.update(names.stored(node))
+        gone.difference_update(site.outputs)
+        self.found.add(node.lineno)
+        call = f"{site.name}({', '.join(site.expressions)})"
+        return [f"{indent}{', '.join(site.outputs)} = {call}" if site.outputs else indent + call]
+
+    def _function(self, node: ast.FunctionDef, gone: set[str], indent: str) -> list[str]:
+        new = copy.deepcopy(node)
+        new.decorator_list = [d for d in node.decorator_list if self.fits(d, gone)]
+        new.body = [ast.Pass()]
+        new.returns = None
+        for argument in names.arguments(new.args):
+            argument.annotation = None
+        given = [a.arg for a in names.arguments(node.args)]
+        key = f".{node.name}" if self.in_class else node.name
+        lost = {given[i] for i in self.known_missing.get(key, ()) if i < len(given)}
+        own = {name for name in names.stored(node) if not name.startswith(".")} | set(given)
+        inner = (gone | self.ever) - own | lost
+        head = ast.unparse(new).splitlines()[:-1]
+        outside = self.runs_once, self.drawn, self.in_class
+        self.drawn, self.in_class = 0, False
+        self.runs_once = any(isinstance(n, (ast.For, ast.While)) and self._leads(n) for n in ast.walk(node))
+        body = self.block(node.body, inner, indent + "    ")
+        if self.drawn:
+            self.drawing.add(self.class_name if node.name == "__init__" else key)
+        self.runs_once, self.drawn, self.in_class = outside
+        gone.update(name for name in inner if name.startswith("."))
+        return [*(indent + line for line in head), *body]
+
+    def _class(self, node: ast.ClassDef, gone: set[str], indent: str) -> list[str]:
+        self.in_class, self.class_name = True, node.name
+        body = self.block(node.body, gone, indent + "    ")
+        self.in_class = False
+        return [*self.lines[node.lineno - 1 : node.body[0].lineno - 1][:1], *body]
+
+    def _compound(self, node: Any, gone: set[str], indent: str) -> list[str]:
+        header = self._translated(_header(node), gone)
+        if not self.fits(header, gone):
+            raise NotKept(f"line {node.lineno} uses TensorFlow or what it made: {self.lines[node.lineno - 1].strip()}")
+        out = []
+        loop = isinstance(node, (ast.For, ast.While))
+        before = self.in_loop
+        if loop and not self.in_loop and self._leads(node) and self.drawn:
+            out += self._restored(node, gone, indent)
+        self.in_loop = before or loop
+        gone.difference_update(names.stored(header))
+        head = ast.unparse(header).splitlines()
+        out += [indent + head[0], *self.block(node.body, gone, indent + "    ")]
+        if isinstance(node, ast.While) and not self.fits(header, gone):
+            raise NotKept(f"line {node.lineno} goes on by what is left out: {self.lines[node.lineno - 1].strip()}")
+        for handler in getattr(node, "handlers", ()):
+            kind = f" {ast.unparse(handler.type)}" if handler.type else ""
+            name = f" as {handler.name}" if handler.name else ""
+            out += [f"{indent}except{kind}{name}:", *self.block(handler.body, gone, indent + "    ")]
+        for name, word in (("orelse", "else"), ("finalbody", "finally")):
+            if getattr(node, name, None):
+                out += [f"{indent}{word}:", *self.block(getattr(node, name), gone, indent + "    ")]
+        self.in_loop = before
+        return out
+
+    def _restored(self, node: ast.stmt, gone: set[str], indent: str) -> list[str]:
+        """What puts random generators in the state which they had before a statement, if it may draw numbers."""
+        if not any(isinstance(n, ast.Call) for n in ast.walk(node)):
+            return []
+        same = self.randoms.same(self.drawn, node.lineno)
+        self.drawn = 0
+        if same:
+            return []
+        states = list(self.randoms.restoring(node.lineno, self.texts.source, gone, self.texts.definitions.data))
+        note = f"{indent}# The generators as they were here: what was left out has drawn numbers, too."
+        return [note, *(indent + line for line in states)] if states else []
+
+    def _call(self, node: ast.stmt, gone: set[str], indent: str) -> list[str] | None:
+        """A statement that calls a function on the way to a step: arguments that are gone are no longer given."""
+        new = self._translated(node, gone)
+        for call in self.calls(new):
+            name = names.callee(call)
+            self.called.add(name)
+            for i, argument in enumerate(call.args):
+                if not self.fits(argument, gone):
+                    call.args[i] = ast.Constant(None)
+                    self.missing.setdefault(name, set()).add(i + name.startswith("."))
+        if not self.fits(new, gone):
+            raise NotKept(f"line {node.lineno} uses TensorFlow or what it made: {self.lines[node.lineno - 1].strip()}")
+        gone.difference_update(names.stored(node))
+        return _unparsed(new, indent)
+
+    def _translated(self, node: Any, gone: set[str]) -> Any:
+        return Translated(self, gone).visit(copy.deepcopy(node))
+
+
+def _header(node: Any) -> Any:
+    """A compound statement with nothing in it."""
+    new = copy.copy(node)
+    new.body = [ast.Pass()]
+    for name in ("orelse", "finalbody", "handlers"):
+        if hasattr(new, name):
+            setattr(new, name, [])
+    if isinstance(new, ast.Try):
+        new.finalbody = [ast.Pass()]
+    return new
+
+
+def _unparsed(node: ast.AST, indent: str) -> list[str]:
+    return [indent + line for line in ast.unparse(node).splitlines()]

@@ -1,0 +1,208 @@
+"""A piece of a program's step: a function of parameters, state and arguments, as it was recorded, and the code for it."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ....jaxprs.dependence import SCALARS
+from ....jaxprs.types import Value
+from ....tape.gradient_tape import GradientTape
+from ....tape.recording import Entry, Recording, type_of
+from ....tf.values.tensor import Tensor
+from ....tf.values.types import Array, Nest
+from ...seeing.tables import cases
+from ..imports import replaced
+from .observing import Applied, Block, Gradient, Step
+
+# what is known of a value: ("params", "w"), ("gradients_1", "w"), ("updated", "w"), ("state", "n")
+Label = tuple[str, str]
+_REFUSALS = cases(Path(__file__).with_name("refusals.txt"))
+BETWEEN = "between"  # the label of what a variable held between two updates
+
+
+class Refused(Exception):
+    """A program that cannot be ported; says which line, why, and what to do by hand."""
+
+    def __init__(self, where: object, case: str, **values: Any):
+        why, by_hand = (text.format(**values) for text in _REFUSALS[case])
+        super().__init__(f"{where}: {why}\n  by hand: {by_hand}")
+
+
+@dataclass
+class External:
+    """A value that a slice reads from outside, and the places where: entry and input."""
+
+    value: Value
+    places: list[tuple[int, int]]
+
+
+@dataclass
+class Slice:
+    """The part of a recording that leads to targets: its key, and what it reads."""
+
+    key: Hashable
+    positions: list[int]  # of its entries in the recording
+    entries: list[Entry]
+    externals: list[External]
+    labels: dict[Label, Array]
+
+
+@dataclass
+class Piece:
+    """One function of a kind of step, as the first of its steps recorded it."""
+
+    role: str  # "loss", "change" (of gradients), "assign"; "value" (of an expression)
+    subject: Any  # the `Gradient`s, `Applied`s of the steps, or nothing
+    entries: Sequence[Entry]
+    targets: Nest
+    slices: list[Slice]
+    block: Block  # of the tape
+    name: str = ""  # what the gradients of a loss are called
+    arguments: dict[int, str] = field(default_factory=dict)  # position of an external -> the argument
+
+    def values(self) -> Iterator[tuple[int, list[Value]]]:
+        """Of each external its position and its values, slice by slice."""
+        for position in range(len(self.slices[0].externals)):
+            yield position, [part.externals[position].value for part in self.slices]
+
+
+@dataclass
+class Kind:
+    """Steps that are alike: their `pieces`, and of each argument its values, step by step."""
+
+    steps: list[Step]
+    pieces: list[Piece]
+    arguments: dict[str, list[Value]] = field(default_factory=dict)
+    expressions: dict[str, str | None] = field(default_factory=dict)  # what the program calls an argument at the block
+    # what the program uses of the step afterwards, and code for it
+    outputs: dict[str, str] = field(default_factory=dict)
+
+    def of_role(self, role: str) -> list[Piece]:
+        return [piece for piece in self.pieces if piece.role == role]
+
+    @property
+    def losses(self) -> list[Piece]:
+        return self.of_role("loss")
+
+    @property
+    def block(self) -> Block:
+        return self.losses[0].subject[0].block
+
+
+def sliced(
+    entries: Sequence[Entry | None],
+    targets: Sequence[Value],
+    resolved: Callable[[Value], Value],
+    labelled: Callable[[Value], Label | None],
+    given: frozenset[int],
+) -> tuple[Slice, Sequence[Value]]:
+    """The slice that leads to the targets, from the arrays whose ids are `given` or that are `labelled` on, and the targets.
+
+    Args:
+      resolved: what counts in the place of a value.
+    """
+    wanted, positions = {id(x) for x in targets}, []
+    for position in reversed(range(len(entries))):
+        entry = entries[position]
+        if entry is not None and any(id(x) in wanted - given and labelled(x) is None for x in entry.outputs):
+            positions.append(position)
+            wanted.update(id(resolved(x)) for x in entry.inputs)
+    numbers: dict[int, Any] = {}
+    externals: dict[int, External] = {}
+    labels: dict[Label, Array] = {}
+    parts: list[tuple] = []
+    kept: list[Entry] = []
+
+    def number(x: Value, place: tuple[int, int]) -> Any:
+        x = resolved(x)
+        if (label := labelled(x)) is not None:
+            labels[label] = x
+            return label
+        key = id(x) if type(x) not in SCALARS else -len(externals) - 1
+        if key in numbers:
+            if key in externals:
+                externals[key].places.append(place)
+            return numbers[key]
+        externals[key] = External(x, [place])
+        numbers[key] = len(numbers)
+        return len(numbers), type_of(x)
+
+    for position in reversed(positions):
+        entry = entries[position]
+        assert entry is not None
+        ins = tuple([number(x, (len(kept), i)) for i, x in enumerate(entry.inputs)])
+        numbers |= {id(x): len(numbers) + i for i, x in enumerate(x for x in entry.outputs if labelled(x) is None)}
+        parts.append((entry.op if entry.op.staged is None else entry.op.canonicalised(), ins))
+        kept.append(entry._replace(inputs=tuple(map(resolved, entry.inputs))))
+    ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])
+    return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
+
+
+def merge(pieces: list[Piece], new: Piece) -> None:
+    """Adds a piece to those that it is the same operations as, or to the list."""
+    for piece in pieces:
+        if piece.slices[0].key == new.slices[0].key:
+            piece.slices += new.slices
+            piece.subject += new.subject
+            return
+    pieces.append(new)
+
+
+def where(step: Step, part: Gradient | Applied) -> str:
+    return f"{step.gradients[0].block.file}:{part.line}"
+
+
+# ---- as a function --------------------------------------------------------------------------------------------------
+
+
+def as_function(
+    piece: Piece, sources: Nest, state: dict[str, Array], names: dict[str, Value], unused: bool
+) -> tuple[str, dict]:
+    """What `GradientTape.as_function` prints of a piece, a function of its sources, then its state and its arguments.
+
+    Args:
+      sources: a nested dict of arrays of the recording.
+      state: more of them, which become parameters by their names.
+      names: what the program calls its values.
+      unused: whether what was recorded beside the piece counts, which shows what Python has looked at.
+
+    Returns the code, and the arrays that it takes for constants.
+    """
+    changes: dict[tuple[int, int], Array] = {}
+    arguments: dict[str, Tensor] = {name: Tensor(x) for name, x in state.items()}
+    for position, name in piece.arguments.items():
+        external = piece.slices[0].externals[position]
+        value = external.value
+        if name in arguments:
+            value = arguments[name]._array
+        elif not isinstance(value, jax.Array):
+            value = jnp.asarray(value)
+        arguments[name] = Tensor(value)
+        changes.update((place, value) for place in external.places)
+    recording = Recording(watch_accessed=False)
+    for x in jax.tree.leaves(sources):
+        recording.watch(x)
+    part = set(piece.slices[0].positions)
+    for position, entry in enumerate(piece.entries):
+        if not unused and piece.role == "loss" and position not in part:
+            continue
+        inputs = [changes.get((position, i), x) for i, x in enumerate(entry.inputs)]
+        recording.entries.append(entry._replace(inputs=tuple(inputs)))
+    recording.marks = list(piece.subject[0].recording.marks) if unused and piece.role == "loss" else []
+    tape = GradientTape(persistent=True)
+    tape._recording = recording
+    ends, tree = jax.tree.flatten(piece.targets)
+    ends = [Tensor(jnp.asarray(changes.get((-1, i), x))) for i, x in enumerate(ends)]
+    named = types.ModuleType("__main__")  # where a tape looks for names when no code of the user's is running
+    vars(named).update({name: x for name, x in names.items() if name.isidentifier()})
+    with replaced(sys.modules, __main__=named):
+        found = tape.as_function(jax.tree.unflatten(tree, ends), jax.tree.map(Tensor, sources), arguments=arguments)
+        return found.code, found.constants

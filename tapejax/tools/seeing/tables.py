@@ -1,0 +1,45 @@
+"""Tables in text, bars in them, and files of texts."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+BAR = 24  # the length of the longest bar of text
+
+
+def in_columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Lines with the cells of each row under each other; `sides` has ``<`` or ``>`` for each column: where its texts stand."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    columns = list(zip(sides, widths, strict=True))
+    return ["  ".join(f"{x:{side}{n}}" for x, (side, n) in zip(row, columns, strict=True)).rstrip() for row in rows]
+
+
+def bar_text(share: float) -> str:
+    return f"{'█' * round(BAR * share):{BAR}}"
+
+
+def bar_html(share: float, style: str) -> str:
+    return f'<div style="height:.8em;width:{160 * share:.0f}px;background:{style}"></div>'
+
+
+def sections(path: Path) -> dict[str, str]:
+    """The parts of a file, by the line ``==== name`` above each."""
+    return dict(re.findall(r"^==== ([^\n]+)\n(.*?)(?=^==== |\Z)", path.read_text(encoding="utf-8"), re.M | re.S))
+
+
+def cases(path: Path) -> dict[str, tuple[str, str]]:
+    """By each line of a file that is not indented what stands under it: what happened and, behind an arrow, what to do."""
+    found = re.findall(r"^(\w.*)\n((?: +.*\n)+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    parts = ((case, said.partition("->")) for case, said in found)
+    return {case: (" ".join(what.split()), " ".join(cure.split())) for case, (what, _, cure) in parts}
+
+
+def tables(path: Path) -> dict[str, dict[str, str]]:
+    """The tables of a file: below ``[name]`` rows ``key: value``, where the lines of a value may be indented."""
+    texts = configparser.RawConfigParser(delimiters=":")
+    texts.optionxform = str  # type: ignore[assignment,method-assign]  # keys as they are written
+    texts.read(path, encoding="utf-8")
+    return {name: {key: value.strip() for key, value in texts[name].items()} for name in texts.sections()}
