@@ -21,7 +21,7 @@ from pathlib import Path
 from outcomes import Outcome, from_json, to_json
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parents[2]
 
 mode = "kept"  # the option --tensorflow
 computed: set[str] = set()  # test files of which an outcome was not kept
