@@ -274,7 +274,8 @@ def _with_name(signature: inspect.Signature, tensors: Sequence[str] = ()) -> ins
         for p in signature.parameters.values()
     ]
     extra = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="str | None")
-    return signature.replace(parameters=[*parameters, extra], return_annotation="Tensor")
+    returns = "Tensor" if signature.return_annotation is signature.empty else signature.return_annotation
+    return signature.replace(parameters=[*parameters, extra], return_annotation=returns)
 
 
 def _as_array(x: TensorLike, kinds: str) -> Array:
