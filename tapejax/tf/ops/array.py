@@ -40,7 +40,6 @@ from .table import (
     renamed,
     require_kind,
     shape_of,
-    shown,
     static,
     whole,
     wide,
@@ -163,22 +162,15 @@ def _linspace(start, stop, num, axis, dtype):
     return jnp.linspace(start, stop, num, axis=axis, dtype=dtype)
 
 
-renamed("linspace", _linspace)
-
-
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """A new tensor with the value of `input`; the gradient passes."""
     if isinstance(input, Sparse):
         return input.with_values(identity(input.values))  # type: ignore[return-value]
-    return _identity(input)
+    return op(_identity, raw(input))
 
 
-@operation("input")
 def _identity(input):
     return jnp.copy(input)
-
-
-shown(_identity)
 
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
@@ -480,9 +472,6 @@ def _repeat(x, repeats, axis):
     return jnp.repeat(x, np.asarray(repeats), axis)
 
 
-_PAD_MODES = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
-
-
 def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLike = 0, name=None) -> Tensor:
     """Adds ``paddings[i] = (before, after)`` elements to axis i: `constant_values`, or the mirrored tensor.
 
@@ -495,7 +484,7 @@ def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLi
     """
     array = raw(tensor)
     widths = whole(paddings, "paddings")
-    if mode.upper() not in _PAD_MODES:
+    if mode.upper() not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
         raise ValueError(f"mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}")
     if np.shape(widths) != (array.ndim, 2) and not array.ndim == 0 == np.size(widths):
         raise InvalidArgumentError(f"pad: paddings must be of shape ({array.ndim}, 2), got {np.shape(widths)}")
@@ -510,15 +499,11 @@ def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLi
         if max(pair) > length - most:
             limit = "less than" if most else "no greater than"
             raise InvalidArgumentError(f"pad: paddings must be {limit} the dimension size: {pair}, {length}")
-    return op(_mirror_pad, array, widths=widths, mode=_PAD_MODES[mode.upper()])
+    return op(jnp.pad, array, pad_width=widths, mode=mode.lower())
 
 
 def _pad(x, value, widths):
     return lax.pad(x, value, [(before, after, 0) for before, after in widths])
-
-
-def _mirror_pad(x, widths, mode):
-    return jnp.pad(x, widths, mode)
 
 
 @operation("tensor")
@@ -537,15 +522,8 @@ def roll(input: TensorLike, shift: IntsLike, axis: AxisLike, name: str | None = 
     if axes is None or places.shape != np.shape(axes):
         raise InvalidArgumentError(f"roll: shift and axis must have the same shape, got {shift} and {axes}")
     if (values := known(places)) is None:
-        return op(_roll, raw(input), places, axis=axes)
+        return op(jnp.roll, raw(input), places, axis=axes)
     return op(jnp.roll, raw(input), shift=static(values), axis=axes)
-
-
-def _roll(x, shift, axis):
-    return jnp.roll(x, shift, axis)
-
-
-renamed("roll", _roll)
 
 
 # ---- Joining and cutting -----------------------------------------------------------------------------------
@@ -650,9 +628,6 @@ def meshgrid(*args: TensorLike, indexing: str = "xy", name: str = "meshgrid") ->
 
 def _meshgrid(*arrays, indexing):
     return jnp.meshgrid(*[x.reshape(-1) for x in arrays], indexing=indexing)
-
-
-renamed("meshgrid", _meshgrid)
 
 
 # ---- Indexing ----------------------------------------------------------------------------------------------

@@ -28,11 +28,11 @@ from .table import (
     integers,
     kind_of,
     known,
+    named,
     operation,
     renamed,
     require_kind,
     shape_of,
-    shown,
     static,
     straight,
     unary,
@@ -68,29 +68,15 @@ def _selu(x):
     return scale * jnp.where(x < 0, alpha * jnp.expm1(jnp.where(x < 0, x, 0)), x)
 
 
-def _softsign(x):
-    return jax.nn.soft_sign(x)
-
-
-def _gelu(x, approximate):
-    return jax.nn.gelu(x, approximate=approximate)
-
-
-def _silu(x):
-    return jax.nn.silu(x)
-
-
 def _swish(x, beta):
     return x * jax.nn.sigmoid(beta * x)
 
-
-shown(_relu, _relu6, _leaky_relu, _elu, _selu, _softsign, _gelu, _silu, _swish)
 
 relu = unary("relu", _relu, REAL, "max(x, 0); its gradient at 0 is 0.", "features")
 relu6 = unary("relu6", _relu6, REAL, "min(max(x, 0), 6); its gradient at 0 and at 6 is 0.", "features")
 elu = unary("elu", _elu, FLOAT, "x where positive, else exp(x) - 1.", "features")
 selu = unary("selu", _selu, FLOAT, "The scaled exponential linear unit.", "features")
-softsign = unary("softsign", _softsign, FLOAT, "x / (1 + abs(x)).", "features")
+softsign = unary("softsign", jax.nn.soft_sign, FLOAT, "x / (1 + abs(x)).", "features")
 
 
 def leaky_relu(features: TensorLike, alpha: FloatLike = 0.2, name: str | None = None) -> Tensor:
@@ -107,54 +93,38 @@ def gelu(features: TensorLike, approximate: bool = False, name: str | None = Non
     x = raw(features)
     if kind_of(x.dtype) != "f":
         raise ValueError(f"features.dtype must be a floating point tensor, got {x.dtype}: use tf.cast")
-    return op(_gelu, x, approximate=bool(approximate))
+    return op(jax.nn.gelu, x, approximate=bool(approximate))
 
 
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """x * sigmoid(beta * x)."""
     x, beta = operands(features, beta)
     require_kind("silu", x, FIELD, "features")
-    return op(_silu, x) if type(beta) in (int, float) and beta == 1 else op(_swish, x, beta)
+    return op(jax.nn.silu, x) if type(beta) in (int, float) and beta == 1 else op(_swish, x, beta)
 
 
 swish = silu
 
 
-def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
+@operation("features", "if")
+def crelu(features, axis: int = -1):
     """relu(x) and relu(-x), joined along `axis`."""
-    x = raw(features)
-    require_kind("crelu", x, "if", "features")
-    return op(_crelu, x, axis=int(axis))
+    return _relu(jnp.concatenate([features, -features], axis))
 
 
-def _crelu(x, axis):
-    return _relu(jnp.concatenate([x, -x], axis))
+def _softmax_like(fn: Callable, doc: str) -> Callable[..., Tensor]:
+    def kernel(logits, axis: IntLike | None = None):
+        if not logits.ndim:
+            raise InvalidArgumentError(f"{fn.__name__}: logits must have at least one axis, got a scalar")
+        axis = axis_of(-1 if axis is None else axis, logits.ndim)
+        return fn(_math.widened(logits), axis).astype(logits.dtype)
+
+    kernel.__doc__ = doc
+    return operation("logits", FLOAT)(renamed(fn.__name__, kernel))
 
 
-renamed("crelu", _crelu)
-
-
-def _softmax_like(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
-    def kernel(x, axis):
-        return fn(_math.widened(x), axis).astype(x.dtype)
-
-    renamed(name, kernel)
-
-    def public(logits: TensorLike, axis: IntLike | None = None, name: str | None = None) -> Tensor:
-        x = raw(logits)
-        require_kind(public.__name__, x, FLOAT, "logits")
-        if not x.ndim:
-            raise InvalidArgumentError(f"{public.__name__}: logits must have at least one axis, got a scalar")
-        return op(kernel, x, axis=axis_of(-1 if axis is None else axis, x.ndim))
-
-    public.__doc__ = doc
-    return renamed(name, public)
-
-
-softmax = _softmax_like("softmax", jax.nn.softmax, "exp(x) / sum(exp(x)) along `axis`, by default the last.")
-log_softmax = _softmax_like(
-    "log_softmax", jax.nn.log_softmax, "The logarithm of softmax along `axis`, by default the last."
-)
+softmax = _softmax_like(jax.nn.softmax, "exp(x) / sum(exp(x)) along `axis`, by default the last.")
+log_softmax = _softmax_like(jax.nn.log_softmax, "The logarithm of softmax along `axis`, by default the last.")
 
 
 @operation("t", FLOAT)
@@ -206,8 +176,6 @@ def _dropout(x, rate, seed, count, shape):
     return jnp.where(keep, x / (1 - rate), 0)
 
 
-renamed("dropout", _dropout)
-
 # ---- Losses ------------------------------------------------------------------------------------------------
 
 
@@ -255,9 +223,6 @@ def _cross_entropy_jvp(axis, primals, tangents):
     return _cross_entropy(labels, logits, axis), jnp.sum(slope, axis)
 
 
-renamed("softmax_cross_entropy", _softmax_cross_entropy)
-
-
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """-log(softmax(logits))[label] along the last axis: one loss for each example.
 
@@ -284,15 +249,12 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
         raise InvalidArgumentError(
             f"Received a label value outside of [0, {x.shape[-1]}): {values.min()} .. {values.max()}"
         )
-    return op(_sparse_cross_entropy, places, x)
+    return op(_sparse_softmax_cross_entropy, places, x)
 
 
-def _sparse_cross_entropy(labels, logits):
+def _sparse_softmax_cross_entropy(labels, logits):
     log_p = jax.nn.log_softmax(logits)
     return -jnp.take_along_axis(log_p, labels[..., None], -1, mode="fill", fill_value=jnp.nan)[..., 0]
-
-
-renamed("sparse_softmax_cross_entropy", _sparse_cross_entropy)
 
 
 def _like_logits(name: str, labels: TensorLike, logits: TensorLike) -> list:
@@ -350,8 +312,6 @@ def _log_poisson(targets, log_input, full):
     return loss + jnp.where((targets >= 0) & (targets <= 1), 0, stirling)
 
 
-shown(_sigmoid_cross_entropy, _weighted_cross_entropy, _log_poisson)
-
 # ---- Normalisation -----------------------------------------------------------------------------------------
 
 
@@ -370,9 +330,6 @@ def _moments(x, axes, keepdims):
     variance = _math._mean(_math._squared_difference(wide_x, mean), axes, keepdims)
     mean = mean if keepdims else jnp.squeeze(mean, axes)
     return mean.astype(x.dtype), variance.astype(x.dtype)
-
-
-renamed("moments", _moments)
 
 
 def batch_normalization(
@@ -406,9 +363,6 @@ def _batch_normalization(x, mean, variance, *rest, has_offset, has_scale):
     return x * factor.astype(x.dtype) + shift.astype(x.dtype)
 
 
-renamed("batch_normalization", _batch_normalization)
-
-
 def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None) -> Tensor:
     """`bias`, a vector, added along the channel axis: the last, or the second for data formats that begin with 'NC'.
 
@@ -428,9 +382,6 @@ def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None
 
 def _bias_add(x, bias, axis):
     return x + bias.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
-
-
-renamed("bias_add", _bias_add)
 
 
 def embedding_lookup(
@@ -521,29 +472,13 @@ def _conv_transpose(x, filters, output_shape, strides, padding, dilations, first
     return out
 
 
-def _depthwise(x, filters, strides, padding, dilations, first):
+def _depthwise_conv(x, filters, strides, padding, dilations, first):
     channels, multiplier = filters.shape[-2:]
     flat = filters.reshape(*filters.shape[:-2], 1, channels * multiplier)
     return _conv(x, flat, strides, padding, dilations, first, groups=channels)
 
 
-renamed("conv", _conv)
-renamed("conv_transpose", _conv_transpose)
-renamed("depthwise_conv", _depthwise)
-
-
-def _convolution(
-    name: str,
-    rank: int | None,
-    kernel: Callable,
-    x: TensorLike,
-    filters: TensorLike,
-    strides: IntsLike,
-    padding: PaddingLike,
-    data_format: str | None,
-    dilations: IntsLike,
-    **options: Any,
-) -> Tensor:
+def _convolved(name, rank, kernel, x, filters, strides, padding, data_format, dilations, **options: Any) -> Tensor:
     image, weights = arrays_of(x, filters)
     if rank is None:
         rank = weights.ndim - 2  # the batch may have several axes
@@ -575,41 +510,39 @@ def _require_one_apart(name: str, strides: Sequence[int], dilations: Sequence[in
         raise ValueError(f"{name}: strides {strides} with dilations {dilations}: one of them must be 1")
 
 
-def convolution(
-    input: TensorLike,
-    filters: TensorLike,
-    strides: IntsLike | None = None,
-    padding: PaddingLike = "VALID",
-    data_format: str | None = None,
-    dilations: IntsLike | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """A convolution (cross-correlation) over one, two or three spatial axes; see `conv2d`."""
-    return _convolution("convolution", None, _conv, input, filters, strides, padding, data_format, dilations)
+def _convolution(
+    rank: int, kernel: Callable, default: str | None = None, filters: str = "filters", strides: str = "strides"
+) -> Callable[[Callable], Callable[..., Tensor]]:
+    """Decorator: the convolution that a function without arguments names and describes."""
+
+    def decorate(described: Callable) -> Callable[..., Tensor]:
+        name = described.__name__
+
+        def public(
+            input: TensorLike,
+            filters: TensorLike,
+            strides: IntsLike,
+            padding: PaddingLike,
+            data_format: str | None = default,
+            dilations: IntsLike | None = None,
+            name: str | None = None,
+        ) -> Tensor:
+            return _convolved(
+                described.__name__, rank, kernel, input, filters, strides, padding, data_format, dilations
+            )
+
+        return named(public, name, described.__doc__ or "", {"filters": filters, "strides": strides})
+
+    return decorate
 
 
-def conv1d(
-    input: TensorLike,
-    filters: TensorLike,
-    stride: IntsLike,
-    padding: PaddingLike,
-    data_format: str = "NWC",
-    dilations: IntsLike | None = None,
-    name: str | None = None,
-) -> Tensor:
+@_convolution(1, _conv, "NWC", strides="stride")
+def conv1d():
     """A convolution along one axis: input (batch, width, channels), filters (width, in, out)."""
-    return _convolution("conv1d", 1, _conv, input, filters, stride, padding, data_format, dilations)
 
 
-def conv2d(
-    input: TensorLike,
-    filters: TensorLike,
-    strides: IntsLike,
-    padding: PaddingLike,
-    data_format: str = "NHWC",
-    dilations: IntsLike | None = None,
-    name: str | None = None,
-) -> Tensor:
+@_convolution(2, _conv, "NHWC")
+def conv2d():
     """A convolution over images.
 
     Args:
@@ -621,33 +554,29 @@ def conv2d(
     Raises:
       InvalidArgumentError: the shapes do not fit, or an unknown padding or data format.
     """
-    return _convolution("conv2d", 2, _conv, input, filters, strides, padding, data_format, dilations)
 
 
-def conv3d(
+@_convolution(3, _conv, "NDHWC")
+def conv3d():
+    """A convolution over volumes; see `conv2d`."""
+
+
+@_convolution(2, _depthwise_conv, filters="filter")
+def depthwise_conv2d():
+    """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
+
+
+def convolution(
     input: TensorLike,
     filters: TensorLike,
-    strides: IntsLike,
-    padding: PaddingLike,
-    data_format: str = "NDHWC",
-    dilations: IntsLike | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """A convolution over volumes; see `conv2d`."""
-    return _convolution("conv3d", 3, _conv, input, filters, strides, padding, data_format, dilations)
-
-
-def depthwise_conv2d(
-    input: TensorLike,
-    filter: TensorLike,
-    strides: IntsLike,
-    padding: PaddingLike,
+    strides: IntsLike | None = None,
+    padding: PaddingLike = "VALID",
     data_format: str | None = None,
     dilations: IntsLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
-    return _convolution("depthwise_conv2d", 2, _depthwise, input, filter, strides, padding, data_format, dilations)
+    """A convolution (cross-correlation) over one, two or three spatial axes; see `conv2d`."""
+    return _convolved("convolution", None, _conv, input, filters, strides, padding, data_format, dilations)
 
 
 def separable_conv2d(
@@ -676,19 +605,11 @@ def _transposed(rank: int, name: str, default: str) -> Callable[..., Tensor]:
         dilations: IntsLike | None = None,
         name: str | None = None,
     ) -> Tensor:
-        shape = shape_of(output_shape, "output_shape")
-        return _convolution(
-            public.__name__,
-            rank,
-            _conv_transpose,
-            input,
-            filters,
-            strides,
-            padding,
-            data_format,
-            dilations,
-            output_shape=shape,
+        given, shape = (
+            (input, filters, strides, padding, data_format, dilations),
+            shape_of(output_shape, "output_shape"),
         )
+        return _convolved(public.__name__, rank, _conv_transpose, *given, output_shape=shape)
 
     public.__doc__ = f"The transpose (gradient) of conv{rank}d: filters are (..., channels out, channels in)."
     return renamed(name, public)
@@ -710,13 +631,8 @@ def _reduce_window(x, start, combine, size, strides, padding, dilations, first):
     )
 
 
-def _windows(x, size, strides, padding, dilations, first):
-    """The axes that a window moves along, how far it reaches on each, and what is padded there."""
-    axes = range(2, x.ndim) if first else range(1, x.ndim - 1)
-    reach = [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)]
-    if isinstance(padding, str):
-        padding = lax.padtype_to_pads([x.shape[axis] for axis in axes], reach, strides, padding)
-    return axes, reach, padding
+def _spatial_axes(x, first):
+    return range(2, x.ndim) if first else range(1, x.ndim - 1)
 
 
 def _max_pool(x, size, strides, padding, dilations, first):
@@ -724,8 +640,11 @@ def _max_pool(x, size, strides, padding, dilations, first):
     if set(dilations) == {1} and max(size) > MOST_PLACES:
         return _reduce_window(x, lowest, lax.max, size, strides, padding, dilations, first)
     # Axis by axis. JAX has no derivative for the largest of a dilated window, and a slow one for others.
-    axes, reach, pads = _windows(x, size, strides, padding, dilations, first)
-    sides = dict(zip(axes, pads, strict=True))
+    axes = _spatial_axes(x, first)
+    reach = [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)]
+    if isinstance(padding, str):
+        padding = lax.padtype_to_pads([x.shape[axis] for axis in axes], reach, strides, padding)
+    sides = dict(zip(axes, padding, strict=True))
     x = lax.pad(x, lowest, [(*sides.get(axis, (0, 0)), 0) for axis in range(x.ndim)])
     # the last axis first: then the first of equals in the window is the one that stays, and gets the gradient
     for axis, n, rate, length, stride in reversed(list(zip(axes, size, dilations, reach, strides, strict=True))):
@@ -741,41 +660,24 @@ def _larger(x, y):
 
 
 def _avg_pool(x, size, strides, padding, dilations, first):
-    total = _reduce_window(_math.widened(x), 0, lax.add, size, strides, padding, dilations, first)
-    axes, _, pads = _windows(x, size, strides, padding, dilations, first)
-    count = jnp.ones((), total.dtype)  # what was padded does not count
-    for axis, n, stride, (before, _), rate in zip(axes, size, strides, pads, dilations, strict=True):
-        start = jnp.arange(total.shape[axis]) * stride - before
-        inside = jnp.minimum((x.shape[axis] - 1 - start) // rate, n - 1) - jnp.maximum(-start + rate - 1, 0) // rate + 1
-        count = count * lax.expand_dims(jnp.maximum(inside, 0), [k for k in range(x.ndim) if k != axis])
-    return (total / count).astype(x.dtype)
+    axes, wide_x = _spatial_axes(x, first), _math.widened(x)
+    ones = jnp.ones([length if axis in axes else 1 for axis, length in enumerate(x.shape)], wide_x.dtype)
+    total, count = (_reduce_window(y, 0, lax.add, size, strides, padding, dilations, first) for y in (wide_x, ones))
+    return (total / count).astype(x.dtype)  # what was padded does not count
 
 
-renamed("max_pool", _max_pool)
-renamed("avg_pool", _avg_pool)
-
-
-def _pooled(
-    kernel: Callable,
-    input: TensorLike,
-    rank: int | None,
-    ksize: IntsLike,
-    strides: IntsLike,
-    padding: PaddingLike,
-    data_format: str | None,
-    dilations: IntsLike = 1,
-) -> Tensor:
-    x = raw(input)
+def _pooled(kernel: Callable, input, rank: int | None, ksize, strides, padding, data_format, dilations=1) -> Tensor:
+    x, name = raw(input), kernel.__name__.strip("_")
     rank = x.ndim - 2 if rank is None else rank
     if rank not in (1, 2, 3) or x.ndim != rank + 2:
         raise ValueError(
             f"input must have {'3, 4 or 5' if rank not in (1, 2, 3) else rank + 2} axes, got shape {x.shape}"
         )
     first = _channels_first(data_format, rank)
-    require_kind(kernel.__name__, x, FLOAT if kernel is _avg_pool else "S" if rank == 3 else "iUf", "input")
+    require_kind(name, x, FLOAT if kernel is _avg_pool else "S" if rank == 3 else "iUf", "input")
     size, strides = _spatial(ksize, rank, first, "ksize"), _spatial(strides, rank, first, "strides")
     dilations, padding = _spatial(dilations, rank, first, "dilations"), _padding(padding, rank, first)
-    _require_one_apart(kernel.__name__, strides, dilations)
+    _require_one_apart(name, strides, dilations)
     if not isinstance(padding, str) and any(max(pair) >= length for pair, length in zip(padding, size, strict=True)):
         raise InvalidArgumentError(
             f"padding {padding} must be smaller than the window {size}: some windows hold nothing else"
@@ -798,7 +700,7 @@ def _pooling(kernel: Callable, what: str) -> tuple:
         public.__doc__ = f"The {what} of each window of size `ksize`, `strides` apart. Padding as in `conv2d`."
         return renamed(name, public)
 
-    name = kernel.__name__
+    name = kernel.__name__.strip("_")
     formats = {None: None, 1: "NWC", 2: "NHWC", 3: "NDHWC"}
     return tuple(by_rank(rank, name + (f"{rank}d" if rank else ""), default) for rank, default in formats.items())
 

@@ -469,12 +469,6 @@ def renamed(name: str, fn: Callable) -> Callable:
     return fn
 
 
-def shown(*fns: Callable) -> None:
-    """The tape shows these functions by their names without the underscore."""
-    for fn in fns:
-        renamed(fn.__name__.strip("_"), fn)
-
-
 def _show(name: str, fn: Callable) -> None:
     """The tape shows a function of this library's by the name of its first row; a ``jnp`` function keeps its own."""
     if fn.__name__.startswith(("_", "<")):
