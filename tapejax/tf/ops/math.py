@@ -639,7 +639,7 @@ def _scan(name: str, scan: Callable, start: float, kinds: str, doc: str) -> Call
         out = scan(x, axis, reverse=bool(reverse))
         if exclusive and x.shape[axis]:
             first = jnp.full_like(lax.slice_in_dim(x, 0, 1, axis=axis), start)
-            kept = lax.slice_in_dim(out, *((1, None) if reverse else (0, -1)), axis=axis)
+            kept = lax.slice_in_dim(out, int(reverse), None if reverse else -1, axis=axis)
             out = jnp.concatenate([kept, first] if reverse else [first, kept], axis)
         return out
 
@@ -659,8 +659,8 @@ cumulative_logsumexp = _scan(
 class TopKV2(NamedTuple):
     """What `top_k` returns."""
 
-    values: Tensor
-    indices: Tensor
+    values: Tensor | Array
+    indices: Tensor | Array
 
 
 @operation("input", REAL)

@@ -178,24 +178,8 @@ def _tridiagonal_solve(above, main, below, b, transpose, conjugate):
     n = main.shape[-1]
     inside = np.arange(n)
     above, below = jnp.where(inside < n - 1, above, 0), jnp.where(inside > 0, below, 0)
-    x = _tridiagonal(below, main, above, b)
+    x = lax.linalg.tridiagonal_solve(below, main, above, b)
     return x[..., 0] if vector else x
-
-
-def _tridiagonal(below, main, above, b):
-    # JAX has the derivative of a linear solve, by whatever method it is solved.
-    def matvec(x):
-        return _tridiagonal_matmul(above, main, below, x)
-
-    def solve(_, b):
-        return lax.linalg.tridiagonal_solve(below, main, above, b)
-
-    def transposed(_, b):
-        zero = jnp.zeros_like(main[..., :1])
-        lower, upper = jnp.concatenate([zero, above[..., :-1]], -1), jnp.concatenate([below[..., 1:], zero], -1)
-        return lax.linalg.tridiagonal_solve(lower, main, upper, b)
-
-    return lax.custom_linear_solve(matvec, b, solve, transposed)
 
 
 def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None, name=None) -> Nest:

@@ -20,6 +20,7 @@ from ..values.types import AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, Te
 from . import math as _math
 from .array import broadcast_to, gather, gather_nd, stop_gradient
 from .array import concat as _concat
+from .linalg import adjoint
 from .table import Sparse, axis_of, host, known, named, shape_of
 
 
@@ -134,11 +135,7 @@ def from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
     """
     array = raw(tensor)
     places = np.argwhere(host(tensor, "the tensor of tf.sparse.from_dense") != 0)
-    return SparseTensor(places, op(_gathered, Tensor(array), _indices(places)), array.shape)
-
-
-def _gathered(x, places):
-    return x[tuple(places.T)]
+    return SparseTensor(places, gather_nd(array, _indices(places)), array.shape)
 
 
 def to_dense(
@@ -199,10 +196,10 @@ def sparse_dense_matmul(
     if not isinstance(sp_a, SparseTensor) and not isinstance(b, SparseTensor):
         raise TypeError(f"one of the matrices must be a SparseTensor, got {type(sp_a)} and {type(b)}")
     if not isinstance(sp_a, SparseTensor):  # (a b)^H = b^H a^H
-        return op(_adjoint, sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a))
+        return adjoint(sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a))
     dense = convert_to_tensor(b, dtype=sp_a.dtype)
     rows, columns = (0, 1) if not adjoint_a else (1, 0)
-    dense = op(_adjoint, dense) if adjoint_b else dense
+    dense = adjoint(dense) if adjoint_b else dense
     if len(sp_a._sizes) != 2 or dense.ndim != 2 or sp_a._sizes[columns] != dense.shape[0]:
         raise InvalidArgumentError(
             f"cannot multiply a sparse matrix of shape {sp_a._sizes} and a dense one of shape {tuple(dense.shape)}: "
@@ -218,22 +215,14 @@ def _multiplied(values, places, dense, rows, columns, count):
     return jax.ops.segment_sum(values[:, None] * dense[places[:, columns]], places[:, rows], count)
 
 
-def _adjoint(x):
-    return jnp.conj(jnp.swapaxes(x, -1, -2))
-
-
 def _moved(places: Tensor, values: Tensor, sizes: Sequence[int]) -> SparseTensor:
     """Values at other places, in the order of these."""
     order = op(_order, places)
-    return SparseTensor(op(_taken, places, order), op(_taken, values, order), sizes)
+    return SparseTensor(gather(places, order), gather(values, order), sizes)
 
 
 def _order(places):
     return jnp.lexsort(places.T[::-1])
-
-
-def _taken(x, order):
-    return x[order]
 
 
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
@@ -244,12 +233,8 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
 def transpose(sp_input: SparseTensor, perm: IntsLike | None = None, name: str | None = None) -> SparseTensor:
     """The axes in the order `perm`, or in reverse."""
     axes = [int(i) for i in host(perm, "perm")] if perm is not None else [*range(len(sp_input._sizes))][::-1]
-    places = op(_permuted, sp_input.indices, axes=tuple(axes))
+    places = gather(sp_input.indices, axes, axis=1)
     return _moved(places, sp_input.values, [sp_input._sizes[i] for i in axes])
-
-
-def _permuted(places, axes):
-    return places[:, jnp.array(axes)]
 
 
 def reshape(sp_input: SparseTensor, shape: ShapeLike, name: str | None = None) -> SparseTensor:
