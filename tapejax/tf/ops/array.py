@@ -325,9 +325,7 @@ def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None
 
 def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The number of elements as an int32 tensor."""
-    return sized(
-        raw(input).size if not isinstance(input, Sparse) else math.prod(_shape(input)), requested(out_type or "int32")
-    )
+    return sized(math.prod(_shape(input)), requested(out_type or "int32"))
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
@@ -897,9 +895,7 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     axis, batch_dims = axis_of(axis, array.ndim), batch_dims + (places.ndim if batch_dims < 0 else 0)
     if not 0 <= batch_dims <= min(places.ndim, axis) or array.shape[:batch_dims] != places.shape[:batch_dims]:
         shapes = f"params of shape {array.shape}, at axis {axis}, and indices of shape {places.shape}"
-        raise InvalidArgumentError(
-            f"gather: {shapes} have no {batch_dims} leading axes in common, as batch_dims asks for"
-        )
+        raise InvalidArgumentError(f"gather: {shapes} have no {batch_dims} (batch_dims) leading axes in common")
     _require_within("gather", places, array.shape[axis])
     return op(_gather, array, places, axis=axis, batch_dims=batch_dims)
 
@@ -1084,9 +1080,7 @@ def _uniques(x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tensor, Tensor]
     values = host(x, "x")
     if values.ndim != 1:
         raise InvalidArgumentError(f"unique expects a 1D vector, got shape {values.shape}")
-    _, first, inverse, count = np.unique(
-        values, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
-    )
+    _, first, inverse, count = np.unique(values, True, True, True, equal_nan=False)
     order = np.argsort(first)  # in order of appearance
     dtype = requested(out_idx)
     results = np.sort(first), np.argsort(order)[inverse], count[order]

@@ -51,9 +51,8 @@ def compute_weighted_loss(
     """
     x: Any = convert_to_tensor(losses)
     w: Any = array.cast(weights, "float32")
-    if w.shape.rank and (
-        w.shape.rank != x.shape.rank or any(a not in (1, b) for a, b in zip(w.shape, x.shape, strict=True))
-    ):
+    fits = w.shape.rank == x.shape.rank and all(a in (1, b) for a, b in zip(w.shape, x.shape, strict=True))
+    if w.shape.rank and not fits:
         raise ValueError(f"weights of shape {w.shape} cannot be broadcast to losses of shape {x.shape}")
     if reduction != Reduction.NONE and reduction not in _DIVISORS:
         raise ValueError(f"Invalid Reduction Key {reduction}. Key should be one of {['none', *_DIVISORS]}.")

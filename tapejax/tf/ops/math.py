@@ -769,17 +769,10 @@ def _unsorted_segment(how: str) -> Callable[..., Tensor]:
     return named(public, f"unsorted_segment_{how}", doc)
 
 
-segment_sum, segment_mean, segment_prod, segment_max, segment_min = map(
-    _sorted_segment, ("sum", "mean", "prod", "max", "min")
-)
-(
-    unsorted_segment_sum,
-    unsorted_segment_mean,
-    unsorted_segment_prod,
-    unsorted_segment_max,
-    unsorted_segment_min,
-    unsorted_segment_sqrt_n,
-) = map(_unsorted_segment, ("sum", "mean", "prod", "max", "min", "sqrt_n"))
+_HOW = ("sum", "mean", "prod", "max", "min", "sqrt_n")
+segment_sum, segment_mean, segment_prod, segment_max, segment_min = map(_sorted_segment, _HOW[:-1])
+unsorted_segment_sum, unsorted_segment_mean, unsorted_segment_prod = map(_unsorted_segment, _HOW[:3])
+unsorted_segment_max, unsorted_segment_min, unsorted_segment_sqrt_n = map(_unsorted_segment, _HOW[3:])
 
 
 def bincount(
@@ -895,9 +888,7 @@ def norm(tensor, ord: str | float = "euclidean", axis: AxisLike | None = None, k
     if isinstance(axis, tuple) and len(axis) not in (1, 2):
         raise ValueError(f"axis must be None, a number, or a pair of numbers, got {axis!r}")
     if ord not in supported and (matrix or isinstance(ord, str) or not ord > 0):
-        raise ValueError(
-            f"ord={ord!r} is not supported for {'matrices' if matrix else 'vectors'}: use one of {supported}"
-        )
+        raise ValueError(f"ord={ord!r} is not supported for {'matrices' if matrix else 'vectors'}: use {supported}")
     return _norm(tensor, ord, axes_of(axis, tensor.ndim), matrix, bool(keepdims))
 
 
@@ -965,9 +956,7 @@ def _refuse_broadcast(t, *limits):
         if any(a != b and 1 not in (a, b) for a, b in zip(t.shape[::-1], np.shape(limit)[::-1], strict=False)):
             continue  # they do not fit at all: the operation will say so
         if np.broadcast_shapes(t.shape, np.shape(limit)) != t.shape:
-            raise ValueError(
-                f"Shapes {t.shape} and {np.shape(limit)} are incompatible: a limit must not broadcast the input"
-            )
+            raise ValueError(f"Shapes {t.shape} and {np.shape(limit)} are incompatible: a limit must not broadcast t")
 
 
 def clip_by_norm(

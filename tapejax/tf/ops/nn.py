@@ -241,14 +241,10 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     if not x.ndim:
         raise ValueError("logits cannot be scalars")
     if places.shape != x.shape[:-1]:
-        raise ValueError(
-            f"labels.shape must equal logits.shape without the last axis, got {places.shape} and {x.shape}"
-        )
+        raise ValueError(f"labels.shape must be logits.shape without the last axis, got {places.shape} and {x.shape}")
     values = known(places)
     if values is not None and values.size and not 0 <= values.min() <= values.max() < x.shape[-1]:
-        raise InvalidArgumentError(
-            f"Received a label value outside of [0, {x.shape[-1]}): {values.min()} .. {values.max()}"
-        )
+        raise InvalidArgumentError(f"Received a label value outside of [0, {x.shape[-1]}), got {values}")
     return op(_sparse_softmax_cross_entropy, places, x)
 
 
@@ -465,9 +461,8 @@ def _conv(x, filters, strides, padding, dilations, first, groups=None):
 
 def _conv_transpose(x, filters, output_shape, strides, padding, dilations, first):
     # By definition: the transpose of the convolution that leads from output_shape to x.
-    forward = functools.partial(
-        _conv, filters=filters, strides=strides, padding=padding, dilations=dilations, first=first
-    )
+    how = {"strides": strides, "padding": padding, "dilations": dilations, "first": first}
+    forward = functools.partial(_conv, filters=filters, **how)
     (out,) = jax.linear_transpose(forward, jax.ShapeDtypeStruct(output_shape, x.dtype))(x)
     return out
 
@@ -626,9 +621,8 @@ def _reduce_window(x, start, combine, size, strides, padding, dilations, first):
 
     pads = padding if isinstance(padding, str) else full(padding, (0, 0))
     start = np.asarray(start, x.dtype)
-    return lax.reduce_window(
-        x, start, combine, full(size, 1), full(strides, 1), pads, window_dilation=full(dilations, 1)
-    )
+    windows = full(size, 1), full(strides, 1), pads
+    return lax.reduce_window(x, start, combine, *windows, window_dilation=full(dilations, 1))
 
 
 def _spatial_axes(x, first):
@@ -649,9 +643,8 @@ def _max_pool(x, size, strides, padding, dilations, first):
     # the last axis first: then the first of equals in the window is the one that stays, and gets the gradient
     for axis, n, rate, length, stride in reversed(list(zip(axes, size, dilations, reach, strides, strict=True))):
         steps = max(x.shape[axis] - length, -stride) // stride * stride
-        x = functools.reduce(
-            _larger, [lax.slice_in_dim(x, i * rate, i * rate + steps + 1, stride, axis) for i in range(n)]
-        )
+        parts = [lax.slice_in_dim(x, i * rate, i * rate + steps + 1, stride, axis) for i in range(n)]
+        x = functools.reduce(_larger, parts)
     return x
 
 
@@ -670,9 +663,7 @@ def _pooled(kernel: Callable, input, rank: int | None, ksize, strides, padding, 
     x, name = raw(input), kernel.__name__.strip("_")
     rank = x.ndim - 2 if rank is None else rank
     if rank not in (1, 2, 3) or x.ndim != rank + 2:
-        raise ValueError(
-            f"input must have {'3, 4 or 5' if rank not in (1, 2, 3) else rank + 2} axes, got shape {x.shape}"
-        )
+        raise ValueError(f"input must have {rank + 2 if rank in (1, 2, 3) else '3, 4 or 5'} axes, got shape {x.shape}")
     first = _channels_first(data_format, rank)
     require_kind(name, x, FLOAT if kernel is _avg_pool else "S" if rank == 3 else "iUf", "input")
     size, strides = _spatial(ksize, rank, first, "ksize"), _spatial(strides, rank, first, "strides")

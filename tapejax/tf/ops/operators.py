@@ -73,9 +73,8 @@ def _equality(fn: Callable, name: str, where_shapes_differ: bool) -> Callable:
 
 
 _m = vars(math)
-_multiply = binary(
-    "multiply", jnp.multiply, ANY
-)  # of bools, too, as TensorFlow's operator does and its function does not
+# Of bools, too, as TensorFlow's operator does and its function does not.
+_multiply = binary("multiply", jnp.multiply, ANY)
 # name: (function, the reflected name)
 BINARY = {
     "__add__": (_m["add"], "__radd__"),

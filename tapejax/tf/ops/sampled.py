@@ -105,9 +105,8 @@ def _logits(
     return array.concat([true, other], 1), out
 
 
-_NEVER = (
-    -3.4028234663852886e38
-)  # as TensorFlow: the least float32, so that a class that was sampled by accident has no weight
+# As TensorFlow: the least float32, so that a class that was sampled by accident has no weight.
+_NEVER = -3.4028234663852886e38
 
 
 def nce_loss(

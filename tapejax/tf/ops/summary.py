@@ -281,9 +281,7 @@ def _chosen(step: IntLike) -> Array:
     return found
 
 
-_NOT_SET = (
-    "No step set. Please specify one either through the `step` argument or through tf.summary.experimental.set_step()"
-)
+_NOT_SET = "No step set. Please specify one by the `step` argument or tf.summary.experimental.set_step()"
 
 
 def _write(

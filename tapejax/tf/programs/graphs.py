@@ -110,9 +110,7 @@ def hessians(
 def _tape(sources: list[TensorLike], constants: list[TensorLike]) -> GradientTape:
     """A tape that holds what the function computed so far, watched `sources`, and nothing of how `constants` came about."""
     if not _traced.tapes:
-        raise RuntimeError(
-            "tf.gradients is for the graph of a tf.function, and none is being traced: use tf.GradientTape"
-        )
+        raise RuntimeError("tf.gradients is for a tf.function's graph, and none is being traced: use tf.GradientTape")
     if None in _traced.tapes:
         raise TapeNeeded
     # The outermost one's has what a function inside it closes over, too. A variable is what the innermost one reads of it.

@@ -223,9 +223,7 @@ class _Saver:
 
     def _function(self, function: Any, path: str) -> Json:
         if isinstance(function, LoadedFunction):
-            raise ValueError(
-                f"{path} was loaded from a saved model: its programs are there already, copy that directory."
-            )
+            raise ValueError(f"{path} was loaded from a saved model: its programs are in that directory, copy it.")
         owner = function
         if isinstance(function, Function) and function.input_signature is not None:
             function = function.get_concrete_function()
@@ -605,9 +603,7 @@ class LoadedFunction:
           TypeError: the arguments do not fit the function's parameters, or its input signature if it has one.
         """
         if not self._programs:
-            raise ValueError(
-                f"Found zero restored functions for caller function: {self.name} had never been traced when saved."
-            )
+            raise ValueError(f"Found zero restored functions for caller function: {self.name} was saved untraced.")
         given = self._binding.bind(args, kwargs)
         for program in self._programs:
             arrays = program.match(*given)

@@ -51,9 +51,8 @@ _variable = Primitive("variable")
 _variable.def_abstract_eval(lambda *, slot, aval: aval)
 
 
-Stateful: TypeAlias = (
-    Any  # what has an array that functions assign to: a variable of ours or a library's, a random state
-)
+# What has an array that functions assign to: a variable of ours or a library's, a random state.
+Stateful: TypeAlias = Any
 
 
 @jax.custom_jvp
@@ -504,9 +503,8 @@ class Staged(Compiled):
 
         def pure(*flat: Array) -> list[Array]:
             lifted = dict(zip(identities, flat[count:], strict=False))
-            return _evaluate(
-                self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :]
-            )
+            arguments = flat[count + len(constants) :]
+            return _evaluate(self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, arguments)
 
         specs = {e.params["slot"]: e.params["aval"] for e in jaxpr.eqns if e.primitive is _variable}
         state = [specs[i] for i in range(count)]

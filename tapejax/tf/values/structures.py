@@ -237,9 +237,7 @@ def cure_of(value: object, argument: str) -> str:
     if isinstance(value, (np.ndarray, np.generic)):
         return " NumPy arrays, as .numpy() and get_weights() give, are copies: pass the tensor or variable itself."
     if isinstance(value, (list, tuple)):
-        return (
-            " Ask for each of them, on a persistent tape, or for one tensor made of them in the block: tf.stack([...])."
-        )
+        return " Ask for each, on a persistent tape, or for one tensor made of them in the block: tf.stack([...])."
     if isinstance(value, (int, float, complex)):
         return f" Make it a tensor, x = tf.constant({value}), and compute with x in the tape's block."
     return ""

@@ -1129,9 +1129,7 @@ def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) 
     parts = [raw(part) for part in index] if isinstance(index, tuple) else [raw(index)]
     for part in parts:
         if not jnp.issubdtype(part.dtype, np.integer):
-            raise DTypeError(
-                f"indices must be integer, got {part.dtype}. Convert them first: tf.cast(indices, tf.int32)"
-            )
+            raise DTypeError(f"indices must be integer, got {part.dtype}. Use tf.cast(indices, tf.int32)")
     wanted = (*parts[0].shape, *shape[len(parts) :])
     if given != wanted and (given or isinstance(index, tuple)):  # a number stands for all rows
         raise InvalidArgumentError(f"updates must have shape {wanted}, got {given}")
