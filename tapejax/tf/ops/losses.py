@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..values.tensor import Tensor, convert_to_tensor
-from ..values.types import Ignored, TensorLike
+from ..values.types import TensorLike
 from . import array, nn
 from . import math as _math
+from .table import accepting
 
 math: Any = _math  # whose functions come out of tables
 
@@ -34,12 +35,9 @@ _DIVISORS: dict[str, Callable[[Tensor], TensorLike]] = {
 }
 
 
+@accepting("scope loss_collection reduction")
 def compute_weighted_loss(
-    losses: TensorLike,
-    weights: TensorLike = 1.0,
-    scope: Ignored = None,
-    loss_collection: Ignored = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+    losses: TensorLike, weights: TensorLike = 1.0, reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS
 ) -> Tensor:
     """``losses * weights``, reduced; 0 where nothing has a weight.
 
@@ -159,12 +157,11 @@ def softmax_cross_entropy(onehot_labels: TensorLike, logits: TensorLike, label_s
     return nn.softmax_cross_entropy_with_logits(array.stop_gradient(y), x)
 
 
+@accepting("scope loss_collection reduction")
 def sparse_softmax_cross_entropy(
     labels: TensorLike,
     logits: TensorLike,
     weights: TensorLike = 1.0,
-    scope: Ignored = None,
-    loss_collection: Ignored = None,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:
     """`tf.nn.sparse_softmax_cross_entropy_with_logits`, weighted and reduced as `compute_weighted_loss` does."""

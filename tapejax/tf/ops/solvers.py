@@ -14,7 +14,7 @@ from ..values.tensor import Tensor, arrays_of, op, raw
 from ..values.types import Array, Nest, TensorLike
 from . import array as _array
 from .linalg import _matrix, _square, eigh, eigvalsh, scipy_linalg
-from .table import FIELD, host, kind_of, renamed, require_kind, static
+from .table import FIELD, accepting, host, kind_of, renamed, require_kind, static
 
 
 def _of_kind(x, dtype):
@@ -147,15 +147,9 @@ def _tridiagonal_matmul(above, main, below, b):
     return above[..., None] * after + main[..., None] * b + below[..., None] * before
 
 
+@accepting("name partial_pivoting perturb_singular", partial_pivoting=True, perturb_singular=False)
 def tridiagonal_solve(
-    diagonals: TensorLike,
-    rhs: TensorLike,
-    diagonals_format: str = "compact",
-    transpose_rhs: bool = False,
-    conjugate_rhs: bool = False,
-    name: str | None = None,
-    partial_pivoting: bool = True,
-    perturb_singular: bool = False,
+    diagonals: TensorLike, rhs: TensorLike, diagonals_format="compact", transpose_rhs=False, conjugate_rhs=False
 ) -> Tensor:
     """x with ``A @ x = rhs`` for a tridiagonal A.
 

@@ -18,7 +18,7 @@ from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
 from ..values.types import AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import math as _math
-from .array import broadcast_to, gather, gather_nd, stop_gradient
+from .array import broadcast_to, gather, gather_nd, scatter_nd, stop_gradient, tensor_scatter_nd_add
 from .array import concat as _concat
 from .linalg import adjoint
 from .table import Sparse, axis_of, host, known, named, shape_of
@@ -318,7 +318,7 @@ def add(a: SparseTensor | TensorLike, b: SparseTensor | TensorLike, threshold: T
     """
     if not isinstance(a, SparseTensor) or not isinstance(b, SparseTensor):
         sparse, dense = (a, b) if isinstance(a, SparseTensor) else (b, a)
-        return op(_added_to, convert_to_tensor(dense), sparse.values, sparse.indices)
+        return tensor_scatter_nd_add(dense, sparse.indices, sparse.values)
     if a._sizes != b._sizes:
         raise InvalidArgumentError(f"the shapes {a._sizes} and {b._sizes} differ")
     given = np.concatenate([host(x.indices, "the indices of tf.sparse.add") for x in (a, b)])
@@ -330,10 +330,6 @@ def add(a: SparseTensor | TensorLike, b: SparseTensor | TensorLike, threshold: T
         return out
     large = np.abs(host(total, "the values of tf.sparse.add")) >= least
     return retain(out, large | (np.bincount(which.reshape(-1), minlength=len(places)) == 1))
-
-
-def _added_to(dense, values, places):
-    return dense.at[tuple(places.T)].add(values)
 
 
 def map_values(op: Callable, *args: Any, **kwargs: Any) -> SparseTensor:
@@ -366,12 +362,8 @@ def reduce_sum(
     if output_is_sparse:
         raise NotImplementedError("tf.sparse.reduce_sum gives dense tensors: how many sums are not zero is a shape")
     _require_inside(sp_input)
-    whole = op(_added, sp_input.values, sp_input.indices, sizes=sp_input._sizes)
+    whole = scatter_nd(sp_input.indices, sp_input.values, sp_input._sizes)
     return _math.reduce_sum(whole, axis, bool(keepdims))  # type: ignore[attr-defined]
-
-
-def _added(values, places, sizes):
-    return jnp.zeros(sizes, values.dtype).at[tuple(places.T)].add(values)
 
 
 def eye(
@@ -402,11 +394,8 @@ def _segment(how: str) -> Callable[..., Tensor]:
         rows = gather(data, convert_to_tensor(indices, dtype_hint="int32"))
         return reduce(rows, convert_to_tensor(segment_ids, dtype_hint="int32"), num_segments)
 
-    return named(
-        public,
-        f"segment_{how}",
-        f"`tf.math.unsorted_segment_{how}` of the rows of `data` at `indices`; the ids must be sorted.",
-    )
+    doc = f"`tf.math.unsorted_segment_{how}` of the rows of `data` at `indices`; the ids must be sorted."
+    return named(public, f"segment_{how}", doc)
 
 
 segment_sum, segment_mean, segment_sqrt_n = map(_segment, ("sum", "mean", "sqrt_n"))

@@ -258,6 +258,31 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
     return decorate
 
 
+def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:
+    """Decorator: the function has these parameters, too, in this order; those that are not its own are not looked at.
+
+    >>> import inspect
+    >>> inspect.signature(accepting("deep name", deep=False)(lambda x: x))
+    <Signature (x, deep=False, name=None)>
+    """
+
+    def decorate(fn: Callable) -> Callable[..., Any]:
+        own, kind = inspect.signature(fn), inspect.Parameter.POSITIONAL_OR_KEYWORD
+        order = [name for name in own.parameters if name not in names.split()] + names.split()
+        others = {name: inspect.Parameter(name, kind, default=defaults.get(name)) for name in order}
+        public = own.replace(parameters=[own.parameters.get(name, others[name]) for name in order])
+
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = public.bind(*args, **kwargs).arguments
+            return fn(**{name: x for name, x in given.items() if name in own.parameters})
+
+        call.__signature__ = public  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
 def _option(name: str, value: Any) -> Any:
     if name in _DTYPE_ARGUMENTS and value is not None:
         return requested(value)

@@ -23,7 +23,7 @@ from ...tape import recorder
 from ..ops.missing import missing
 from ..ops.random import drawing_from
 from ..ops.random import state as _random_state
-from ..ops.table import host, wide
+from ..ops.table import accepting, host, wide
 from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
@@ -49,7 +49,7 @@ from .pipeline import (
     tensors,
     tracing_here,
 )
-from .signatures import Spec, TensorSpec, accepting
+from .signatures import Spec, TensorSpec
 
 __all__ = [
     "AUTOTUNE",

@@ -25,6 +25,7 @@ from ...jaxprs.fence import trace_context
 from ...tape import recorder
 from ...tape.where import serves
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.table import accepting
 from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
@@ -42,7 +43,6 @@ from .signatures import (
     Keywords,
     Spec,
     TensorSpec,
-    accepting,
     alive,
     cast,
     check_signature,

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from ...tape.gradient_tape import GradientTape, UnconnectedGradients
 from ..ops.array import ones_like
+from ..ops.table import accepting
 from ..values.structures import sources_of
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like
 from ..values.types import Ignored, Nest, TensorLike
@@ -83,13 +84,8 @@ def gradients(
     return tape.gradient(targets, sources, starts, unconnected_gradients)
 
 
-def hessians(
-    ys: Nest,
-    xs: Nest,
-    gate_gradients: Ignored = False,
-    aggregation_method: Ignored = None,
-    name: str = "hessians",
-) -> list[Tensor]:
+@accepting("gate_gradients aggregation_method name", gate_gradients=False, name="hessians")
+def hessians(ys: Nest, xs: Nest) -> list[Tensor]:
     """The second derivative of the sum of `ys` with respect to each of `xs` alone, in a `function`: see `gradients`.
 
     Returns:

@@ -37,6 +37,7 @@ from ...tape.operation import Op
 from ...tape.rules import joint
 from ..ops import random
 from ..ops.generator import Generator
+from ..ops.table import accepting
 from ..values import nest
 from ..values.dtypes import TensorShape
 from ..values.errors import InvalidArgumentError, extra_missing
@@ -47,7 +48,7 @@ from ..values.types import Array, DTypeLike, Ignored, Nest, ShapeLike, TensorLik
 from .description import Format, Json, in_short
 from .function import Binding, ConcreteFunction, Function, Program
 from .module import OWN, LoadedObject, Module, Trackable
-from .signatures import RANKS, Argument, Arguments, Keywords, Spec, TensorSpec, accepting, cast, describe, in_words
+from .signatures import RANKS, Argument, Arguments, Keywords, Spec, TensorSpec, cast, describe, in_words
 
 __all__ = ["SaveOptions", "contains_saved_model", "load", "save"]
 

@@ -7,8 +7,6 @@ or string, and the identity of variables and other objects. Two calls with one k
 from __future__ import annotations
 
 import collections.abc
-import functools
-import inspect
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -33,31 +31,6 @@ Argument: TypeAlias = Any  # what a function is called with: a tensor, any Pytho
 Arguments: TypeAlias = Sequence[Argument]
 Keywords: TypeAlias = dict[str, Argument]
 Spec: TypeAlias = Any  # a TensorSpec, or a nest of these
-
-
-def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:
-    """Decorator: the function has these parameters, too, in this order; those that are not its own are not looked at.
-
-    >>> import inspect
-    >>> inspect.signature(accepting("deep name", deep=False)(lambda x: x))
-    <Signature (x, deep=False, name=None)>
-    """
-
-    def decorate(fn: Callable) -> Callable[..., Any]:
-        own, kind = inspect.signature(fn), inspect.Parameter.POSITIONAL_OR_KEYWORD
-        order = [name for name in own.parameters if name not in names.split()] + names.split()
-        others = {name: inspect.Parameter(name, kind, default=defaults.get(name)) for name in order}
-        public = own.replace(parameters=[own.parameters.get(name, others[name]) for name in order])
-
-        @functools.wraps(fn)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            given = public.bind(*args, **kwargs).arguments
-            return fn(**{name: x for name, x in given.items() if name in own.parameters})
-
-        call.__signature__ = public  # type: ignore[attr-defined]
-        return call
-
-    return decorate
 
 
 class TensorSpec:
