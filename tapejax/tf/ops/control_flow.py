@@ -363,9 +363,7 @@ def map_fn(fn: Callable, elems: Nest, dtype: DTypeLike | Nest = None, fn_output_
             announced = requested(getattr(want, "dtype", want))
             if x.dtype != announced:
                 found = x.dtype.name
-                raise InvalidArgumentError(
-                    f"fn returned {found}, not {announced}: pass fn_output_signature=tf.{found}."
-                )
+                raise InvalidArgumentError(f"fn returned {found}, not {announced}: give fn_output_signature=tf.{found}")
         return result
 
     if count and not recorder.staging():

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..values.dtypes import as_dtype
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, operands, raw
 from ..values.types import Array, AxisLike, FloatLike, Ignored, IntLike, IntsLike, PaddingLike, ShapeLike, TensorLike
@@ -148,21 +149,25 @@ def dropout(
     Raises:
       ValueError: `rate` is not in [0, 1), or x is no floating point tensor.
     """
+    draw = lambda shape, dtype: _random.uniform(shape, dtype=dtype, seed=seed)  # noqa: E731
+    return general_dropout(x, rate, draw, noise_shape)
+
+
+def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=None, name=None) -> Tensor:
+    """As `dropout`, with ``uniform_sampler(shape=shape, dtype=dtype)`` for numbers in [0, 1)."""
     array = raw(x)
     if kind_of(array.dtype) != "f":
         raise ValueError(f"x.dtype must be a floating point tensor as x will be scaled, got {array.dtype}")
-    if isinstance(rate, (int, float)):
-        if not 0 <= rate < 1:
-            raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
-        if rate == 0:
-            return convert_to_tensor(x)
-        rate = float(rate)
-    else:
-        rate = raw(rate, array.dtype)
-    return op(_dropout, array, rate, *_random.state.next(seed), shape=noise_shape_of(noise_shape, array))
+    number = isinstance(rate, (int, float))
+    if number and not 0 <= rate < 1:
+        raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
+    if number and rate == 0:
+        return convert_to_tensor(x)
+    numbers = raw(uniform_sampler(shape=_noise_shape(noise_shape, array), dtype=as_dtype(array.dtype)))
+    return op(_dropout, array, numbers, rate if number else raw(rate, array.dtype))
 
 
-def noise_shape_of(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]:
+def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]:
     """The shape in which elements are dropped: None in it, or for it, is the array's own."""
     if noise_shape is None:
         return array.shape
@@ -171,9 +176,8 @@ def noise_shape_of(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ..
     return shape_of(noise_shape, "noise_shape")
 
 
-def _dropout(x, rate, seed, count, shape):
-    keep = jax.random.uniform(_random.key_of(seed, count), shape) >= lax.stop_gradient(rate)
-    return jnp.where(keep, x / (1 - rate), 0)
+def _dropout(x, numbers, rate):
+    return jnp.where(numbers >= rate, x / (1 - rate), 0)
 
 
 # ---- Losses ------------------------------------------------------------------------------------------------
@@ -408,9 +412,7 @@ def _channels_first(data_format: str | None, rank: int) -> bool:
     if data_format is None:
         return False
     if data_format not in allowed:
-        raise InvalidArgumentError(
-            f"data_format must be one of {' and '.join(map(repr, allowed))}, got {data_format!r}"
-        )
+        raise InvalidArgumentError(f"data_format must be one of {', '.join(map(repr, allowed))}, got {data_format!r}")
     return allowed[data_format]
 
 
@@ -522,9 +524,8 @@ def _convolution(
             dilations: IntsLike | None = None,
             name: str | None = None,
         ) -> Tensor:
-            return _convolved(
-                described.__name__, rank, kernel, input, filters, strides, padding, data_format, dilations
-            )
+            given = input, filters, strides, padding, data_format, dilations
+            return _convolved(described.__name__, rank, kernel, *given)
 
         return named(public, name, described.__doc__ or "", {"filters": filters, "strides": strides})
 
@@ -630,7 +631,7 @@ def _spatial_axes(x, first):
 
 
 def _max_pool(x, size, strides, padding, dilations, first):
-    lowest = np.asarray(-np.inf if kind_of(x.dtype) == "f" else jnp.iinfo(x.dtype).min, x.dtype)
+    lowest = np.asarray(_math._lowest(x.dtype, -1), x.dtype)
     if set(dilations) == {1} and max(size) > MOST_PLACES:
         return _reduce_window(x, lowest, lax.max, size, strides, padding, dilations, first)
     # Axis by axis. JAX has no derivative for the largest of a dilated window, and a slow one for others.
@@ -670,9 +671,7 @@ def _pooled(kernel: Callable, input, rank: int | None, ksize, strides, padding, 
     dilations, padding = _spatial(dilations, rank, first, "dilations"), _padding(padding, rank, first)
     _require_one_apart(name, strides, dilations)
     if not isinstance(padding, str) and any(max(pair) >= length for pair, length in zip(padding, size, strict=True)):
-        raise InvalidArgumentError(
-            f"padding {padding} must be smaller than the window {size}: some windows hold nothing else"
-        )
+        raise InvalidArgumentError(f"padding {padding} must be smaller than the window {size}, which would be empty")
     return op(kernel, x, size=size, strides=strides, padding=padding, dilations=dilations, first=first)
 
 

@@ -110,8 +110,9 @@ def _writer(stream: TextIO | str | Callable[[str], object]) -> Callable[[str], o
 
 def _text(array: np.ndarray, limit: int) -> str:
     """The elements as TensorFlow prints them: the first and the last `limit` of each axis, nothing between but spaces."""
-    how = {"threshold": sys.maxsize} if limit < 0 else {"threshold": 0, "edgeitems": limit}
-    return np.array2string(array, max_line_width=sys.maxsize, formatter={"all": _number}, **how)
+    how: dict[str, Any] = {"threshold": sys.maxsize} if limit < 0 else {"threshold": 0, "edgeitems": limit}
+    how |= {"max_line_width": sys.maxsize, "formatter": {"all": _number}}
+    return np.array2string(array, **how)
 
 
 def _number(x: np.ndarray | np.generic) -> str:

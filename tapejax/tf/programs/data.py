@@ -990,9 +990,7 @@ def _truth(value: object) -> bool:
 def _require_state(old: Element, new: Element) -> None:
     if not _agree(old, new):
         one, other = (nest.map_structure(TensorSpec.from_tensor, x) for x in (old, new))
-        raise TypeError(
-            f"The element types for the new state must match the initial state. Expected {one}; got {other}."
-        )
+        raise TypeError(f"The element types for the new state must match the initial state: {one}, got {other}.")
 
 
 def _require_values() -> None:
@@ -1137,9 +1135,8 @@ def _fitting(element: Nest, spec: Spec) -> Element:
         try:
             found = np.array(element.numpy() if is_array_like(element) else element, requested(spec.dtype))
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(
-                f"`generator` yielded {element!r}, no {spec.dtype.name} tensor: {error}"
-            ) from None
+            text = f"`generator` yielded {element!r}, no {spec.dtype.name} tensor: {error}"
+            raise InvalidArgumentError(text) from None
         if not spec.shape.is_compatible_with(found.shape):
             raise InvalidArgumentError(
                 f"`generator` yielded an element of shape {found.shape} where an element of shape {spec.shape} was expected."

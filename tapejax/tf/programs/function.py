@@ -540,9 +540,7 @@ class Binding:
         start, stop = self._offset if self.signature is not None else 0, 0
         stop = start + len(specs)
         if len(args) < stop or (self._variadic and len(args) > stop):
-            raise TypeError(
-                f"{len(specs)} arguments were expected, as in the input signature {specs}; got {len(args) - start}"
-            )
+            raise TypeError(f"{len(specs)} arguments, as in the input signature {specs}, not {len(args) - start}")
         return (*args[:start], *[cast(x, s) for x, s in zip(args[start:stop], specs, strict=True)], *args[stop:])
 
     def names(self, count: int) -> list[str]:

@@ -553,9 +553,7 @@ class Threaded:
             self._staged = [Staged(body, [abstract(x) for x in arrays], "body") for body, arrays in bodies]
         for staged in self._staged:
             if staged.created:
-                raise ValueError(
-                    "Variables cannot be created in a branch or loop of a tf.function: create them before it."
-                )
+                raise ValueError("Variables cannot be created in a branch or loop of a tf.function: create them before")
             self._slots |= {slot.place: slot for slot in staged.slots}
         self._changed = list(dict.fromkeys(staged.slots[i].place for staged in self._staged for i in staged.changed))
         self._held = {place: slot.read() for place, slot in self._slots.items()}

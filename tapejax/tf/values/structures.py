@@ -187,9 +187,8 @@ class Structure:
 
     def pack(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, each as its leaf's type."""
-        return self.pack_raw(
-            [None if x is None else leaf.wrap(x) for leaf, x in zip(self.leaves, results, strict=True)]
-        )
+        pairs = zip(self.leaves, results, strict=True)
+        return self.pack_raw([None if x is None else leaf.wrap(x) for leaf, x in pairs])
 
     def pack_raw(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, as it is."""

@@ -1045,31 +1045,16 @@ class Variable(_Value):
 
         return self._change(change, update, read_value)
 
-    def scatter_update(
-        self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None
-    ) -> Variable | None:
-        """Assigns ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""
-        return self._scatter("set", sparse_delta.indices, sparse_delta.values)
+    if TYPE_CHECKING:  # `ops.operators` attaches them
 
-    def scatter_add(self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None) -> Variable | None:
-        """Adds ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""
-        return self._scatter("add", sparse_delta.indices, sparse_delta.values)
+        def _scatter_slices(
+            self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None
+        ) -> Variable: ...
+        def _scatter_nd(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable: ...
 
-    def scatter_sub(self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None) -> Variable | None:
-        """Subtracts ``sparse_delta.values`` from the rows ``sparse_delta.indices``."""
-        return self._scatter("subtract", sparse_delta.indices, sparse_delta.values)
-
-    def scatter_nd_update(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable | None:
-        """Assigns `updates` at `indices`, whose last axis is an index into the variable."""
-        return self._scatter("set", _nd_index(indices), updates)
-
-    def scatter_nd_add(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable | None:
-        """Adds `updates` at `indices`, whose last axis is an index into the variable."""
-        return self._scatter("add", _nd_index(indices), updates)
-
-    def scatter_nd_sub(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable | None:
-        """Subtracts `updates` at `indices`, whose last axis is an index into the variable."""
-        return self._scatter("subtract", _nd_index(indices), updates)
+        scatter_update = scatter_add = scatter_sub = scatter_max = scatter_min = _scatter_slices
+        scatter_mul = scatter_div = batch_scatter_update = _scatter_slices
+        scatter_nd_update = scatter_nd_add = scatter_nd_sub = scatter_nd_max = scatter_nd_min = _scatter_nd
 
     def __copy__(self) -> Variable:
         return self  # TensorFlow's shallow copy shares the state, too
