@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Iterator as Iteration
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -73,24 +73,7 @@ _LOGGER = logging.getLogger("tapejax")
 _AHEAD = _CYCLE = 4
 
 
-def _missing_method(name: str) -> NoReturn:
-    if name.startswith("_"):  # Python looks those up, not a program
-        raise AttributeError(name)
-    hint = _METHODS.get(name)
-    raise AttributeError(f"tapejax has no tf.data.Dataset.{name}" + (f": use {hint}" if hint else ""))
-
-
-_METHODS = {
-    "bucket_by_sequence_length": "a sort by length in NumPy, then padded_batch",
-    "fingerprint": "hashlib",
-    "group_by_window": "a sort in NumPy, then batch",
-    "load": "numpy.load and from_tensor_slices",
-    "ragged_batch": "padded_batch: JAX has no ragged tensors",
-    "rejection_resample": "sample_from_datasets",
-    "save": "numpy.savez",
-    "snapshot": "cache",
-    "sparse_batch": "batch: JAX's arrays are dense",
-}
+_missing_method = missing("tf.data.Dataset")
 
 
 class _Kind(type(grain.IterDataset)):  # type: ignore[misc]
