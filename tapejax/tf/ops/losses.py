@@ -159,10 +159,7 @@ def softmax_cross_entropy(onehot_labels: TensorLike, logits: TensorLike, label_s
 
 @accepting("scope loss_collection reduction")
 def sparse_softmax_cross_entropy(
-    labels: TensorLike,
-    logits: TensorLike,
-    weights: TensorLike = 1.0,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+    labels: TensorLike, logits: TensorLike, weights: TensorLike = 1.0, reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS
 ) -> Tensor:
     """`tf.nn.sparse_softmax_cross_entropy_with_logits`, weighted and reduced as `compute_weighted_loss` does."""
     x, y = convert_to_tensor(logits), convert_to_tensor(labels)

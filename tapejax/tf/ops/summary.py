@@ -391,10 +391,7 @@ def scalar(name: str, data: TensorLike, step: IntLike | None = None, description
     """
     debugging.assert_scalar(data)
     return _write(
-        _scoped(name or "scalar_summary"),
-        lambda: _array.cast(data, "float32"),
-        step,
-        _metadata("scalars", description),
+        _scoped(name or "scalar_summary"), lambda: _array.cast(data, "float32"), step, _metadata("scalars", description)
     )
 
 
