@@ -149,7 +149,11 @@ def _tridiagonal_matmul(above, main, below, b):
 
 @accepting("name partial_pivoting perturb_singular", partial_pivoting=True, perturb_singular=False)
 def tridiagonal_solve(
-    diagonals: TensorLike, rhs: TensorLike, diagonals_format="compact", transpose_rhs=False, conjugate_rhs=False
+    diagonals: TensorLike,
+    rhs: TensorLike,
+    diagonals_format: str = "compact",
+    transpose_rhs: bool = False,
+    conjugate_rhs: bool = False,
 ) -> Tensor:
     """x with ``A @ x = rhs`` for a tridiagonal A.
 

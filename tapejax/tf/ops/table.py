@@ -263,13 +263,13 @@ def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[...,
 
     >>> import inspect
     >>> inspect.signature(accepting("deep name", deep=False)(lambda x: x))
-    <Signature (x, deep=False, name=None)>
+    <Signature (x, deep: 'Ignored' = False, name: 'Ignored' = None)>
     """
 
     def decorate(fn: Callable) -> Callable[..., Any]:
         own, kind = inspect.signature(fn), inspect.Parameter.POSITIONAL_OR_KEYWORD
         order = [name for name in own.parameters if name not in names.split()] + names.split()
-        others = {name: inspect.Parameter(name, kind, default=defaults.get(name)) for name in order}
+        others = {n: inspect.Parameter(n, kind, default=defaults.get(n), annotation="Ignored") for n in order}
         public = own.replace(parameters=[own.parameters.get(name, others[name]) for name in order])
 
         @functools.wraps(fn)
