@@ -89,12 +89,10 @@ def leaky_relu(features: TensorLike, alpha: FloatLike = 0.2, name: str | None = 
     return op(_leaky_relu, x, float(static(alpha, "alpha")))
 
 
-def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
+@operation("features", FLOAT)
+def gelu(features, approximate: bool = False):
     """x * P(X <= x) for a normal X; `approximate` takes the formula with tanh."""
-    x = raw(features)
-    if kind_of(x.dtype) != "f":
-        raise ValueError(f"features.dtype must be a floating point tensor, got {x.dtype}: use tf.cast")
-    return op(jax.nn.gelu, x, approximate=bool(approximate))
+    return jax.nn.gelu(features, approximate=bool(approximate))
 
 
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
