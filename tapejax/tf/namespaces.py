@@ -16,6 +16,9 @@ from .ops.missing import missing
 from .values import dtypes
 from .values import tensor as values
 
+_BITWISE = "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift"
+_ROWS = (*math.UNARY, *math.BINARY, *math.REDUCTIONS)
+_ELEMENTWISE = " ".join(name for name in _ROWS if name not in {*_BITWISE.split(), "realdiv"})
 # Each name is looked up in the modules after the colon, in their order; "new=old" renames.
 _TABLE = {
     "tf": """
@@ -36,19 +39,13 @@ _TABLE = {
         Assert assert_equal assert_greater assert_less assert_rank
         TensorArray
         """,
-    "tf.math": """
-        abs accumulate_n acos acosh add add_n angle argmax argmin asin asinh atan atan2 atanh bessel_i0 bessel_i0e
-        bessel_i1 bessel_i1e betainc bincount ceil confusion_matrix conj cos cosh count_nonzero cumprod cumsum
-        cumulative_logsumexp digamma divide divide_no_nan equal erf erfc erfcinv erfinv exp expm1 floor floordiv
-        floormod greater greater_equal igamma igammac imag in_top_k invert_permutation is_finite is_inf is_nan
-        l2_normalize lbeta less less_equal lgamma log log1p log_sigmoid log_softmax logical_and logical_not logical_or
-        logical_xor maximum minimum mod multiply multiply_no_nan ndtri negative nextafter not_equal polygamma polyval
-        pow real reciprocal reciprocal_no_nan reduce_all reduce_any reduce_euclidean_norm reduce_logsumexp reduce_max
-        reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance rint round rsqrt scalar_mul segment_max
-        segment_mean segment_min segment_prod segment_sum sigmoid sign sin sinh softmax softplus softsign sqrt square
-        squared_difference subtract tan tanh top_k truediv unsorted_segment_max unsorted_segment_mean
-        unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum xdivy xlog1py xlogy
-        zero_fraction zeta
+    "tf.math": _ELEMENTWISE
+    + """
+        accumulate_n add_n angle argmax argmin atan2 betainc bincount confusion_matrix conj count_nonzero cumprod cumsum
+        cumulative_logsumexp floordiv floormod igamma igammac imag in_top_k invert_permutation l2_normalize lbeta
+        log_softmax logical_not mod nextafter polygamma polyval pow real scalar_mul segment_max segment_mean segment_min
+        segment_prod segment_sum softmax softplus softsign top_k unsorted_segment_max unsorted_segment_mean
+        unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum zero_fraction zeta
         """,
     "tf.nn": """
         avg_pool avg_pool1d avg_pool2d avg_pool3d batch_normalization bias_add conv1d conv1d_transpose conv2d
@@ -75,7 +72,7 @@ _TABLE = {
         assert_positive assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar
         assert_shapes assert_type check_numerics clear_caches disable_shadow_mode enable_shadow_mode is_numeric_tensor shadow_mode
         """,
-    "tf.bitwise": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift",
+    "tf.bitwise": _BITWISE,
 }
 _PLACES = {
     "tf": (math, array, linalg, values, debugging, tensor_array),
