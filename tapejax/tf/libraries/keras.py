@@ -292,9 +292,7 @@ class _TensorFlow:
     assign_add = staticmethod(lambda variable, value: variable.assign_add(value))
     assign_sub = staticmethod(lambda variable, value: variable.assign_sub(value))
 
-    @property
-    def compat(self) -> Any:
-        return types.SimpleNamespace(v1=self)
+    compat = property(lambda self: types.SimpleNamespace(v1=self))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(libraries.namespaces[0], name)

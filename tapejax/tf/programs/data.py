@@ -1190,9 +1190,7 @@ class Iterator(grain.DatasetIterator):
         """The next element, or that there is none."""
         return Optional(*itertools.islice(self, 1))
 
-    @property
-    def element_spec(self) -> Spec:
-        return self._dataset.element_spec
+    element_spec = property(lambda self: self._dataset.element_spec)
 
     def get_state(self) -> Json:
         with self._turn:

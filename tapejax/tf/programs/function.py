@@ -681,20 +681,9 @@ class ConcreteFunction:
         args = tuple(_with_name(x, name) for name, x in zip(self._names, self._args, strict=True))
         return args, {name: _with_name(x, name) for name, x in self._kwargs.items()}
 
-    @property
-    def structured_outputs(self) -> Spec:
-        """The structure of the results, with a spec for each tensor."""
-        return self._program.structured_outputs
-
-    @property
-    def output_shapes(self) -> Nest:
-        """The structure of the results, with a shape for each tensor."""
-        return self._of_outputs("shape")
-
-    @property
-    def output_dtypes(self) -> Nest:
-        """The structure of the results, with a dtype for each tensor."""
-        return self._of_outputs("dtype")
+    structured_outputs = property(lambda self: self._program.structured_outputs, doc="A spec for each tensor returned.")
+    output_shapes = property(lambda self: self._of_outputs("shape"), doc="A shape for each tensor returned.")
+    output_dtypes = property(lambda self: self._of_outputs("dtype"), doc="A dtype for each tensor returned.")
 
     def _of_outputs(self, name: str) -> Nest:
         return nest.map_structure(lambda x: getattr(x, name, None), self.structured_outputs)

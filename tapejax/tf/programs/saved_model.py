@@ -625,9 +625,7 @@ class LoadedFunction:
         names = self._signature.parameters if self._signature else ()
         return (), dict(zip(names, self._programs[0].args, strict=False))
 
-    @property
-    def structured_outputs(self) -> Spec:
-        return self._programs[0].structured_outputs
+    structured_outputs = property(lambda self: self._programs[0].structured_outputs)
 
     def __repr__(self) -> str:
         return f"<loaded function {self.name}{self._signature or ''}>"

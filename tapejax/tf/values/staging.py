@@ -83,25 +83,15 @@ class Slot:
         self.tracer = tracer
         self.assigned = False  # since it was last read
 
-    @property
-    def before(self) -> Array:
-        return self.setting[2]
-
-    @before.setter
-    def before(self, value: Array) -> None:
-        self.setting[2] = value
+    before = property(lambda self: self.setting[2], lambda self, value: self.setting.__setitem__(2, value))
+    array = property(
+        lambda self: getattr(self.holder, self.attribute),
+        lambda self, value: setattr(self.holder, self.attribute, value),
+    )
 
     @property
     def place(self) -> tuple[int, str]:
         return id(self.holder), self.attribute
-
-    @property
-    def array(self) -> Array:
-        return getattr(self.holder, self.attribute)
-
-    @array.setter
-    def array(self, value: Array) -> None:
-        setattr(self.holder, self.attribute, value)
 
     def read(self) -> Array:
         """The present array, noted by tapes and by a function that is being traced around this one."""
