@@ -93,10 +93,6 @@ def _inverse(fn, of, kinds="c"):
     return renamed(fn.__name__, lambda x: (inverse if kind_of(x.dtype) in kinds else fn)(x))
 
 
-def _bessel_i0(x):
-    return jnp.exp(_abs(x)) * special.i0e(x)  # JAX's own has a slope at 0, that of its absolute value
-
-
 _sqrt = _stops_zero(jnp.sqrt, (False, True))
 _rsqrt = _stops_zero(lax.rsqrt)
 _reciprocal = _stops_zero(jnp.reciprocal)
@@ -107,20 +103,8 @@ def _sign(x):
     return _divide_no_nan(x, jnp.abs(x).astype(x.dtype)) if jnp.iscomplexobj(x) else jnp.sign(x)
 
 
-def _reciprocal_no_nan(x):
-    return _divide_no_nan(jnp.ones_like(x), x)
-
-
 def _angle(x):
     return jnp.angle(x) if jnp.iscomplexobj(x) else jnp.where(x < 0, jnp.asarray(jnp.pi, x.dtype), 0)
-
-
-def _imag(x):
-    return jnp.imag(x) if jnp.iscomplexobj(x) else jnp.zeros_like(x)
-
-
-def _erfcinv(x):
-    return -special.ndtri(x / 2) * np.sqrt(0.5).astype(x.dtype)
 
 
 @jax.custom_jvp
@@ -166,7 +150,8 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "asinh": (_inverse(jnp.arcsinh, jnp.sinh), FIELD, "The inverse hyperbolic sine."),
     "atan": (jnp.arctan, FIELD, "The arc tangent."),
     "atanh": (jnp.arctanh, FIELD, "The inverse hyperbolic tangent."),
-    "bessel_i0": (_bessel_i0, FLOAT, "The modified Bessel function of order 0."),
+    # JAX's own has a slope at 0, that of its absolute value
+    "bessel_i0": (lambda x: jnp.exp(_abs(x)) * special.i0e(x), FLOAT, "The modified Bessel function of order 0."),
     "bessel_i0e": (special.i0e, FLOAT, "The modified Bessel function of order 0, times exp(-abs(x))."),
     "bessel_i1": (special.i1, FLOAT, "The modified Bessel function of order 1."),
     "bessel_i1e": (special.i1e, FLOAT, "The modified Bessel function of order 1, times exp(-abs(x))."),
@@ -176,7 +161,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "digamma": (special.digamma, FLOAT, "The derivative of lgamma."),
     "erf": (special.erf, FLOAT, "The error function."),
     "erfc": (special.erfc, FLOAT, "1 - erf(x)."),
-    "erfcinv": (_erfcinv, FLOAT, "The inverse of erfc."),
+    "erfcinv": (lambda x: -special.ndtri(x / 2) * np.sqrt(0.5).astype(x.dtype), FLOAT, "The inverse of erfc."),
     "erfinv": (special.erfinv, FLOAT, "The inverse of erf."),
     "exp": (jnp.exp, FIELD, "e to the power of x."),
     "expm1": (jnp.expm1, FIELD, "exp(x) - 1, exact near 0."),
@@ -191,7 +176,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "ndtri": (special.ndtri, FLOAT, "The quantile function of the normal distribution."),
     "negative": (jnp.negative, _SIGNED, "-x."),
     "reciprocal": (_reciprocal, FIELD, "1 / x."),
-    "reciprocal_no_nan": (_reciprocal_no_nan, FIELD, "1 / x, and 0 where x is 0."),
+    "reciprocal_no_nan": (lambda x: _divide_no_nan(jnp.ones_like(x), x), FIELD, "1 / x, and 0 where x is 0."),
     "rint": (jnp.round, FLOAT, "The nearest integer, half to even."),
     "round": (jnp.round, NUMBER, "The nearest integer, half to even.", "x", INTEGER),
     "rsqrt": (_rsqrt, FIELD, "1 / sqrt(x)."),
@@ -213,7 +198,7 @@ fresnel_cos = unary("fresnel_cos", _fresnel(1, jnp.cos), "F", "Fresnel's cosine 
 softplus = unary("softplus", jax.nn.softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
 real = unary("real", jnp.real, NUMBER, "The real part.", "input", REAL)
-imag = unary("imag", _imag, ANY, "The imaginary part.", "input")
+imag = unary("imag", jnp.imag, ANY, "The imaginary part.", "input")
 angle = unary("angle", _angle, "fc", "The argument of a complex number.", "input")
 conj = unary("conj", jnp.conj, NUMBER, "The complex conjugate.", "x", REAL)
 invert = unary("invert", jnp.invert, INTEGER, "Every bit flipped.")
@@ -234,6 +219,10 @@ def _alike(x, y):
     """Both in one dtype and shape, as ``lax`` requires them: a Python number has neither of its own."""
     dtype = jnp.result_type(x, y)
     return jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
+
+
+def _on_alike(fn: Callable) -> Callable:
+    return lambda x, y: fn(*_alike(x, y))
 
 
 @jax.custom_jvp
@@ -270,10 +259,6 @@ def _truncatediv(x, y):
     return jnp.trunc(quotient) if kind_of(quotient.dtype) == "f" else quotient
 
 
-def _truncatemod(x, y):
-    return lax.rem(*_alike(x, y))
-
-
 def _divide_no_nan(x, y):
     return jnp.where(y == 0, 0, _truediv(x, jnp.where(y == 0, 1, y)))
 
@@ -284,10 +269,6 @@ def _no_nan(x, y):
 
 
 _no_nan.defjvps(lambda dx, _, x, y: jnp.where(y == 0, 0, dx) * y, lambda dy, _, x, y: scaled(x, dy, (True, True)))
-
-
-def _multiply_no_nan(x, y):
-    return _no_nan(*_alike(x, y))
 
 
 def _where_not_zero(fn):
@@ -329,7 +310,7 @@ BINARY: dict[str, tuple[Any, ...]] = {
     "minimum": (_minimum, REAL, "The smaller of x and y; the gradient of a tie goes to x."),
     "squared_difference": (_squared_difference, "Ifc", "(x - y) squared."),
     "divide_no_nan": (_divide_no_nan, NUMBER, "x / y, and 0 where y is 0."),
-    "multiply_no_nan": (_multiply_no_nan, FIELD, "x * y, and 0 where y is 0, even if x is infinite or NaN."),
+    "multiply_no_nan": (_on_alike(_no_nan), FIELD, "x * y, and 0 where y is 0, even if x is infinite or NaN."),
     "xlogy": (_where_not_zero(jnp.log), FIELD, "x * log(y), and 0 where x is 0."),
     "xlog1py": (_where_not_zero(jnp.log1p), FIELD, "x * log1p(y), and 0 where x is 0."),
     "xdivy": (_where_not_zero(jnp.reciprocal), FIELD, "x / y, and 0 where x is 0."),
@@ -359,24 +340,16 @@ def _next(x, y):
 _next.defjvps(lambda dx, _, x, y: dx, lambda dy, _, x, y: dy * 0)
 
 
-def _nextafter(x, y):
-    return _next(*_alike(x, y))
-
-
 def _polygamma(a, x):
     order, x = _alike(lax.stop_gradient(a), x)
     return special.polygamma(order.astype(wide("int64")), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
 
 
-def _zeta(x, q):
-    return special.zeta(lax.stop_gradient(x), q)
-
-
-nextafter = binary("nextafter", _nextafter, "F", "The next number after x1 towards x2.", ("x1", "x2"))
+nextafter = binary("nextafter", _on_alike(_next), "F", "The next number after x1 towards x2.", ("x1", "x2"))
 atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
 igamma = binary("igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x"))
 igammac = binary("igammac", special.gammaincc, FLOAT, "The regularised upper incomplete gamma function.", ("a", "x"))
-zeta = binary("zeta", _zeta, "F", "The Hurwitz zeta function.", ("x", "q"))
+zeta = binary("zeta", lambda x, q: special.zeta(lax.stop_gradient(x), q), "F", "The Hurwitz zeta function.", ("x", "q"))
 polygamma = binary("polygamma", _polygamma, "F", "The a-th derivative of digamma.", ("a", "x"))
 
 
@@ -398,7 +371,7 @@ def _integer_division(name: str, fn: Callable, kinds: str, doc: str) -> Callable
 floordiv = _integer_division("floordiv", _floordiv, REAL, "The largest integer not above x / y.")
 floormod = _integer_division("floormod", jnp.mod, REAL, "x - floor(x / y) * y: it has the sign of y.")
 truncatediv = _integer_division("truncatediv", _truncatediv, NUMBER, "x / y, rounded towards 0.")
-truncatemod = _integer_division("truncatemod", _truncatemod, REAL, "The remainder of x / y; it has the sign of x.")
+truncatemod = _integer_division("truncatemod", _on_alike(lax.rem), REAL, "The remainder of x / y, with the sign of x.")
 mod = floormod
 
 

@@ -141,22 +141,6 @@ def _take_array(value: Argument, tensors: Iterator[Array | TensorSpec]) -> Array
     return next(tensors)
 
 
-def _by_value(value: Hashable, arrays: list[Array | TensorSpec]) -> Hashable:
-    return type(value), value
-
-
-def _by_bits(value: float | complex, arrays: list[Array | TensorSpec]) -> Hashable:
-    return exact(value)  # 0.0 is not -0.0, and nan is nan
-
-
-def _slice(value: slice, arrays: list[Array | TensorSpec]) -> Hashable:
-    return slice, *[describe(x, arrays) for x in (value.start, value.stop, value.step)]
-
-
-def _method(value: types.MethodType, arrays: list[Array | TensorSpec]) -> Hashable:
-    return types.MethodType, describe(value.__self__, arrays), value.__func__
-
-
 def _object(value: object, arrays: list[Array | TensorSpec]) -> Hashable:
     try:
         hash(value)
@@ -244,10 +228,10 @@ def _is_ours(value: object) -> bool:
 _ALIKE: dict[tuple[Callable, Callable], tuple[type, ...]] = {
     (_tensor, _take_tensor): (Tensor, VariableValue, VariableSlice),
     (_spec, _take_tensor): (TensorSpec,),
-    (_by_value, _same): (int, bool, str, bytes, type(None), DType, TensorShape),
-    (_by_bits, _same): (float, complex),
-    (_slice, _same): (slice,),
-    (_method, _same): (types.MethodType,),
+    (lambda x, _: (type(x), x), _same): (int, bool, str, bytes, type(None), DType, TensorShape),
+    (lambda x, _: exact(x), _same): (float, complex),  # 0.0 is not -0.0, and nan is nan
+    (lambda x, arrays: (slice, *[describe(y, arrays) for y in (x.start, x.stop, x.step)]), _same): (slice,),
+    (lambda x, arrays: (type(x), describe(x.__self__, arrays), x.__func__), _same): (types.MethodType,),
     (_variable, _same): (Variable,),
     (_sequence, _rebuild_sequence): (list, tuple),
     (_mapping, _rebuild_mapping): (dict,),

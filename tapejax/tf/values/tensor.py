@@ -1137,15 +1137,6 @@ def _nd_index(indices: TensorLike) -> tuple:
 # ---- to JAX both are containers of one array ------------------------------------------------------------
 
 
-def _unflatten_tensor(_aux: None, children: Sequence) -> Tensor:
-    return Tensor(children[0])
-
-
-def _flatten_variable(variable: Variable) -> tuple:
-    # Only what a rebuilt variable needs is part of the structure: JAX compiles anew for every new structure.
-    return (reading.read(variable),), variable._trainable
-
-
 def _unflatten_variable(trainable: bool, children: Sequence) -> Variable:
     variable = object.__new__(Variable)
     variable._name, variable._trainable, variable._array = "Variable", trainable, children[0]
@@ -1154,8 +1145,9 @@ def _unflatten_variable(trainable: bool, children: Sequence) -> Variable:
 
 
 for _kind in (Tensor, VariableValue, VariableSlice):
-    jax.tree_util.register_pytree_node(_kind, lambda tensor: ((tensor._array,), None), _unflatten_tensor)
-jax.tree_util.register_pytree_node(Variable, _flatten_variable, _unflatten_variable)
+    jax.tree_util.register_pytree_node(_kind, lambda x: ((x._array,), None), lambda _, children: Tensor(children[0]))
+# Only what a rebuilt variable needs is part of the structure: JAX compiles anew for every new structure.
+jax.tree_util.register_pytree_node(Variable, lambda v: ((reading.read(v),), v._trainable), _unflatten_variable)
 for _class in (Tensor, VariableValue, VariableSlice, Variable):
     refuse_type(
         _class,
