@@ -119,8 +119,9 @@ def _mitchell(x):
 
 # name: the weight of a pixel at a distance
 _METHODS: dict[str, Callable | None] = {
-    "bilinear": lambda x: np.maximum(1 - x, 0), "nearest": None, "bicubic": _keys, "lanczos3": _lanczos(3),
-    "lanczos5": _lanczos(5), "area": None, "gaussian": lambda x: np.where(x < 1.5, np.exp(-2 * x * x), 0), "mitchellcubic": _mitchell,
+    "bilinear": lambda x: np.maximum(1 - x, 0), "gaussian": lambda x: np.where(x < 1.5, np.exp(-2 * x * x), 0),
+    "nearest": None, "bicubic": _keys, "lanczos3": _lanczos(3), "lanczos5": _lanczos(5), "area": None,
+    "mitchellcubic": _mitchell,
 }  # fmt: skip
 _NUMBERED = ("bilinear", "nearest", "bicubic", "area")
 
