@@ -586,7 +586,7 @@ def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> tf.Ten
     Takes integer, unsigned integer, floating, complex tensors.
     """
 def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> tf.Tensor:
-    """The remainder of x / y; it has the sign of x.
+    """The remainder of x / y, with the sign of x.
 
     Takes integer, unsigned integer, floating tensors.
     """
