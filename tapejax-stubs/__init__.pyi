@@ -280,7 +280,7 @@ from tapejax.math import greater_equal as greater_equal
 from tapejax.compat.v1 import group as group
 from tapejax.compat.v1 import guarantee_const as guarantee_const
 half: tf.DType
-def hessians(ys: Nest, xs: Nest, gate_gradients: Ignored = False, aggregation_method: Ignored = None, name: str = 'hessians') -> list[tf.Tensor]:
+def hessians(ys: Nest, xs: Nest, gate_gradients: Ignored = False, aggregation_method: Ignored = None, name: Ignored = 'hessians') -> list[tf.Tensor]:
     """The second derivative of the sum of `ys` with respect to each of `xs` alone, in a `function`: see `gradients`.
 
     Returns:
@@ -321,7 +321,7 @@ def linspace(start: TensorLike, stop: TensorLike, num: IntLike, name: str | None
 from tapejax.math import logical_and as logical_and
 from tapejax.math import logical_not as logical_not
 from tapejax.math import logical_or as logical_or
-def map_fn(fn: Callable[..., Any], elems: Nest, dtype: DTypeLike | Nest = None, parallel_iterations: int | None = None, back_prop: builtins.bool = True, swap_memory: builtins.bool = False, infer_shape: builtins.bool = True, name: str | None = None, fn_output_signature: Nest = None) -> Nest:
+def map_fn(fn: Callable[..., Any], elems: Nest, dtype: DTypeLike | Nest = None, parallel_iterations: Ignored = None, back_prop: Ignored = True, swap_memory: Ignored = False, infer_shape: Ignored = True, name: Ignored = None, fn_output_signature: Nest = None) -> Nest:
     """`fn` of each row of `elems`, stacked: as Python, row by row, on known values; `jax.lax.map` where traced.
 
     Args:
@@ -479,7 +479,7 @@ def roll(input: TensorLike, shift: IntsLike, axis: AxisLike, name: str | None = 
 from tapejax.math import round as round
 from tapejax.dtypes import saturate_cast as saturate_cast
 from tapejax.math import scalar_mul as scalar_mul
-def scan(fn: Callable[..., Any], elems: Nest, initializer: Nest = None, parallel_iterations: int = 10, back_prop: builtins.bool = True, swap_memory: builtins.bool = False, infer_shape: builtins.bool = True, reverse: builtins.bool = False, name: str | None = None) -> Nest:
+def scan(fn: Callable[..., Any], elems: Nest, initializer: Nest = None, parallel_iterations: Ignored = 10, back_prop: Ignored = True, swap_memory: Ignored = False, infer_shape: Ignored = True, reverse: builtins.bool = False, name: Ignored = None) -> Nest:
     """``fn(accumulated, row)`` along the rows of `elems`: every accumulated value, stacked.
 
     Without an `initializer` the first row is the first value. As Python on known values; `jax.lax.scan` where traced.
@@ -586,7 +586,7 @@ def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> tf.Ten
     Takes integer, unsigned integer, floating, complex tensors.
     """
 def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> tf.Tensor:
-    """The remainder of x / y; it has the sign of x.
+    """The remainder of x / y, with the sign of x.
 
     Takes integer, unsigned integer, floating tensors.
     """
@@ -623,7 +623,7 @@ def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, nam
       InvalidArgumentError: `condition` is not of dtype bool, or the shapes do not broadcast.
       ValueError: one of x and y is missing.
     """
-def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Nest, shape_invariants: object = None, parallel_iterations: int = 10, back_prop: builtins.bool = True, swap_memory: builtins.bool = False, maximum_iterations: IntLike | None = None, name: str | None = None) -> Nest:
+def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Nest, shape_invariants: object = None, parallel_iterations: Ignored = 10, back_prop: Ignored = True, swap_memory: Ignored = False, maximum_iterations: IntLike | None = None, name: Ignored = None) -> Nest:
     """`body` over and over while `cond` holds, as Python on known values; both take the loop variables one by one.
 
     In a `function` it can be differentiated backward, for which states are computed anew (`loops`). Under ``jax.jit`` and its

@@ -57,7 +57,8 @@ _sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module 
 
 # TensorFlow 2's names are the only ones: `tf.compat.v2` is all of them
 _NAMESPACES["compat"].v2 = _sys.modules[f"{__name__}.compat.v2"] = _sys.modules[__name__]  # type: ignore[attr-defined]
-vars(_NAMESPACES["compat.v1"]).update({name: globals()[name] for name in _names.IN_VERSION_1 if name in globals()})
+_ours = {name: x for name, x in globals().items() if name[0] != "_" and not isinstance(x, type(_sys))}
+vars(_NAMESPACES["compat.v1"]).update({name: x for name, x in _ours.items() if name not in _names.NOT_IN_VERSION_1})
 
 _adapters.namespaces = (_sys.modules[__name__], *_NAMESPACES.values())
 _adapters.install()  # at once where Keras is there: a variable that is frozen before the first tape is known to be trained

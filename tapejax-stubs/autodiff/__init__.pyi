@@ -4,7 +4,7 @@ from typing import Any, TypeVar, overload
 import jax
 import numpy as np
 import tapejax as tf
-from tapejax.tf.values.types import Nest, Array, VariableLike
+from tapejax.tf.values.types import Nest, Array
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -33,7 +33,7 @@ class ForwardAccumulator:
 
     After ``tf.autodiff.ForwardAccumulator``; the derivative is `jax.jvp`'s.
     """
-    def __init__(self, primals: Nest, tangents: Nest) -> None:
+    def __init__(self, primals: Any, tangents: Any) -> None:
         """Initialize self.  See help(type(self)) for accurate signature."""
     def __enter__(self) -> tf.ForwardAccumulator: ...
     def __exit__(self, kind: type[BaseException] | None = None, *exception: Any) -> None: ...
@@ -202,7 +202,7 @@ class GradientTape:
         """Initialize self.  See help(type(self)) for accurate signature."""
     def __enter__(self) -> tf.GradientTape: ...
     def __exit__(self, kind: type[BaseException] | None = None, *exception: Any) -> None: ...
-    def watch(self, tensor: Nest) -> None:
+    def watch(self, tensor: Any) -> None:
         """Makes `tensor` carry gradient from here on.
 
         What was computed of it before counts only where the tape kept the operation for another input that was watched by then.
@@ -215,7 +215,7 @@ class GradientTape:
           ValueError: `tensor` holds something else, for instance a NumPy array.
           AttributeError: the tape was never entered, or is used up.
         """
-    def watched_variables(self) -> tuple[VariableLike, ...]:
+    def watched_variables(self) -> tuple[Any, ...]:
         """The variables that the tape watches, in the order in which they were created.
 
         >>> import tapejax as tf
@@ -257,7 +257,7 @@ class GradientTape:
         1
         """
     @overload
-    def gradient(self, target: Nest, sources: tf.Tensor | tf.Variable, output_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> tf.Tensor:
+    def gradient(self, target: Any, sources: tf.Tensor | tf.Variable, output_gradients: Any = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> tf.Tensor:
         """The gradient of the sum of all elements of `target` with respect to each of `sources`.
 
         Args:
@@ -286,7 +286,7 @@ class GradientTape:
         {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
         """
     @overload
-    def gradient(self, target: Nest, sources: list[_V], output_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> list[tf.Tensor]:
+    def gradient(self, target: Any, sources: list[_V], output_gradients: Any = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> list[tf.Tensor]:
         """The gradient of the sum of all elements of `target` with respect to each of `sources`.
 
         Args:
@@ -315,7 +315,7 @@ class GradientTape:
         {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
         """
     @overload
-    def gradient(self, target: Nest, sources: tuple[_V, ...], output_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> tuple[tf.Tensor, ...]:
+    def gradient(self, target: Any, sources: tuple[_V, ...], output_gradients: Any = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> tuple[tf.Tensor, ...]:
         """The gradient of the sum of all elements of `target` with respect to each of `sources`.
 
         Args:
@@ -344,7 +344,7 @@ class GradientTape:
         {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
         """
     @overload
-    def gradient(self, target: Nest, sources: dict[_K, _V], output_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> dict[_K, tf.Tensor]:
+    def gradient(self, target: Any, sources: dict[_K, _V], output_gradients: Any = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> dict[_K, tf.Tensor]:
         """The gradient of the sum of all elements of `target` with respect to each of `sources`.
 
         Args:
@@ -373,7 +373,7 @@ class GradientTape:
         {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
         """
     @overload
-    def gradient(self, target: Nest, sources: _T, output_gradients: Nest = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> _T:
+    def gradient(self, target: Any, sources: _T, output_gradients: Any = None, unconnected_gradients: tf.UnconnectedGradients | str = ...) -> _T:
         """The gradient of the sum of all elements of `target` with respect to each of `sources`.
 
         Args:
@@ -402,7 +402,7 @@ class GradientTape:
         {'x': <tf.Tensor: shape=(2,), dtype=float32, numpy=array([2., 4.], dtype=float32)>, 'y': None}
         """
     @overload
-    def jacobian(self, target: Nest, sources: tf.Tensor | tf.Variable, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tf.Tensor:
+    def jacobian(self, target: Any, sources: tf.Tensor | tf.Variable, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tf.Tensor:
         """The derivative of every element of `target` with respect to every element of each of `sources`.
 
         Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
@@ -434,7 +434,7 @@ class GradientTape:
          [0. 0. 6.]]
         """
     @overload
-    def jacobian(self, target: Nest, sources: list[_V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> list[tf.Tensor]:
+    def jacobian(self, target: Any, sources: list[_V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> list[tf.Tensor]:
         """The derivative of every element of `target` with respect to every element of each of `sources`.
 
         Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
@@ -466,7 +466,7 @@ class GradientTape:
          [0. 0. 6.]]
         """
     @overload
-    def jacobian(self, target: Nest, sources: tuple[_V, ...], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tuple[tf.Tensor, ...]:
+    def jacobian(self, target: Any, sources: tuple[_V, ...], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tuple[tf.Tensor, ...]:
         """The derivative of every element of `target` with respect to every element of each of `sources`.
 
         Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
@@ -498,7 +498,7 @@ class GradientTape:
          [0. 0. 6.]]
         """
     @overload
-    def jacobian(self, target: Nest, sources: dict[_K, _V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> dict[_K, tf.Tensor]:
+    def jacobian(self, target: Any, sources: dict[_K, _V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> dict[_K, tf.Tensor]:
         """The derivative of every element of `target` with respect to every element of each of `sources`.
 
         Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
@@ -530,7 +530,7 @@ class GradientTape:
          [0. 0. 6.]]
         """
     @overload
-    def jacobian(self, target: Nest, sources: _T, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> _T:
+    def jacobian(self, target: Any, sources: _T, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> _T:
         """The derivative of every element of `target` with respect to every element of each of `sources`.
 
         Reverse or forward mode, as `jax.jacrev` and `jax.jacfwd` do it, whichever takes fewer passes; in chunks where all
@@ -562,7 +562,7 @@ class GradientTape:
          [0. 0. 6.]]
         """
     @overload
-    def batch_jacobian(self, target: Nest, source: tf.Tensor | tf.Variable, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tf.Tensor:
+    def batch_jacobian(self, target: Any, source: tf.Tensor | tf.Variable, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tf.Tensor:
         """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
 
         Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
@@ -591,7 +591,7 @@ class GradientTape:
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
     @overload
-    def batch_jacobian(self, target: Nest, source: list[_V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> list[tf.Tensor]:
+    def batch_jacobian(self, target: Any, source: list[_V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> list[tf.Tensor]:
         """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
 
         Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
@@ -620,7 +620,7 @@ class GradientTape:
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
     @overload
-    def batch_jacobian(self, target: Nest, source: tuple[_V, ...], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tuple[tf.Tensor, ...]:
+    def batch_jacobian(self, target: Any, source: tuple[_V, ...], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> tuple[tf.Tensor, ...]:
         """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
 
         Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
@@ -649,7 +649,7 @@ class GradientTape:
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
     @overload
-    def batch_jacobian(self, target: Nest, source: dict[_K, _V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> dict[_K, tf.Tensor]:
+    def batch_jacobian(self, target: Any, source: dict[_K, _V], unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> dict[_K, tf.Tensor]:
         """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
 
         Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
@@ -678,7 +678,7 @@ class GradientTape:
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
     @overload
-    def batch_jacobian(self, target: Nest, source: _T, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> _T:
+    def batch_jacobian(self, target: Any, source: _T, unconnected_gradients: tf.UnconnectedGradients | str = ..., parallel_iterations: int | None = None, experimental_use_pfor: bool = True) -> _T:
         """The Jacobian of each example of a batch, where ``target[b]`` depends on ``source[b]`` only.
 
         Where examples do mix (batch normalisation), entry ``[b, i, j]`` is the derivative of ``sum(target[:, i])`` with
@@ -706,6 +706,12 @@ class GradientTape:
         >>> print(tape.batch_jacobian(y, x).numpy().tolist())
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
+    def __bool__(self) -> bool: ...
+    def __len__(self) -> int:
+        """How many operations were recorded."""
+    def __iter__(self) -> Any: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
     def as_function(self, target: Nest, sources: Nest, arguments: Nest = ...) -> Any:
         """The pure function from `sources` to `target` that the tape recorded.
 
@@ -758,12 +764,6 @@ class GradientTape:
         """Return str(self)."""
     def __repr__(self) -> str:
         """Return repr(self)."""
-    def __bool__(self) -> bool: ...
-    def __len__(self) -> int:
-        """How many operations were recorded."""
-    def __iter__(self) -> Any: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
     def explain(self, target: Nest, sources: Nest) -> Any:
         """Says for each source why its gradient is what it is: along which path it comes, or why it is None.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, IntLike, IntsLike, FloatLike
+from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, IntLike, IntsLike, FloatLike, Ignored
 
 from tapejax.tf.ops.image import ResizeMethod as ResizeMethod
 def adjust_brightness(image: TensorLike, delta: FloatLike) -> tf.Tensor:
@@ -70,7 +70,7 @@ def crop_to_bounding_box(image: TensorLike, offset_height: Any, offset_width: An
     Raises:
       ValueError: the part does not lie within the images.
     """
-def decode_and_crop_jpeg(contents: bytes, crop_window: IntsLike, channels: IntLike = 0, ratio: int = 1, fancy_upscaling: bool = True, try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = '', name: str | None = None) -> tf.Tensor:
+def decode_and_crop_jpeg(contents: bytes, crop_window: IntsLike, channels: IntLike = 0, ratio: int = 1, fancy_upscaling: Ignored = True, try_recover_truncated: Ignored = False, acceptable_fraction: Ignored = 1, dct_method: Ignored = '', name: Ignored = None) -> tf.Tensor:
     """The part ``crop_window = (top, left, height, width)`` of a JPEG file's pixels."""
 def decode_bmp(contents: bytes, channels: IntLike = 0, name: str | None = None) -> tf.Tensor:
     """The pixels of a BMP file: uint8, (height, width, channels)."""
@@ -89,7 +89,7 @@ def decode_image(contents: Any, channels: Any = None, dtype: Any = 'uint8', name
       InvalidArgumentError: the bytes are no image.
       ImportError: Pillow is not installed.
     """
-def decode_jpeg(contents: bytes, channels: IntLike = 0, ratio: int = 1, fancy_upscaling: bool = True, try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = '', name: str | None = None) -> tf.Tensor:
+def decode_jpeg(contents: bytes, channels: IntLike = 0, ratio: int = 1, fancy_upscaling: Ignored = True, try_recover_truncated: Ignored = False, acceptable_fraction: Ignored = 1, dct_method: Ignored = '', name: Ignored = None) -> tf.Tensor:
     """The pixels of a JPEG file: uint8, (height, width, channels). `ratio` makes it smaller, by 1, 2, 4 or 8.
 
     `fancy_upscaling`, `try_recover_truncated`, `acceptable_fraction` and `dct_method` are taken for TensorFlow's sake.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, AxisLike
+from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, AxisLike, Ignored
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> tf.Tensor:
     """The last two axes exchanged, the elements conjugated."""
@@ -155,7 +155,7 @@ def triangular_solve(matrix: TensorLike, rhs: TensorLike, lower: Any = True, adj
     """x with ``matrix @ x = rhs``, where only one triangle of `matrix` is read."""
 def tridiagonal_matmul(diagonals: Any, rhs: TensorLike, diagonals_format: Any = 'compact', name: str | None = None) -> tf.Tensor:
     """A tridiagonal matrix times a matrix; see `tridiagonal_solve` for the formats."""
-def tridiagonal_solve(diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = 'compact', transpose_rhs: bool = False, conjugate_rhs: bool = False, name: str | None = None, partial_pivoting: bool = True, perturb_singular: bool = False) -> tf.Tensor:
+def tridiagonal_solve(diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = 'compact', transpose_rhs: bool = False, conjugate_rhs: bool = False, name: Ignored = None, partial_pivoting: Ignored = True, perturb_singular: Ignored = False) -> tf.Tensor:
     """x with ``A @ x = rhs`` for a tridiagonal A.
 
     Args:

@@ -43,11 +43,11 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
       TypeError: `global_batch_size` is no integer.
       InvalidArgumentError: `global_batch_size` is negative.
     """
-def conv1d(input: TensorLike, filters: TensorLike, stride: IntsLike, padding: PaddingLike, data_format: str = 'NWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
+def conv1d(input: TensorLike, filters: TensorLike, stride: IntsLike, padding: PaddingLike, data_format: str | None = 'NWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """A convolution along one axis: input (batch, width, channels), filters (width, in, out)."""
 def conv1d_transpose(input: TensorLike, filters: TensorLike, output_shape: ShapeLike, strides: IntsLike, padding: PaddingLike = 'SAME', data_format: str = 'NWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """The transpose (gradient) of conv1d: filters are (..., channels out, channels in)."""
-def conv2d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: PaddingLike, data_format: str = 'NHWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
+def conv2d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: PaddingLike, data_format: str | None = 'NHWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """A convolution over images.
 
     Args:
@@ -61,7 +61,7 @@ def conv2d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: P
     """
 def conv2d_transpose(input: TensorLike, filters: TensorLike, output_shape: ShapeLike, strides: IntsLike, padding: PaddingLike = 'SAME', data_format: str = 'NHWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """The transpose (gradient) of conv2d: filters are (..., channels out, channels in)."""
-def conv3d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: PaddingLike, data_format: str = 'NDHWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
+def conv3d(input: TensorLike, filters: TensorLike, strides: IntsLike, padding: PaddingLike, data_format: str | None = 'NDHWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """A convolution over volumes; see `conv2d`."""
 def conv3d_transpose(input: TensorLike, filters: TensorLike, output_shape: ShapeLike, strides: IntsLike, padding: PaddingLike = 'SAME', data_format: str = 'NDHWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """The transpose (gradient) of conv3d: filters are (..., channels out, channels in)."""

@@ -6,7 +6,7 @@ import tapejax as tf
 from tapejax.tf.values.types import TensorLike, IntLike, Ignored
 
 from tapejax.tf.ops.summary import SummaryWriter as SummaryWriter
-def create_file_writer(logdir: Any, max_queue: int | None = None, flush_millis: int | None = None, filename_suffix: str | None = None, name: str | None = None, experimental_trackable: bool = False, experimental_mesh: Ignored = None) -> Any:
+def create_file_writer(logdir: Any, max_queue: int | None = None, flush_millis: int | None = None, filename_suffix: str | None = None, name: Ignored = None, experimental_trackable: Ignored = False, experimental_mesh: Ignored = None) -> Any:
     """A writer of a new file in the directory `logdir`, which TensorBoard reads. Needs the extra ``tapejax[summary]``.
 
     Args:

@@ -16,6 +16,9 @@ from .values import dtypes
 from .values import tensor as values
 from .values.missing import missing
 
+_BITWISE = "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift"
+_ROWS = (*math.UNARY, *math.BINARY, *math.REDUCTIONS)
+_ELEMENTWISE = " ".join(name for name in _ROWS if name not in {*_BITWISE.split(), "realdiv"})
 # Each name is looked up in the modules after the colon, in their order; "new=old" renames.
 _TABLE = {
     "tf": """
@@ -36,19 +39,13 @@ _TABLE = {
         Assert assert_equal assert_greater assert_less assert_rank
         TensorArray
         """,
-    "tf.math": """
-        abs accumulate_n acos acosh add add_n angle argmax argmin asin asinh atan atan2 atanh bessel_i0 bessel_i0e
-        bessel_i1 bessel_i1e betainc bincount ceil confusion_matrix conj cos cosh count_nonzero cumprod cumsum
-        cumulative_logsumexp digamma divide divide_no_nan equal erf erfc erfcinv erfinv exp expm1 floor floordiv
-        floormod greater greater_equal igamma igammac imag in_top_k invert_permutation is_finite is_inf is_nan
-        l2_normalize lbeta less less_equal lgamma log log1p log_sigmoid log_softmax logical_and logical_not logical_or
-        logical_xor maximum minimum mod multiply multiply_no_nan ndtri negative nextafter not_equal polygamma polyval
-        pow real reciprocal reciprocal_no_nan reduce_all reduce_any reduce_euclidean_norm reduce_logsumexp reduce_max
-        reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance rint round rsqrt scalar_mul segment_max
-        segment_mean segment_min segment_prod segment_sum sigmoid sign sin sinh softmax softplus softsign sqrt square
-        squared_difference subtract tan tanh top_k truediv unsorted_segment_max unsorted_segment_mean
-        unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum xdivy xlog1py xlogy
-        zero_fraction zeta
+    "tf.math": _ELEMENTWISE
+    + """
+        accumulate_n add_n angle argmax argmin atan2 betainc bincount confusion_matrix conj count_nonzero cumprod cumsum
+        cumulative_logsumexp floordiv floormod igamma igammac imag in_top_k invert_permutation l2_normalize lbeta
+        log_softmax logical_not mod nextafter polygamma polyval pow real scalar_mul segment_max segment_mean segment_min
+        segment_prod segment_sum softmax softplus softsign top_k unsorted_segment_max unsorted_segment_mean
+        unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum zero_fraction zeta
         """,
     "tf.nn": """
         avg_pool avg_pool1d avg_pool2d avg_pool3d batch_normalization bias_add conv1d conv1d_transpose conv2d
@@ -75,7 +72,7 @@ _TABLE = {
         assert_positive assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar
         assert_shapes assert_type check_numerics clear_caches disable_shadow_mode enable_shadow_mode is_numeric_tensor shadow_mode
         """,
-    "tf.bitwise": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift",
+    "tf.bitwise": _BITWISE,
 }
 _PLACES = {
     "tf": (math, array, linalg, values, debugging, tensor_array),
@@ -341,27 +338,13 @@ _LATER: dict[str, dict[str, str]] = {
 }
 
 
-# What `tf.compat.v1` has as well, for the arguments that both versions take.
-IN_VERSION_1 = """
-    AggregationMethod Assert DType GradientTape IndexedSlices Module RegisterGradient SparseTensor Tensor
-    TensorArray TensorShape TensorSpec UnconnectedGradients Variable VariableSynchronization abs acos acosh add
-    add_n argmax argmin argsort as_dtype asin asinh atan atan2 atanh bfloat16 bitcast bool
-    broadcast_dynamic_shape broadcast_static_shape broadcast_to cast clip_by_global_norm clip_by_norm
-    clip_by_value complex complex128 complex64 concat constant control_dependencies convert_to_tensor cos cosh
-    cumsum custom_gradient divide double dynamic_partition dynamic_stitch einsum ensure_shape equal
-    executing_eagerly exp expand_dims eye fill float16 float32 float64 floor function get_logger
-    get_static_value grad_pass_through greater greater_equal group guarantee_const half histogram_fixed_width
-    histogram_fixed_width_bins identity identity_n init_scope int16 int32 int64 int8 is_symbolic_tensor
-    is_tensor less less_equal linspace logical_and logical_not logical_or matmul matrix_square_root maximum
-    meshgrid minimum multiply negative no_gradient no_op norm not_equal numpy_function one_hot ones ones_like
-    parallel_stack pow print py_function range rank realdiv recompute_grad register_tensor_conversion_function
-    reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum repeat
-    required_space_to_batch_paddings reshape reverse roll round saturate_cast scatter_nd searchsorted
-    sequence_mask shape_n sigmoid sign sin sinh slice sort space_to_batch_nd split sqrt square squeeze stack
-    stop_gradient strided_slice subtract switch_case tan tanh tensor_scatter_nd_add tensor_scatter_nd_max
-    tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update tensordot tile timestamp transpose
-    truediv truncatediv truncatemod uint16 uint32 uint64 uint8 unique unique_with_counts unravel_index unstack
-    vectorized_map zeros zeros_like
+# What `tf.compat.v1` does not have as `tf` has it: other arguments in version 1, or no such name there.
+NOT_IN_VERSION_1 = """
+    ForwardAccumulator NarrowingWarning NotDifferentiable VariableAggregation annotations assert_equal assert_greater
+    assert_less assert_rank batch_to_space boolean_mask case code cond constant_initializer device eig eigvals foldl
+    foldr gather gather_nd get_current_name_scope gradients hessians inside_function map_fn name_scope newaxis
+    ones_initializer pad random_normal_initializer random_uniform_initializer reverse_sequence scalar_mul scan shape
+    size space_to_batch string tuple where while_loop zeros_initializer
 """.split()
 
 
@@ -386,7 +369,7 @@ LATER: dict[str, dict[str, tuple[str, str]]] = {
     }
     for namespace, families in _LATER.items()
 }
-LATER["tf.compat.v1"] |= {name: LATER["tf"][name] for name in IN_VERSION_1 if name in LATER["tf"]}
+LATER["tf.compat.v1"] |= {name: place for name, place in LATER["tf"].items() if name not in NOT_IN_VERSION_1}
 
 
 def names_of(full: str) -> list[str]:

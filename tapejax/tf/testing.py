@@ -35,9 +35,7 @@ def compute_gradient(f: Callable, x: Sequence[TensorLike], delta: float | None =
     [[2.0, 0.0], [0.0, 4.0]]
     """
     if not isinstance(x, (list, tuple)):
-        raise ValueError(
-            f"`x` must be a list or tuple of values convertible to a Tensor (arguments to `f`), not a {type(x)}"
-        )
+        raise ValueError(f"`x` must be a list or tuple of values convertible to a Tensor (arguments of `f`): {type(x)}")
     step = 1 / 1024 if delta is None else delta
     given = [convert_to_tensor(a) for a in x]
     for i, a in enumerate(given):

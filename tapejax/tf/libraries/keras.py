@@ -235,30 +235,21 @@ def _take_symbols(keras: types.ModuleType) -> None:
 # ---- the modules ----------------------------------------------------------------------------------------------------
 
 
-class _Beside:
-    """A module, beside which stands what a subclass has."""
-
-    def __init__(self, real: types.ModuleType):
-        self._real = real
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
+def _module_with(module: types.ModuleType, **functions: Callable) -> types.SimpleNamespace:
+    """What is in a module, with other functions in the place of some."""
+    return types.SimpleNamespace(**vars(module) | functions)
 
 
-class _NumPy(_Beside):
-    """``jax.numpy``, but that Python numbers have the types that TensorFlow gives them."""
-
-    def asarray(self, x: Any, dtype: Any = None, **options: Any) -> Any:
-        if dtype is None and type(x) in (int, float):
-            dtype = "float32" if type(x) is float else "int32" if -(2**31) <= x < 2**31 else None
-        return self._real.asarray(x, dtype, **options)
+def _asarray(x: Any, dtype: Any = None, **options: Any) -> Any:
+    """``jnp.asarray``, but that Python numbers have the types that TensorFlow gives them."""
+    if dtype is None and type(x) in (int, float):
+        dtype = "float32" if type(x) is float else "int32" if -(2**31) <= x < 2**31 else None
+    return jax.numpy.asarray(x, dtype, **options)
 
 
-class _NN(_Beside):
-    """``jax.nn``, but that `one_hot` gives what TensorFlow's does, with 64-bit types on, too."""
-
-    def one_hot(self, x: Any, num_classes: int, *, dtype: Any = None, **options: Any) -> Any:
-        return self._real.one_hot(x, num_classes, dtype=dtype or "float32", **options)
+def _one_hot(x: Any, num_classes: int, *, dtype: Any = None, **options: Any) -> Any:
+    """``jax.nn.one_hot``, which gives what TensorFlow's does, with 64-bit types on, too."""
+    return jax.nn.one_hot(x, num_classes, dtype=dtype or "float32", **options)
 
 
 def _beside(function: Callable, result_type: Callable) -> Callable:
@@ -301,9 +292,7 @@ class _TensorFlow:
     assign_add = staticmethod(lambda variable, value: variable.assign_add(value))
     assign_sub = staticmethod(lambda variable, value: variable.assign_sub(value))
 
-    @property
-    def compat(self) -> Any:
-        return types.SimpleNamespace(v1=self)
+    compat = property(lambda self: types.SimpleNamespace(v1=self))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(libraries.namespaces[0], name)
@@ -351,9 +340,9 @@ def _instead_of_tensorflow() -> None:
 
     # With 64-bit types on, a Python float is float32 still: Keras leaves its dtype to JAX.
     core = importlib.import_module("keras.src.backend.jax.core")
-    core.jnp = _NumPy(core.jnp)  # type: ignore[attr-defined]
+    core.jnp = _module_with(core.jnp, asarray=_asarray)  # type: ignore[attr-defined]
     nn: Any = importlib.import_module("keras.src.backend.jax.nn")
-    nn.jnn = _NN(nn.jnn)
+    nn.jnn = _module_with(nn.jnn, one_hot=_one_hot)
     # Keras on JAX makes float32 of float64 in tanh, norm, var and all that asks for a result's dtype, 64-bit types on or off.
     dtypes: Any = importlib.import_module("keras.src.backend.common.dtypes")
     dtypes.BIT64_TO_BIT32_DTYPE = _Narrowed(dtypes.BIT64_TO_BIT32_DTYPE)
@@ -361,9 +350,8 @@ def _instead_of_tensorflow() -> None:
     # In a `function` the state of the global seed is the program's, so that each call draws anew.
     seeds: Any = importlib.import_module("keras.src.random.seed_generator")
     traced = seeds.jax_utils.is_in_jax_tracing_scope
-    seeds.jax_utils = types.SimpleNamespace(
-        is_in_jax_tracing_scope=lambda: reading.capturing.capture is None and traced()
-    )
+    traced_by_jax = lambda: reading.capturing.capture is None and traced()  # noqa: E731
+    seeds.jax_utils = types.SimpleNamespace(is_in_jax_tracing_scope=traced_by_jax)
     for name in _OF_TWO:  # not all are in every version
         if hasattr(numpy, name):
             setattr(numpy, name, _beside(getattr(numpy, name), dtypes.result_type))

@@ -306,16 +306,14 @@ def _take_tensors(layer: type[Layer], operation: Any, backend: Any) -> None:
 
     @functools.wraps(maybe_build)
     def build(self: Layer, *args: Any) -> None:
-        with (
-            staging.init_scope() if not self.built else contextlib.nullcontext()
-        ):  # tf.Variables made there have values
+        # tf.Variables made there have values
+        with staging.init_scope() if not self.built else contextlib.nullcontext():
             maybe_build(self, *args)
 
     @functools.wraps(symbolic_call)
     def call_symbolically(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return symbolic_call(
-            self, *arrays_in(args), **arrays_in(kwargs)
-        )  # the graph of a model is saved with its constants
+        # the graph of a model is saved with its constants
+        return symbolic_call(self, *arrays_in(args), **arrays_in(kwargs))
 
     layer._maybe_build, operation.symbolic_call = build, call_symbolically
     layer.__call__, operation.__call__ = call_layer, call_operation

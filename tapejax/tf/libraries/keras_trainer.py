@@ -181,9 +181,8 @@ class _Execution:
 def install() -> None:
     """Lets Keras's trainer on JAX take models in TensorFlow's way."""
     trainer: Any = importlib.import_module("keras.src.backend.jax.trainer").JAXTrainer
-    for part, step, combine in zip(
-        _PARTS, (_train_step, _test_step, _predict_step), (_last, _last, _joined), strict=True
-    ):
+    steps = (_train_step, _last), (_test_step, _last), (_predict_step, _joined)
+    for part, (step, combine) in zip(_PARTS, steps, strict=True):
         _take_step(trainer, f"{part}_step", step)
         _take_execution(trainer, f"{part}_function")
         _make_execution(trainer, part, combine)

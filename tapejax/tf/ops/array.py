@@ -40,7 +40,6 @@ from .table import (
     renamed,
     require_kind,
     shape_of,
-    shown,
     static,
     whole,
     wide,
@@ -163,22 +162,15 @@ def _linspace(start, stop, num, axis, dtype):
     return jnp.linspace(start, stop, num, axis=axis, dtype=dtype)
 
 
-renamed("linspace", _linspace)
-
-
 def identity(input: TensorLike, name: str | None = None) -> Tensor:
     """A new tensor with the value of `input`; the gradient passes."""
     if isinstance(input, Sparse):
         return input.with_values(identity(input.values))  # type: ignore[return-value]
-    return _identity(input)
+    return op(_identity, raw(input))
 
 
-@operation("input")
 def _identity(input):
     return jnp.copy(input)
-
-
-shown(_identity)
 
 
 def stop_gradient(input: TensorLike, name: str | None = None) -> Tensor:
@@ -333,9 +325,7 @@ def shape(input: TensorLike, out_type: DTypeLike | None = None, name: str | None
 
 def size(input: TensorLike, out_type: DTypeLike | None = None, name: str | None = None) -> Tensor:
     """The number of elements as an int32 tensor."""
-    return sized(
-        raw(input).size if not isinstance(input, Sparse) else math.prod(_shape(input)), requested(out_type or "int32")
-    )
+    return sized(math.prod(_shape(input)), requested(out_type or "int32"))
 
 
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
@@ -480,9 +470,6 @@ def _repeat(x, repeats, axis):
     return jnp.repeat(x, np.asarray(repeats), axis)
 
 
-_PAD_MODES = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
-
-
 def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLike = 0, name=None) -> Tensor:
     """Adds ``paddings[i] = (before, after)`` elements to axis i: `constant_values`, or the mirrored tensor.
 
@@ -495,7 +482,7 @@ def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLi
     """
     array = raw(tensor)
     widths = whole(paddings, "paddings")
-    if mode.upper() not in _PAD_MODES:
+    if mode.upper() not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
         raise ValueError(f"mode must be 'CONSTANT', 'REFLECT' or 'SYMMETRIC', got {mode!r}")
     if np.shape(widths) != (array.ndim, 2) and not array.ndim == 0 == np.size(widths):
         raise InvalidArgumentError(f"pad: paddings must be of shape ({array.ndim}, 2), got {np.shape(widths)}")
@@ -510,15 +497,11 @@ def pad(tensor: TensorLike, paddings, mode="CONSTANT", constant_values: TensorLi
         if max(pair) > length - most:
             limit = "less than" if most else "no greater than"
             raise InvalidArgumentError(f"pad: paddings must be {limit} the dimension size: {pair}, {length}")
-    return op(_mirror_pad, array, widths=widths, mode=_PAD_MODES[mode.upper()])
+    return op(jnp.pad, array, pad_width=widths, mode=mode.lower())
 
 
 def _pad(x, value, widths):
     return lax.pad(x, value, [(before, after, 0) for before, after in widths])
-
-
-def _mirror_pad(x, widths, mode):
-    return jnp.pad(x, widths, mode)
 
 
 @operation("tensor")
@@ -537,15 +520,8 @@ def roll(input: TensorLike, shift: IntsLike, axis: AxisLike, name: str | None = 
     if axes is None or places.shape != np.shape(axes):
         raise InvalidArgumentError(f"roll: shift and axis must have the same shape, got {shift} and {axes}")
     if (values := known(places)) is None:
-        return op(_roll, raw(input), places, axis=axes)
+        return op(jnp.roll, raw(input), places, axis=axes)
     return op(jnp.roll, raw(input), shift=static(values), axis=axes)
-
-
-def _roll(x, shift, axis):
-    return jnp.roll(x, shift, axis)
-
-
-renamed("roll", _roll)
 
 
 # ---- Joining and cutting -----------------------------------------------------------------------------------
@@ -650,9 +626,6 @@ def meshgrid(*args: TensorLike, indexing: str = "xy", name: str = "meshgrid") ->
 
 def _meshgrid(*arrays, indexing):
     return jnp.meshgrid(*[x.reshape(-1) for x in arrays], indexing=indexing)
-
-
-renamed("meshgrid", _meshgrid)
 
 
 # ---- Indexing ----------------------------------------------------------------------------------------------
@@ -922,9 +895,7 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     axis, batch_dims = axis_of(axis, array.ndim), batch_dims + (places.ndim if batch_dims < 0 else 0)
     if not 0 <= batch_dims <= min(places.ndim, axis) or array.shape[:batch_dims] != places.shape[:batch_dims]:
         shapes = f"params of shape {array.shape}, at axis {axis}, and indices of shape {places.shape}"
-        raise InvalidArgumentError(
-            f"gather: {shapes} have no {batch_dims} leading axes in common, as batch_dims asks for"
-        )
+        raise InvalidArgumentError(f"gather: {shapes} have no {batch_dims} (batch_dims) leading axes in common")
     _require_within("gather", places, array.shape[axis])
     return op(_gather, array, places, axis=axis, batch_dims=batch_dims)
 
@@ -1109,9 +1080,7 @@ def _uniques(x: TensorLike, out_idx: DTypeLike) -> tuple[Tensor, Tensor, Tensor]
     values = host(x, "x")
     if values.ndim != 1:
         raise InvalidArgumentError(f"unique expects a 1D vector, got shape {values.shape}")
-    _, first, inverse, count = np.unique(
-        values, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
-    )
+    _, first, inverse, count = np.unique(values, True, True, True, equal_nan=False)
     order = np.argsort(first)  # in order of appearance
     dtype = requested(out_idx)
     results = np.sort(first), np.argsort(order)[inverse], count[order]

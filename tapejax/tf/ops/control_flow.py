@@ -25,6 +25,7 @@ from ..values.types import Array, DTypeLike, IntLike, Nest, TensorLike
 from . import loops
 from .array import repeat, stack
 from .random import each_row
+from .table import accepting
 from .tensor_array import TensorArray
 
 
@@ -181,16 +182,16 @@ def case(pred_fn_pairs, default: Callable | None = None, exclusive=False, strict
     return result()
 
 
+_OPTIONS = {"parallel_iterations": 10, "back_prop": True, "swap_memory": False}
+
+
+@accepting("parallel_iterations back_prop swap_memory maximum_iterations name", **_OPTIONS)
 def while_loop(
     cond: Callable,
     body: Callable,
     loop_vars: Nest,
     shape_invariants: object = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
     maximum_iterations: IntLike | None = None,
-    name: str | None = None,
 ) -> Nest:
     """`body` over and over while `cond` holds, as Python on known values; both take the loop variables one by one.
 
@@ -330,17 +331,11 @@ def _stacked(results: Sequence[Nest]) -> Nest:
     return nest.pack_sequence_as(results[0], [stack(list(column)) for column in columns])
 
 
-def map_fn(
-    fn: Callable,
-    elems: Nest,
-    dtype: DTypeLike | Nest = None,
-    parallel_iterations: int | None = None,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    infer_shape: bool = True,
-    name: str | None = None,
-    fn_output_signature: Nest = None,
-) -> Nest:
+@accepting(
+    "parallel_iterations back_prop swap_memory infer_shape name fn_output_signature",
+    **_OPTIONS | {"parallel_iterations": None, "infer_shape": True},
+)
+def map_fn(fn: Callable, elems: Nest, dtype: DTypeLike | Nest = None, fn_output_signature: Nest = None) -> Nest:
     """`fn` of each row of `elems`, stacked: as Python, row by row, on known values; `jax.lax.map` where traced.
 
     Args:
@@ -368,9 +363,7 @@ def map_fn(
             announced = requested(getattr(want, "dtype", want))
             if x.dtype != announced:
                 found = x.dtype.name
-                raise InvalidArgumentError(
-                    f"fn returned {found}, not {announced}: pass fn_output_signature=tf.{found}."
-                )
+                raise InvalidArgumentError(f"fn returned {found}, not {announced}: give fn_output_signature=tf.{found}")
         return result
 
     if count and not active.staging():
@@ -462,17 +455,8 @@ def _scanned(fn, elems, tensors, value, seen, order, reverse, every):
     return _tensors(value, all_of_them)
 
 
-def scan(
-    fn: Callable,
-    elems: Nest,
-    initializer: Nest = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    infer_shape: bool = True,
-    reverse: bool = False,
-    name: str | None = None,
-) -> Nest:
+@accepting("parallel_iterations back_prop swap_memory infer_shape reverse name", **_OPTIONS, infer_shape=True)
+def scan(fn: Callable, elems: Nest, initializer: Nest = None, reverse: bool = False) -> Nest:
     """``fn(accumulated, row)`` along the rows of `elems`: every accumulated value, stacked.
 
     Without an `initializer` the first row is the first value. As Python on known values; `jax.lax.scan` where traced.

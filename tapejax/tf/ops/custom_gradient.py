@@ -111,9 +111,8 @@ class _Arguments(NamedTuple):
     def of(cls, fn: Callable, args: Sequence, kwargs: dict[str, Any]) -> _Arguments:
         positional = len(nest.flatten(args))
         if kwargs:
-            with contextlib.suppress(
-                TypeError, ValueError
-            ):  # there is no signature, or the call says what does not fit it
+            # there is no signature, or the call says what does not fit it
+            with contextlib.suppress(TypeError, ValueError):
                 bound = inspect.signature(fn).bind(*args, **kwargs)
                 args, kwargs = bound.args, bound.kwargs
         return cls(fn, args, kwargs, positional, nest.flatten([*args, *kwargs.values()]))
@@ -405,9 +404,8 @@ def recompute_grad(f: Callable) -> Callable:
                 recording.watch_variable(holder, value)
             targets = active.also(recording, again, *fresh, *state)
             sources = [*fresh, *(Source(value, holder) for holder, _, value in held)]
-            found = Query(recording, targets, sources).derivative(
-                lambda program, values: runner.current.sweep(sweep, program, values, cotangents)
-            )
+            query = Query(recording, targets, sources)
+            found = query.derivative(lambda program, values: runner.current.sweep(sweep, program, values, cotangents))
             return [None] * len(targets) + [  # zeros where they are not connected, as in TensorFlow
                 operation.apply(jnp.zeros_like, x) if g is None and is_inexact(x) else g
                 for g, x in zip(found, inputs, strict=True)
@@ -440,9 +438,8 @@ def _recomputed_in_program(name: str, given: _Arguments) -> Nest:
     def body(*arrays: Array) -> list[Array]:
         result = given.call_with(given.fn, iter(arrays))
         outlines.append(_outline(result))
-        return connected(
-            [raw(x) for x in nest.flatten(result)], arrays
-        )  # zeros for what does not count, as in TensorFlow
+        # zeros for what does not count, as in TensorFlow
+        return connected([raw(x) for x in nest.flatten(result)], arrays)
 
     arrays = given.arrays()
     types = [abstract(x) for x in arrays]

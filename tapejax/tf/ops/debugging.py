@@ -183,9 +183,8 @@ def assert_rank_in(
 ) -> None:
     """Raises ValueError unless the number of x's axes is one of `ranks`."""
     found = _named_shape(x)
-    _require(
-        len(found) in [*map(_rank, ranks)], ValueError, message, f"x must have one of the ranks {ranks}, got {found}"
-    )
+    holds = len(found) in [*map(_rank, ranks)]
+    _require(holds, ValueError, message, f"x must have one of the ranks {ranks}, got shape {found}")
 
 
 def assert_scalar(tensor: TensorLike, message: str | None = None, name: str | None = None) -> TensorLike:
@@ -207,9 +206,7 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None) ->
         if wanted is None:
             continue
         what = f"Tensor of shape {_named_shape(x)}"
-        _require(
-            isinstance(wanted, Iterable), ValueError, message, f"{what}: its shape must be an iterable, not {wanted!r}"
-        )
+        _require(isinstance(wanted, Iterable), ValueError, message, f"{what}: its shape must be iterable: {wanted!r}")
         found, symbols = _named_shape(x) or (1,), tuple(wanted) or (1,)
         if symbols[0] in (Ellipsis, "*") and len(symbols) - 1 <= len(found):
             symbols, found = symbols[1:], found[len(found) - len(symbols) + 1 :]

@@ -14,7 +14,7 @@ from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.tensor import Tensor, convert_to_tensor
 from ..values.types import DTypeLike, IntLike, IntsLike, TensorLike
 from . import image as _image
-from .table import host, renamed, static
+from .table import accepting, host, renamed, static
 
 Picture: TypeAlias = Any  # an image of Pillow's, which need not be installed
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
@@ -112,16 +112,18 @@ def decode_bmp(contents: bytes, channels: IntLike = 0, name: str | None = None) 
     return convert_to_tensor(_pixels(_opened(contents, ("BMP",)), channels, "uint8"))
 
 
-def decode_jpeg(
-    contents: bytes,
-    channels: IntLike = 0,
-    ratio: int = 1,
-    fancy_upscaling: bool = True,
-    try_recover_truncated: bool = False,
-    acceptable_fraction: float = 1,
-    dct_method: str = "",
-    name: str | None = None,
-) -> Tensor:
+# How a JPEG file is decoded, for TensorFlow's sake: Pillow decides.
+_JPEG = {
+    "fancy_upscaling": True,
+    "try_recover_truncated": False,
+    "acceptable_fraction": 1,
+    "dct_method": "",
+    "name": None,
+}
+
+
+@accepting(" ".join(_JPEG), **_JPEG)
+def decode_jpeg(contents: bytes, channels: IntLike = 0, ratio: int = 1) -> Tensor:
     """The pixels of a JPEG file: uint8, (height, width, channels). `ratio` makes it smaller, by 1, 2, 4 or 8.
 
     `fancy_upscaling`, `try_recover_truncated`, `acceptable_fraction` and `dct_method` are taken for TensorFlow's sake.
@@ -134,17 +136,8 @@ def decode_jpeg(
     return convert_to_tensor(_pixels(picture, channels, "uint8"))
 
 
-def decode_and_crop_jpeg(
-    contents: bytes,
-    crop_window: IntsLike,
-    channels: IntLike = 0,
-    ratio: int = 1,
-    fancy_upscaling: bool = True,
-    try_recover_truncated: bool = False,
-    acceptable_fraction: float = 1,
-    dct_method: str = "",
-    name: str | None = None,
-) -> Tensor:
+@accepting(" ".join(_JPEG), **_JPEG)
+def decode_and_crop_jpeg(contents: bytes, crop_window: IntsLike, channels: IntLike = 0, ratio: int = 1) -> Tensor:
     """The part ``crop_window = (top, left, height, width)`` of a JPEG file's pixels."""
     return _image.crop_to_bounding_box(decode_jpeg(contents, channels, ratio), *static(crop_window, "crop_window"))
 

@@ -101,10 +101,6 @@ class ResizeMethod:
     LANCZOS3, LANCZOS5, GAUSSIAN, MITCHELLCUBIC = "lanczos3", "lanczos5", "gaussian", "mitchellcubic"
 
 
-def _triangle(x):
-    return np.maximum(1 - x, 0)
-
-
 def _keys(x):
     near = (1.5 * x - 2.5) * x * x + 1
     far = ((-0.5 * x + 2.5) * x - 4) * x + 2
@@ -115,10 +111,6 @@ def _lanczos(radius):
     return lambda x: np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0)
 
 
-def _gaussian(x):
-    return np.where(x < 1.5, np.exp(-2 * x * x), 0)
-
-
 def _mitchell(x):
     near = (7 / 6 * x - 2) * x * x + 8 / 9
     far = ((-7 / 18 * x + 2) * x - 10 / 3) * x + 16 / 9
@@ -127,8 +119,9 @@ def _mitchell(x):
 
 # name: the weight of a pixel at a distance
 _METHODS: dict[str, Callable | None] = {
-    "bilinear": _triangle, "nearest": None, "bicubic": _keys, "lanczos3": _lanczos(3), "lanczos5": _lanczos(5),
-    "area": None, "gaussian": _gaussian, "mitchellcubic": _mitchell,
+    "bilinear": lambda x: np.maximum(1 - x, 0), "gaussian": lambda x: np.where(x < 1.5, np.exp(-2 * x * x), 0),
+    "nearest": None, "bicubic": _keys, "lanczos3": _lanczos(3), "lanczos5": _lanczos(5), "area": None,
+    "mitchellcubic": _mitchell,
 }  # fmt: skip
 _NUMBERED = ("bilinear", "nearest", "bicubic", "area")
 

@@ -46,9 +46,9 @@ class IndexedSlices:
     @property
     def shape(self) -> TensorShape:
         """The shape of the whole, as far as it is known."""
-        return TensorShape(
-            [None] * convert_to_tensor(self._values).ndim if self._shape is None else [int(n) for n in self._shape]
-        )
+        if self._shape is None:
+            return TensorShape([None] * convert_to_tensor(self._values).ndim)
+        return TensorShape(map(int, self._shape))
 
     def __jax_array__(self) -> Array:
         if self._shape is None:

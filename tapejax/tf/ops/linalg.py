@@ -391,10 +391,6 @@ def _cholesky(x):
     return jnp.linalg.cholesky(_mirrored(x))
 
 
-def _expm(x):
-    return scipy_linalg.expm(x) if x.ndim == 2 else jax.vmap(scipy_linalg.expm)(x)
-
-
 def _lower(x):
     # TensorFlow reads the lower triangle only, and of its diagonal the real parts: what lies above it gets no gradient.
     half = jnp.where(np.eye(x.shape[-1], dtype=bool), x / 2, jnp.tril(x))
@@ -418,7 +414,7 @@ det = _square("det", jnp.linalg.det, "The determinant.")
 slogdet = _square("slogdet", _slogdet, "The determinant's sign and the logarithm of its absolute value.")
 logdet = _square("logdet", _logdet, "The logarithm of the determinant of a positive definite matrix.", "matrix")
 cholesky = _square("cholesky", _cholesky, "The lower triangular Cholesky factor; NaN where there is none.")
-expm = _square("expm", _expm, "The matrix exponential.")
+expm = _square("expm", scipy_linalg.expm, "The matrix exponential.")
 eigh = _square("eigh", _eigh, "Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix.", "tensor")
 eigvalsh = _square("eigvalsh", _eigvalsh, "The eigenvalues of a Hermitian matrix.", "tensor")
 eig = _square("eig", _eig, "Eigenvalues and right eigenvectors; on the CPU only.", "tensor")

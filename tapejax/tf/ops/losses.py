@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from ..values.tensor import Tensor, convert_to_tensor
-from ..values.types import Ignored, TensorLike
+from ..values.types import TensorLike
 from . import array, nn
 from . import math as _math
-from .table import renamed
+from .table import accepting
 
 math: Any = _math  # whose functions come out of tables
 
@@ -33,12 +35,9 @@ _DIVISORS: dict[str, Callable[[Tensor], TensorLike]] = {
 }
 
 
+@accepting("scope loss_collection reduction")
 def compute_weighted_loss(
-    losses: TensorLike,
-    weights: TensorLike = 1.0,
-    scope: Ignored = None,
-    loss_collection: Ignored = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+    losses: TensorLike, weights: TensorLike = 1.0, reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS
 ) -> Tensor:
     """``losses * weights``, reduced; 0 where nothing has a weight.
 
@@ -50,9 +49,8 @@ def compute_weighted_loss(
     """
     x: Any = convert_to_tensor(losses)
     w: Any = array.cast(weights, "float32")
-    if w.shape.rank and (
-        w.shape.rank != x.shape.rank or any(a not in (1, b) for a, b in zip(w.shape, x.shape, strict=True))
-    ):
+    fits = w.shape.rank == x.shape.rank and all(a in (1, b) for a, b in zip(w.shape, x.shape, strict=True))
+    if w.shape.rank and not fits:
         raise ValueError(f"weights of shape {w.shape} cannot be broadcast to losses of shape {x.shape}")
     if reduction != Reduction.NONE and reduction not in _DIVISORS:
         raise ValueError(f"Invalid Reduction Key {reduction}. Key should be one of {['none', *_DIVISORS]}.")
@@ -63,27 +61,24 @@ def compute_weighted_loss(
     return array.cast(weighted, x.dtype)
 
 
-def _elementwise(name: str, of_floats: Callable, doc: str) -> Callable:
-    """A loss of labels and predictions of one shape, both taken as float32."""
+def _weighted(losses: Callable[..., TensorLike]) -> Callable[..., Tensor]:
+    """Decorator: losses of labels and predictions, weighted and reduced by the arguments of `compute_weighted_loss`."""
+    own = inspect.signature(losses).parameters
+    _, weights, *rest = inspect.signature(compute_weighted_loss).parameters.values()
+    labels, predictions, *options = own.values()
+    signature = inspect.Signature([labels, predictions, weights, *options, *rest], return_annotation="Tensor")
 
-    def loss(
-        labels: TensorLike,
-        predictions: TensorLike,
-        weights: TensorLike = 1.0,
-        scope: Ignored = None,
-        loss_collection: Ignored = None,
-        reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-    ) -> Tensor:
-        losses = of_floats(*_floats(name, labels, predictions))
-        return compute_weighted_loss(losses, weights, reduction=reduction)
+    @functools.wraps(losses)
+    def public(*args: Any, **kwargs: Any) -> Tensor:
+        given = signature.bind(*args, **kwargs).arguments
+        values = losses(**{name: given.pop(name) for name in own if name in given})
+        return compute_weighted_loss(values, **given)
 
-    loss.__doc__ = (
-        f"{doc}, weighted and reduced as `compute_weighted_loss` does.\n\nRaises:\n  ValueError: the shapes differ."
-    )
-    return renamed(name, loss)
+    public.__signature__ = signature  # type: ignore[attr-defined]
+    return public
 
 
-def _floats(name: str, labels: TensorLike, predictions: TensorLike) -> tuple[TensorLike, TensorLike]:
+def _floats(name: str, labels: TensorLike, predictions: TensorLike) -> tuple[Any, Any]:
     if labels is None or predictions is None:
         raise ValueError(f"{name}: both labels and predictions must be given")
     y, p = array.cast(labels, "float32"), array.cast(predictions, "float32")
@@ -91,80 +86,62 @@ def _floats(name: str, labels: TensorLike, predictions: TensorLike) -> tuple[Ten
     return y, p
 
 
-absolute_difference = _elementwise("absolute_difference", lambda y, p: math.abs(p - y), "``|predictions - labels|``")
-mean_squared_error = _elementwise("mean_squared_error", math.squared_difference, "``(predictions - labels)**2``")
+@_weighted
+def absolute_difference(labels: TensorLike, predictions: TensorLike):
+    """``|predictions - labels|``, weighted and reduced as `compute_weighted_loss` does.
+
+    Raises:
+      ValueError: the shapes differ.
+    """
+    y, p = _floats("absolute_difference", labels, predictions)
+    return math.abs(p - y)
 
 
-def huber_loss(
-    labels: TensorLike,
-    predictions: TensorLike,
-    weights: TensorLike = 1.0,
-    delta: float = 1.0,
-    scope: Ignored = None,
-    loss_collection: Ignored = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Tensor:
+@_weighted
+def mean_squared_error(labels: TensorLike, predictions: TensorLike):
+    """``(predictions - labels)**2``, weighted and reduced as `compute_weighted_loss` does.
+
+    Raises:
+      ValueError: the shapes differ.
+    """
+    return math.squared_difference(*_floats("mean_squared_error", labels, predictions))
+
+
+@_weighted
+def huber_loss(labels: TensorLike, predictions: TensorLike, delta: float = 1.0):
     """Half the squared difference up to `delta`, linear beyond; weighted and reduced as `compute_weighted_loss` does."""
     y, p = _floats("huber_loss", labels, predictions)
     error = math.abs(p - y)
     near = math.minimum(error, delta)
-    return compute_weighted_loss(0.5 * near * near + delta * (error - near), weights, reduction=reduction)
+    return 0.5 * near * near + delta * (error - near)
 
 
-def log_loss(
-    labels: TensorLike,
-    predictions: TensorLike,
-    weights: TensorLike = 1.0,
-    epsilon: float = 1e-7,
-    scope: Ignored = None,
-    loss_collection: Ignored = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Tensor:
+@_weighted
+def log_loss(labels: TensorLike, predictions: TensorLike, epsilon: float = 1e-7):
     """The cross entropy of probabilities, elementwise; weighted and reduced as `compute_weighted_loss` does."""
     y, p = _floats("log_loss", labels, predictions)
-    losses = -y * math.log(p + epsilon) - (1 - y) * math.log(1 - p + epsilon)
-    return compute_weighted_loss(losses, weights, reduction=reduction)
+    return -y * math.log(p + epsilon) - (1 - y) * math.log(1 - p + epsilon)
 
 
-def hinge_loss(
-    labels: TensorLike,
-    logits: TensorLike,
-    weights: TensorLike = 1.0,
-    scope: Ignored = None,
-    loss_collection: Ignored = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Tensor:
+@_weighted
+def hinge_loss(labels: TensorLike, logits: TensorLike):
     """``max(0, 1 - (2 * labels - 1) * logits)``; weighted and reduced as `compute_weighted_loss` does."""
     y, x = _floats("hinge_loss", labels, logits)
-    return compute_weighted_loss(nn.relu(1 - (2 * y - 1) * x), weights, reduction=reduction)
+    return nn.relu(1 - (2 * y - 1) * x)
 
 
-def sigmoid_cross_entropy(
-    multi_class_labels: TensorLike,
-    logits: TensorLike,
-    weights: TensorLike = 1.0,
-    label_smoothing: float = 0,
-    scope: Ignored = None,
-    loss_collection: Ignored = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Tensor:
+@_weighted
+def sigmoid_cross_entropy(multi_class_labels: TensorLike, logits: TensorLike, label_smoothing: float = 0):
     """`tf.nn.sigmoid_cross_entropy_with_logits`, weighted and reduced as `compute_weighted_loss` does."""
     x: Any = convert_to_tensor(logits)
     y: Any = array.cast(multi_class_labels, x.dtype)
     if label_smoothing > 0:
         y = y * (1 - label_smoothing) + 0.5 * label_smoothing
-    return compute_weighted_loss(nn.sigmoid_cross_entropy_with_logits(y, x), weights, reduction=reduction)
+    return nn.sigmoid_cross_entropy_with_logits(y, x)
 
 
-def softmax_cross_entropy(
-    onehot_labels: TensorLike,
-    logits: TensorLike,
-    weights: TensorLike = 1.0,
-    label_smoothing: float = 0,
-    scope: Ignored = None,
-    loss_collection: Ignored = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
-) -> Tensor:
+@_weighted
+def softmax_cross_entropy(onehot_labels: TensorLike, logits: TensorLike, label_smoothing: float = 0):
     """`tf.nn.softmax_cross_entropy_with_logits` of labels that carry no gradient, weighted and reduced.
 
     Raises:
@@ -177,17 +154,12 @@ def softmax_cross_entropy(
         sizes: Any = array.shape(y)
         classes: Any = array.cast(sizes[1], x.dtype)
         y = y * (1 - label_smoothing) + label_smoothing / classes
-    losses = nn.softmax_cross_entropy_with_logits(array.stop_gradient(y), x)
-    return compute_weighted_loss(losses, weights, reduction=reduction)
+    return nn.softmax_cross_entropy_with_logits(array.stop_gradient(y), x)
 
 
+@accepting("scope loss_collection reduction")
 def sparse_softmax_cross_entropy(
-    labels: TensorLike,
-    logits: TensorLike,
-    weights: TensorLike = 1.0,
-    scope: Ignored = None,
-    loss_collection: Ignored = None,
-    reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
+    labels: TensorLike, logits: TensorLike, weights: TensorLike = 1.0, reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS
 ) -> Tensor:
     """`tf.nn.sparse_softmax_cross_entropy_with_logits`, weighted and reduced as `compute_weighted_loss` does."""
     x, y = convert_to_tensor(logits), convert_to_tensor(labels)

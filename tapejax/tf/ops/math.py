@@ -43,7 +43,6 @@ from .table import (
     reduction,
     renamed,
     require_kind,
-    shown,
     straight,
     unary,
     whole,
@@ -94,10 +93,6 @@ def _inverse(fn, of, kinds="c"):
     return renamed(fn.__name__, lambda x: (inverse if kind_of(x.dtype) in kinds else fn)(x))
 
 
-def _bessel_i0(x):
-    return jnp.exp(_abs(x)) * special.i0e(x)  # JAX's own has a slope at 0, that of its absolute value
-
-
 _sqrt = _stops_zero(jnp.sqrt, (False, True))
 _rsqrt = _stops_zero(lax.rsqrt)
 _reciprocal = _stops_zero(jnp.reciprocal)
@@ -108,32 +103,8 @@ def _sign(x):
     return _divide_no_nan(x, jnp.abs(x).astype(x.dtype)) if jnp.iscomplexobj(x) else jnp.sign(x)
 
 
-def _round(x):
-    return jnp.round(x)  # half to even
-
-
-def _reciprocal_no_nan(x):
-    return _divide_no_nan(jnp.ones_like(x), x)
-
-
 def _angle(x):
     return jnp.angle(x) if jnp.iscomplexobj(x) else jnp.where(x < 0, jnp.asarray(jnp.pi, x.dtype), 0)
-
-
-def _imag(x):
-    return jnp.imag(x) if jnp.iscomplexobj(x) else jnp.zeros_like(x)
-
-
-def _log_sigmoid(x):
-    return -jax.nn.softplus(-x)
-
-
-def _erfcinv(x):
-    return -special.ndtri(x / 2) * np.sqrt(0.5).astype(x.dtype)
-
-
-def _softplus(x):
-    return jax.nn.softplus(x)
 
 
 @jax.custom_jvp
@@ -179,7 +150,8 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "asinh": (_inverse(jnp.arcsinh, jnp.sinh), FIELD, "The inverse hyperbolic sine."),
     "atan": (jnp.arctan, FIELD, "The arc tangent."),
     "atanh": (jnp.arctanh, FIELD, "The inverse hyperbolic tangent."),
-    "bessel_i0": (_bessel_i0, FLOAT, "The modified Bessel function of order 0."),
+    # JAX's own has a slope at 0, that of its absolute value
+    "bessel_i0": (lambda x: jnp.exp(_abs(x)) * special.i0e(x), FLOAT, "The modified Bessel function of order 0."),
     "bessel_i0e": (special.i0e, FLOAT, "The modified Bessel function of order 0, times exp(-abs(x))."),
     "bessel_i1": (special.i1, FLOAT, "The modified Bessel function of order 1."),
     "bessel_i1e": (special.i1e, FLOAT, "The modified Bessel function of order 1, times exp(-abs(x))."),
@@ -189,7 +161,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "digamma": (special.digamma, FLOAT, "The derivative of lgamma."),
     "erf": (special.erf, FLOAT, "The error function."),
     "erfc": (special.erfc, FLOAT, "1 - erf(x)."),
-    "erfcinv": (_erfcinv, FLOAT, "The inverse of erfc."),
+    "erfcinv": (lambda x: -special.ndtri(x / 2) * np.sqrt(0.5).astype(x.dtype), FLOAT, "The inverse of erfc."),
     "erfinv": (special.erfinv, FLOAT, "The inverse of erf."),
     "exp": (jnp.exp, FIELD, "e to the power of x."),
     "expm1": (jnp.expm1, FIELD, "exp(x) - 1, exact near 0."),
@@ -200,13 +172,13 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "lgamma": (special.gammaln, FLOAT, "The logarithm of abs(gamma(x))."),
     "log": (jnp.log, FIELD, "The natural logarithm."),
     "log1p": (jnp.log1p, FIELD, "log(1 + x), exact near 0."),
-    "log_sigmoid": (_log_sigmoid, FLOAT, "log(sigmoid(x)), finite for large negative x."),
+    "log_sigmoid": (jax.nn.log_sigmoid, FLOAT, "log(sigmoid(x)), finite for large negative x."),
     "ndtri": (special.ndtri, FLOAT, "The quantile function of the normal distribution."),
     "negative": (jnp.negative, _SIGNED, "-x."),
     "reciprocal": (_reciprocal, FIELD, "1 / x."),
-    "reciprocal_no_nan": (_reciprocal_no_nan, FIELD, "1 / x, and 0 where x is 0."),
-    "rint": (lambda x: jnp.round(x), FLOAT, "The nearest integer, half to even."),
-    "round": (_round, NUMBER, "The nearest integer, half to even.", "x", INTEGER),
+    "reciprocal_no_nan": (lambda x: _divide_no_nan(jnp.ones_like(x), x), FIELD, "1 / x, and 0 where x is 0."),
+    "rint": (jnp.round, FLOAT, "The nearest integer, half to even."),
+    "round": (jnp.round, NUMBER, "The nearest integer, half to even.", "x", INTEGER),
     "rsqrt": (_rsqrt, FIELD, "1 / sqrt(x)."),
     "sigmoid": (jax.nn.sigmoid, FIELD, "1 / (1 + exp(-x))."),
     "sign": (_sign, _SIGNED, "-1, 0 or 1. Its gradient is zero, not None."),
@@ -223,10 +195,10 @@ spence = unary("spence", _spence, FLOAT, "Spence's function, the dilogarithm of 
 dawsn = unary("dawsn", special.dawsn, "F", "Dawson's integral.")
 fresnel_sin = unary("fresnel_sin", _fresnel(0, jnp.sin), "F", "Fresnel's sine integral.")
 fresnel_cos = unary("fresnel_cos", _fresnel(1, jnp.cos), "F", "Fresnel's cosine integral.")
-softplus = unary("softplus", _softplus, FLOAT, "log(1 + exp(x)).", "features")
+softplus = unary("softplus", jax.nn.softplus, FLOAT, "log(1 + exp(x)).", "features")
 logical_not = unary("logical_not", jnp.logical_not, BOOL, "Not x.")
 real = unary("real", jnp.real, NUMBER, "The real part.", "input", REAL)
-imag = unary("imag", _imag, ANY, "The imaginary part.", "input")
+imag = unary("imag", jnp.imag, ANY, "The imaginary part.", "input")
 angle = unary("angle", _angle, "fc", "The argument of a complex number.", "input")
 conj = unary("conj", jnp.conj, NUMBER, "The complex conjugate.", "x", REAL)
 invert = unary("invert", jnp.invert, INTEGER, "Every bit flipped.")
@@ -247,6 +219,10 @@ def _alike(x, y):
     """Both in one dtype and shape, as ``lax`` requires them: a Python number has neither of its own."""
     dtype = jnp.result_type(x, y)
     return jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
+
+
+def _on_alike(fn: Callable) -> Callable:
+    return lambda x, y: fn(*_alike(x, y))
 
 
 @jax.custom_jvp
@@ -274,24 +250,13 @@ def _pow(x, y):
     return _power(*_alike(x, y)) if kind_of(jnp.result_type(x, y)) in FIELD else jnp.power(x, y)
 
 
-shown(_pow)
-
-
 def _floordiv(x, y):
     return jnp.floor_divide(x, y) if kind_of(jnp.result_type(x, y)) in INTEGER else jnp.floor(x / y)
-
-
-def _floormod(x, y):
-    return jnp.mod(x, y)
 
 
 def _truncatediv(x, y):
     quotient = lax.div(*_alike(x, y))
     return jnp.trunc(quotient) if kind_of(quotient.dtype) == "f" else quotient
-
-
-def _truncatemod(x, y):
-    return lax.rem(*_alike(x, y))
 
 
 def _divide_no_nan(x, y):
@@ -304,10 +269,6 @@ def _no_nan(x, y):
 
 
 _no_nan.defjvps(lambda dx, _, x, y: jnp.where(y == 0, 0, dx) * y, lambda dy, _, x, y: scaled(x, dy, (True, True)))
-
-
-def _multiply_no_nan(x, y):
-    return _no_nan(*_alike(x, y))
 
 
 def _where_not_zero(fn):
@@ -349,7 +310,7 @@ BINARY: dict[str, tuple[Any, ...]] = {
     "minimum": (_minimum, REAL, "The smaller of x and y; the gradient of a tie goes to x."),
     "squared_difference": (_squared_difference, "Ifc", "(x - y) squared."),
     "divide_no_nan": (_divide_no_nan, NUMBER, "x / y, and 0 where y is 0."),
-    "multiply_no_nan": (_multiply_no_nan, FIELD, "x * y, and 0 where y is 0, even if x is infinite or NaN."),
+    "multiply_no_nan": (_on_alike(_no_nan), FIELD, "x * y, and 0 where y is 0, even if x is infinite or NaN."),
     "xlogy": (_where_not_zero(jnp.log), FIELD, "x * log(y), and 0 where x is 0."),
     "xlog1py": (_where_not_zero(jnp.log1p), FIELD, "x * log1p(y), and 0 where x is 0."),
     "xdivy": (_where_not_zero(jnp.reciprocal), FIELD, "x / y, and 0 where x is 0."),
@@ -379,24 +340,16 @@ def _next(x, y):
 _next.defjvps(lambda dx, _, x, y: dx, lambda dy, _, x, y: dy * 0)
 
 
-def _nextafter(x, y):
-    return _next(*_alike(x, y))
-
-
 def _polygamma(a, x):
     order, x = _alike(lax.stop_gradient(a), x)
     return special.polygamma(order.astype(wide("int64")), x) * jnp.where(order == jnp.floor(order), 1, jnp.nan)
 
 
-def _zeta(x, q):
-    return special.zeta(lax.stop_gradient(x), q)
-
-
-nextafter = binary("nextafter", _nextafter, "F", "The next number after x1 towards x2.", ("x1", "x2"))
+nextafter = binary("nextafter", _on_alike(_next), "F", "The next number after x1 towards x2.", ("x1", "x2"))
 atan2 = binary("atan2", jnp.arctan2, FLOAT, "The angle of the point (x, y), from -pi to pi.", ("y", "x"))
 igamma = binary("igamma", special.gammainc, FLOAT, "The regularised lower incomplete gamma function.", ("a", "x"))
 igammac = binary("igammac", special.gammaincc, FLOAT, "The regularised upper incomplete gamma function.", ("a", "x"))
-zeta = binary("zeta", _zeta, "F", "The Hurwitz zeta function.", ("x", "q"))
+zeta = binary("zeta", lambda x, q: special.zeta(lax.stop_gradient(x), q), "F", "The Hurwitz zeta function.", ("x", "q"))
 polygamma = binary("polygamma", _polygamma, "F", "The a-th derivative of digamma.", ("a", "x"))
 
 
@@ -416,9 +369,9 @@ def _integer_division(name: str, fn: Callable, kinds: str, doc: str) -> Callable
 
 
 floordiv = _integer_division("floordiv", _floordiv, REAL, "The largest integer not above x / y.")
-floormod = _integer_division("floormod", _floormod, REAL, "x - floor(x / y) * y: it has the sign of y.")
+floormod = _integer_division("floormod", jnp.mod, REAL, "x - floor(x / y) * y: it has the sign of y.")
 truncatediv = _integer_division("truncatediv", _truncatediv, NUMBER, "x / y, rounded towards 0.")
-truncatemod = _integer_division("truncatemod", _truncatemod, REAL, "The remainder of x / y; it has the sign of x.")
+truncatemod = _integer_division("truncatemod", _on_alike(lax.rem), REAL, "The remainder of x / y, with the sign of x.")
 mod = floormod
 
 
@@ -515,9 +468,6 @@ def _add_n(*arrays):
     return functools.reduce(jnp.add, map(widened, arrays)).astype(arrays[0].dtype)
 
 
-renamed("add_n", _add_n)
-
-
 def accumulate_n(
     inputs: Sequence[TensorLike],
     shape: ShapeLike | None = None,
@@ -572,16 +522,8 @@ def _lowest(dtype, sign):
     return dtype.type(getattr(jnp.iinfo(dtype), "max" if sign > 0 else "min"))  # a uint64 is no Python number to JAX
 
 
-def _variance(x, axis, keepdims):
-    return jnp.var(x, axis, keepdims=keepdims)
-
-
 def _std(x, axis, keepdims):
     return _sqrt(jnp.var(x, axis, keepdims=keepdims))
-
-
-def _logsumexp(x, axis, keepdims):
-    return jax.nn.logsumexp(x, axis, keepdims=keepdims)
 
 
 def _euclidean_norm(x, axis, keepdims):
@@ -591,14 +533,6 @@ def _euclidean_norm(x, axis, keepdims):
     return jnp.sqrt(squares).astype(x.dtype)
 
 
-def _all(x, axis, keepdims):
-    return jnp.all(x, axis, keepdims=keepdims)
-
-
-def _any(x, axis, keepdims):
-    return jnp.any(x, axis, keepdims=keepdims)
-
-
 _AXES = " over `axis` (a number, a list, or None for all axes)."
 REDUCTIONS = {
     "reduce_sum": (_sum, NUMBER, "The sum" + _AXES),
@@ -606,11 +540,11 @@ REDUCTIONS = {
     "reduce_mean": (_mean, NUMBER, "The mean" + _AXES + " The mean of integers is an integer."),
     "reduce_max": (_max, REAL, "The maximum" + _AXES + " Ties share the gradient."),
     "reduce_min": (_min, REAL, "The minimum" + _AXES + " Ties share the gradient."),
-    "reduce_logsumexp": (_logsumexp, FLOAT, "log(sum(exp(x)))" + _AXES),
+    "reduce_logsumexp": (jax.nn.logsumexp, FLOAT, "log(sum(exp(x)))" + _AXES),
     "reduce_euclidean_norm": (_euclidean_norm, NUMBER, "The root of the sum of squares" + _AXES),
-    "reduce_all": (_all, BOOL, "Whether all are true" + _AXES),
-    "reduce_any": (_any, BOOL, "Whether any is true" + _AXES),
-    "reduce_variance": (_variance, FIELD, "The (biased) variance" + _AXES),
+    "reduce_all": (jnp.all, BOOL, "Whether all are true" + _AXES),
+    "reduce_any": (jnp.any, BOOL, "Whether any is true" + _AXES),
+    "reduce_variance": (jnp.var, FIELD, "The (biased) variance" + _AXES),
     "reduce_std": (_std, FIELD, "The (biased) standard deviation" + _AXES),
 }
 globals().update({name: reduction(name, *row) for name, row in REDUCTIONS.items()})
@@ -633,17 +567,19 @@ def _count_nonzero(x, axis, keepdims, dtype):
     return jnp.sum(x != 0, axis, dtype=dtype, keepdims=keepdims)
 
 
-renamed("count_nonzero", _count_nonzero)
-
-
 @operation("value")
 def zero_fraction(value):
     """The fraction of zeros in `value`, float32."""
     return jnp.mean(value == 0, dtype=jnp.float32)
 
 
-def _arg(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
-    renamed(name, fn)
+def _arg(fn: Callable, never: float, doc: str) -> Callable[..., Tensor]:
+    def kernel(x, axis, dtype):
+        if kind_of(x.dtype) == "f":
+            x = jnp.where(jnp.isnan(x), jnp.asarray(never, x.dtype), x)
+        return fn(x, axis, dtype)
+
+    renamed(fn.__name__, kernel)
 
     def public(
         input: TensorLike, axis: IntLike | None = None, output_type: DTypeLike | None = "int64", name: str | None = None
@@ -655,72 +591,37 @@ def _arg(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
         number = axis_of(0 if axis is None else axis, array.ndim)
         if not array.shape[number]:
             raise InvalidArgumentError(f"{public.__name__}: axis {number} is empty in shape {array.shape}")
-        return op(
-            fn,
-            array,
-            axis=number,
-            dtype=wide("int64") if str(output_type) in ("int64", "None") else requested(output_type),
-        )
+        dtype = wide("int64") if str(output_type) in ("int64", "None") else requested(output_type)
+        return op(kernel, array, axis=number, dtype=dtype)
 
-    return named(public, name, doc + " The first axis by default; int64 (int32 while ``jax_enable_x64`` is off).")
+    doc += " element along `axis`, which nan never is. The first axis by default; int64 (int32 while ``jax_enable_x64`` is off)."
+    return named(public, fn.__name__, doc)
 
 
-def _with_nan_as(value, x):
-    return jnp.where(jnp.isnan(x), jnp.asarray(value, x.dtype), x) if jnp.issubdtype(x.dtype, jnp.floating) else x
-
-
-argmax = _arg(
-    "argmax",
-    lambda x, axis, dtype: lax.argmax(_with_nan_as(-jnp.inf, x), axis, dtype),
-    "The index of the largest element along `axis`, which nan never is.",
-)
-argmin = _arg(
-    "argmin",
-    lambda x, axis, dtype: lax.argmin(_with_nan_as(jnp.inf, x), axis, dtype),
-    "The index of the smallest element along `axis`, which nan never is.",
-)
+argmax = _arg(lax.argmax, -np.inf, "The index of the largest")
+argmin = _arg(lax.argmin, np.inf, "The index of the smallest")
 
 # ---- Scans -------------------------------------------------------------------------------------------------
 
 
-def _scanned(scan, start, x, axis, exclusive, reverse):
-    """A running `scan`; an exclusive one begins with `start` and leaves the last element out."""
-    out = scan(jnp.flip(x, axis) if reverse else x, axis)
-    if exclusive and x.shape[axis]:
-        out = _shifted(out, axis, start)
-    return jnp.flip(out, axis) if reverse else out
-
-
-def _shifted(x, axis, start):
-    first = jnp.full_like(lax.slice_in_dim(x, 0, 1, axis=axis), start)
-    return jnp.concatenate([first, lax.slice_in_dim(x, 0, -1, axis=axis)], axis)
-
-
 def _scan(name: str, scan: Callable, start: float, kinds: str, doc: str) -> Callable[..., Tensor]:
-    def kernel(x, axis, exclusive, reverse):
-        return _scanned(scan, start, x, axis, exclusive, reverse)
+    """A running `scan`; an exclusive one begins with `start` and leaves the last element out."""
 
-    renamed(name, kernel)
+    def kernel(x, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False):
+        axis = axis_of(axis, x.ndim)
+        out = scan(x, axis, reverse=bool(reverse))
+        if exclusive and x.shape[axis]:
+            first = jnp.full_like(lax.slice_in_dim(x, 0, 1, axis=axis), start)
+            kept = lax.slice_in_dim(out, int(reverse), None if reverse else -1, axis=axis)
+            out = jnp.concatenate([kept, first] if reverse else [first, kept], axis)
+        return out
 
-    def public(
-        x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
-    ) -> Tensor:
-        array = raw(x)
-        require_kind(public.__name__, array, kinds)
-        axis = axis_of(axis, array.ndim)
-        return op(kernel, array, axis=axis, exclusive=bool(exclusive), reverse=bool(reverse))
-
-    return named(public, name, doc + " `exclusive` leaves an element itself out, `reverse` runs from the end.")
+    kernel.__doc__ = doc + " `exclusive` leaves an element itself out, `reverse` runs from the end."
+    return operation("x", kinds)(renamed(name, kernel))
 
 
-cumsum = _scan("cumsum", lambda x, axis: jnp.cumsum(x, axis, dtype=x.dtype), 0, NUMBER, "The running sum along `axis`.")
-cumprod = _scan(
-    "cumprod",
-    lambda x, axis: jnp.cumprod(x, axis, dtype=x.dtype),
-    1,
-    NUMBER,
-    "The running product along `axis`.",
-)
+cumsum = _scan("cumsum", lax.cumsum, 0, NUMBER, "The running sum along `axis`.")
+cumprod = _scan("cumprod", lax.cumprod, 1, NUMBER, "The running product along `axis`.")
 cumulative_logsumexp = _scan(
     "cumulative_logsumexp", lax.cumlogsumexp, -np.inf, FLOAT, "The running log(sum(exp(x))) along `axis`."
 )
@@ -731,32 +632,22 @@ cumulative_logsumexp = _scan(
 class TopKV2(NamedTuple):
     """What `top_k` returns."""
 
-    values: Tensor
-    indices: Tensor
+    values: Tensor | Array
+    indices: Tensor | Array
 
 
-def top_k(
-    input: TensorLike, k: IntLike = 1, sorted: bool = True, index_type: DTypeLike = "int32", name: str | None = None
-) -> TopKV2:
+@operation("input", REAL)
+def top_k(input, k: IntLike = 1, sorted: bool = True, index_type: DTypeLike = "int32") -> TopKV2:
     """The k largest elements of the last axis and where they are; of equals, the first ones come first.
 
     Raises:
       InvalidArgumentError: the last axis is shorter than k.
     """
-    array = raw(input)
-    require_kind("top_k", array, REAL, "input")
     k = int(whole(k, "k"))
-    if array.ndim == 0 or array.shape[-1] < k:
-        raise InvalidArgumentError(f"top_k: input must have at least k={k} columns, got shape {array.shape}")
-    return TopKV2(*op(_top_k, array, k=k, dtype=requested(index_type)))
-
-
-def _top_k(x, k, dtype):
-    values, indices = lax.top_k(x, k)
-    return values, indices.astype(dtype)
-
-
-renamed("top_k", _top_k)
+    if input.ndim == 0 or input.shape[-1] < k:
+        raise InvalidArgumentError(f"top_k: input must have at least k={k} columns, got shape {input.shape}")
+    values, indices = lax.top_k(input, k)
+    return TopKV2(values, indices.astype(index_type))
 
 
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: IntLike, name: str | None = None) -> Tensor:
@@ -768,9 +659,6 @@ def _in_top_k(targets, predictions, k):
     score = jnp.take_along_axis(predictions, targets[:, None], 1, mode="clip")
     known = (targets >= 0) & (targets < predictions.shape[1]) & jnp.isfinite(predictions).all(1)
     return known & (jnp.sum(predictions > score, 1) < k)
-
-
-renamed("in_top_k", _in_top_k)
 
 
 def _segment(how: str, num_segments_known: bool) -> Callable[..., Array]:
@@ -854,17 +742,10 @@ def _unsorted_segment(how: str) -> Callable[..., Tensor]:
     return named(public, f"unsorted_segment_{how}", doc)
 
 
-segment_sum, segment_mean, segment_prod, segment_max, segment_min = map(
-    _sorted_segment, ("sum", "mean", "prod", "max", "min")
-)
-(
-    unsorted_segment_sum,
-    unsorted_segment_mean,
-    unsorted_segment_prod,
-    unsorted_segment_max,
-    unsorted_segment_min,
-    unsorted_segment_sqrt_n,
-) = map(_unsorted_segment, ("sum", "mean", "prod", "max", "min", "sqrt_n"))
+_HOW = ("sum", "mean", "prod", "max", "min", "sqrt_n")
+segment_sum, segment_mean, segment_prod, segment_max, segment_min = map(_sorted_segment, _HOW[:-1])
+unsorted_segment_sum, unsorted_segment_mean, unsorted_segment_prod = map(_unsorted_segment, _HOW[:3])
+unsorted_segment_max, unsorted_segment_min, unsorted_segment_sqrt_n = map(_unsorted_segment, _HOW[3:])
 
 
 def bincount(
@@ -912,9 +793,6 @@ def _bincount(weights, ids, shape, binary):
     return jnp.minimum(count, 1) if binary else count
 
 
-renamed("bincount", _bincount)
-
-
 def confusion_matrix(
     labels: TensorLike,
     predictions: TensorLike,
@@ -939,9 +817,6 @@ def _confusion_matrix(weights, ids, n, dtype):
     return jax.ops.segment_sum(weights.reshape(-1).astype(dtype), ids, n * n).reshape(n, n)
 
 
-renamed("confusion_matrix", _confusion_matrix)
-
-
 def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> Tensor:
     """The polynomial with the given coefficients, the highest power first, at x.
 
@@ -961,35 +836,18 @@ def _polyval(x, *coeffs):
     return functools.reduce(lambda value, coefficient: value * x + coefficient, coeffs[1:], coeffs[0])
 
 
-renamed("polyval", _polyval)
-
 # ---- Norms -------------------------------------------------------------------------------------------------
 
 
-def l2_normalize(
-    x: TensorLike, axis: AxisLike | None = None, epsilon: float = 1e-12, name: str | None = None
-) -> Tensor:
+@operation("x", FIELD)
+def l2_normalize(x, axis: AxisLike | None = None, epsilon: float = 1e-12):
     """x divided by its Euclidean norm over `axis`; `epsilon` bounds the squared norm from below."""
-    array = raw(x)
-    require_kind("l2_normalize", array, FIELD)
-    return op(_l2_normalize, array, axis=axes_of(axis, array.ndim), epsilon=float(epsilon))
-
-
-def _l2_normalize(x, axis, epsilon):
-    squares = jnp.sum(jnp.real(x * jnp.conj(x)), axis, keepdims=True)
+    squares = jnp.sum(jnp.real(x * jnp.conj(x)), axes_of(axis, x.ndim), keepdims=True)
     return x * _rsqrt(_maximum(squares, jnp.asarray(epsilon, squares.dtype)))
 
 
-renamed("l2_normalize", _l2_normalize)
-
-
-def norm(
-    tensor: TensorLike,
-    ord: str | float = "euclidean",
-    axis: AxisLike | None = None,
-    keepdims: bool | None = None,
-    name: str | None = None,
-) -> Tensor:
+@operation("tensor", FIELD)
+def norm(tensor, ord: str | float = "euclidean", axis: AxisLike | None = None, keepdims: bool | None = None):
     """The norm of vectors (`axis` a number, or None for all elements) or matrices (`axis` a pair).
 
     Args:
@@ -998,18 +856,13 @@ def norm(
     Raises:
       ValueError: an `ord` that is not supported, or more than two axes.
     """
-    array = raw(tensor)
-    require_kind("norm", array, FIELD, "tensor")
-    matrix = isinstance(axis, (tuple, list)) and len(axis) == 2
+    matrix = isinstance(axis, tuple) and len(axis) == 2
     supported = ("euclidean", "fro", 1, 2, np.inf) if matrix else ("euclidean", 1, 2, np.inf)
-    if isinstance(axis, (tuple, list)) and len(axis) not in (1, 2):
+    if isinstance(axis, tuple) and len(axis) not in (1, 2):
         raise ValueError(f"axis must be None, a number, or a pair of numbers, got {axis!r}")
     if ord not in supported and (matrix or isinstance(ord, str) or not ord > 0):
-        raise ValueError(
-            f"ord={ord!r} is not supported for {'matrices' if matrix else 'vectors'}: use one of {supported}"
-        )
-    axes = axes_of(axis, array.ndim)
-    return op(_norm, array, ord=ord, axis=axes, matrix=matrix, keepdims=bool(keepdims))
+        raise ValueError(f"ord={ord!r} is not supported for {'matrices' if matrix else 'vectors'}: use {supported}")
+    return _norm(tensor, ord, axes_of(axis, tensor.ndim), matrix, bool(keepdims))
 
 
 def nan_for_infinity(x):
@@ -1037,9 +890,6 @@ def _norm(x, ord, axis, matrix, keepdims):
     if ord == np.inf:
         return _max(size, axis, keepdims)
     return jnp.sum(size**ord, axis, keepdims=keepdims) ** (1 / ord)
-
-
-renamed("norm", _norm)
 
 
 def normalize(
@@ -1074,17 +924,12 @@ def _clip_by_value(t, low, high):
     return _maximum(_minimum(t, high), low)
 
 
-renamed("clip_by_value", _clip_by_value)
-
-
 def _refuse_broadcast(t, *limits):
     for limit in limits:
         if any(a != b and 1 not in (a, b) for a, b in zip(t.shape[::-1], np.shape(limit)[::-1], strict=False)):
             continue  # they do not fit at all: the operation will say so
         if np.broadcast_shapes(t.shape, np.shape(limit)) != t.shape:
-            raise ValueError(
-                f"Shapes {t.shape} and {np.shape(limit)} are incompatible: a limit must not broadcast the input"
-            )
+            raise ValueError(f"Shapes {t.shape} and {np.shape(limit)} are incompatible: a limit must not broadcast t")
 
 
 def clip_by_norm(
@@ -1114,9 +959,6 @@ def _clip_by_norm(t, clip_norm, axes):
     return t * clip_norm / _maximum(norm, clip_norm)
 
 
-renamed("clip_by_norm", _clip_by_norm)
-
-
 def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) -> Tensor:
     """The root of the sum of squares of all elements of all tensors in the list; None in it is passed over."""
     if not isinstance(t_list, Sequence) or isinstance(t_list, str):
@@ -1130,9 +972,6 @@ def _global_norm(*arrays):
     # The root of twice the sum of halved squares: what TensorFlow computes.
     halves = [jnp.sum(jnp.square(array)) / 2 for array in arrays]
     return _sqrt(functools.reduce(jnp.add, halves) * 2)
-
-
-renamed("global_norm", _global_norm)
 
 
 def clip_by_global_norm(
@@ -1165,6 +1004,3 @@ renamed("multiply", _by_scale)
 def _global_scale(norm, clip_norm):
     # The difference is nan where the norm is not finite, and so is what comes back to it then.
     return clip_norm * _minimum(1 / norm, 1 / clip_norm) + (norm - norm)
-
-
-renamed("global_scale", _global_scale)

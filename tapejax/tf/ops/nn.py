@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..values.dtypes import as_dtype
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, convert_to_tensor, op, operands, raw
 from ..values.types import Array, AxisLike, FloatLike, Ignored, IntLike, IntsLike, PaddingLike, ShapeLike, TensorLike
@@ -28,11 +29,11 @@ from .table import (
     integers,
     kind_of,
     known,
+    named,
     operation,
     renamed,
     require_kind,
     shape_of,
-    shown,
     static,
     straight,
     unary,
@@ -68,29 +69,15 @@ def _selu(x):
     return scale * jnp.where(x < 0, alpha * jnp.expm1(jnp.where(x < 0, x, 0)), x)
 
 
-def _softsign(x):
-    return jax.nn.soft_sign(x)
-
-
-def _gelu(x, approximate):
-    return jax.nn.gelu(x, approximate=approximate)
-
-
-def _silu(x):
-    return jax.nn.silu(x)
-
-
 def _swish(x, beta):
     return x * jax.nn.sigmoid(beta * x)
 
-
-shown(_relu, _relu6, _leaky_relu, _elu, _selu, _softsign, _gelu, _silu, _swish)
 
 relu = unary("relu", _relu, REAL, "max(x, 0); its gradient at 0 is 0.", "features")
 relu6 = unary("relu6", _relu6, REAL, "min(max(x, 0), 6); its gradient at 0 and at 6 is 0.", "features")
 elu = unary("elu", _elu, FLOAT, "x where positive, else exp(x) - 1.", "features")
 selu = unary("selu", _selu, FLOAT, "The scaled exponential linear unit.", "features")
-softsign = unary("softsign", _softsign, FLOAT, "x / (1 + abs(x)).", "features")
+softsign = unary("softsign", jax.nn.soft_sign, FLOAT, "x / (1 + abs(x)).", "features")
 
 
 def leaky_relu(features: TensorLike, alpha: FloatLike = 0.2, name: str | None = None) -> Tensor:
@@ -102,59 +89,41 @@ def leaky_relu(features: TensorLike, alpha: FloatLike = 0.2, name: str | None = 
     return op(_leaky_relu, x, float(static(alpha, "alpha")))
 
 
-def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
+@operation("features", FLOAT)
+def gelu(features, approximate: bool = False):
     """x * P(X <= x) for a normal X; `approximate` takes the formula with tanh."""
-    x = raw(features)
-    if kind_of(x.dtype) != "f":
-        raise ValueError(f"features.dtype must be a floating point tensor, got {x.dtype}: use tf.cast")
-    return op(_gelu, x, approximate=bool(approximate))
+    return jax.nn.gelu(features, approximate=bool(approximate))
 
 
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     """x * sigmoid(beta * x)."""
     x, beta = operands(features, beta)
     require_kind("silu", x, FIELD, "features")
-    return op(_silu, x) if type(beta) in (int, float) and beta == 1 else op(_swish, x, beta)
+    return op(jax.nn.silu, x) if type(beta) in (int, float) and beta == 1 else op(_swish, x, beta)
 
 
 swish = silu
 
 
-def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Tensor:
+@operation("features", "if")
+def crelu(features, axis: int = -1):
     """relu(x) and relu(-x), joined along `axis`."""
-    x = raw(features)
-    require_kind("crelu", x, "if", "features")
-    return op(_crelu, x, axis=int(axis))
+    return _relu(jnp.concatenate([features, -features], axis))
 
 
-def _crelu(x, axis):
-    return _relu(jnp.concatenate([x, -x], axis))
+def _softmax_like(fn: Callable, doc: str) -> Callable[..., Tensor]:
+    def kernel(logits, axis: IntLike | None = None):
+        if not logits.ndim:
+            raise InvalidArgumentError(f"{fn.__name__}: logits must have at least one axis, got a scalar")
+        axis = axis_of(-1 if axis is None else axis, logits.ndim)
+        return fn(_math.widened(logits), axis).astype(logits.dtype)
+
+    kernel.__doc__ = doc
+    return operation("logits", FLOAT)(renamed(fn.__name__, kernel))
 
 
-renamed("crelu", _crelu)
-
-
-def _softmax_like(name: str, fn: Callable, doc: str) -> Callable[..., Tensor]:
-    def kernel(x, axis):
-        return fn(_math.widened(x), axis).astype(x.dtype)
-
-    renamed(name, kernel)
-
-    def public(logits: TensorLike, axis: IntLike | None = None, name: str | None = None) -> Tensor:
-        x = raw(logits)
-        require_kind(public.__name__, x, FLOAT, "logits")
-        if not x.ndim:
-            raise InvalidArgumentError(f"{public.__name__}: logits must have at least one axis, got a scalar")
-        return op(kernel, x, axis=axis_of(-1 if axis is None else axis, x.ndim))
-
-    public.__doc__ = doc
-    return renamed(name, public)
-
-
-softmax = _softmax_like("softmax", jax.nn.softmax, "exp(x) / sum(exp(x)) along `axis`, by default the last.")
-log_softmax = _softmax_like(
-    "log_softmax", jax.nn.log_softmax, "The logarithm of softmax along `axis`, by default the last."
-)
+softmax = _softmax_like(jax.nn.softmax, "exp(x) / sum(exp(x)) along `axis`, by default the last.")
+log_softmax = _softmax_like(jax.nn.log_softmax, "The logarithm of softmax along `axis`, by default the last.")
 
 
 @operation("t", FLOAT)
@@ -178,21 +147,25 @@ def dropout(
     Raises:
       ValueError: `rate` is not in [0, 1), or x is no floating point tensor.
     """
+    draw = lambda shape, dtype: _random.uniform(shape, dtype=dtype, seed=seed)  # noqa: E731
+    return general_dropout(x, rate, draw, noise_shape)
+
+
+def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=None, name=None) -> Tensor:
+    """As `dropout`, with ``uniform_sampler(shape=shape, dtype=dtype)`` for numbers in [0, 1)."""
     array = raw(x)
     if kind_of(array.dtype) != "f":
         raise ValueError(f"x.dtype must be a floating point tensor as x will be scaled, got {array.dtype}")
-    if isinstance(rate, (int, float)):
-        if not 0 <= rate < 1:
-            raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
-        if rate == 0:
-            return convert_to_tensor(x)
-        rate = float(rate)
-    else:
-        rate = raw(rate, array.dtype)
-    return op(_dropout, array, rate, *_random.state.next(seed), shape=noise_shape_of(noise_shape, array))
+    number = isinstance(rate, (int, float))
+    if number and not 0 <= rate < 1:
+        raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
+    if number and rate == 0:
+        return convert_to_tensor(x)
+    numbers = raw(uniform_sampler(shape=_noise_shape(noise_shape, array), dtype=as_dtype(array.dtype)))
+    return op(_dropout, array, numbers, rate if number else raw(rate, array.dtype))
 
 
-def noise_shape_of(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]:
+def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]:
     """The shape in which elements are dropped: None in it, or for it, is the array's own."""
     if noise_shape is None:
         return array.shape
@@ -201,12 +174,9 @@ def noise_shape_of(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ..
     return shape_of(noise_shape, "noise_shape")
 
 
-def _dropout(x, rate, seed, count, shape):
-    keep = jax.random.uniform(_random.key_of(seed, count), shape) >= lax.stop_gradient(rate)
-    return jnp.where(keep, x / (1 - rate), 0)
+def _dropout(x, numbers, rate):
+    return jnp.where(numbers >= rate, x / (1 - rate), 0)
 
-
-renamed("dropout", _dropout)
 
 # ---- Losses ------------------------------------------------------------------------------------------------
 
@@ -255,9 +225,6 @@ def _cross_entropy_jvp(axis, primals, tangents):
     return _cross_entropy(labels, logits, axis), jnp.sum(slope, axis)
 
 
-renamed("softmax_cross_entropy", _softmax_cross_entropy)
-
-
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """-log(softmax(logits))[label] along the last axis: one loss for each example.
 
@@ -276,23 +243,16 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
     if not x.ndim:
         raise ValueError("logits cannot be scalars")
     if places.shape != x.shape[:-1]:
-        raise ValueError(
-            f"labels.shape must equal logits.shape without the last axis, got {places.shape} and {x.shape}"
-        )
+        raise ValueError(f"labels.shape must be logits.shape without the last axis, got {places.shape} and {x.shape}")
     values = known(places)
     if values is not None and values.size and not 0 <= values.min() <= values.max() < x.shape[-1]:
-        raise InvalidArgumentError(
-            f"Received a label value outside of [0, {x.shape[-1]}): {values.min()} .. {values.max()}"
-        )
-    return op(_sparse_cross_entropy, places, x)
+        raise InvalidArgumentError(f"Received a label value outside of [0, {x.shape[-1]}), got {values}")
+    return op(_sparse_softmax_cross_entropy, places, x)
 
 
-def _sparse_cross_entropy(labels, logits):
+def _sparse_softmax_cross_entropy(labels, logits):
     log_p = jax.nn.log_softmax(logits)
     return -jnp.take_along_axis(log_p, labels[..., None], -1, mode="fill", fill_value=jnp.nan)[..., 0]
-
-
-renamed("sparse_softmax_cross_entropy", _sparse_cross_entropy)
 
 
 def _like_logits(name: str, labels: TensorLike, logits: TensorLike) -> list:
@@ -350,8 +310,6 @@ def _log_poisson(targets, log_input, full):
     return loss + jnp.where((targets >= 0) & (targets <= 1), 0, stirling)
 
 
-shown(_sigmoid_cross_entropy, _weighted_cross_entropy, _log_poisson)
-
 # ---- Normalisation -----------------------------------------------------------------------------------------
 
 
@@ -370,9 +328,6 @@ def _moments(x, axes, keepdims):
     variance = _math._mean(_math._squared_difference(wide_x, mean), axes, keepdims)
     mean = mean if keepdims else jnp.squeeze(mean, axes)
     return mean.astype(x.dtype), variance.astype(x.dtype)
-
-
-renamed("moments", _moments)
 
 
 def batch_normalization(
@@ -406,9 +361,6 @@ def _batch_normalization(x, mean, variance, *rest, has_offset, has_scale):
     return x * factor.astype(x.dtype) + shift.astype(x.dtype)
 
 
-renamed("batch_normalization", _batch_normalization)
-
-
 def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None) -> Tensor:
     """`bias`, a vector, added along the channel axis: the last, or the second for data formats that begin with 'NC'.
 
@@ -428,9 +380,6 @@ def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None
 
 def _bias_add(x, bias, axis):
     return x + bias.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
-
-
-renamed("bias_add", _bias_add)
 
 
 def embedding_lookup(
@@ -461,9 +410,7 @@ def _channels_first(data_format: str | None, rank: int) -> bool:
     if data_format is None:
         return False
     if data_format not in allowed:
-        raise InvalidArgumentError(
-            f"data_format must be one of {' and '.join(map(repr, allowed))}, got {data_format!r}"
-        )
+        raise InvalidArgumentError(f"data_format must be one of {', '.join(map(repr, allowed))}, got {data_format!r}")
     return allowed[data_format]
 
 
@@ -514,36 +461,19 @@ def _conv(x, filters, strides, padding, dilations, first, groups=None):
 
 def _conv_transpose(x, filters, output_shape, strides, padding, dilations, first):
     # By definition: the transpose of the convolution that leads from output_shape to x.
-    forward = functools.partial(
-        _conv, filters=filters, strides=strides, padding=padding, dilations=dilations, first=first
-    )
+    how = {"strides": strides, "padding": padding, "dilations": dilations, "first": first}
+    forward = functools.partial(_conv, filters=filters, **how)
     (out,) = jax.linear_transpose(forward, jax.ShapeDtypeStruct(output_shape, x.dtype))(x)
     return out
 
 
-def _depthwise(x, filters, strides, padding, dilations, first):
+def _depthwise_conv(x, filters, strides, padding, dilations, first):
     channels, multiplier = filters.shape[-2:]
     flat = filters.reshape(*filters.shape[:-2], 1, channels * multiplier)
     return _conv(x, flat, strides, padding, dilations, first, groups=channels)
 
 
-renamed("conv", _conv)
-renamed("conv_transpose", _conv_transpose)
-renamed("depthwise_conv", _depthwise)
-
-
-def _convolution(
-    name: str,
-    rank: int | None,
-    kernel: Callable,
-    x: TensorLike,
-    filters: TensorLike,
-    strides: IntsLike,
-    padding: PaddingLike,
-    data_format: str | None,
-    dilations: IntsLike,
-    **options: Any,
-) -> Tensor:
+def _convolved(name, rank, kernel, x, filters, strides, padding, data_format, dilations, **options: Any) -> Tensor:
     image, weights = arrays_of(x, filters)
     if rank is None:
         rank = weights.ndim - 2  # the batch may have several axes
@@ -575,41 +505,38 @@ def _require_one_apart(name: str, strides: Sequence[int], dilations: Sequence[in
         raise ValueError(f"{name}: strides {strides} with dilations {dilations}: one of them must be 1")
 
 
-def convolution(
-    input: TensorLike,
-    filters: TensorLike,
-    strides: IntsLike | None = None,
-    padding: PaddingLike = "VALID",
-    data_format: str | None = None,
-    dilations: IntsLike | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """A convolution (cross-correlation) over one, two or three spatial axes; see `conv2d`."""
-    return _convolution("convolution", None, _conv, input, filters, strides, padding, data_format, dilations)
+def _convolution(
+    rank: int, kernel: Callable, default: str | None = None, filters: str = "filters", strides: str = "strides"
+) -> Callable[[Callable], Callable[..., Tensor]]:
+    """Decorator: the convolution that a function without arguments names and describes."""
+
+    def decorate(described: Callable) -> Callable[..., Tensor]:
+        name = described.__name__
+
+        def public(
+            input: TensorLike,
+            filters: TensorLike,
+            strides: IntsLike,
+            padding: PaddingLike,
+            data_format: str | None = default,
+            dilations: IntsLike | None = None,
+            name: str | None = None,
+        ) -> Tensor:
+            given = input, filters, strides, padding, data_format, dilations
+            return _convolved(described.__name__, rank, kernel, *given)
+
+        return named(public, name, described.__doc__ or "", {"filters": filters, "strides": strides})
+
+    return decorate
 
 
-def conv1d(
-    input: TensorLike,
-    filters: TensorLike,
-    stride: IntsLike,
-    padding: PaddingLike,
-    data_format: str = "NWC",
-    dilations: IntsLike | None = None,
-    name: str | None = None,
-) -> Tensor:
+@_convolution(1, _conv, "NWC", strides="stride")
+def conv1d():
     """A convolution along one axis: input (batch, width, channels), filters (width, in, out)."""
-    return _convolution("conv1d", 1, _conv, input, filters, stride, padding, data_format, dilations)
 
 
-def conv2d(
-    input: TensorLike,
-    filters: TensorLike,
-    strides: IntsLike,
-    padding: PaddingLike,
-    data_format: str = "NHWC",
-    dilations: IntsLike | None = None,
-    name: str | None = None,
-) -> Tensor:
+@_convolution(2, _conv, "NHWC")
+def conv2d():
     """A convolution over images.
 
     Args:
@@ -621,33 +548,29 @@ def conv2d(
     Raises:
       InvalidArgumentError: the shapes do not fit, or an unknown padding or data format.
     """
-    return _convolution("conv2d", 2, _conv, input, filters, strides, padding, data_format, dilations)
 
 
-def conv3d(
+@_convolution(3, _conv, "NDHWC")
+def conv3d():
+    """A convolution over volumes; see `conv2d`."""
+
+
+@_convolution(2, _depthwise_conv, filters="filter")
+def depthwise_conv2d():
+    """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
+
+
+def convolution(
     input: TensorLike,
     filters: TensorLike,
-    strides: IntsLike,
-    padding: PaddingLike,
-    data_format: str = "NDHWC",
-    dilations: IntsLike | None = None,
-    name: str | None = None,
-) -> Tensor:
-    """A convolution over volumes; see `conv2d`."""
-    return _convolution("conv3d", 3, _conv, input, filters, strides, padding, data_format, dilations)
-
-
-def depthwise_conv2d(
-    input: TensorLike,
-    filter: TensorLike,
-    strides: IntsLike,
-    padding: PaddingLike,
+    strides: IntsLike | None = None,
+    padding: PaddingLike = "VALID",
     data_format: str | None = None,
     dilations: IntsLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
-    return _convolution("depthwise_conv2d", 2, _depthwise, input, filter, strides, padding, data_format, dilations)
+    """A convolution (cross-correlation) over one, two or three spatial axes; see `conv2d`."""
+    return _convolved("convolution", None, _conv, input, filters, strides, padding, data_format, dilations)
 
 
 def separable_conv2d(
@@ -676,19 +599,11 @@ def _transposed(rank: int, name: str, default: str) -> Callable[..., Tensor]:
         dilations: IntsLike | None = None,
         name: str | None = None,
     ) -> Tensor:
-        shape = shape_of(output_shape, "output_shape")
-        return _convolution(
-            public.__name__,
-            rank,
-            _conv_transpose,
-            input,
-            filters,
-            strides,
-            padding,
-            data_format,
-            dilations,
-            output_shape=shape,
+        given, shape = (
+            (input, filters, strides, padding, data_format, dilations),
+            shape_of(output_shape, "output_shape"),
         )
+        return _convolved(public.__name__, rank, _conv_transpose, *given, output_shape=shape)
 
     public.__doc__ = f"The transpose (gradient) of conv{rank}d: filters are (..., channels out, channels in)."
     return renamed(name, public)
@@ -705,34 +620,30 @@ def _reduce_window(x, start, combine, size, strides, padding, dilations, first):
 
     pads = padding if isinstance(padding, str) else full(padding, (0, 0))
     start = np.asarray(start, x.dtype)
-    return lax.reduce_window(
-        x, start, combine, full(size, 1), full(strides, 1), pads, window_dilation=full(dilations, 1)
-    )
+    windows = full(size, 1), full(strides, 1), pads
+    return lax.reduce_window(x, start, combine, *windows, window_dilation=full(dilations, 1))
 
 
-def _windows(x, size, strides, padding, dilations, first):
-    """The axes that a window moves along, how far it reaches on each, and what is padded there."""
-    axes = range(2, x.ndim) if first else range(1, x.ndim - 1)
-    reach = [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)]
-    if isinstance(padding, str):
-        padding = lax.padtype_to_pads([x.shape[axis] for axis in axes], reach, strides, padding)
-    return axes, reach, padding
+def _spatial_axes(x, first):
+    return range(2, x.ndim) if first else range(1, x.ndim - 1)
 
 
 def _max_pool(x, size, strides, padding, dilations, first):
-    lowest = np.asarray(-np.inf if kind_of(x.dtype) == "f" else jnp.iinfo(x.dtype).min, x.dtype)
+    lowest = np.asarray(_math._lowest(x.dtype, -1), x.dtype)
     if set(dilations) == {1} and max(size) > MOST_PLACES:
         return _reduce_window(x, lowest, lax.max, size, strides, padding, dilations, first)
     # Axis by axis. JAX has no derivative for the largest of a dilated window, and a slow one for others.
-    axes, reach, pads = _windows(x, size, strides, padding, dilations, first)
-    sides = dict(zip(axes, pads, strict=True))
+    axes = _spatial_axes(x, first)
+    reach = [(n - 1) * rate + 1 for n, rate in zip(size, dilations, strict=True)]
+    if isinstance(padding, str):
+        padding = lax.padtype_to_pads([x.shape[axis] for axis in axes], reach, strides, padding)
+    sides = dict(zip(axes, padding, strict=True))
     x = lax.pad(x, lowest, [(*sides.get(axis, (0, 0)), 0) for axis in range(x.ndim)])
     # the last axis first: then the first of equals in the window is the one that stays, and gets the gradient
     for axis, n, rate, length, stride in reversed(list(zip(axes, size, dilations, reach, strides, strict=True))):
         steps = max(x.shape[axis] - length, -stride) // stride * stride
-        x = functools.reduce(
-            _larger, [lax.slice_in_dim(x, i * rate, i * rate + steps + 1, stride, axis) for i in range(n)]
-        )
+        parts = [lax.slice_in_dim(x, i * rate, i * rate + steps + 1, stride, axis) for i in range(n)]
+        x = functools.reduce(_larger, parts)
     return x
 
 
@@ -741,45 +652,24 @@ def _larger(x, y):
 
 
 def _avg_pool(x, size, strides, padding, dilations, first):
-    total = _reduce_window(_math.widened(x), 0, lax.add, size, strides, padding, dilations, first)
-    axes, _, pads = _windows(x, size, strides, padding, dilations, first)
-    count = jnp.ones((), total.dtype)  # what was padded does not count
-    for axis, n, stride, (before, _), rate in zip(axes, size, strides, pads, dilations, strict=True):
-        start = jnp.arange(total.shape[axis]) * stride - before
-        inside = jnp.minimum((x.shape[axis] - 1 - start) // rate, n - 1) - jnp.maximum(-start + rate - 1, 0) // rate + 1
-        count = count * lax.expand_dims(jnp.maximum(inside, 0), [k for k in range(x.ndim) if k != axis])
-    return (total / count).astype(x.dtype)
+    axes, wide_x = _spatial_axes(x, first), _math.widened(x)
+    ones = jnp.ones([length if axis in axes else 1 for axis, length in enumerate(x.shape)], wide_x.dtype)
+    total, count = (_reduce_window(y, 0, lax.add, size, strides, padding, dilations, first) for y in (wide_x, ones))
+    return (total / count).astype(x.dtype)  # what was padded does not count
 
 
-renamed("max_pool", _max_pool)
-renamed("avg_pool", _avg_pool)
-
-
-def _pooled(
-    kernel: Callable,
-    input: TensorLike,
-    rank: int | None,
-    ksize: IntsLike,
-    strides: IntsLike,
-    padding: PaddingLike,
-    data_format: str | None,
-    dilations: IntsLike = 1,
-) -> Tensor:
-    x = raw(input)
+def _pooled(kernel: Callable, input, rank: int | None, ksize, strides, padding, data_format, dilations=1) -> Tensor:
+    x, name = raw(input), kernel.__name__.strip("_")
     rank = x.ndim - 2 if rank is None else rank
     if rank not in (1, 2, 3) or x.ndim != rank + 2:
-        raise ValueError(
-            f"input must have {'3, 4 or 5' if rank not in (1, 2, 3) else rank + 2} axes, got shape {x.shape}"
-        )
+        raise ValueError(f"input must have {rank + 2 if rank in (1, 2, 3) else '3, 4 or 5'} axes, got shape {x.shape}")
     first = _channels_first(data_format, rank)
-    require_kind(kernel.__name__, x, FLOAT if kernel is _avg_pool else "S" if rank == 3 else "iUf", "input")
+    require_kind(name, x, FLOAT if kernel is _avg_pool else "S" if rank == 3 else "iUf", "input")
     size, strides = _spatial(ksize, rank, first, "ksize"), _spatial(strides, rank, first, "strides")
     dilations, padding = _spatial(dilations, rank, first, "dilations"), _padding(padding, rank, first)
-    _require_one_apart(kernel.__name__, strides, dilations)
+    _require_one_apart(name, strides, dilations)
     if not isinstance(padding, str) and any(max(pair) >= length for pair, length in zip(padding, size, strict=True)):
-        raise InvalidArgumentError(
-            f"padding {padding} must be smaller than the window {size}: some windows hold nothing else"
-        )
+        raise InvalidArgumentError(f"padding {padding} must be smaller than the window {size}, which would be empty")
     return op(kernel, x, size=size, strides=strides, padding=padding, dilations=dilations, first=first)
 
 
@@ -798,7 +688,7 @@ def _pooling(kernel: Callable, what: str) -> tuple:
         public.__doc__ = f"The {what} of each window of size `ksize`, `strides` apart. Padding as in `conv2d`."
         return renamed(name, public)
 
-    name = kernel.__name__
+    name = kernel.__name__.strip("_")
     formats = {None: None, 1: "NWC", 2: "NHWC", 3: "NDHWC"}
     return tuple(by_rank(rank, name + (f"{rank}d" if rank else ""), default) for rank, default in formats.items())
 

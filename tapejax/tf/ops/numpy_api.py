@@ -42,9 +42,7 @@ def _tensors(value: Nest) -> Nest:
 
 # jnp takes no list for an array, NumPy and TensorFlow do: these of jnp's parameters are lists of arrays, and these no arrays
 _SEVERAL = frozenset("arrays choicelist condlist tup".split())
-_STATIC = frozenset(
-    "axes axis destination dtype indices_or_sections object optimize pad_width reps shape shift source".split()
-)
+_STATIC = "axes axis destination dtype indices_or_sections object optimize pad_width reps shape shift source".split()
 
 
 def _listed(signature: inspect.Signature, args: Nest, kwargs: dict[str, Any]) -> tuple[Nest, dict[str, Any]]:

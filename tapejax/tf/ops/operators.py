@@ -73,9 +73,8 @@ def _equality(fn: Callable, name: str, where_shapes_differ: bool) -> Callable:
 
 
 _m = vars(math)
-_multiply = binary(
-    "multiply", jnp.multiply, ANY
-)  # of bools, too, as TensorFlow's operator does and its function does not
+# Of bools, too, as TensorFlow's operator does and its function does not.
+_multiply = binary("multiply", jnp.multiply, ANY)
 # name: (function, the reflected name)
 BINARY = {
     "__add__": (_m["add"], "__radd__"),
@@ -127,7 +126,7 @@ def _scattered(how: str, doc: str) -> Callable:
     def method(self, sparse_delta, use_locking=False, name=None):
         return self._scatter(how, sparse_delta.indices, sparse_delta.values)
 
-    method.__doc__ = f"The rows ``sparse_delta.indices`` {doc} ``sparse_delta.values``."
+    method.__doc__ = f"The rows ``sparse_delta.indices``, {doc} ``sparse_delta.values``."
     return method
 
 
@@ -135,7 +134,7 @@ def _scattered_nd(how: str, doc: str) -> Callable:
     def method(self, indices, updates, name=None):
         return self._scatter(how, _nd_index(indices), updates)
 
-    method.__doc__ = f"What is at `indices`, whose last axis is an index, {doc} `updates`."
+    method.__doc__ = f"What is at `indices`, whose last axis is an index into the variable, {doc} `updates`."
     return method
 
 
@@ -147,10 +146,16 @@ def _batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
 
 # What TensorFlow's variables can do besides what values.py has.
 VARIABLES: dict[str, Callable] = {
+    "scatter_update": _scattered("set", "replaced by"),
+    "scatter_add": _scattered("add", "added to which are"),
+    "scatter_sub": _scattered("subtract", "less"),
     "scatter_max": _scattered("max", "replaced where they are smaller than"),
     "scatter_min": _scattered("min", "replaced where they are larger than"),
     "scatter_mul": _scattered("multiply", "multiplied by"),
     "scatter_div": _scattered("divide", "divided by"),
+    "scatter_nd_update": _scattered_nd("set", "replaced by"),
+    "scatter_nd_add": _scattered_nd("add", "added to which are"),
+    "scatter_nd_sub": _scattered_nd("subtract", "less"),
     "scatter_nd_max": _scattered_nd("max", "replaced where it is smaller than"),
     "scatter_nd_min": _scattered_nd("min", "replaced where it is larger than"),
     "batch_scatter_update": _batch_scatter_update,

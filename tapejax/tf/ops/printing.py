@@ -110,13 +110,9 @@ def _writer(stream: TextIO | str | Callable[[str], object]) -> Callable[[str], o
 
 def _text(array: np.ndarray, limit: int) -> str:
     """The elements as TensorFlow prints them: the first and the last `limit` of each axis, nothing between but spaces."""
-    if not array.ndim:
-        return _number(array)
-    length, gap = len(array), "\n" * (array.ndim - 1) + " "
-    whole = limit < 0 or length <= 2 * limit
-    places = range(length) if whole else [*range(limit), None, *range(length - limit, length)]
-    rows = ["..." if i is None else _text(array[i], limit).replace("\n", "\n ") for i in places]
-    return f"[{gap.join(rows)}]"
+    how: dict[str, Any] = {"threshold": sys.maxsize} if limit < 0 else {"threshold": 0, "edgeitems": limit}
+    how |= {"max_line_width": sys.maxsize, "formatter": {"all": _number}}
+    return np.array2string(array, **how)
 
 
 def _number(x: np.ndarray | np.generic) -> str:

@@ -32,16 +32,11 @@ from .table import (
 )
 
 
-def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
+@operation("input", NUMBER)
+def bitcast(input, type: DTypeLike):
     """The same bits as elements of another dtype; narrower ones along a new last axis, wider ones out of the last axis."""
-    array, dtype = raw(input), requested(type)
-    for each in (array, np.empty(0, dtype)):
-        require_kind("bitcast", each, NUMBER)
-    return op(_bitcast, array, dtype=dtype)
-
-
-def _bitcast(x, dtype):
-    return lax.stop_gradient(lax.bitcast_convert_type(x, dtype))
+    require_kind("bitcast", np.empty(0, requested(type)), NUMBER)
+    return lax.stop_gradient(lax.bitcast_convert_type(input, requested(type)))
 
 
 def unravel_index(indices: TensorLike, dims: ShapeLike, name: str | None = None) -> Tensor:
@@ -140,13 +135,8 @@ def _bins(nbins: IntLike) -> int:
     return number
 
 
-def histogram_fixed_width_bins(
-    values: TensorLike,
-    value_range: TensorLike,
-    nbins: IntLike = 100,
-    dtype: DTypeLike = "int32",
-    name: str | None = None,
-) -> Tensor:
+@operation("values value_range")
+def histogram_fixed_width_bins(values, value_range, nbins: IntLike = 100, dtype: DTypeLike = "int32"):
     """The number of the bin, of equal ones that divide the range, in which each value lies; the outer ones take the rest.
 
     int32 whatever `dtype` says, as in TensorFlow.
@@ -154,13 +144,9 @@ def histogram_fixed_width_bins(
     Raises:
       InvalidArgumentError: `nbins` is not positive, or the range has no two ends.
     """
-    if len(np.shape(value_range)) != 1 or np.shape(value_range)[0] < 2:
+    if np.ndim(value_range) != 1 or len(value_range) < 2:
         raise InvalidArgumentError(f"value_range must hold two numbers, got shape {np.shape(value_range)}")
-    return _histogram_fixed_width_bins(values, value_range, _bins(nbins))
-
-
-@operation("values value_range")
-def _histogram_fixed_width_bins(values, value_range, nbins):
+    nbins = _bins(nbins)
     scaled = (values - value_range[0]) / (value_range[1] - value_range[0])
     return jnp.clip(jnp.floor(nbins * scaled), 0, nbins - 1).astype("int32")
 

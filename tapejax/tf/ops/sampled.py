@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ from ..values.types import IntLike, TensorLike
 from . import array, linalg, nn
 from . import math as _math
 from .random import key_of, state
-from .table import whole, wide
+from .table import renamed, whole, wide
 
 math: Any = _math  # whose functions come out of tables
 
@@ -48,44 +49,35 @@ def _sampled_classes(seed, count, kind, num, unique, range_max):
     return classes, jnp.where(tries == num, num * p, -jnp.expm1(tries * jnp.log1p(-p)))
 
 
-def _sampler(
-    kind: str, true_classes: TensorLike, num_true: int, num: IntLike, unique: bool, n: IntLike, seed: IntLike | None
-) -> Candidates:
-    given, size, classes = convert_to_tensor(true_classes), int(whole(num, "num_sampled")), int(whole(n, "range_max"))
-    if given.shape.rank != 2 or given.shape[1] != num_true:
-        raise InvalidArgumentError(f"true_classes must have shape (batch, {num_true}), got {given.shape}")
-    if unique and size > classes:
-        raise InvalidArgumentError(f"unique=True: {size} different classes cannot be sampled out of {classes}")
-    options = {"kind": kind, "num": size, "unique": bool(unique), "range_max": classes}
-    found, expected = map(Tensor, operation.apply(_sampled_classes, *state.next(seed), **options))
-    drawn = array.cast(found, wide("int64"))
-    return Candidates(drawn, array.gather(expected, given), array.gather(expected, drawn))
+def _sampler(kind: str, doc: str) -> Callable[..., Candidates]:
+    def public(
+        true_classes: TensorLike,
+        num_true: int,
+        num_sampled: IntLike,
+        unique: bool,
+        range_max: IntLike,
+        seed: IntLike | None = None,
+        name: str | None = None,
+    ) -> Candidates:
+        given, size = convert_to_tensor(true_classes), int(whole(num_sampled, "num_sampled"))
+        classes = int(whole(range_max, "range_max"))
+        if given.shape.rank != 2 or given.shape[1] != num_true:
+            raise InvalidArgumentError(f"true_classes must have shape (batch, {num_true}), got {given.shape}")
+        if unique and size > classes:
+            raise InvalidArgumentError(f"unique=True: {size} different classes cannot be sampled out of {classes}")
+        options = {"kind": kind, "num": size, "unique": bool(unique), "range_max": classes}
+        found, expected = map(Tensor, operation.apply(_sampled_classes, *state.next(seed), **options))
+        drawn = array.cast(found, wide("int64"))
+        return Candidates(drawn, array.gather(expected, given), array.gather(expected, drawn))
+
+    public.__doc__ = f"`num_sampled` of the classes below `range_max`, {doc}"
+    return renamed(f"{kind}_candidate_sampler", public)
 
 
-def uniform_candidate_sampler(
-    true_classes: TensorLike,
-    num_true: int,
-    num_sampled: IntLike,
-    unique: bool,
-    range_max: IntLike,
-    seed: IntLike | None = None,
-    name: str | None = None,
-) -> Candidates:
-    """`num_sampled` of the classes below `range_max`, all equally likely; each once at most if `unique`."""
-    return _sampler("uniform", true_classes, num_true, num_sampled, unique, range_max, seed)
-
-
-def log_uniform_candidate_sampler(
-    true_classes: TensorLike,
-    num_true: int,
-    num_sampled: IntLike,
-    unique: bool,
-    range_max: IntLike,
-    seed: IntLike | None = None,
-    name: str | None = None,
-) -> Candidates:
-    """`num_sampled` of the classes below `range_max`, sorted by how often they occur: Zipf's law; each once if `unique`."""
-    return _sampler("log_uniform", true_classes, num_true, num_sampled, unique, range_max, seed)
+uniform_candidate_sampler = _sampler("uniform", "all equally likely; each once at most if `unique`.")
+log_uniform_candidate_sampler = _sampler(
+    "log_uniform", "sorted by how often they occur: Zipf's law; each once if `unique`."
+)
 
 
 def _logits(
@@ -113,9 +105,8 @@ def _logits(
     return array.concat([true, other], 1), out
 
 
-_NEVER = (
-    -3.4028234663852886e38
-)  # as TensorFlow: the least float32, so that a class that was sampled by accident has no weight
+# As TensorFlow: the least float32, so that a class that was sampled by accident has no weight.
+_NEVER = -3.4028234663852886e38
 
 
 def nce_loss(

@@ -99,29 +99,11 @@ def ifftshift(x: TensorLike, axes: AxisLike | None = None, name: str | None = No
 # ---- Cosine transforms -------------------------------------------------------------------------------------
 
 
-def _cosines(kind: int, n: int, ortho: bool) -> np.ndarray:
-    """The matrix of a discrete cosine transform: time along its rows, frequency along its columns."""
-    time, frequency = np.arange(n)[:, None], np.arange(n)[None, :]
-    if kind == 1:
-        matrix = 2 * np.cos(np.pi * time * frequency / (n - 1))
-        matrix[[0, -1]] /= 2
-    elif kind == 2:
-        matrix = 2 * np.cos(np.pi * (time + 0.5) * frequency / n)
-    elif kind == 3:
-        matrix = 2 * np.cos(np.pi * time * (frequency + 0.5) / n)
-        matrix[0] /= 2 if not ortho else np.sqrt(2)
-    else:
-        matrix = 2 * np.cos(np.pi * (time + 0.5) * (frequency + 0.5) / n)
-    if ortho:
-        matrix /= np.sqrt(2 * n)
-        if kind == 2:
-            matrix[:, 0] /= np.sqrt(2)
-    return matrix
-
-
 def _dct(x, kind, ortho):
-    matrix = jnp.asarray(_cosines(kind, x.shape[-1], ortho), x.dtype)
-    return jnp.matmul(x, matrix, precision="highest")
+    from scipy import fft  # type: ignore[import-untyped]  # JAX needs SciPy, too
+
+    matrix = fft.dct(np.eye(x.shape[-1]), kind, norm="ortho" if ortho else None)
+    return jnp.matmul(x, jnp.asarray(matrix, x.dtype), precision="highest")
 
 
 def dct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Tensor:

@@ -14,7 +14,7 @@ from ..values.tensor import Tensor, arrays_of, op, raw
 from ..values.types import Array, Nest, TensorLike
 from . import array as _array
 from .linalg import _matrix, _square, eigh, eigvalsh, scipy_linalg
-from .table import FIELD, host, kind_of, renamed, require_kind, static
+from .table import FIELD, accepting, host, kind_of, renamed, require_kind, static
 
 
 def _of_kind(x, dtype):
@@ -147,15 +147,13 @@ def _tridiagonal_matmul(above, main, below, b):
     return above[..., None] * after + main[..., None] * b + below[..., None] * before
 
 
+@accepting("name partial_pivoting perturb_singular", partial_pivoting=True, perturb_singular=False)
 def tridiagonal_solve(
     diagonals: TensorLike,
     rhs: TensorLike,
     diagonals_format: str = "compact",
     transpose_rhs: bool = False,
     conjugate_rhs: bool = False,
-    name: str | None = None,
-    partial_pivoting: bool = True,
-    perturb_singular: bool = False,
 ) -> Tensor:
     """x with ``A @ x = rhs`` for a tridiagonal A.
 
@@ -178,24 +176,8 @@ def _tridiagonal_solve(above, main, below, b, transpose, conjugate):
     n = main.shape[-1]
     inside = np.arange(n)
     above, below = jnp.where(inside < n - 1, above, 0), jnp.where(inside > 0, below, 0)
-    x = _tridiagonal(below, main, above, b)
+    x = lax.linalg.tridiagonal_solve(below, main, above, b)
     return x[..., 0] if vector else x
-
-
-def _tridiagonal(below, main, above, b):
-    # JAX has the derivative of a linear solve, by whatever method it is solved.
-    def matvec(x):
-        return _tridiagonal_matmul(above, main, below, x)
-
-    def solve(_, b):
-        return lax.linalg.tridiagonal_solve(below, main, above, b)
-
-    def transposed(_, b):
-        zero = jnp.zeros_like(main[..., :1])
-        lower, upper = jnp.concatenate([zero, above[..., :-1]], -1), jnp.concatenate([below[..., 1:], zero], -1)
-        return lax.linalg.tridiagonal_solve(lower, main, upper, b)
-
-    return lax.custom_linear_solve(matvec, b, solve, transposed)
 
 
 def eigh_tridiagonal(alpha, beta, eigvals_only=True, select="a", select_range=None, tol=None, name=None) -> Nest:

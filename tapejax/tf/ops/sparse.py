@@ -18,8 +18,9 @@ from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, op, raw
 from ..values.types import AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import math as _math
-from .array import broadcast_to, gather, gather_nd, stop_gradient
+from .array import broadcast_to, gather, gather_nd, scatter_nd, stop_gradient, tensor_scatter_nd_add
 from .array import concat as _concat
+from .linalg import adjoint
 from .table import Sparse, axis_of, host, known, named, shape_of
 
 
@@ -134,11 +135,7 @@ def from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
     """
     array = raw(tensor)
     places = np.argwhere(host(tensor, "the tensor of tf.sparse.from_dense") != 0)
-    return SparseTensor(places, op(_gathered, Tensor(array), _indices(places)), array.shape)
-
-
-def _gathered(x, places):
-    return x[tuple(places.T)]
+    return SparseTensor(places, gather_nd(array, _indices(places)), array.shape)
 
 
 def to_dense(
@@ -199,10 +196,10 @@ def sparse_dense_matmul(
     if not isinstance(sp_a, SparseTensor) and not isinstance(b, SparseTensor):
         raise TypeError(f"one of the matrices must be a SparseTensor, got {type(sp_a)} and {type(b)}")
     if not isinstance(sp_a, SparseTensor):  # (a b)^H = b^H a^H
-        return op(_adjoint, sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a))
+        return adjoint(sparse_dense_matmul(b, sp_a, not adjoint_b, not adjoint_a))
     dense = convert_to_tensor(b, dtype=sp_a.dtype)
     rows, columns = (0, 1) if not adjoint_a else (1, 0)
-    dense = op(_adjoint, dense) if adjoint_b else dense
+    dense = adjoint(dense) if adjoint_b else dense
     if len(sp_a._sizes) != 2 or dense.ndim != 2 or sp_a._sizes[columns] != dense.shape[0]:
         raise InvalidArgumentError(
             f"cannot multiply a sparse matrix of shape {sp_a._sizes} and a dense one of shape {tuple(dense.shape)}: "
@@ -218,22 +215,14 @@ def _multiplied(values, places, dense, rows, columns, count):
     return jax.ops.segment_sum(values[:, None] * dense[places[:, columns]], places[:, rows], count)
 
 
-def _adjoint(x):
-    return jnp.conj(jnp.swapaxes(x, -1, -2))
-
-
 def _moved(places: Tensor, values: Tensor, sizes: Sequence[int]) -> SparseTensor:
     """Values at other places, in the order of these."""
     order = op(_order, places)
-    return SparseTensor(op(_taken, places, order), op(_taken, values, order), sizes)
+    return SparseTensor(gather(places, order), gather(values, order), sizes)
 
 
 def _order(places):
     return jnp.lexsort(places.T[::-1])
-
-
-def _taken(x, order):
-    return x[order]
 
 
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
@@ -244,12 +233,8 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
 def transpose(sp_input: SparseTensor, perm: IntsLike | None = None, name: str | None = None) -> SparseTensor:
     """The axes in the order `perm`, or in reverse."""
     axes = [int(i) for i in host(perm, "perm")] if perm is not None else [*range(len(sp_input._sizes))][::-1]
-    places = op(_permuted, sp_input.indices, axes=tuple(axes))
+    places = gather(sp_input.indices, axes, axis=1)
     return _moved(places, sp_input.values, [sp_input._sizes[i] for i in axes])
-
-
-def _permuted(places, axes):
-    return places[:, jnp.array(axes)]
 
 
 def reshape(sp_input: SparseTensor, shape: ShapeLike, name: str | None = None) -> SparseTensor:
@@ -333,7 +318,7 @@ def add(a: SparseTensor | TensorLike, b: SparseTensor | TensorLike, threshold: T
     """
     if not isinstance(a, SparseTensor) or not isinstance(b, SparseTensor):
         sparse, dense = (a, b) if isinstance(a, SparseTensor) else (b, a)
-        return op(_added_to, convert_to_tensor(dense), sparse.values, sparse.indices)
+        return tensor_scatter_nd_add(dense, sparse.indices, sparse.values)
     if a._sizes != b._sizes:
         raise InvalidArgumentError(f"the shapes {a._sizes} and {b._sizes} differ")
     given = np.concatenate([host(x.indices, "the indices of tf.sparse.add") for x in (a, b)])
@@ -345,10 +330,6 @@ def add(a: SparseTensor | TensorLike, b: SparseTensor | TensorLike, threshold: T
         return out
     large = np.abs(host(total, "the values of tf.sparse.add")) >= least
     return retain(out, large | (np.bincount(which.reshape(-1), minlength=len(places)) == 1))
-
-
-def _added_to(dense, values, places):
-    return dense.at[tuple(places.T)].add(values)
 
 
 def map_values(op: Callable, *args: Any, **kwargs: Any) -> SparseTensor:
@@ -381,12 +362,8 @@ def reduce_sum(
     if output_is_sparse:
         raise NotImplementedError("tf.sparse.reduce_sum gives dense tensors: how many sums are not zero is a shape")
     _require_inside(sp_input)
-    whole = op(_added, sp_input.values, sp_input.indices, sizes=sp_input._sizes)
+    whole = scatter_nd(sp_input.indices, sp_input.values, sp_input._sizes)
     return _math.reduce_sum(whole, axis, bool(keepdims))  # type: ignore[attr-defined]
-
-
-def _added(values, places, sizes):
-    return jnp.zeros(sizes, values.dtype).at[tuple(places.T)].add(values)
 
 
 def eye(
@@ -417,11 +394,8 @@ def _segment(how: str) -> Callable[..., Tensor]:
         rows = gather(data, convert_to_tensor(indices, dtype_hint="int32"))
         return reduce(rows, convert_to_tensor(segment_ids, dtype_hint="int32"), num_segments)
 
-    return named(
-        public,
-        f"segment_{how}",
-        f"`tf.math.unsorted_segment_{how}` of the rows of `data` at `indices`; the ids must be sorted.",
-    )
+    doc = f"`tf.math.unsorted_segment_{how}` of the rows of `data` at `indices`; the ids must be sorted."
+    return named(public, f"segment_{how}", doc)
 
 
 segment_sum, segment_mean, segment_sqrt_n = map(_segment, ("sum", "mean", "sqrt_n"))

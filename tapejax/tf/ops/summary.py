@@ -32,6 +32,7 @@ from ..values.types import Array, Ignored, IntLike, TensorLike
 from . import array as _array
 from . import debugging, encoded
 from . import image as _image
+from .table import accepting
 
 _LOGGER = logging.getLogger("tapejax")
 
@@ -173,14 +174,12 @@ class _FileWriter(SummaryWriter):
     __del__ = _close
 
 
+@accepting("name experimental_trackable experimental_mesh", experimental_trackable=False)
 def create_file_writer(
     logdir: str | os.PathLike[str],
     max_queue: int | None = None,
     flush_millis: int | None = None,
     filename_suffix: str | None = None,
-    name: str | None = None,
-    experimental_trackable: bool = False,
-    experimental_mesh: Ignored = None,
 ) -> SummaryWriter:
     """A writer of a new file in the directory `logdir`, which TensorBoard reads. Needs the extra ``tapejax[summary]``.
 
@@ -281,9 +280,7 @@ def _chosen(step: IntLike) -> Array:
     return found
 
 
-_NOT_SET = (
-    "No step set. Please specify one either through the `step` argument or through tf.summary.experimental.set_step()"
-)
+_NOT_SET = "No step set. Please specify one by the `step` argument or tf.summary.experimental.set_step()"
 
 
 def _write(
@@ -394,10 +391,7 @@ def scalar(name: str, data: TensorLike, step: IntLike | None = None, description
     """
     debugging.assert_scalar(data)
     return _write(
-        _scoped(name or "scalar_summary"),
-        lambda: _array.cast(data, "float32"),
-        step,
-        _metadata("scalars", description),
+        _scoped(name or "scalar_summary"), lambda: _array.cast(data, "float32"), step, _metadata("scalars", description)
     )
 
 

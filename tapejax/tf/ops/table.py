@@ -182,9 +182,7 @@ def axis_of(axis: IntLike, rank: int, argument: str = "axis") -> int:
     """An axis counted from the front. Raises InvalidArgumentError when there is no such axis."""
     number = int(whole(axis, argument))
     if not -rank <= number < rank:
-        raise InvalidArgumentError(
-            f"{argument}={number} is out of range: a tensor of rank {rank} has axes {-rank}..{rank - 1}"
-        )
+        raise InvalidArgumentError(f"{argument}={number} is out of range: there are axes {-rank}..{rank - 1}")
     return number % rank
 
 
@@ -244,9 +242,7 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
             else:
                 given = dict(zip(public_names, args, strict=False)) | kwargs
                 if len(given) != len(args) + len(kwargs) or not required <= given.keys() <= known:
-                    public_signature.bind(
-                        *args, **kwargs
-                    )  # raises the TypeError that Python does; slow where it does not
+                    public_signature.bind(*args, **kwargs)  # raises the TypeError that Python does
                 arrays = [given[key] for key in names[:count]]
                 options = {key: _option(key, given[key]) if key in given else plain[key] for key in names[count:]}
             if agree or count == 1:
@@ -258,6 +254,31 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
         public = functools.wraps(fn)(public)
         public.__signature__ = public_signature  # type: ignore[attr-defined]
         return public
+
+    return decorate
+
+
+def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:
+    """Decorator: the function has these parameters, too, in this order; those that are not its own are not looked at.
+
+    >>> import inspect
+    >>> inspect.signature(accepting("deep name", deep=False)(lambda x: x))
+    <Signature (x, deep: 'Ignored' = False, name: 'Ignored' = None)>
+    """
+
+    def decorate(fn: Callable) -> Callable[..., Any]:
+        own, kind = inspect.signature(fn), inspect.Parameter.POSITIONAL_OR_KEYWORD
+        order = [name for name in own.parameters if name not in names.split()] + names.split()
+        others = {n: inspect.Parameter(n, kind, default=defaults.get(n), annotation="Ignored") for n in order}
+        public = own.replace(parameters=[own.parameters.get(name, others[name]) for name in order])
+
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = public.bind(*args, **kwargs).arguments
+            return fn(**{name: x for name, x in given.items() if name in own.parameters})
+
+        call.__signature__ = public  # type: ignore[attr-defined]
+        return call
 
     return decorate
 
@@ -274,7 +295,8 @@ def _with_name(signature: inspect.Signature, tensors: Sequence[str] = ()) -> ins
         for p in signature.parameters.values()
     ]
     extra = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="str | None")
-    return signature.replace(parameters=[*parameters, extra], return_annotation="Tensor")
+    returns = "Tensor" if signature.return_annotation is signature.empty else signature.return_annotation
+    return signature.replace(parameters=[*parameters, extra], return_annotation=returns)
 
 
 def _as_array(x: TensorLike, kinds: str) -> Array:
@@ -294,9 +316,7 @@ class Sparse:
 
 
 # The elementwise functions that TensorFlow has for sparse tensors, too
-_OF_VALUES = frozenset(
-    "abs asin asinh atan atanh bessel_i0e bessel_i1e erf negative sign sin sqrt square tan tanh".split()
-)
+_OF_VALUES = "abs asin asinh atan atanh bessel_i0e bessel_i1e erf negative sign sin sqrt square tan tanh".split()
 
 
 def unary(
@@ -356,9 +376,8 @@ def binary(
     def first(x: TensorLike, y: TensorLike) -> Tensor:
         a, b = agreeing(public.__name__, (x, y), kinds, arguments)
         if kinds != ANY:
-            require_kind(
-                public.__name__, *((a, kinds, arguments[0]) if hasattr(a, "dtype") else (b, kinds, arguments[1]))
-            )
+            decisive, argument = (a, arguments[0]) if hasattr(a, "dtype") else (b, arguments[1])
+            require_kind(public.__name__, decisive, kinds, argument)
         same = a is x and b is y and {type(a), type(b)} <= _TOLD_BY_TYPE and not tensor.promoting
         return compute(_ready(ready, (_type_of(a), _type_of(b)) if same else None, fn, {}), (a, b))
 
@@ -379,12 +398,9 @@ def by_types(ready: dict[Hashable, Op], first: Callable) -> Callable:
     def public(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
         a = x._array if type(x) is Tensor else read(x) if type(x) is Variable else x
         b = y._array if type(y) is Tensor else read(y) if type(y) is Variable else y
-        op = ready.get(
-            (
-                a.aval.dtype if type(a) is ConcreteArray else type(a),
-                b.aval.dtype if type(b) is ConcreteArray else type(b),
-            )
-        )
+        of_a = a.aval.dtype if type(a) is ConcreteArray else type(a)
+        of_b = b.aval.dtype if type(b) is ConcreteArray else type(b)
+        op = ready.get((of_a, of_b))
         return first(a, b) if op is None or cache.shadowing else compute(op, (a, b))
 
     return public
@@ -466,12 +482,6 @@ def renamed(name: str, fn: Callable) -> Callable:
     """`fn` under the name that the tape shows."""
     fn.__name__ = fn.__qualname__ = name
     return fn
-
-
-def shown(*fns: Callable) -> None:
-    """The tape shows these functions by their names without the underscore."""
-    for fn in fns:
-        renamed(fn.__name__.strip("_"), fn)
 
 
 def _show(name: str, fn: Callable) -> None:

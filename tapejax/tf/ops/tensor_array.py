@@ -136,9 +136,7 @@ class TensorArray:
             raise OutOfRangeError(f"Writing to negative indices (index {place}) is not allowed.")
         if isinstance(place, int) and place >= len(self):
             if not self._dynamic:
-                raise OutOfRangeError(
-                    f"Tried to write to index {place} but array is not resizeable, of size {len(self)}"
-                )
+                raise OutOfRangeError(f"Tried to write to index {place} but array is not resizeable: {len(self)} long")
             if self._items is None:
                 self._rows = array.concat([self._rows, self._element.zeros(place + 1 - len(self))], 0)
             else:

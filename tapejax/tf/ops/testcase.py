@@ -245,9 +245,7 @@ class TestCase(unittest.TestCase):
         missing, unexpected = [x for x in one if x not in other], [x for x in other if x not in one]
         self._require(not missing and not unexpected, f"missing: {missing}; unexpected: {unexpected}", msg)
 
-    def assertItemsEqual(self, first: Iterable, second: Iterable, msg: str | None = None) -> None:
-        """Fails unless both have the same elements as often, in any order."""
-        self.assertCountEqual(first, second, msg)
+    assertItemsEqual = unittest.TestCase.assertCountEqual
 
     def assertSequenceStartsWith(self, prefix: object, whole: Iterable, msg: str | None = None) -> None:
         """Fails unless the sequence begins with `prefix`, which is an element or a sequence, and not empty."""
@@ -375,11 +373,11 @@ class TestCase(unittest.TestCase):
             self._temp_dir = directory.name
         return self._temp_dir
 
-    def checkedThread(
-        self, target: Callable, args: Sequence | None = None, kwargs: dict | None = None
-    ) -> _CheckedThread:
+    def checkedThread(self, target: Callable, args: Sequence | None = None, kwargs: dict | None = None) -> Any:
         """A thread with `start` and `join`, which fails if `target` raised."""
-        return _CheckedThread(self, target, tuple(args or ()), dict(kwargs or {}))
+        thread = _CheckedThread(target=target, args=tuple(args or ()), kwargs=kwargs)
+        thread.case = self
+        return thread
 
     @contextlib.contextmanager
     def captureWritesToStream(self, stream: IO) -> Iterator[types.SimpleNamespace]:
@@ -405,21 +403,19 @@ class TestCase(unittest.TestCase):
 
 
 class _CheckedThread(threading.Thread):
-    def __init__(self, case: unittest.TestCase, target: Callable, args: tuple, kwargs: dict):
-        super().__init__(target=target, args=args, kwargs=kwargs)
-        self._case = case
-        self._error: BaseException | None = None
+    case: unittest.TestCase
+    error: BaseException | None = None
 
     def run(self) -> None:
         try:
             super().run()
         except BaseException as error:
-            self._error = error
+            self.error = error
 
     def join(self, timeout: float | None = None) -> None:
         super().join(timeout)
-        if self._error is not None:
-            self._case.fail(f"Error in checkedThread: {self._error}")
+        if self.error is not None:
+            self.case.fail(f"Error in checkedThread: {self.error}")
 
 
 def main(argv: list[str] | None = None) -> None:

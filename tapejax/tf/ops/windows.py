@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from ...tape.rules import zero_gradient
-from ..values.dtypes import as_dtype, narrowed, requested
+from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.tensor import Tensor, arrays_of, op, raw
 from ..values.types import Array, DTypeLike, IntsLike, PaddingLike, TensorLike
@@ -20,7 +20,7 @@ from . import math as _math
 from . import nn
 from . import random as _random
 from .sparse import SparseTensor
-from .table import FIELD, NUMBER, REAL, axes_of, host, integers, kind_of, known, operation, require_kind, static, whole
+from .table import FIELD, NUMBER, REAL, axes_of, host, integers, known, operation, require_kind, static, whole
 
 # ---- Windows -----------------------------------------------------------------------------------------------
 
@@ -48,10 +48,6 @@ def _images(input: TensorLike) -> Array:
     if array.ndim != 4:
         raise InvalidArgumentError(f"input must have shape (batch, height, width, channels), got {array.shape}")
     return array
-
-
-def _lowest(dtype):
-    return -np.inf if kind_of(dtype) == "f" else jnp.iinfo(dtype).min
 
 
 class MaxPoolWithArgmax(NamedTuple):
@@ -91,7 +87,7 @@ def _places(padding: PaddingLike, **windows: tuple[str, IntsLike]) -> dict[str, 
 
 
 def _max_pool_with_argmax(x, size, strides, padding, dtype, whole):
-    parts, place = _windows(x, size, strides, (1, 1), padding, _lowest(x.dtype))
+    parts, place = _windows(x, size, strides, (1, 1), padding, _math._lowest(x.dtype, -1))
     best = jnp.argmax(parts, 3, keepdims=True)
     values = jnp.take_along_axis(parts, best, 3)[..., 0, :]
     index = jnp.take_along_axis(jnp.asarray(place), best, 3)[..., 0, :] * x.shape[3] + np.arange(x.shape[3])
@@ -114,7 +110,9 @@ def _dilation2d(x, filters, strides, rates, padding):
     parts, _ = _windows(x, filters.shape[:2], strides, rates, padding, 0)
     inside, _ = _windows(jnp.ones(x.shape, bool), filters.shape[:2], strides, rates, padding, False)
     # What is padded is left out after the sum, in which the lowest integer would wrap around.
-    sums = jnp.where(inside, parts + filters.reshape(-1, filters.shape[-1]), jnp.asarray(_lowest(x.dtype), x.dtype))
+    sums = jnp.where(
+        inside, parts + filters.reshape(-1, filters.shape[-1]), jnp.asarray(_math._lowest(x.dtype, -1), x.dtype)
+    )
     # Of equals the first gets the gradient.
     return jnp.take_along_axis(sums, jnp.argmax(sums, 3, keepdims=True), 3)[..., 0, :]
 
@@ -345,26 +343,11 @@ def _normalize_moments(total, squares, count, *shift):
 
 def stateless_dropout(x: TensorLike, rate, seed: TensorLike, rng_alg=None, noise_shape=None, name=None) -> Tensor:
     """As `dropout`, but the same `seed`, two integers, always drops the same elements."""
-
-    return general_dropout(
-        x, rate, lambda shape, dtype: _random.stateless_uniform(shape, seed, dtype=dtype), noise_shape
-    )
+    draw = lambda shape, dtype: _random.stateless_uniform(shape, seed, dtype=dtype)  # noqa: E731
+    return nn.general_dropout(x, rate, draw, noise_shape)
 
 
-def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=None, name=None) -> Tensor:
-    """As `dropout`, with ``uniform_sampler(shape=shape, dtype=dtype)`` for numbers in [0, 1)."""
-    array = raw(x)
-    if kind_of(array.dtype) != "f":
-        raise ValueError(f"x.dtype must be a floating point tensor as x will be scaled, got {array.dtype}")
-    if isinstance(rate, (int, float)) and not 0 <= rate < 1:
-        raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
-    shape = nn.noise_shape_of(noise_shape, array)
-    numbers = raw(uniform_sampler(shape=shape, dtype=as_dtype(array.dtype)))
-    return op(_dropout, array, numbers, rate if isinstance(rate, (int, float)) else raw(rate))
-
-
-def _dropout(x, numbers, rate):
-    return jnp.where(numbers >= rate, x / (1 - rate), 0)
+general_dropout = nn.general_dropout
 
 
 def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:

@@ -224,9 +224,8 @@ def converted(f: Callable) -> Callable:
     factory = known[file]
     if isinstance(factory, str):
         return f
-    new = factory.instantiate(
-        function.__globals__, function.__closure__ or (), function.__defaults__, function.__kwdefaults__
-    )
+    defaults = function.__defaults__, function.__kwdefaults__
+    new = factory.instantiate(function.__globals__, function.__closure__ or (), *defaults)
     new.__name__, new.__qualname__ = function.__name__, function.__qualname__
     new.__code__ = new.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
     bound = getattr(f, "__self__", None) if isinstance(f, types.MethodType) else None if f is function else f

@@ -15,14 +15,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Iterator as Iteration
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from ...tape import active
 from ..ops.random import drawing_from
 from ..ops.random import state as _random_state
-from ..ops.table import host, wide
+from ..ops.table import accepting, host, wide
 from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
@@ -49,7 +49,7 @@ from .pipeline import (
     tensors,
     tracing_here,
 )
-from .signatures import Spec, TensorSpec, accepting
+from .signatures import Spec, TensorSpec
 
 __all__ = [
     "AUTOTUNE",
@@ -73,24 +73,7 @@ _LOGGER = logging.getLogger("tapejax")
 _AHEAD = _CYCLE = 4
 
 
-def _missing_method(name: str) -> NoReturn:
-    if name.startswith("_"):  # Python looks those up, not a program
-        raise AttributeError(name)
-    hint = _METHODS.get(name)
-    raise AttributeError(f"tapejax has no tf.data.Dataset.{name}" + (f": use {hint}" if hint else ""))
-
-
-_METHODS = {
-    "bucket_by_sequence_length": "a sort by length in NumPy, then padded_batch",
-    "fingerprint": "hashlib",
-    "group_by_window": "a sort in NumPy, then batch",
-    "load": "numpy.load and from_tensor_slices",
-    "ragged_batch": "padded_batch: JAX has no ragged tensors",
-    "rejection_resample": "sample_from_datasets",
-    "save": "numpy.savez",
-    "snapshot": "cache",
-    "sparse_batch": "batch: JAX's arrays are dense",
-}
+_missing_method = missing("tf.data.Dataset")
 
 
 class _Kind(type(grain.IterDataset)):  # type: ignore[misc]
@@ -185,9 +168,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             raise ValueError("Unbatching a tensor is only supported for rank >= 1: from_tensor_slices got a scalar")
         counts = sorted({len(x) for x in flat})
         if len(counts) > 1:
-            raise ValueError(
-                f"Dimensions {' and '.join(map(str, counts))} are not compatible: give as many rows in each"
-            )
+            raise ValueError(f"Dimensions {' and '.join(map(str, counts))} are not compatible: give each as many rows")
         return _in_memory("TensorSlice", columns)
 
     @staticmethod
@@ -196,12 +177,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return _in_memory("Tensor", nest.map_structure(lambda x: x[None], _not_empty(tensors)))
 
     @staticmethod
-    def list_files(
-        file_pattern: Any,
-        shuffle: bool | None = None,
-        seed: IntLike | None = None,
-        name: str | None = None,
-    ) -> Dataset:
+    @accepting("name")
+    def list_files(file_pattern: Any, shuffle: bool | None = None, seed: IntLike | None = None) -> Dataset:
         """The names of the files that match a pattern, or one of several: in random order, unless `shuffle` is False.
 
         Raises:
@@ -231,9 +208,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         try:
             numbers = pipeline.Progression(range(*given), dtype)
         except OverflowError as error:
-            raise ValueError(
-                f"Dataset.range{tuple(given)}: the numbers, and how many they are, must fit int64"
-            ) from error
+            raise ValueError(f"Dataset.range{tuple(given)}: the numbers and their count must fit int64") from error
         return _in_memory("Range", numbers)
 
     @staticmethod
@@ -267,9 +242,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
             raise TypeError("`generator` must be a Python callable.")
         if output_signature is None:
             if output_types is None:
-                raise TypeError(
-                    "from_generator: give output_signature, or output_types, to say what the generator yields"
-                )
+                raise TypeError("from_generator: give output_signature or output_types, for what the generator yields")
             kinds = returned(as_dtype, output_types)
             flat = nest.flatten(kinds)
             shapes = [None] * len(flat) if output_shapes is None else _shapes_of(output_shapes)
@@ -287,9 +260,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return _stepping("FlatMap", steps, spec, UNKNOWN_CARDINALITY, python=True)
 
     @staticmethod
-    def random(
-        seed: IntLike | None = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
-    ) -> Dataset:
+    @accepting("name")
+    def random(seed: IntLike | None = None, rerandomize_each_iteration: bool | None = None) -> Dataset:
         """Random integers below ``2**32`` (or ``2**31``) without end; each pass the same unless `rerandomize_each_iteration`."""
         start, dtype = Seed(seed, anew=bool(rerandomize_each_iteration)), wide("int64")
         stop = 1 << (32 if dtype.itemsize == 8 else 31)
@@ -302,9 +274,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return _stepping("Random", steps, TensorSpec([], dtype), INFINITE_CARDINALITY)
 
     @staticmethod
-    def counter(
-        start: IntLike = 0, step: IntLike = 1, dtype: DTypeLike | None = None, name: str | None = None
-    ) -> Dataset:
+    @accepting("name")
+    def counter(start: IntLike = 0, step: IntLike = 1, dtype: DTypeLike | None = None) -> Dataset:
         """``start``, ``start + step``, ... without end."""
         kind = wide("int64") if dtype is None else requested(dtype)
         first, by = _integer(start, "start"), _integer(step, "step")
@@ -455,9 +426,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         counts = self._count, dataset._count
         total = sum(counts) if min(counts) >= 0 else max(x for x in counts if x < 0)
         steps = lambda coming, run: itertools.chain(coming, going(dataset._stage(run)))  # noqa: E731
-        return self._stepping(
-            "Concatenate", steps, count=total, spec=lambda: _wider(one, other), python=dataset._python
-        )
+        spec = lambda: _wider(one, other)  # noqa: E731
+        return self._stepping("Concatenate", steps, count=total, spec=spec, python=dataset._python)
 
     def cache(self, filename: str = "", name: str | None = None) -> Dataset:
         """Keeps the elements of the first whole pass in memory, for all later ones.
@@ -470,9 +440,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         if self._rows is not None and self._rows.fixed:
             return self  # in memory already
         kept: list[list[Element]] = []
-        return self._stepping(
-            "Cache", lambda coming, run: iter(kept[0]) if kept else pipeline.keeping(coming, kept, self._count)
-        )
+        steps = lambda coming, run: iter(kept[0]) if kept else pipeline.keeping(coming, kept, self._count)  # noqa: E731
+        return self._stepping("Cache", steps)
 
     def prefetch(self, buffer_size: IntLike, name: str | None = None) -> Dataset:
         """Makes elements ahead of time, on a thread of Grain's, where functions of the user's take part in making them.
@@ -584,9 +553,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
                 return iter([element])
             flat = nest.flatten(element)
             if not all(map(np.ndim, flat)) or len({len(x) for x in flat}) > 1:
-                return iter(
-                    [InvalidArgumentError(f"unbatch: an element whose parts have the shapes {[*map(np.shape, flat)]}")]
-                )
+                text = f"unbatch: an element whose parts have the shapes {[*map(np.shape, flat)]}"
+                return iter([InvalidArgumentError(text)])
             return (nest.packed(element, iter(row)) for row in zip(*flat, strict=True))
 
         shapes = [x.shape for x in nest.flatten(self.element_spec)]
@@ -598,11 +566,9 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         size = first.pop() if len(first) == 1 else None
         total = self._count if self._count == INFINITE_CARDINALITY else UNKNOWN_CARDINALITY
         total = self._count * size if self._count >= 0 and size is not None else total
-        flattened = itertools.chain.from_iterable
+        steps = lambda coming, run: itertools.chain.from_iterable(map(rows, outcomes(coming)))  # noqa: E731
         spec = self._leaves(lambda x: TensorSpec(None if x.shape.rank is None else x.shape[1:], x.dtype))
-        return self._stepping(
-            "Unbatch", lambda coming, run: flattened(map(rows, outcomes(coming))), count=total, spec=spec
-        )
+        return self._stepping("Unbatch", steps, count=total, spec=spec)
 
     def rebatch(self, batch_size: IntLike, drop_remainder: bool = False, name: str | None = None) -> Dataset:
         """Batches of another size."""
@@ -672,10 +638,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         run = Pass()
         with active.outside():
             for element in steps(going(self._stage(run)), run):
-                return nest.map_structure(
-                    lambda x: DatasetSpec(x.element_spec) if isinstance(x, Dataset) else TensorSpec(x.shape, x.dtype),
-                    element,
-                )
+                return nest.map_structure(_spec_of, element)
         raise ValueError("the element_spec of an empty dataset is not known, where a function decides about it")
 
     def filter(self, predicate: Callable, name: str | None = None) -> Any:
@@ -708,9 +671,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         return self._interleaved("Interleave", map_func, cycle, block)
 
     def _interleaved(self, kind: str, map_func: Callable, cycle: int, block: int) -> Dataset:
-        call = _caller(
-            map_func, "map_func", lambda x: _require(x, Dataset, "`map_func` must return a `Dataset` object")
-        )
+        call = _caller(map_func, "map_func", lambda x: _require(x, Dataset, "`map_func` must return a `Dataset`"))
 
         def steps(coming: Iteration[Element], run: Pass) -> Iteration[Element]:
             made = map(call(run), coming)
@@ -999,6 +960,10 @@ def _require_tensor(x: TensorLike | Dataset | None) -> Tensor:
     return Tensor(raw(x))
 
 
+def _spec_of(x: np.ndarray | Dataset) -> Spec:
+    return DatasetSpec(x.element_spec) if isinstance(x, Dataset) else TensorSpec(x.shape, x.dtype)
+
+
 def _truth(value: object) -> bool:
     if not isinstance(value, np.ndarray) or value.dtype.kind != "b" or value.ndim:
         raise ValueError(f"`predicate` must return a tf.bool scalar tensor, but it returned {value!r}")
@@ -1008,9 +973,7 @@ def _truth(value: object) -> bool:
 def _require_state(old: Element, new: Element) -> None:
     if not _agree(old, new):
         one, other = (nest.map_structure(TensorSpec.from_tensor, x) for x in (old, new))
-        raise TypeError(
-            f"The element types for the new state must match the initial state. Expected {one}; got {other}."
-        )
+        raise TypeError(f"The element types for the new state must match the initial state: {one}, got {other}.")
 
 
 def _require_values() -> None:
@@ -1155,9 +1118,8 @@ def _fitting(element: Nest, spec: Spec) -> Element:
         try:
             found = np.array(element.numpy() if is_array_like(element) else element, requested(spec.dtype))
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(
-                f"`generator` yielded {element!r}, no {spec.dtype.name} tensor: {error}"
-            ) from None
+            text = f"`generator` yielded {element!r}, no {spec.dtype.name} tensor: {error}"
+            raise InvalidArgumentError(text) from None
         if not spec.shape.is_compatible_with(found.shape):
             raise InvalidArgumentError(
                 f"`generator` yielded an element of shape {found.shape} where an element of shape {spec.shape} was expected."
@@ -1197,9 +1159,7 @@ class Iterator(grain.DatasetIterator):
         # Who traces holds a lock for which a thread of `prefetch`, or who has the turn, may wait.
         tracing = tracing_here()
         if (self._run.threaded and tracing) or not self._turn.acquire(blocking=not tracing):
-            raise RuntimeError(
-                "an iterator over a tf.data.Dataset that was made outside a tf.function cannot go on inside it"
-            )
+            raise RuntimeError("an iterator over a Dataset that was made outside a tf.function cannot go on inside it")
         try:
             if self._ended:  # Grain's thread has gone: its queue would be waited for without end
                 raise StopIteration
@@ -1230,9 +1190,7 @@ class Iterator(grain.DatasetIterator):
         """The next element, or that there is none."""
         return Optional(*itertools.islice(self, 1))
 
-    @property
-    def element_spec(self) -> Spec:
-        return self._dataset.element_spec
+    element_spec = property(lambda self: self._dataset.element_spec)
 
     def get_state(self) -> Json:
         with self._turn:

@@ -25,6 +25,7 @@ from ...jaxprs.fence import trace_context
 from ...tape import active
 from ...tape.where import serves
 from ..ops.indexed_slices import IndexedSlices
+from ..ops.table import accepting
 from ..values import nest, reading
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, OperatorNotAllowedInGraphError, OutOfRangeError, PythonNeeded
@@ -42,7 +43,6 @@ from .signatures import (
     Keywords,
     Spec,
     TensorSpec,
-    accepting,
     alive,
     cast,
     check_signature,
@@ -540,9 +540,7 @@ class Binding:
         start, stop = self._offset if self.signature is not None else 0, 0
         stop = start + len(specs)
         if len(args) < stop or (self._variadic and len(args) > stop):
-            raise TypeError(
-                f"{len(specs)} arguments were expected, as in the input signature {specs}; got {len(args) - start}"
-            )
+            raise TypeError(f"{len(specs)} arguments, as in the input signature {specs}, not {len(args) - start}")
         return (*args[:start], *[cast(x, s) for x, s in zip(args[start:stop], specs, strict=True)], *args[stop:])
 
     def names(self, count: int) -> list[str]:
@@ -683,20 +681,9 @@ class ConcreteFunction:
         args = tuple(_with_name(x, name) for name, x in zip(self._names, self._args, strict=True))
         return args, {name: _with_name(x, name) for name, x in self._kwargs.items()}
 
-    @property
-    def structured_outputs(self) -> Spec:
-        """The structure of the results, with a spec for each tensor."""
-        return self._program.structured_outputs
-
-    @property
-    def output_shapes(self) -> Nest:
-        """The structure of the results, with a shape for each tensor."""
-        return self._of_outputs("shape")
-
-    @property
-    def output_dtypes(self) -> Nest:
-        """The structure of the results, with a dtype for each tensor."""
-        return self._of_outputs("dtype")
+    structured_outputs = property(lambda self: self._program.structured_outputs, doc="A spec for each tensor returned.")
+    output_shapes = property(lambda self: self._of_outputs("shape"), doc="A shape for each tensor returned.")
+    output_dtypes = property(lambda self: self._of_outputs("dtype"), doc="A dtype for each tensor returned.")
 
     def _of_outputs(self, name: str) -> Nest:
         return nest.map_structure(lambda x: getattr(x, name, None), self.structured_outputs)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ...tape.gradient_tape import GradientTape, UnconnectedGradients
 from ...tape.structures import sources_of
 from ..ops.array import ones_like
+from ..ops.table import accepting
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like
 from ..values.types import Ignored, Nest, TensorLike
 
@@ -83,13 +84,8 @@ def gradients(
     return tape.gradient(targets, sources, starts, unconnected_gradients)
 
 
-def hessians(
-    ys: Nest,
-    xs: Nest,
-    gate_gradients: Ignored = False,
-    aggregation_method: Ignored = None,
-    name: str = "hessians",
-) -> list[Tensor]:
+@accepting("gate_gradients aggregation_method name", gate_gradients=False, name="hessians")
+def hessians(ys: Nest, xs: Nest) -> list[Tensor]:
     """The second derivative of the sum of `ys` with respect to each of `xs` alone, in a `function`: see `gradients`.
 
     Returns:
@@ -110,9 +106,7 @@ def hessians(
 def _tape(sources: list[TensorLike], constants: list[TensorLike]) -> GradientTape:
     """A tape that holds what the function computed so far, watched `sources`, and nothing of how `constants` came about."""
     if not _traced.tapes:
-        raise RuntimeError(
-            "tf.gradients is for the graph of a tf.function, and none is being traced: use tf.GradientTape"
-        )
+        raise RuntimeError("tf.gradients is for a tf.function's graph, and none is being traced: use tf.GradientTape")
     if None in _traced.tapes:
         raise TapeNeeded
     # The outermost one's has what a function inside it closes over, too. A variable is what the innermost one reads of it.

@@ -18,7 +18,6 @@ import io
 import itertools
 import json
 import logging
-import math
 import os
 import re
 import sys
@@ -29,9 +28,7 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
-from numpy.lib import format as format_
 
 from ...jaxprs import contents
 from ...jaxprs.fence import eval_jaxpr
@@ -39,6 +36,7 @@ from ...jaxprs.types import JaxProgram
 from ...tape.operation import JointOp, Op
 from ..ops import random
 from ..ops.generator import Generator
+from ..ops.table import accepting
 from ..values import nest
 from ..values.dtypes import TensorShape
 from ..values.errors import InvalidArgumentError, extra_missing
@@ -49,7 +47,7 @@ from ..values.types import Array, DTypeLike, Ignored, Nest, ShapeLike, TensorLik
 from .description import Format, Json, in_short
 from .function import Binding, ConcreteFunction, Function, Program
 from .module import OWN, LoadedObject, Module, Trackable
-from .signatures import RANKS, Argument, Arguments, Keywords, Spec, TensorSpec, accepting, cast, describe, in_words
+from .signatures import RANKS, Argument, Arguments, Keywords, Spec, TensorSpec, cast, describe, in_words
 
 __all__ = ["SaveOptions", "contains_saved_model", "load", "save"]
 
@@ -225,9 +223,7 @@ class _Saver:
 
     def _function(self, function: Any, path: str) -> Json:
         if isinstance(function, LoadedFunction):
-            raise ValueError(
-                f"{path} was loaded from a saved model: its programs are there already, copy that directory."
-            )
+            raise ValueError(f"{path} was loaded from a saved model: its programs are in that directory, copy it.")
         owner = function
         if isinstance(function, Function) and function.input_signature is not None:
             function = function.get_concrete_function()
@@ -607,9 +603,7 @@ class LoadedFunction:
           TypeError: the arguments do not fit the function's parameters, or its input signature if it has one.
         """
         if not self._programs:
-            raise ValueError(
-                f"Found zero restored functions for caller function: {self.name} had never been traced when saved."
-            )
+            raise ValueError(f"Found zero restored functions for caller function: {self.name} was saved untraced.")
         given = self._binding.bind(args, kwargs)
         for program in self._programs:
             arrays = program.match(*given)
@@ -630,9 +624,7 @@ class LoadedFunction:
         names = self._signature.parameters if self._signature else ()
         return (), dict(zip(names, self._programs[0].args, strict=False))
 
-    @property
-    def structured_outputs(self) -> Spec:
-        return self._programs[0].structured_outputs
+    structured_outputs = property(lambda self: self._programs[0].structured_outputs)
 
     def __repr__(self) -> str:
         return f"<loaded function {self.name}{self._signature or ''}>"
@@ -812,25 +804,14 @@ def _npz(arrays: dict[str, Array]) -> bytes:
 
 
 def _arrays(data: bytes, dtypes: dict[str, str], file: str) -> dict[str, np.ndarray]:
-    """The arrays in an archive of `_npz`'s.
-
-    NumPy would make room for whatever shape a file claims, and unpack what is packed: here arrays are views of `data`.
-    """
-    out = {}
+    """The arrays in an archive of `_npz`'s, which packs nothing: one that was made to may unpack to more than there is memory."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = [archive.getinfo(f"{name}.npy") for name in dtypes]
-        if any(x.compress_type != zipfile.ZIP_STORED for x in members) or sum(x.file_size for x in members) > len(data):
-            raise ValueError(f"{file} is packed")
-        for (name, dtype), info in zip(dtypes.items(), members, strict=True):
-            member = io.BytesIO(archive.read(info))
-            header = {(1, 0): format_.read_array_header_1_0, (2, 0): format_.read_array_header_2_0}
-            shape, by_columns, stored = header[format_.read_magic(member)](member)
-            content = member.getbuffer()[member.tell() :]
-            if stored.hasobject or math.prod(shape) * stored.itemsize != content.nbytes:
-                raise ValueError(f"{file} has an array {name} of shape {shape} and {stored} in {content.nbytes} bytes")
-            x: np.ndarray = np.ndarray(shape, stored, content, order="F" if by_columns else "C")
-            out[name] = x if x.dtype.name == dtype else x.view(np.dtype(getattr(ml_dtypes, dtype)))
-    return out
+    if any(x.compress_type != zipfile.ZIP_STORED for x in members):
+        raise ValueError(f"{file} is packed")
+    with np.load(io.BytesIO(data), allow_pickle=False) as found:
+        arrays = {name: found[name] for name in dtypes}
+    return {name: x if x.dtype.name == dtypes[name] else x.view(jnp.dtype(dtypes[name])) for name, x in arrays.items()}
 
 
 def _write(folder: Path, files: dict[str, bytes], manifest: bytes) -> None:

@@ -7,8 +7,6 @@ or string, and the identity of variables and other objects. Two calls with one k
 from __future__ import annotations
 
 import collections.abc
-import functools
-import inspect
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -33,31 +31,6 @@ Argument: TypeAlias = Any  # what a function is called with: a tensor, any Pytho
 Arguments: TypeAlias = Sequence[Argument]
 Keywords: TypeAlias = dict[str, Argument]
 Spec: TypeAlias = Any  # a TensorSpec, or a nest of these
-
-
-def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:
-    """Decorator: the function has these parameters, too, in this order; those that are not its own are not looked at.
-
-    >>> import inspect
-    >>> inspect.signature(accepting("deep name", deep=False)(lambda x: x))
-    <Signature (x, deep=False, name=None)>
-    """
-
-    def decorate(fn: Callable) -> Callable[..., Any]:
-        own, kind = inspect.signature(fn), inspect.Parameter.POSITIONAL_OR_KEYWORD
-        order = [name for name in own.parameters if name not in names.split()] + names.split()
-        others = {name: inspect.Parameter(name, kind, default=defaults.get(name)) for name in order}
-        public = own.replace(parameters=[own.parameters.get(name, others[name]) for name in order])
-
-        @functools.wraps(fn)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            given = public.bind(*args, **kwargs).arguments
-            return fn(**{name: x for name, x in given.items() if name in own.parameters})
-
-        call.__signature__ = public  # type: ignore[attr-defined]
-        return call
-
-    return decorate
 
 
 class TensorSpec:
@@ -168,22 +141,6 @@ def _take_array(value: Argument, tensors: Iterator[Array | TensorSpec]) -> Array
     return next(tensors)
 
 
-def _by_value(value: Hashable, arrays: list[Array | TensorSpec]) -> Hashable:
-    return type(value), value
-
-
-def _by_bits(value: float | complex, arrays: list[Array | TensorSpec]) -> Hashable:
-    return exact(value)  # 0.0 is not -0.0, and nan is nan
-
-
-def _slice(value: slice, arrays: list[Array | TensorSpec]) -> Hashable:
-    return slice, *[describe(x, arrays) for x in (value.start, value.stop, value.step)]
-
-
-def _method(value: types.MethodType, arrays: list[Array | TensorSpec]) -> Hashable:
-    return types.MethodType, describe(value.__self__, arrays), value.__func__
-
-
 def _object(value: object, arrays: list[Array | TensorSpec]) -> Hashable:
     try:
         hash(value)
@@ -271,10 +228,10 @@ def _is_ours(value: object) -> bool:
 _ALIKE: dict[tuple[Callable, Callable], tuple[type, ...]] = {
     (_tensor, _take_tensor): (Tensor, VariableValue, VariableSlice),
     (_spec, _take_tensor): (TensorSpec,),
-    (_by_value, _same): (int, bool, str, bytes, type(None), DType, TensorShape),
-    (_by_bits, _same): (float, complex),
-    (_slice, _same): (slice,),
-    (_method, _same): (types.MethodType,),
+    (lambda x, _: (type(x), x), _same): (int, bool, str, bytes, type(None), DType, TensorShape),
+    (lambda x, _: exact(x), _same): (float, complex),  # 0.0 is not -0.0, and nan is nan
+    (lambda x, arrays: (slice, *[describe(y, arrays) for y in (x.start, x.stop, x.step)]), _same): (slice,),
+    (lambda x, arrays: (type(x), describe(x.__self__, arrays), x.__func__), _same): (types.MethodType,),
     (_variable, _same): (Variable,),
     (_sequence, _rebuild_sequence): (list, tuple),
     (_mapping, _rebuild_mapping): (dict,),

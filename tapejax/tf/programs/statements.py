@@ -390,7 +390,7 @@ def while_stmt(
         if not first:
             return
         body()
-    loop = _Loop(test, lambda _: body(), get_state, set_state, names, options)
+    loop = _Loop(test, lambda _: body(), (get_state, set_state, names), options)
     loop.run(None, _condition(first, "while loop"), options.get("maximum_iterations"))
 
 
@@ -414,11 +414,12 @@ def for_stmt(
         if not raw(iterable).ndim:
             raise _error(TypeError, "a scalar tensor cannot be iterated over")
         rows = raw(iterable)[: options.get("maximum_iterations")]
-        _Loop(extra_test, lambda row: body(Tensor(row[0])), get_state, set_state, names, options).run([rows], True)
+        state = get_state, set_state, names
+        _Loop(extra_test, lambda row: body(Tensor(row[0])), state, options).run([rows], True)
     elif hasattr(type(iterable), "_runs"):
         for structure, columns in iterable._runs():
             take = lambda row, structure=structure: body(nest.pack_sequence_as(structure, [Tensor(x) for x in row]))  # noqa: E731
-            _Loop(extra_test, take, get_state, set_state, names, options).run(columns, True)
+            _Loop(extra_test, take, (get_state, set_state, names), options).run(columns, True)
     else:
         for item in iterable:
             going = True if extra_test is None else extra_test()
@@ -464,25 +465,21 @@ def _for_range(bounds: Range, extra_test, body, get_state, set_state, names, opt
         body(Tensor(bounds.value(raw(i))))
         i = i + 1
 
-    loop = _Loop(test, step, lambda: (i, *get_state()), set_all, ("index", *names), options)
+    loop = _Loop(test, step, (lambda: (i, *get_state()), set_all, ("index", *names)), options)
     loop.run(None, raw(test()), options.get("maximum_iterations"), options.get("iterate_names", ""))
 
 
 class _Loop:
-    """A loop that becomes a program. What is assigned in it is carried from one iteration to the next."""
+    """A loop that becomes a program. What is assigned in it is carried from one iteration to the next.
 
-    def __init__(
-        self,
-        test: Callable | None,
-        body: Callable,
-        get_state: Callable,
-        set_state: Callable,
-        names: tuple,
-        options: dict,
-    ):
-        self.test, self.body, self.get_state, self.set_state, self.names = test, body, get_state, set_state, names
+    `state`: the functions that get and set what may change, and its names.
+    """
+
+    def __init__(self, test: Callable | None, body: Callable, state: tuple[Callable, Callable, tuple], options: dict):
+        self.test, self.body = test, body
+        self.get_state, self.set_state, self.names = state
         self.may_change = bool(options.get("shape_invariants"))
-        self.before = get_state()
+        self.before = self.get_state()
 
     def run(self, rows: list[Array] | None, first: Test, limit: IntLike | None = None, target: str = "") -> None:
         """Runs it over `rows`, or while the test holds, at most `limit` times. `first`: whether it holds at first; `target`:

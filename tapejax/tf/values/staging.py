@@ -51,9 +51,8 @@ _variable = Primitive("variable")
 _variable.def_abstract_eval(lambda *, slot, aval: aval)
 
 
-Stateful: TypeAlias = (
-    Any  # what has an array that functions assign to: a variable of ours or a library's, a random state
-)
+# What has an array that functions assign to: a variable of ours or a library's, a random state.
+Stateful: TypeAlias = Any
 
 
 @jax.custom_jvp
@@ -84,25 +83,15 @@ class Slot:
         self.tracer = tracer
         self.assigned = False  # since it was last read
 
-    @property
-    def before(self) -> Array:
-        return self.setting[2]
-
-    @before.setter
-    def before(self, value: Array) -> None:
-        self.setting[2] = value
+    before = property(lambda self: self.setting[2], lambda self, value: self.setting.__setitem__(2, value))
+    array = property(
+        lambda self: getattr(self.holder, self.attribute),
+        lambda self, value: setattr(self.holder, self.attribute, value),
+    )
 
     @property
     def place(self) -> tuple[int, str]:
         return id(self.holder), self.attribute
-
-    @property
-    def array(self) -> Array:
-        return getattr(self.holder, self.attribute)
-
-    @array.setter
-    def array(self, value: Array) -> None:
-        setattr(self.holder, self.attribute, value)
 
     def read(self) -> Array:
         """The present array, noted by tapes and by a function that is being traced around this one."""
@@ -502,9 +491,8 @@ class Staged(Compiled):
 
         def pure(*flat: Array) -> list[Array]:
             lifted = dict(zip(identities, flat[count:], strict=False))
-            return _evaluate(
-                self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, flat[count + len(constants) :]
-            )
+            arguments = flat[count + len(constants) :]
+            return _evaluate(self._closed, jaxpr.outvars[start:stop], flat[:count], lifted, arguments)
 
         specs = {e.params["slot"]: e.params["aval"] for e in jaxpr.eqns if e.primitive is _variable}
         state = [specs[i] for i in range(count)]
@@ -553,9 +541,7 @@ class Threaded:
             self._staged = [Staged(body, [abstract(x) for x in arrays], "body") for body, arrays in bodies]
         for staged in self._staged:
             if staged.created:
-                raise ValueError(
-                    "Variables cannot be created in a branch or loop of a tf.function: create them before it."
-                )
+                raise ValueError("Variables cannot be created in a branch or loop of a tf.function: create them before")
             self._slots |= {slot.place: slot for slot in staged.slots}
         self._changed = list(dict.fromkeys(staged.slots[i].place for staged in self._staged for i in staged.changed))
         self._held = {place: slot.read() for place, slot in self._slots.items()}

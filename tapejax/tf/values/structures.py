@@ -168,9 +168,8 @@ class Structure(structures.Structure):
 
     def pack(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, each as its leaf's type."""
-        return self.pack_raw(
-            [None if x is None else leaf.wrap(x) for leaf, x in zip(self.leaves, results, strict=True)]
-        )
+        pairs = zip(self.leaves, results, strict=True)
+        return self.pack_raw([None if x is None else leaf.wrap(x) for leaf, x in pairs])
 
     def pack_raw(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, as it is."""
@@ -197,9 +196,7 @@ def cure_of(value: object, argument: str) -> str:
     if isinstance(value, (np.ndarray, np.generic)):
         return " NumPy arrays, as .numpy() and get_weights() give, are copies: pass the tensor or variable itself."
     if isinstance(value, (list, tuple)):
-        return (
-            " Ask for each of them, on a persistent tape, or for one tensor made of them in the block: tf.stack([...])."
-        )
+        return " Ask for each, on a persistent tape, or for one tensor made of them in the block: tf.stack([...])."
     if isinstance(value, (int, float, complex)):
         return f" Make it a tensor, x = tf.constant({value}), and compute with x in the tape's block."
     return ""

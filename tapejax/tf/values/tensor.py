@@ -591,38 +591,16 @@ class _Value:
 
     if TYPE_CHECKING:  # `ops.operators` attaches them
 
-        def __add__(self, other: TensorLike) -> Tensor: ...
-        def __radd__(self, other: TensorLike) -> Tensor: ...
-        def __sub__(self, other: TensorLike) -> Tensor: ...
-        def __rsub__(self, other: TensorLike) -> Tensor: ...
-        def __mul__(self, other: TensorLike) -> Tensor: ...
-        def __rmul__(self, other: TensorLike) -> Tensor: ...
-        def __truediv__(self, other: TensorLike) -> Tensor: ...
-        def __rtruediv__(self, other: TensorLike) -> Tensor: ...
-        def __floordiv__(self, other: TensorLike) -> Tensor: ...
-        def __rfloordiv__(self, other: TensorLike) -> Tensor: ...
-        def __mod__(self, other: TensorLike) -> Tensor: ...
-        def __rmod__(self, other: TensorLike) -> Tensor: ...
-        def __pow__(self, other: TensorLike) -> Tensor: ...
-        def __rpow__(self, other: TensorLike) -> Tensor: ...
-        def __matmul__(self, other: TensorLike) -> Tensor: ...
-        def __rmatmul__(self, other: TensorLike) -> Tensor: ...
-        def __and__(self, other: TensorLike) -> Tensor: ...
-        def __rand__(self, other: TensorLike) -> Tensor: ...
-        def __or__(self, other: TensorLike) -> Tensor: ...
-        def __ror__(self, other: TensorLike) -> Tensor: ...
-        def __xor__(self, other: TensorLike) -> Tensor: ...
-        def __rxor__(self, other: TensorLike) -> Tensor: ...
-        def __lt__(self, other: TensorLike) -> Tensor: ...
-        def __le__(self, other: TensorLike) -> Tensor: ...
-        def __gt__(self, other: TensorLike) -> Tensor: ...
-        def __ge__(self, other: TensorLike) -> Tensor: ...
+        def _binary(self, other: TensorLike) -> Tensor: ...
+        def _unary(self) -> Tensor: ...
         def __eq__(self, other: object) -> Tensor: ...  # type: ignore[override]
         def __ne__(self, other: object) -> Tensor: ...  # type: ignore[override]
-        def __neg__(self) -> Tensor: ...
-        def __abs__(self) -> Tensor: ...
-        def __invert__(self) -> Tensor: ...
         def __getitem__(self, index: Index) -> Tensor: ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _binary
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = _binary
+        __and__ = __or__ = __xor__ = __rand__ = __ror__ = __rxor__ = __lt__ = __le__ = __gt__ = __ge__ = _binary
+        __neg__ = __abs__ = __invert__ = _unary
 
     def _read(self) -> Array:
         return self._array
@@ -1067,31 +1045,16 @@ class Variable(_Value):
 
         return self._change(change, update, read_value)
 
-    def scatter_update(
-        self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None
-    ) -> Variable | None:
-        """Assigns ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""
-        return self._scatter("set", sparse_delta.indices, sparse_delta.values)
+    if TYPE_CHECKING:  # `ops.operators` attaches them
 
-    def scatter_add(self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None) -> Variable | None:
-        """Adds ``sparse_delta.values`` to the rows ``sparse_delta.indices``."""
-        return self._scatter("add", sparse_delta.indices, sparse_delta.values)
+        def _scatter_slices(
+            self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None
+        ) -> Variable: ...
+        def _scatter_nd(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable: ...
 
-    def scatter_sub(self, sparse_delta: Slices, use_locking: bool = False, name: str | None = None) -> Variable | None:
-        """Subtracts ``sparse_delta.values`` from the rows ``sparse_delta.indices``."""
-        return self._scatter("subtract", sparse_delta.indices, sparse_delta.values)
-
-    def scatter_nd_update(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable | None:
-        """Assigns `updates` at `indices`, whose last axis is an index into the variable."""
-        return self._scatter("set", _nd_index(indices), updates)
-
-    def scatter_nd_add(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable | None:
-        """Adds `updates` at `indices`, whose last axis is an index into the variable."""
-        return self._scatter("add", _nd_index(indices), updates)
-
-    def scatter_nd_sub(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable | None:
-        """Subtracts `updates` at `indices`, whose last axis is an index into the variable."""
-        return self._scatter("subtract", _nd_index(indices), updates)
+        scatter_update = scatter_add = scatter_sub = scatter_max = scatter_min = _scatter_slices
+        scatter_mul = scatter_div = batch_scatter_update = _scatter_slices
+        scatter_nd_update = scatter_nd_add = scatter_nd_sub = scatter_nd_max = scatter_nd_min = _scatter_nd
 
     def __copy__(self) -> Variable:
         return self  # TensorFlow's shallow copy shares the state, too
@@ -1151,9 +1114,7 @@ def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) 
     parts = [raw(part) for part in index] if isinstance(index, tuple) else [raw(index)]
     for part in parts:
         if not jnp.issubdtype(part.dtype, np.integer):
-            raise DTypeError(
-                f"indices must be integer, got {part.dtype}. Convert them first: tf.cast(indices, tf.int32)"
-            )
+            raise DTypeError(f"indices must be integer, got {part.dtype}. Use tf.cast(indices, tf.int32)")
     wanted = (*parts[0].shape, *shape[len(parts) :])
     if given != wanted and (given or isinstance(index, tuple)):  # a number stands for all rows
         raise InvalidArgumentError(f"updates must have shape {wanted}, got {given}")
@@ -1176,15 +1137,6 @@ def _nd_index(indices: TensorLike) -> tuple:
 # ---- to JAX both are containers of one array ------------------------------------------------------------
 
 
-def _unflatten_tensor(_aux: None, children: Sequence) -> Tensor:
-    return Tensor(children[0])
-
-
-def _flatten_variable(variable: Variable) -> tuple:
-    # Only what a rebuilt variable needs is part of the structure: JAX compiles anew for every new structure.
-    return (reading.read(variable),), variable._trainable
-
-
 def _unflatten_variable(trainable: bool, children: Sequence) -> Variable:
     variable = object.__new__(Variable)
     variable._name, variable._trainable, variable._array = "Variable", trainable, children[0]
@@ -1193,8 +1145,9 @@ def _unflatten_variable(trainable: bool, children: Sequence) -> Variable:
 
 
 for _kind in (Tensor, VariableValue, VariableSlice):
-    jax.tree_util.register_pytree_node(_kind, lambda tensor: ((tensor._array,), None), _unflatten_tensor)
-jax.tree_util.register_pytree_node(Variable, _flatten_variable, _unflatten_variable)
+    jax.tree_util.register_pytree_node(_kind, lambda x: ((x._array,), None), lambda _, children: Tensor(children[0]))
+# Only what a rebuilt variable needs is part of the structure: JAX compiles anew for every new structure.
+jax.tree_util.register_pytree_node(Variable, lambda v: ((reading.read(v),), v._trainable), _unflatten_variable)
 for _class in (Tensor, VariableValue, VariableSlice, Variable):
     refuse_type(
         _class,

@@ -176,7 +176,7 @@ def change_objects(path, change):
         lambda objects: [node["variable"].pop("shape") for node in objects["nodes"] if "variable" in node],
         lambda objects: [node["variable"].update(dtype="no") for node in objects["nodes"] if "variable" in node],
         lambda objects: [node["variable"].update(shape=[7]) for node in objects["nodes"] if "variable" in node],
-        lambda objects: [node["variable"].update(crc32=1) for node in objects["nodes"] if "variable" in node],
+        lambda objects: [node["variable"].update(dtype="int16") for node in objects["nodes"] if "variable" in node],
         lambda objects: [node["variable"].update(array="v99") for node in objects["nodes"] if "variable" in node],
         lambda objects: objects.update(nodes=3),
         lambda objects: objects.update(version=99),

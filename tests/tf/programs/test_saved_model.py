@@ -233,7 +233,7 @@ def test_nothing_is_unpickled(saved, tmp_path, monkeypatch):
     names = json.loads((copy / "saved_model.json").read_text())["dtypes"]
     np.savez(_variables(copy), **{name: np.array([print], dtype=object) for name in names})
     _restamp(copy)
-    with pytest.raises(OSError, match=r"variables.*npz has an array c0 of shape \(1,\) and object"):
+    with pytest.raises(OSError, match="Object arrays cannot be loaded"):
         tf.saved_model.load(copy)
 
 

@@ -140,7 +140,7 @@ def sliced(
         assert entry is not None
         ins = tuple([number(x, (len(kept), i)) for i, x in enumerate(entry.inputs)])
         numbers |= {id(x): len(numbers) + i for i, x in enumerate(x for x in entry.outputs if labelled(x) is None)}
-        parts.append((entry.op if entry.op.staged is None else entry.op.canonicalised(), ins))
+        parts.append((entry.op.canonicalised(), ins))
         kept.append(entry._replace(inputs=tuple(map(resolved, entry.inputs))))
     ends = tuple([number(x, (-1, i)) for i, x in enumerate(targets)])
     return Slice((tuple(parts), ends), positions[::-1], kept, list(externals.values()), labels), targets
