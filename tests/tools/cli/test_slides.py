@@ -112,5 +112,5 @@ def test_a_deck_as_nbconvert_makes_it(tmp_path, monkeypatch):
     assert "Not answered yet." not in page and "<!-- speaker" not in page
     assert page.count('<aside class="notes">') >= 5 and "--jp-content-font-size1: 28px" in page
     rules, _ = exporter.from_filename(str(FOLDER / "0_a_tape_from_scratch.ipynb"))
-    assert all(f'def</span> <span class="nf">{name}</span>' in rules for name in ("subtract", "rectify"))
+    assert all(f'<span class="nf">{name}</span>' in rules for name in ("subtract", "rectify"))
     assert "factor" in page and "what came out of that step" not in page  # what is asked, not the check
