@@ -4,6 +4,7 @@
 
 An exercise becomes two cells. In one the student writes: it holds the folded answer, between the marks from which
 ``nbgrader generate_assignment`` makes a gap. The other is the check, a test with points. The folded answer is left out.
+Where the cells below use what is written, a third one defines it if nothing is.
 """
 
 from __future__ import annotations
@@ -67,10 +68,14 @@ def exported(notebook: Any) -> Any:
         asked = "\n".join(f"# {line}".rstrip() for line in asked.split("\n"))  # the name, and what kind of answer
         gap = f"{asked}\n### BEGIN SOLUTION\n{found[1].rstrip()}\n### END SOLUTION"
         cell.source = f"{above}\n{gap}".lstrip("\n")
-        check = check.strip("\n").replace("style.check(", "style.grade(")  # no answer is an error, too
+        check, ready, names = check.strip("\n").partition("\nstyle.ready(")
+        check = check.replace("style.check(", "style.grade(")  # no answer is an error, too
         test = nbformat.v4.new_code_cell(check, id=f"{cell.id}-test")
         cells.append(marked(cell, cell.id, solution=True))
         cells.append(marked(test, test.id, grade=True, locked=True, points=POINTS))
+        if ready:  # by itself: it runs after a test that fails, so that the exercises below do not
+            given = nbformat.v4.new_code_cell(f"{ready}{names}".strip(), id=f"{cell.id}-ready")
+            cells.append(marked(given, given.id, locked=True))
     notebook.cells = [cell for cell in cells if cell.source]
     return notebook
 

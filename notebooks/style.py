@@ -271,5 +271,5 @@ def blank(answer: Any) -> bool:
 def ready(namespace: dict[str, Any], module: types.ModuleType, *names: str) -> None:
     """Where nothing has been written, runs what `module` has under that name in the notebook: the cells below need one."""
     for each in names:
-        if blank(namespace[each]):
+        if blank(namespace.get(each, ...)):
             exec(inspect.getsource(getattr(module, each)), namespace)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import nbformat
@@ -54,14 +55,18 @@ def output_height(output):
     return 24 + lines_high(text.split("\n"), CODE) if text else 0
 
 
+def asked(source):
+    """Of the code of an exercise what is to be filled in, without the check: the template does the same."""
+    parts = source.split("\nstyle.check(")[0].split("\n\n\n")
+    return "\n\n\n".join(parts[: max(i for i, part in enumerate(parts, 1) if "..." in part)])
+
+
 def height(cell):
     if cell.cell_type == "markdown":
         text = re.sub(r"(?s)<details>.*?</details>", "Answer", cell.source)
         text = re.sub(r"(?s)<!--.*?-->|\\[a-z]+|(?<=\$)[^$]+(?=\$\$)", "", text)
         return 16 + sum(map(block_height, text.strip().split("\n\n")))
-    source = cell.source
-    if "style.check(" in source:  # what is asked, not the check
-        source = source.split("\n\n\n")[0].split("\nstyle.check(")[0]
+    source = asked(cell.source) if "style.check(" in cell.source else cell.source
     code = 0 if "drawing" in cell.metadata.get("tags", []) else 24 + lines_high(source.split("\n"), CODE)
     return code + sum(map(output_height, cell.outputs))
 
@@ -72,6 +77,13 @@ def begins(cell: Any, position: int) -> str:
     if position == 0 or title and len(title[0]) <= 3:
         return "slide"
     return "subslide" if position == 1 or title else "-"
+
+
+def belong(cell: Any, *following: Any) -> Iterable[Any]:
+    """The cells that text introduces: code, and the folded answer of an exercise."""
+    if cell.cell_type == "markdown" and following and following[0].cell_type == "code":
+        yield following[0]
+        yield from (answer for answer in following[1:] if answer.source.startswith("<details>"))
 
 
 def cut(notebook: Any) -> None:
@@ -86,9 +98,7 @@ def cut(notebook: Any) -> None:
     filled, count = 0.0, 0
     for i, cell in enumerate(shown):
         kind, high = begins(cell, i), height(cell)
-        after = shown[i + 1] if i + 1 < len(shown) else None
-        introduces = cell.cell_type == "markdown" and after is not None and after.cell_type == "code"
-        together = high + height(after) if introduces else high
+        together = high + sum(map(height, belong(cell, *shown[i + 1 : i + 3])))
         needed = together if together <= FITS else high
         if kind == "-" and (filled + needed > FITS or count == CELLS):
             kind = "subslide"

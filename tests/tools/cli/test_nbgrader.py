@@ -80,3 +80,22 @@ def test_an_exercise_without_an_answer_is_named():
     ]
     with pytest.raises(ValueError, match="'lonely' has no folded answer"):
         exported(nbformat.v4.new_notebook(cells=cells))
+
+
+@pytest.mark.parametrize("stem", exercises.exercises_written.FILES)
+def test_an_exercise_that_the_cells_below_use_is_followed_by_a_cell_that_is_run_in_any_case(stem):
+    before = nbformat.read(FOLDER / f"{stem}.ipynb", 4)
+    used = [cell for cell in before.cells if exercises.is_exercise(cell) and "style.ready(" in cell.source]
+    cells = exported(before).cells
+    places = [i for i, cell in enumerate(cells) if "style.ready(" in cell.source]
+    assert len(places) == len(used) > 5
+    for i in places:
+        assert cells[i].source.startswith("style.ready(") and cells[i].metadata["nbgrader"]["locked"]
+        assert cells[i - 1].metadata["nbgrader"]["grade"] and "style.grade(" in cells[i - 1].source
+
+
+def test_what_is_not_there_is_defined():
+    pytest.importorskip("matplotlib")
+    names = {"written": lambda: 1}
+    load("style").ready(names, load("from_scratch"), "add")
+    assert names["add"](1.0, 2.0)[0] == 3.0 and names["written"]() == 1

@@ -85,6 +85,14 @@ def test_the_first_lecture_on_none_has_thirty_cells():
     assert len(cells) == 30
 
 
+def test_of_an_exercise_a_slide_has_all_that_is_asked_and_no_check():
+    cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / "0_a_tape_from_scratch.ipynb", 4).cells}
+    rules = cut.asked(cells["four-rules"])
+    assert all(f"def {name}(" in rules for name in ("add", "subtract", "multiply", "sine", "rectify"))
+    assert "style." not in rules and rules.rstrip().endswith("return ...")
+    assert cut.asked("x = ...\n\n\ndef right(x):\n    return x\n\n\nstyle.check(x, right)") == "x = ..."
+
+
 def test_the_settings_are_those_of_the_decks():
     settings = json.loads((FOLDER / "slides.json").read_text())
     assert settings["NbConvertApp"] == {"export_format": "slides"}
@@ -103,4 +111,6 @@ def test_a_deck_as_nbconvert_makes_it(tmp_path, monkeypatch):
     page, _ = exporter.from_filename(str(FOLDER / "1_first_tape.ipynb"))
     assert "Not answered yet." not in page and "<!-- speaker" not in page
     assert page.count('<aside class="notes">') >= 5 and "--jp-content-font-size1: 28px" in page
+    rules, _ = exporter.from_filename(str(FOLDER / "0_a_tape_from_scratch.ipynb"))
+    assert all(f'<span class="nf">{name}</span>' in rules for name in ("subtract", "rectify"))
     assert "factor" in page and "what came out of that step" not in page  # what is asked, not the check
