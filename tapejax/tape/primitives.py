@@ -51,8 +51,6 @@ def unrecognised(primitive: Primitive, params: Params) -> PythonOp:
     """The Op of a primitive for which nothing is compiled here. JAX keeps what it makes of a program with that object."""
     name, fn = params.get("name") or primitive.name, silent(primitive, params)
     call = functools.partial(primitive.bind, **params)
-    if not contents.among(params):
-        return PythonOp(name, fn, call)
     plain = primitive.name in contents.JIT and contents.is_plain_jit(params) and not params["jaxpr"].effects
     return (JittedOp if plain else ToldOp)(name, fn, call, {})
 
