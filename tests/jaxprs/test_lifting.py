@@ -82,7 +82,9 @@ def test_a_jit_gets_an_input_in_front_for_each_array():
 def test_what_a_custom_rule_closes_over_has_no_derivative():
     refusing = lifting.without_closure(lambda k, x: x * k, "f", (0,))
     assert jax.grad(lambda x: refusing(K, x).sum())(X).tolist() == K.tolist()
-    message = "gradient registry has no entry for: f with respect to an array that it closes over.*pass the array as one"
+    message = (
+        "gradient registry has no entry for: f with respect to an array that it closes over.*pass the array as one"
+    )
     with pytest.raises(LookupError, match=message):
         jax.grad(lambda k: refusing(k, X).sum())(K)
 
