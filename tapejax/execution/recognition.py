@@ -83,7 +83,7 @@ def _is_first(name: str, jaxpr: JaxProgram) -> bool:
 def _forward_call(primitive: Primitive, params: Params, itself: Function) -> Function:
     """What runs a program whose rules have no key: on values they do not matter, under a transformation it is `itself`."""
     same = {name: interning.intern_forward(value) for name, value in params.items()}
-    if interning.is_uncacheable(same) or contents.constants_of(same):
+    if not contents.among(same) or interning.is_uncacheable(same) or contents.constants_of(same):
         return itself
     op = _bind_op(primitive, same)
 

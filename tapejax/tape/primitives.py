@@ -12,6 +12,7 @@ import numpy as np
 from ..jaxprs import contents, lifting, prints
 from ..jaxprs.canonical import snapshot
 from ..jaxprs.fence import eval_jaxpr, jaxpr_as_fun
+from ..jaxprs.interning import intern
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Values
 from . import runner
 from .operation import JittedOp, Op, PythonOp, ToldOp
@@ -30,7 +31,9 @@ def plain_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Se
     if op is None and arrays and primitive.name not in contents.JIT:
         op = TracedCall(lifting.lift(primitive, params, args, arrays), params.get("name", primitive.name)).op()
     if op is None:
-        op = unrecognised(primitive, lifting.with_inputs(params, arrays) if arrays else params)
+        # what its first equal was: a NumPy scalar that a program closes over may change before a derivative is taken
+        given = lifting.with_inputs(params, arrays) if arrays else {name: intern(x) for name, x in params.items()}
+        op = unrecognised(primitive, given)
         if arrays:
             op.call = as_it_came(primitive, params, len(arrays))
     return op, (*arrays.values(), *args)
@@ -51,8 +54,6 @@ def unrecognised(primitive: Primitive, params: Params) -> PythonOp:
     """The Op of a primitive for which nothing is compiled here. JAX keeps what it makes of a program with that object."""
     name, fn = params.get("name") or primitive.name, silent(primitive, params)
     call = functools.partial(primitive.bind, **params)
-    if not contents.among(params):
-        return PythonOp(name, fn, call)
     plain = primitive.name in contents.JIT and contents.is_plain_jit(params) and not params["jaxpr"].effects
     return (JittedOp if plain else ToldOp)(name, fn, call, {})
 
@@ -97,9 +98,9 @@ class TracedCall(NamedTuple):
             fn = functools.partial(_call_on_arrays, jaxpr_as_fun(prints.without_prints(closed)))
         fn = lifting.without_closure(fn, self.name, self.closed_over)
         equations = contents.open_jaxpr(closed).eqns
-        if any(e.primitive.name == "custom_jvp_call" and e.params["symbolic_zeros"] for e in equations):
-            return ToldOp(self.name, fn, call, {}, self.reads)
-        return PythonOp(self.name, fn, call, reads_variables=self.reads)
+        if any(e.primitive.name == "custom_vjp_call" for e in equations):  # it connects everything
+            return PythonOp(self.name, fn, call, reads_variables=self.reads)
+        return ToldOp(self.name, fn, call, {}, self.reads)
 
 
 def _call_on_arrays(fn: Function, *inputs: Any) -> Any:

@@ -6,7 +6,6 @@ import dataclasses
 import enum
 import functools
 import struct
-import threading
 from collections import namedtuple
 
 import jax
@@ -14,8 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tapejax.jaxprs import contents, lifting
-from tapejax.jaxprs.cache import Cache, Once
 from tapejax.jaxprs.canonical import MOST_BYTES, Identity, UncacheableError, exact, key, snapshot, structure
 from tapejax.jaxprs.fence import HighPrimitive
 
@@ -212,54 +209,3 @@ def test_an_identity_stands_for_itself_only():
     x = []
     assert Identity(x) == Identity(x) != Identity([]) and hash(Identity(x)) == hash(Identity(x))
     assert Identity(x) != x
-
-
-# ---- the cache ------------------------------------------------------------------------------------------------------
-
-
-def test_a_cache_makes_each_thing_once(no_shadow):
-    cache, made = Cache(8), []
-
-    def make(x):
-        made.append(x)
-        return [x]
-
-    first = cache.get("a", make, 1)
-    assert cache.get("a", make, 2) is first and made == [1] and len(cache) == 1
-    cache.clear()
-    assert cache.get("a", make, 3) is not first and len(cache) == 1
-
-
-def test_what_is_made_for_once_is_not_kept():
-    cache = Cache(8)
-    assert cache.get("a", lambda: Once(1)) == 1 and len(cache) == 0
-    assert cache.get("a", lambda: Once(2)) == 2
-
-
-def test_a_cache_is_bounded_and_keeps_what_is_used(no_shadow):
-    cache = Cache(8)
-    used = cache.get("used", object)
-    for i in range(100):
-        cache.get(i, lambda i=i: [i])
-        assert cache.get("used", object) is used
-        assert len(cache) <= 8
-    assert cache.get(0, lambda: "again") == "again"
-
-
-def test_threads_get_one_thing(no_shadow):
-    cache, found, ready = Cache(64), [], threading.Barrier(8)
-
-    def work():
-        ready.wait()
-        found.append([cache.get(i, lambda: object()) for i in range(32)])
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(row == found[0] for row in found)
-
-
-def test_arrays_are_lifted_out_of_each_primitive_that_is_said_to_be_liftable():
-    assert contents.LIFTABLE == lifting._REBUILD.keys()

@@ -1,0 +1,159 @@
+"""`jaxprs/custom_rules.py`: a custom rule is recognised by the program that it traces to."""
+
+import jax
+import numpy as np
+import pytest
+
+from tapejax.jaxprs import custom_rules
+from tapejax.jaxprs.canonical import UncacheableError, snapshot, structure
+from tapejax.jaxprs.fence import jaxpr_as_fun
+
+X = 2.0
+
+
+def by_jvp(factor):
+    f = jax.custom_jvp(lambda x: x * x)
+    f.defjvp(lambda primals, tangents: (f(*primals), factor * tangents[0]))
+    return f
+
+
+def by_vjp(factor):
+    f = jax.custom_vjp(lambda x: x * x)
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (factor * ct * x,))
+    return f
+
+
+def program(f):
+    return jax.make_jaxpr(lambda x: f(x))(X)
+
+
+KINDS = pytest.mark.parametrize("kind", [by_jvp, by_vjp])
+
+
+@KINDS
+def test_rules_that_are_made_anew_are_the_same_if_their_programs_are(kind):
+    assert structure(program(kind(3.0))) == structure(program(kind(3.0)))
+    assert structure(program(kind(3.0))) != structure(program(kind(4.0)))
+
+
+@KINDS
+def test_a_rule_that_cannot_be_traced_has_no_key(kind):
+    def fails(*args):
+        raise RuntimeError("the user's")
+
+    f = kind(3.0)
+    f.defjvp(fails) if kind is by_jvp else f.defvjp(fails, fails)
+    with pytest.raises(UncacheableError, match="cannot be traced"):
+        structure(program(f))
+    with custom_rules.left_out():  # where it is run forward only, that does not matter
+        assert structure(program(f)) == structure(program(kind(3.0)))
+
+
+def test_a_rule_that_may_be_told_of_zeros_has_no_key():
+    f = jax.custom_jvp(lambda x: x * x)
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]), symbolic_zeros=True)
+    with pytest.raises(UncacheableError, match="another one each time"):
+        structure(program(f))
+
+
+def test_a_rule_that_calls_its_own_function_has_a_key():
+    def recursive(factor):
+        f = jax.custom_jvp(lambda x: x * x)
+        f.defjvp(lambda primals, tangents: (f(*primals), factor * f(*primals) * tangents[0]))
+        return f
+
+    assert structure(program(recursive(2.0))) == structure(program(recursive(2.0)))
+    assert structure(program(recursive(2.0))) != structure(program(recursive(3.0)))
+
+
+def test_rules_in_rules_without_end_have_no_key():
+    def endless(depth):
+        f = jax.custom_jvp(lambda x: x * depth)
+        f.defjvp(lambda primals, tangents: (f(*primals), endless(depth + 1)(tangents[0])))
+        return f
+
+    with pytest.raises(UncacheableError, match="another one each time"):
+        structure(program(endless(1)))
+
+
+@KINDS
+def test_a_snapshot_runs_the_program_of_the_rule_not_its_python(kind):
+    now = [3.0]
+    f = kind(np.float32(0.0))
+    if kind is by_jvp:
+        f.defjvp(lambda primals, tangents: (primals[0] ** 2, np.array(now[0], np.float32) * tangents[0]))
+    else:
+        f.defvjp(lambda x: (x * x, None), lambda _, ct: (np.array(now[0], np.float32) * ct,))
+    kept = jaxpr_as_fun(snapshot(program(f)))
+    now[0] = 7.0
+    assert jax.grad(lambda x: kept(x)[0])(X) == 3.0
+    assert kept(X)[0] == 4.0
+
+
+def test_a_snapshot_for_nonzero_tangents_of_some_inputs_only():
+    f = jax.custom_jvp(lambda x, y: x * y)
+    f.defjvp(lambda primals, tangents: (f(*primals), 2 * tangents[0] + 5 * tangents[1]))
+    kept = jaxpr_as_fun(snapshot(jax.make_jaxpr(lambda x, y: f(x, y))(X, X)))
+    assert jax.grad(lambda x: kept(x, X)[0])(X) == 2.0 and jax.grad(lambda y: kept(X, y)[0])(X) == 5.0
+
+
+def test_a_block_that_leaves_rules_out_ends_also_after_an_exception():
+    with pytest.raises(ZeroDivisionError), custom_rules.left_out():
+        1 // 0  # noqa: B018
+    assert structure(program(by_jvp(3.0))) != structure(program(by_jvp(4.0)))
+
+
+def test_a_thunk_that_fails_keeps_what_was_stored():
+    calls = []
+
+    def forward(x):
+        calls.append(x)
+        if len(calls) > 1:
+            raise RuntimeError("the second time")
+        return x * x, x
+
+    f = jax.custom_vjp(lambda x: x * x)
+    f.defvjp(forward, lambda x, ct: (2 * x * ct,))
+    (eqn,) = program(f).eqns
+    thunk = eqn.params["fwd_jaxpr_thunk"]
+    custom_rules.traced_rule_of(thunk, True)
+    trees = eqn.params["out_trees"]()
+    with pytest.raises(RuntimeError, match="the second time"):
+        custom_rules.traced_rule_of(thunk, False)
+    assert eqn.params["out_trees"]() == trees
+
+
+def composed(*programs):
+    """A call of ``custom_vjp`` that is made of programs: the function, and the factor of its gradient."""
+
+    def make(function, factor):
+        @jax.custom_vjp
+        def f(x):
+            return jaxpr_as_fun(function)(x)[0]
+
+        def backward(x, ct):
+            return (jaxpr_as_fun(factor)(x)[0] * ct,)
+
+        f.defvjp(lambda x: (f(x), x), backward)
+        custom_rules.composed[backward] = custom_rules.Composed((function, factor), make)
+        return f
+
+    return make(*programs), make
+
+
+def test_a_call_is_composed_of_programs_and_can_be_made_of_others():
+    square, triple, double = (jax.make_jaxpr(f)(X) for f in (lambda x: x * x, lambda x: 3 * x, lambda x: 2 * x))
+    f, make = composed(square, triple)
+    (eqn,) = program(f).eqns
+    known = custom_rules.composition_of(eqn.params)
+    assert known.programs == (square, triple) and known.make is make
+    with custom_rules.left_out():
+        assert custom_rules.composition_of(eqn.params) is None
+    params = eqn.params | custom_rules.remade(eqn.params, known, (square, double))
+    other = lambda x: eqn.primitive.bind(x, **eqn.primitive.get_bind_params(params))[0]  # noqa: E731
+    assert jax.grad(f)(X) == 6.0 and jax.grad(other)(X) == 4.0
+
+
+def test_no_composition_is_known_of_another_call():
+    assert custom_rules.composition_of(program(by_vjp(3.0)).eqns[0].params) is None
+    assert custom_rules.composition_of({}) is None
