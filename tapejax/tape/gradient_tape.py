@@ -91,7 +91,7 @@ class GradientTape:
         self._recording.mark(mark)
         self._active = active.start(self._recording)
 
-    def _stop(self, mark: str = "exit", failed: bool = False) -> None:
+    def _stop(self, mark: str = "exit", failed: bool = False) -> Recording:
         if self._active is None or self._recording is None:
             raise ValueError("Tape is not recording: call this inside the tape's `with` block.")
         activation, self._active = self._active, None
@@ -99,6 +99,7 @@ class GradientTape:
             self._recording.mark(mark)
         finally:
             activation.stop(failed)
+        return self._recording
 
     def watch(self, tensor: Pytree) -> None:
         """Makes `tensor` carry gradient from here on.
@@ -181,10 +182,9 @@ class GradientTape:
         >>> len(tape)
         1
         """
-        self._stop()
-        former, self._recording = self._recording, None
+        former, self._recording = self._stop(), None
         self._start("reset")
-        self._usable().forget(former)
+        self._usable().succeed(former)
 
     # ---- derivatives ----
 
