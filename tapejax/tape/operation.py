@@ -92,7 +92,7 @@ class Op:
     # ---- how it is differentiated ----
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
-        """The inputs on which the derivative of each output depends. `kinds`: of all inputs; `active_ins`: those with gradient."""
+        """The inputs on which the derivative of each output depends. `kinds`: of all inputs; `active_ins`: with gradient."""
         key = self, kinds, trace_context()
         found = _links.get(key, self._find_links, entry)
         return _links.get((*key, active_ins), self._find_links, entry, active_ins) if found.told else found

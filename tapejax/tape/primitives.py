@@ -110,7 +110,7 @@ def _call_on_arrays(fn: Function, *inputs: Any) -> Any:
 
 
 class TracedOp(Op):
-    """A call that was just traced. It has no key: for one its custom rules must be traced, which JAX allows after the call only."""
+    """A call that was just traced. It has no key: for one its custom rules are traced, which JAX allows after the call only."""
 
     __slots__ = ("staged",)
 

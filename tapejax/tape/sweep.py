@@ -85,7 +85,7 @@ def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any
         for j in step.active_outs:
             slot, x = step.outs[j], outputs[j]
             if slot in given:
-                # An intermediate value that is a source: its other value is taken, with the derivative of both
+                # An intermediate value that is a source: it depends on the steps before it, and on what is given for it.
                 x = x + (given[slot] - jax.lax.stop_gradient(values[slot]))
             env[slot] = x
     return [None if slot is None else env[slot] for slot in program.targets]
