@@ -334,7 +334,7 @@ class GradientTape:
             )
 
         def zeros(shape: tuple[int, ...]) -> tuple[int, ...]:
-            return end.array.shape + shape[1:]
+            return (*end.array.shape, *shape[1:])
 
         take = jacobians.batch_jacobian
         return structure.pack(self._differentiate("batch_jacobian", recording, [end], structure, take, zeros))

@@ -1,6 +1,6 @@
-"""What a user hands to a tape, taken apart into arrays: the interface, and the way that knows `jax.Array` and pytrees.
+"""A user's structures of values, taken apart into arrays: the interface, and a default for pytrees of ``jax.Array``.
 
-`tapejax.tf.values` makes the way that knows tensors and variables the current one.
+`tapejax.tf.values` registers `Conventions` for tensors and variables.
 """
 
 from __future__ import annotations
