@@ -12,8 +12,8 @@ _V = TypeVar("_V", tf.Tensor, tf.Variable)
 class ForwardAccumulator:
     """Computes Jacobian-vector products of what JAX computes inside a ``with`` block.
 
-    Forward mode takes one pass per direction and keeps nothing for a way back: it pays where there are few inputs and many
-    outputs, while a `GradientTape` pays where there are many inputs and few outputs.
+    Forward mode takes one pass per direction. It is the cheaper one for few inputs and many outputs, a `GradientTape` for many
+    inputs and few outputs.
 
     Args:
       primals: a tensor, array or variable, or a structure of them: where the derivative is taken.
@@ -179,13 +179,12 @@ class ForwardAccumulator:
 class GradientTape:
     """Records what JAX computes inside a ``with`` block, so that it can be differentiated afterwards.
 
-    Whatever JAX executes in the block is recorded, by whoever it was written. Values that are *watched* carry gradient,
-    and so does all that is computed from them: trainable variables from when they are read, other values from when they
-    are passed to `watch`.
+    Whatever JAX executes in the block is recorded, whoever wrote it. *Watched* values carry gradient, and so does all that is
+    computed from them. A trainable variable is watched when it is read, any other value when it is passed to `watch`.
 
     Args:
       persistent: whether `gradient` may be called more than once.
-      watch_accessed_variables: whether trainable variables are watched of their own accord when they are read.
+      watch_accessed_variables: whether trainable variables are watched when they are read.
 
     >>> import jax.numpy as jnp
     >>> import tapejax as tf
@@ -205,7 +204,7 @@ class GradientTape:
     def watch(self, tensor: Any) -> None:
         """Makes `tensor` carry gradient from here on.
 
-        What was computed of it before counts only where the tape kept the operation for another input that was watched by then.
+        What was computed from it before counts only if another input of that operation was watched by then.
 
         Args:
           tensor: a tensor, array or variable, or any structure of these (lists, dicts, pytrees), of a float or complex
@@ -226,7 +225,7 @@ class GradientTape:
         ['y:0']
         """
     def stop_recording(self) -> Any:
-        """Suspends recording inside a ``with`` block: what is computed there is a constant to the tape.
+        """Suspends recording inside a ``with`` block: to the tape, what is computed there is constant.
 
         Raises:
           RuntimeError: the tape was never entered.
@@ -242,7 +241,7 @@ class GradientTape:
         4.0
         """
     def reset(self) -> None:
-        """Forgets all that was recorded and watched so far, inside the tape's block.
+        """Forgets all that was recorded and watched so far. To be called inside the tape's block.
 
         Raises:
           ValueError: the tape is not recording.

@@ -236,7 +236,7 @@ def _taken(x: Value, starts: Sequence[int], counts: Sequence[int], steps: Sequen
     return x[(slice(None), *index)]
 
 
-# ---- in a program -----------------------------------------------------------------------------------------------------
+# ---- in a program ---------------------------------------------------------------------------------------------------
 
 
 def quick(program: JaxProgram) -> JaxProgram:

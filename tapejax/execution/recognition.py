@@ -207,7 +207,7 @@ def _is_placed(x: Value) -> bool:
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.committed
 
 
-# ---- of a call that was traced into a jaxpr ---------------------------------------------------------------------------
+# ---- of a call that was traced into a jaxpr -------------------------------------------------------------------------
 
 
 def staged(known: TracedCall) -> Op:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -185,13 +186,17 @@ def _reached(inputs: Values, recordings: Sequence[Recording]) -> Positions:
 
 def _reached_in(recording: Recording) -> set[int]:
     """The ids of the arrays that are watched, or were computed from one that was: gradient may go back to them."""
-    seen, found = recording.reached
+    seen, found = _reached_ids.get(recording, (0, set()))
     found.update(recording.watched)
     for entry in recording.entries[seen:]:
         if any([id(x) in found for x in entry.inputs]):
             found.update(map(id, entry.outputs))
-    recording.reached = len(recording.entries), found
+    _reached_ids[recording] = len(recording.entries), found
     return found
+
+
+# how many entries of a recording were looked at, and what `_reached_in` found among them
+_reached_ids: weakref.WeakKeyDictionary[Recording, tuple[int, set[int]]] = weakref.WeakKeyDictionary()
 
 
 def is_large(op: Op, program: JaxProgram) -> bool:
@@ -227,7 +232,7 @@ depends_on_rules(_is_large, lambda op: [op])
 depends_on_rules(_keeping, lambda key: key[:1])
 
 
-# ---- how large a call is ----------------------------------------------------------------------------------------------
+# ---- how large a call is --------------------------------------------------------------------------------------------
 
 
 def _measure(jaxpr: JaxProgram) -> bool:

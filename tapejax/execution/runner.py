@@ -37,10 +37,10 @@ class Fast(runner.Runner):
     def arrays(self, inputs: Values) -> Sequence[Any] | None:
         return trial.as_arrays(inputs)
 
-    def tries(self) -> bool:
+    def avoids_compiling(self) -> bool:
         return trial.possible()
 
-    def run(
+    def run_program(
         self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op, outputs: int
     ) -> tuple[Any, Kept | None]:
         if type(op) is JittedOp:

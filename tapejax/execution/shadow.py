@@ -66,7 +66,7 @@ def _require(same: bool, name: str, what: str) -> None:
         raise ShadowError(f"{name}{where}: what was kept differs from what is made now. {what}")
 
 
-# ---- how two things that were kept under one key are compared -----------------------------------------------------------
+# ---- how two things that were kept under one key are compared -------------------------------------------------------
 
 
 @functools.singledispatch
@@ -149,7 +149,7 @@ def _compare_runs(fn: Function, compiled: Function, args: Values, found: Any) ->
     _require(same, name, f"Before it was compiled it computed {found}, compiled it computes {expected}.")
 
 
-# ---- programs, as they are written --------------------------------------------------------------------------------------
+# ---- programs, as they are written ----------------------------------------------------------------------------------
 
 JAXPRS = (Jaxpr, ClosedJaxpr)
 
@@ -223,7 +223,7 @@ def _is_key(x: Value) -> bool:
     return jax.numpy.issubdtype(x.dtype, jax.dtypes.extended)
 
 
-# ---- operations, by what they compute ----------------------------------------------------------------------------------
+# ---- operations, by what they compute -------------------------------------------------------------------------------
 
 
 def call_both(name: str, call: Function, kept: Function, fresh: Function, inputs: Values) -> Any:

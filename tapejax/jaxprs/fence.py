@@ -216,9 +216,11 @@ def current_trace() -> Any:
 
 
 def set_trace(trace: TraceLike) -> None:
-    """Makes `trace` the one that JAX hands operations to, until further notice."""
-    set_trace_reference(trace)
-    set_trace_key(trace._weakref)
+    """Makes `trace` the current one: JAX hands operations to it from here on."""
+    try:
+        set_trace_reference(trace)
+    finally:
+        set_trace_key(trace._weakref)
 
 
 def under(trace: TraceLike, fn: Function, /, *args: Any, **kwargs: Any) -> Any:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ..jaxprs.dependence import is_inexact
 from ..jaxprs.types import Pytree, TraceLike, Value
 from . import active, runner, structures
-from .gradient_tape import UnconnectedGradients, _unconnected, logger
+from .gradient_tape import UnconnectedGradients, gives_zeros, logger
 from .query import Query, in_recorded_types
 from .recording import Recording
 from .structures import Leaf, sources_of, targets_of
@@ -21,8 +21,8 @@ from .sweep import push
 class ForwardAccumulator:
     """Computes Jacobian-vector products of what JAX computes inside a ``with`` block.
 
-    Forward mode takes one pass per direction and keeps nothing for a way back: it pays where there are few inputs and many
-    outputs, while a `GradientTape` pays where there are many inputs and few outputs.
+    Forward mode takes one pass per direction. It is the cheaper one for few inputs and many outputs, a `GradientTape` for many
+    inputs and few outputs.
 
     Args:
       primals: a tensor, array or variable, or a structure of them: where the derivative is taken.
@@ -74,15 +74,11 @@ class ForwardAccumulator:
 
     def __exit__(self, kind: type[BaseException] | None = None, *exception: Any) -> None:
         if self._active is not None:
-            self._stop(failed=kind is not None and kind is not GeneratorExit)
-
-    def _stop(self, failed: bool = False) -> None:
-        assert self._active is not None
-        activation, self._active = self._active, None
-        activation.stop(failed)
+            activation, self._active = self._active, None
+            activation.stop(failed=kind is not None and kind is not GeneratorExit)
 
     def _outer_recordings(self) -> Sequence[Recording]:
-        """The recordings that see the products: those around this one, as if each operation's product were taken at once."""
+        """The recordings that get the products: those outside of this one, as if each product were taken at its operation."""
         trace, recordings = self._around
         return recordings if trace is not None and trace() is active.outer_trace() else ()
 
@@ -112,7 +108,7 @@ class ForwardAccumulator:
         >>> acc.jvp([y, c])
         [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
         """
-        unconnected = _unconnected(unconnected_gradients)
+        zeros = gives_zeros(unconnected_gradients)
         ends = targets_of(primals, "primals")
         recording = active.continuation_of(self._recording)
         query = Query(
@@ -120,9 +116,9 @@ class ForwardAccumulator:
         )
         program, values = query.program()
         tangents = [self._tangents[i] for i in query.owners]
-        # its own products are not recorded by it, as in TensorFlow
+        # not recorded by this accumulator itself, as in TensorFlow
         found = active.alone(self._outer_recordings(), runner.current.sweep, push, program, values, tangents)
-        if unconnected is UnconnectedGradients.ZERO:
+        if zeros:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
         return ends.pack(found)
 

@@ -1,7 +1,7 @@
-"""Which recordings are active: here, in this thread, and under which of JAX's traces.
+"""The active recordings of this thread, and JAX's traces under which they are active.
 
-While a tape is active the current trace of JAX is a `Recorder`. The operation is run under its `outer` trace, so that values stay
-what they would have been, and then noted.
+While a tape is active, JAX's current trace is a `Recorder`. It runs each operation under its `outer` trace, so that values are
+the same as without a tape, and then appends an entry to the active recordings.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class _OfThread(threading.local):
 
 
 class Recorder(Trace):  # type: ignore[misc]  # JAX has no types for it
-    """A trace that notes operations on the active recordings; `tape.trace` has the one that JAX hands operations to."""
+    """A trace that appends entries to the active recordings. `RecorderTrace` in `trace.py` adds the methods that JAX calls."""
 
     def __init__(self, outer: Any, recordings: Any):
         super().__init__()
         self.requires_low = False  # the outer trace lowers
-        self.outer = self.parent_trace = outer  # the latter is what JAX, asked whether there is a jit around, follows
+        self.outer = self.parent_trace = outer  # JAX follows `parent_trace` to see whether there is a jit around
         self._recordings: _OfThread | types.SimpleNamespace = recordings
 
     @property
@@ -75,7 +75,7 @@ class Recorder(Trace):  # type: ignore[misc]  # JAX has no types for it
             outputs = distinct(outputs, inputs)
             flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
         for x in inputs:
-            if type(x) is not ConcreteArray and isinstance(x, np.ndarray):  # it may change before a derivative is taken
+            if type(x) is not ConcreteArray and isinstance(x, np.ndarray):  # the user may change it later
                 inputs = [*map(snapshot, inputs)]
                 break
         entry = new_tuple(Entry, (op, tuple(inputs), flat, caller(4), kept))
@@ -84,7 +84,7 @@ class Recorder(Trace):  # type: ignore[misc]  # JAX has no types for it
         return outputs
 
 
-# The subclass whose traces JAX is given.
+# The class of the traces that JAX is given: `RecorderTrace`, once `trace.py` has set it.
 kind: type[Recorder] = Recorder
 
 
@@ -94,15 +94,15 @@ def _copier() -> Function:
 
 
 def copied(x: Value) -> Any:
-    """A copy of the array `x`: another value to a tape."""
+    """A copy of the array `x`, which to a tape is another value."""
     return _copier()(x)
 
 
 def distinct(outputs: Any, inputs: Values) -> Any:
-    """`outputs`, each an array of its own.
+    """`outputs` with a copy of each array that is also an input, or is there twice.
 
-    JAX forwards an input that comes out unchanged (`stop_gradient`, a reshape to the same shape) as the same object. A value's
-    identity is its history, so the output needs one of its own.
+    Where an operation changes nothing (`stop_gradient`, a reshape to the same shape) JAX returns the input itself. A tape
+    identifies a value by its array, so an output must be another array than the inputs.
     """
     if hasattr(outputs, "dtype"):
         for x in inputs:
@@ -111,7 +111,7 @@ def distinct(outputs: Any, inputs: Values) -> Any:
         return outputs
     seen = {id(x) for x in inputs}
     if type(outputs) is list and len(outputs) == 1 and id(outputs[0]) not in seen:
-        return outputs  # what a jitted function of one result gives
+        return outputs  # the usual result of a jitted function
     fresh = []
     for x in jax.tree.leaves(outputs):
         fresh.append(copied(x) if id(x) in seen and isinstance(x, jax.Array) else x)
@@ -121,17 +121,17 @@ def distinct(outputs: Any, inputs: Values) -> Any:
 
 # ---- beginning and ending -------------------------------------------------------------------------------------------
 
-# One trace for the process over the eager trace: JAX's jit cache is keyed by the trace, and a new one for every tape
-# would fill it. The recordings that it notes on belong to the thread.
+# One trace, over the eager one, for all tapes of the process: JAX's jit cache is keyed by the trace, and a new one for every
+# tape would fill it. Its recordings belong to the thread.
 _eager: Recorder | None = None
 _eager_recordings = _OfThread()
 
 
 class Activation:
-    """What makes `recording` active under `trace`, until `stop`.
+    """Makes `recording` active under `trace`, from `start` to `stop`.
 
-    An interrupt may come when a block is left, before Python calls anything of ours. So it also ends when there
-    is no reference to it any more, which may be late, or on another thread: all that `stop` does is right at any time.
+    An interrupt may come when a block is left, before Python calls any of our code. So an activation also stops when the last
+    reference to it is gone. That may be late, or on another thread, where `stop` does no harm.
     """
 
     _active: Any = ()
@@ -144,16 +144,16 @@ class Activation:
     def start(self) -> Activation:
         try:
             self._active.append(self._recording)
-            set_trace(self._trace)  # also where it is current: an interrupt may have left one half of it
+            set_trace(self._trace)  # even if it is current: an interrupt may have set one half of it only
             return self
         except BaseException:
             self.stop(failed=True)
             raise
 
     def stop(self, failed: bool = False) -> None:
-        """Takes the recording off the active ones; the last one out restores JAX's trace.
+        """Ends the activation. The last recording that stops under a trace restores JAX's outer trace.
 
-        Where the block has `failed`, whatever trace is current now was made in it, and has ended.
+        If the block has `failed`, the current trace was made in it and has ended, and is replaced in any case.
         """
         active, trace = self._active, self._trace
         if self._recording not in active:
@@ -169,7 +169,7 @@ class Activation:
                     set_trace_key(now._weakref)
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
-        if not is_finalizing():  # when Python ends the names of this module are gone
+        if not is_finalizing():  # when Python ends, the names of this module are gone
             self.stop()
 
 
@@ -214,27 +214,19 @@ def alone(recordings: Sequence[Recording], fn: Function, /, *args: Any, **kwargs
     return also(Recording(), run)
 
 
-def on_trial(fn: Function, /, *args: Any, **kwargs: Any) -> Any:
-    """``fn(*args, **kwargs)``, whose operations JAX would compile one by one, as a tape runs them."""
-    if type(current_trace()) is not EvalTrace or not runner.current.tries():
-        return fn(*args, **kwargs)
-    return also(Recording(), fn, *args, **kwargs)
-
-
-def by_operations(fn: Function, /, *args: Any) -> Any:
-    """``fn(*args)``, of which nothing is recorded, and each operation is recognised and run as on a tape."""
+def by_operations(fn: Function, /, *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)``, recorded nowhere. Its operations are run by the runner, as on a tape, not compiled by JAX."""
     trace = current_trace()
-    return under(trace, alone, (), fn, *args) if type(trace) is EvalTrace and runner.current.tries() else fn(*args)
+    if type(trace) is EvalTrace and runner.current.avoids_compiling():
+        return under(trace, alone, (), fn, *args, **kwargs)
+    return fn(*args, **kwargs)
 
 
 def unwind() -> None:
-    """Restores JAX's trace where the last recording was stopped inside a program that was traced meanwhile."""
+    """Restores JAX's outer trace if no recording is active any more: the last one was stopped while a program was traced."""
     trace = current_trace()
     if type(trace) is kind and not trace.recordings:
-        try:
-            set_trace_reference(trace.outer)
-        finally:
-            set_trace_key(trace.outer._weakref)
+        set_trace(trace.outer)
 
 
 # ---- in a program that is being traced ------------------------------------------------------------------------------
@@ -249,10 +241,10 @@ _continuations = _Continuations()
 
 
 def continuing(recordings: Sequence[Recording], fn: Function, /, *args: Any) -> Any:
-    """``fn(*args)``, which is traced into a program or by `jax.vmap`, with continuations of the recordings around the trace.
+    """``fn(*args)``, which traces a program or runs under `jax.vmap`, with a continuation of each of `recordings` active.
 
-    In a `function` a tape can be asked for the gradient of what is computed there. What is noted there are tracers: the
-    tape's own recording must not hold them.
+    Inside a `function` a tape's `gradient` may be called for what is computed there. Those values are tracers, which must not
+    get into the tape's own recording.
     """
     before = _continuations.of
     added = {id(recording): (recording, recording.continuation()) for recording in recordings}
@@ -264,29 +256,29 @@ def continuing(recordings: Sequence[Recording], fn: Function, /, *args: Any) -> 
 
 
 def continuation_of(recording: Recording) -> Recording:
-    """What stands for `recording` in the program that is being traced here: its innermost continuation."""
+    """The innermost continuation of `recording` in the program that is being traced here; else `recording` itself."""
     while (found := _continuations.of.get(id(recording))) is not None:
         recording = found[1]
     return recording
 
 
-# ---- what is asked --------------------------------------------------------------------------------------------------
+# ---- queries about the traces ---------------------------------------------------------------------------------------
 
 
 def active_recordings() -> list[Recording]:
-    """The recordings that an operation run here reaches: also from inside `jax.vmap` and `jax.grad`, through their traces."""
+    """The recordings that an operation run here gets onto, those outside of `jax.vmap` and `jax.grad` included."""
     return list(itertools.chain.from_iterable(active_lists()))
 
 
 def active_lists() -> Iterator[list[Recording]]:
-    """The `active_recordings` of each trace that records, from the innermost: lists that can be changed."""
+    """The list of active recordings of each `Recorder` in the stack of traces, from the innermost. It may be changed."""
     for trace in trace_stack(current_trace()):
         if type(trace) is kind:
             yield trace.recordings
 
 
 def record_escape(what: str, *arrays: Any, into: Any = None) -> None:
-    """Notes, for `explain`, that values escape from the tapes: to Python, or as a variable's state (the array `into`)."""
+    """Marks, for `explain`, that the tapes lose track of `arrays`: Python reads them, or they become the state `into`."""
     trace = current_trace()
     if type(trace) is kind:
         for recording in trace.recordings:
@@ -294,7 +286,7 @@ def record_escape(what: str, *arrays: Any, into: Any = None) -> None:
 
 
 def trace_stack(trace: TraceLike) -> Iterator[Any]:
-    """`trace` and the traces below it, down to the eager one, or one that builds a jaxpr and runs nothing."""
+    """`trace` and the traces below it, down to the eager one, or to one that writes a jaxpr."""
     while trace is not None:
         yield trace
         if isinstance(trace, StagingTrace):
@@ -303,26 +295,26 @@ def trace_stack(trace: TraceLike) -> Iterator[Any]:
 
 
 def outer_trace() -> Any:
-    """JAX's trace here, but for the tapes."""
+    """JAX's current trace; while a tape is active, the one below the tape's."""
     trace = current_trace()
     return trace.outer if type(trace) is kind else trace
 
 
 def outside() -> set_current_trace:
-    """A context whose body runs under the outer trace: values are the same, nothing is noted."""
+    """A context whose body runs under the outer trace: values are the same, nothing is recorded."""
     return set_current_trace(outer_trace())
 
 
 def eager() -> bool:
-    """Whether values are known here: no JAX transformation is under way, but for the tapes."""
+    """Whether operations run now: no transformation of JAX's is under way."""
     return type(outer_trace()) is EvalTrace
 
 
 def staging() -> bool:
-    """Whether the current (outer) trace stages out a program, as under ``jax.jit``: values are not known yet."""
+    """Whether a program is being traced here, as under ``jax.jit``, so that values are not known yet."""
     return stages(current_trace())
 
 
 def stages(trace: TraceLike) -> bool:
-    """Whether `trace`, or one below it, builds a jaxpr and runs nothing."""
+    """Whether `trace`, or one below it, writes a jaxpr and runs nothing."""
     return any(isinstance(below, StagingTrace) for below in trace_stack(trace))

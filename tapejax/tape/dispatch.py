@@ -1,4 +1,4 @@
-"""Direct dispatch: an operation that is known already is run on JAX's fast path, and noted as one entry."""
+"""Direct dispatch: runs an `Op` without going through JAX's primitives, and records it as one entry."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 
 def run(op: Op, inputs: Values) -> Any:
-    """Runs `op` under the outer trace and notes it on the tapes that record here."""
+    """Runs `op` under the outer trace, and appends an entry to each active recording.
+
+    It is called by a function of tapejax's, not by the user's code: the search for the user's line begins above that.
+    """
     trace = trace_reference.value
     outer = trace.outer if type(trace) is active.kind else trace
-    given = inputs if type(outer) is EvalTrace else None  # arrays only; None where `_call` has to look
+    given = inputs if type(outer) is EvalTrace else None  # arrays for `op.call`; None if `_call` decides how to run it
     for x in inputs:
         if type(x) is not ConcreteArray:
             given = None if given is None else op.arrays(inputs)
             break
     if outer is trace:
-        return (
-            _call(op, inputs)
-            if given is None
-            else op.call(*inputs)
-            if given is inputs
-            else distinct(op.call(*given), given)
-        )
+        if given is None:
+            return _call(op, inputs)
+        outputs = op.call(*given)
+        return outputs if given is inputs else distinct(outputs, given)
     try:
         set_trace_reference(outer)
         set_trace_key(outer._weakref)
@@ -53,7 +53,7 @@ def run(op: Op, inputs: Values) -> Any:
         outputs = op.call(*given)
         if type(outputs) is not ConcreteArray:
             return trace.note(op, inputs, outputs if given is inputs else distinct(outputs, given))
-        for x in given:  # from here on what `note` does of this, in one step
+        for x in given:  # from here on the part of `Recorder.note` that one array needs, inlined for speed
             if x is outputs:
                 outputs = copied(outputs)
         entry = new_tuple(Entry, (op, tuple(inputs), (outputs,), caller(3), None))
@@ -71,11 +71,11 @@ def _call(op: Op, inputs: Values) -> Any:
     return op.call(*inputs) if type(trace_reference.value) is EvalTrace else op.traced(inputs)
 
 
-# ---- what runs Python of the user's ---------------------------------------------------------------------------------
+# ---- derivatives that run the user's Python -------------------------------------------------------------------------
 
 
 class _Reads(threading.local):
-    """Reads of variables while a call is staged: whether one was refused, and the recordings that may note them."""
+    """Reads of variables while a call is traced: whether one was refused; the recordings that may note reads, None: no reads."""
 
     def __init__(self) -> None:
         self.refused = False
@@ -84,14 +84,15 @@ class _Reads(threading.local):
 
 reads = _Reads()
 
-# What JAX keeps of a jitted function that was traced meanwhile has the value that a variable had then: it is not for others.
+# A jitted function that is traced inside `reading` has the values of variables as constants. A context of its own keeps JAX
+# from using that program again.
 _staging_of = jax.make_user_context()  # type: ignore[no-untyped-call]  # JAX has no types for it
 _stagings = itertools.count(1)
 
 
 @contextlib.contextmanager
 def reading(recordings: Sequence[Recording]) -> Iterator[None]:
-    """A block that traces what is run once, here and now: the values of variables may be constants of it."""
+    """Inside this block a program is traced that will run once, now: the values of variables may be constants of it."""
     before = reads.recordings
     try:
         reads.recordings = recordings
@@ -102,14 +103,18 @@ def reading(recordings: Sequence[Recording]) -> Iterator[None]:
 
 
 def run_python(op: PythonOp, inputs: Values, reads_variables: bool) -> Any:
-    """Runs `op`, a derivative of what runs Python, such that outer tapes see what that closes over, too."""
+    """Runs `op`, a derivative that runs the user's Python. What that Python closes over becomes inputs, for outer tapes.
+
+    A variable may be read in it only if it is traced for this call alone. So a read is refused at first, and if one was, it is
+    traced once more in a `reading` block.
+    """
     trace = current_trace()
     records = type(trace) is active.kind and bool(trace.recordings)
     may_read = reads_variables and not stages(trace)
     reads.refused = False
     try:
         return run(*(trace.with_closure(op, inputs, may_read) if records else (op, inputs)))
-    except Exception:  # of any type: what the user's Python raises where a read is refused
+    except Exception:  # of any type: the user's Python runs in there
         if not (reads.refused and may_read):
             raise
     with reading(active_recordings()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -39,13 +39,12 @@ class UnconnectedGradients(enum.Enum):
 class GradientTape:
     """Records what JAX computes inside a ``with`` block, so that it can be differentiated afterwards.
 
-    Whatever JAX executes in the block is recorded, by whoever it was written. Values that are *watched* carry gradient,
-    and so does all that is computed from them: trainable variables from when they are read, other values from when they
-    are passed to `watch`.
+    Whatever JAX executes in the block is recorded, whoever wrote it. *Watched* values carry gradient, and so does all that is
+    computed from them. A trainable variable is watched when it is read, any other value when it is passed to `watch`.
 
     Args:
       persistent: whether `gradient` may be called more than once.
-      watch_accessed_variables: whether trainable variables are watched of their own accord when they are read.
+      watch_accessed_variables: whether trainable variables are watched when they are read.
 
     >>> import jax.numpy as jnp
     >>> import tapejax as tf
@@ -65,7 +64,7 @@ class GradientTape:
         self._recording: Recording | None = None
         self._active: active.Activation | None = None  # None while it is not recording
         self._watched: tuple[Any, ...] = ()
-        self._used: Where = None  # where it was used up
+        self._used: Where = None  # the line where it was used up
 
     # ---- recording ----
 
@@ -75,7 +74,7 @@ class GradientTape:
 
     def __exit__(self, kind: type[BaseException] | None = None, *exception: Any) -> None:
         if self._active is not None:
-            # A generator that is closed may be so under any trace.
+            # A generator may be closed under any trace.
             self._stop("exit", failed=kind is not None and kind is not GeneratorExit)
         else:
             active.unwind()
@@ -91,7 +90,7 @@ class GradientTape:
         self._recording.mark(mark)
         self._active = active.start(self._recording)
 
-    def _stop(self, mark: str = "exit", failed: bool = False) -> None:
+    def _stop(self, mark: str = "exit", failed: bool = False) -> Recording:
         if self._active is None or self._recording is None:
             raise ValueError("Tape is not recording: call this inside the tape's `with` block.")
         activation, self._active = self._active, None
@@ -99,11 +98,12 @@ class GradientTape:
             self._recording.mark(mark)
         finally:
             activation.stop(failed)
+        return self._recording
 
     def watch(self, tensor: Pytree) -> None:
         """Makes `tensor` carry gradient from here on.
 
-        What was computed of it before counts only where the tape kept the operation for another input that was watched by then.
+        What was computed from it before counts only if another input of that operation was watched by then.
 
         Args:
           tensor: a tensor, array or variable, or any structure of these (lists, dicts, pytrees), of a float or complex
@@ -149,7 +149,7 @@ class GradientTape:
         return tuple(sorted(found, key=lambda variable: getattr(variable, "_created", 0)))
 
     def stop_recording(self) -> _NotRecording:
-        """Suspends recording inside a ``with`` block: what is computed there is a constant to the tape.
+        """Suspends recording inside a ``with`` block: to the tape, what is computed there is constant.
 
         Raises:
           RuntimeError: the tape was never entered.
@@ -167,7 +167,7 @@ class GradientTape:
         return _NotRecording(self)
 
     def reset(self) -> None:
-        """Forgets all that was recorded and watched so far, inside the tape's block.
+        """Forgets all that was recorded and watched so far. To be called inside the tape's block.
 
         Raises:
           ValueError: the tape is not recording.
@@ -181,10 +181,9 @@ class GradientTape:
         >>> len(tape)
         1
         """
-        self._stop()
-        former, self._recording = self._recording, None
+        former, self._recording = self._stop(), None
         self._start("reset")
-        self._usable().forget(former)
+        self._usable().succeed(former)
 
     # ---- derivatives ----
 
@@ -225,14 +224,13 @@ class GradientTape:
         """
         recording = self._usable()
         ends, starts = targets_of(target).leaves, sources_of(sources)
-        unconnected = _unconnected(unconnected_gradients)
+        zeros = _same_shape if gives_zeros(unconnected_gradients) else None
         cotangents = None if output_gradients is None else cotangents_of(ends, target, output_gradients)
 
         def pull_back(program: Program, values: Sequence[Value]) -> list[Value | None]:
             ends = () if cotangents is None else ([conjugate(x) for x in cotangents],)
             return runner.current.sweep(sweep, program, values, *ends)
 
-        zeros = unconnected is UnconnectedGradients.ZERO and _same_shape
         found = self._differentiate("gradient", recording, ends, starts, pull_back, zeros)
         found = [
             x if x is None else runner.current.placed(leaf.array, x)
@@ -281,8 +279,7 @@ class GradientTape:
         """
         recording = self._usable()
         end, starts = one_target(target), sources_of(sources)
-        unconnected = _unconnected(unconnected_gradients)
-        zeros = unconnected is UnconnectedGradients.ZERO and end.array.shape.__add__
+        zeros = end.array.shape.__add__ if gives_zeros(unconnected_gradients) else None
         return starts.pack(self._differentiate("jacobian", recording, [end], starts, jacobians.jacobian, zeros))
 
     @in_recorded_types
@@ -325,7 +322,7 @@ class GradientTape:
         end = one_target(target)
         structure = sources_of(source, "source")
         start = structure.leaves[0] if len(structure.leaves) == 1 else one_target(source)
-        _unconnected(unconnected_gradients)
+        gives_zeros(unconnected_gradients)  # refuses an unknown value
         for name, leaf in (("target", end), ("source", start)):
             if leaf.array.ndim < 2:
                 raise ValueError(
@@ -349,9 +346,9 @@ class GradientTape:
         targets: Sequence[Leaf],
         sources: Structure,
         take: Callable[[Program, list[Value]], Sequence[Value | None]],
-        zeros: Callable[[tuple[int, ...]], tuple[int, ...]] | Literal[False],
+        zeros: Callable[[tuple[int, ...]], tuple[int, ...]] | None,
     ) -> list[Value | None]:
-        """What `take` gives for each source; where there is none None, or zeros of the shape that `zeros(its shape)` says."""
+        """What `take` gives for each source. `zeros`: from a source's shape the shape of zeros that take the place of None."""
         if self._active is not None and self._persistent:
             logger.warning(
                 "Calling GradientTape.%s on a persistent tape inside its context is significantly less efficient than calling "
@@ -368,7 +365,7 @@ class GradientTape:
             self._use_up()
         if logger.isEnabledFor(logging.DEBUG):
             _log_missing(name, found)
-        if not zeros:
+        if zeros is None:
             return found
         return [
             _zeros_of(leaf, zeros(leaf.array.shape)) if x is None else x
@@ -394,7 +391,7 @@ class GradientTape:
     # ---- what was recorded ----
 
     def __bool__(self) -> bool:
-        return True  # also with nothing recorded: having a length must not make a tape false
+        return True  # with nothing recorded, too, where the length is 0
 
     def __len__(self) -> int:
         """How many operations were recorded."""
@@ -447,15 +444,16 @@ def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _log_missing(what: str, found: Sequence[Value | None]) -> None:
-    # TensorFlow's tape says nothing either unless logging asks for it; its optimizers warn.
+    # At the level of debugging only: TensorFlow's tape does not log it, its optimizers do.
     if missing := [str(i) for i, x in enumerate(found) if x is None]:
         message = "GradientTape.%s is None for source %s of %d: tape.explain(target, sources) says why"
         logger.debug(message, what, ", ".join(missing), len(found))
 
 
-def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:
+def gives_zeros(value: UnconnectedGradients | str) -> bool:
+    """Whether the argument `unconnected_gradients` asks for zeros."""
     try:
-        return UnconnectedGradients(value)
+        return UnconnectedGradients(value) is UnconnectedGradients.ZERO
     except ValueError:
         raise ValueError(
             f"Unknown value for unconnected_gradients: {value!r}. Expected UnconnectedGradients.NONE or .ZERO, or their "
@@ -464,6 +462,6 @@ def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:
 
 
 def _zeros_of(leaf: Leaf, shape: tuple[int, ...]) -> Value:
-    """Zeros for a source: to an outer tape they are computed from it, as in TensorFlow."""
+    """Zeros for a source. As in TensorFlow, to an outer tape they are computed from it."""
     structures.current.read(leaf.value)
     return apply(jnp.zeros_like, leaf.array, shape=shape)

@@ -20,7 +20,7 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     """For each source the derivative of every element of the one target: an array of shape ``target.shape + source.shape``.
 
     Reverse mode (as `jax.jacrev`: the pullback under `vmap`) takes a pass for each element of the target, forward mode
-    (as `jax.jacfwd`: the pushforward under `vmap`) one for each element of the sources; the fewer passes win.
+    (as `jax.jacfwd`: the pushforward under `vmap`) one for each element of the sources. By default the mode with fewer passes.
     """
     target = _target(program, values)
     connected = [slot for slot in program.sources if slot is not None]
@@ -28,19 +28,19 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
         return [None] * len(program.sources)
     if mode is None:
         passes = sum(values[slot].size for slot in dict.fromkeys(connected))
-        # of a complex source forward mode takes two passes for each element
+        # for a complex source forward mode takes two passes an element
         forward = _less(passes, target.size) and not any([jnp.iscomplexobj(x) for x in values])
         mode = "forward" if forward else "reverse"
-    rows = {"reverse": _reverse_rows, "forward": _forward_columns}
-    other = "forward" if mode == "reverse" else "reverse"
+    rows, others = _reverse_rows, _forward_columns
+    if mode == "forward":
+        rows, others = others, rows
     try:
-        found = runner.current.rows("jacobian", rows[mode], program, values)
+        return runner.current.rows("jacobian", rows, program, values)
     except (LookupError, TypeError, ValueError, NotImplementedError) as error:
-        try:  # a while_loop goes forward only, a custom_vjp backward only
-            found = runner.current.rows("jacobian", rows[other], program, values)
+        try:  # a while_loop has forward mode only, a custom_vjp reverse mode only
+            return runner.current.rows("jacobian", others, program, values)
         except Exception:
             raise error from None
-    return found
 
 
 def batch_jacobian(program: Program, values: Values) -> list[Any]:
@@ -51,47 +51,45 @@ def batch_jacobian(program: Program, values: Values) -> list[Any]:
 
 
 def _target(program: Program, values: Values) -> Any:
-    """The value of a program's one target; None where it is not connected, or an integer."""
+    """The value of a program's one target; None if that is not connected, or not differentiable."""
     (slot,) = program.targets
     return None if slot is None or not is_inexact(values[slot]) else values[slot]
 
 
-def _symbolic(size: Any) -> bool:
-    """Whether `size` is symbolic: in a program for any batch size."""
-    return not isinstance(size, (int, np.integer))
-
-
 def _less(size: Any, other: Any) -> bool:
-    return not _symbolic(size) and not _symbolic(other) and size < other
+    """Whether `size` is known to be less than `other`: sizes are symbolic in a program for any batch size."""
+    return all([isinstance(x, (int, np.integer)) for x in (size, other)]) and bool(size < other)
 
 
-def _one_hot(index: Any, like: Value, shape: tuple[Any, ...] | None = None) -> Any:
-    """1 at the `index` of an array of this `shape`, by default that of `like`, and repeated as `like` is.
+def _one_hot(index: Any, like: Value, shape: tuple[Any, ...]) -> Any:
+    """Zeros like `like` plus an array of this `shape` that has 1 at `index`.
 
-    What the sum with zeros adds is the type of `like`: how it is sharded, and over which axes of a mesh it varies.
+    The zeros bring the type of `like`: how it is sharded, and over which axes of a mesh it varies.
     """
-    shape = like.shape if shape is None else shape
     zero, one = jnp.zeros((), like.dtype), jnp.ones((), like.dtype)
-    # Not the mask as numbers: XLA would make a choice of their product with a slope, and hide an infinite one.
+    # The mask is not converted to numbers: XLA would turn their product with a slope into a choice, and hide an infinite one.
     return jnp.zeros_like(like) + jnp.where(jnp.arange(math.prod(shape)) == index, one, zero).reshape(shape)
+
+
+def _rows(program: Program, values: Values, target: Value, shape: tuple[Any, ...]) -> list[Any]:
+    """The pullbacks of each element of an array of this `shape`, repeated as `target` is."""
+
+    def row(index: Any) -> list[Any]:
+        return sweep(program, values, [_one_hot(index, target, shape)])
+
+    count = math.prod(shape)
+    each = sum(values[slot].nbytes for slot in program.sources if slot is not None)
+    return list(runner.current.batch(row, count, program, values, count * each))
 
 
 def _reverse_rows(program: Program, *values: Any) -> list[Any]:
     target = _target(program, values)
-
-    def row(index: Any) -> list[Any]:
-        return sweep(program, values, [_one_hot(index, target)])
-
-    found = runner.current.batch(row, target.size, program, values, target.size * _source_bytes(program, values))
+    found = _rows(program, values, target, target.shape)
     return [None if x is None else x.reshape(target.shape + x.shape[1:]) for x in found]
 
 
-def _source_bytes(program: Program, values: Values) -> int:
-    return sum(values[slot].nbytes for slot in program.sources if slot is not None)
-
-
 def _forward_columns(program: Program, *values: Any) -> list[Any]:
-    """What `_reverse_rows` gives, in the dtype of the source: slopes of the target's real part alone, where it is complex."""
+    """As `_reverse_rows`, in the dtype of the source. If the target is complex, the slopes of its real part."""
     target = _target(program, values)
     found: list[Any] = []
     for position, slot in enumerate(program.sources):
@@ -101,7 +99,7 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
         source = values[slot]
 
         def column(index: Any, position: int = position, source: Value = source) -> Any:
-            one = _one_hot(index, source)
+            one = _one_hot(index, source, source.shape)
             tangents: list[Any] = [None] * len(program.sources)
             parts = []
             for tangents[position] in (one, one * -1j) if jnp.iscomplexobj(source) else (one,):
@@ -117,11 +115,5 @@ def _forward_columns(program: Program, *values: Any) -> list[Any]:
 
 def _batch_rows(program: Program, *values: Any) -> list[Any]:
     target = _target(program, values)
-    outs = target.shape[1:]
-    count = math.prod(outs)
-
-    def row(index: Any) -> list[Any]:
-        return sweep(program, values, [_one_hot(index, target, outs)])
-
-    found = runner.current.batch(row, count, program, values, count * _source_bytes(program, values))
+    found = _rows(program, values, target, target.shape[1:])
     return [None if x is None else jnp.moveaxis(x, 0, 1).reshape(target.shape + x.shape[2:]) for x in found]

@@ -1,7 +1,6 @@
-"""The kinds of operations: each a pure function of flat arrays, how it is run, and how it is differentiated.
+"""The kinds of operations. An operation is a pure function of flat arrays, with how it is run and how it is differentiated.
 
-An `Op` is compiled. A `PythonOp` runs Python that may look at values. The other kinds say what differs for them; each is one
-class, and overrides what its docstring names.
+An `Op` is compiled. A `PythonOp` runs Python that may look at values. Each other kind is a subclass of one of these.
 """
 
 from __future__ import annotations
@@ -38,10 +37,12 @@ MOST_SIZES = 64
 class Op:
     """A pure function of flat arrays, compiled.
 
-    `fn(*arrays)` returns an array or a pytree of arrays and may be traced, for derivatives: it prints nothing. `call` does the
-    same at full speed, and prints what there is to print. Two Ops are equal when their `key` is, so that programs made of them
-    can be compared and cached; without a key an Op equals nothing but itself. `bound` is the function or primitive that it runs
-    and the static arguments, where it is no more than that.
+    Args:
+      name: of the operation, for users to read, and to look up registered gradients.
+      fn: takes arrays and returns an array or a pytree of arrays. It can be traced, for derivatives, and does not print.
+      call: computes the same as fast as possible, and prints. By default what the runner makes of `fn`.
+      key: equal keys make equal Ops, so that programs can be compared and cached. Without one an Op equals only itself.
+      bound: the function or primitive and its static arguments, if the Op runs nothing else.
     """
 
     __slots__ = ("name", "fn", "call", "key", "bound", "_hash", "__weakref__")
@@ -49,7 +50,7 @@ class Op:
     def __init__(self, name: str, fn: Function, call: Function | None = None, key: Any = None, bound: Any = None):
         self.name = name
         self.fn = fn
-        self.call = call or runner.current.compiled(fn, functools.partial(_use, weakref.ref(self)))
+        self.call = call or runner.current.compiled(fn, functools.partial(_set_call, weakref.ref(self)))
         self.bound: tuple[Any, dict[str, Any]] | None = bound
         self.key = self if key is None else key
         self._hash = object.__hash__(self) if key is None else hash(key)
@@ -66,22 +67,22 @@ class Op:
         return f"Op({self.name})"
 
     def canonicalised(self) -> Op:
-        """The Op under which it is known from program to program."""
+        """The Op that stands for it in programs."""
         return self
 
     @property
     def runs_python(self) -> bool:
-        """Whether its derivative runs Python of the user's, which may do something else each time: it is not kept."""
+        """Whether its derivative runs the user's Python, which may differ each time. Then nothing compiled is kept of it."""
         return rules.is_python(self.name)
 
     # ---- how it is run ----
 
     def arrays(self, inputs: Values) -> Sequence[Any] | None:
-        """What `call` is given for `inputs`; None where they stay as they are."""
+        """`inputs` with arrays in place of Python numbers, for `call`; None if they must stay as they are."""
         return runner.current.arrays(inputs)
 
     def traced(self, inputs: Values) -> Any:
-        """`call` where a program is traced. What is computed of shapes alone is known there, and may be a shape again."""
+        """`call` while a program is traced. What is computed from shapes alone stays known, so that it can be a shape."""
         if inputs and all(map(is_size, inputs)):
             with jax.ensure_compile_time_eval():
                 if all(map(_may_be_size, jax.tree.leaves(jax.eval_shape(self.fn, *inputs)))):
@@ -91,7 +92,7 @@ class Op:
     # ---- how it is differentiated ----
 
     def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
-        """Which inputs, of these `kinds`, each output depends on with its derivative; of the entry some are active."""
+        """The inputs on which the derivative of each output depends. `kinds`: of all inputs; `active_ins`: with gradient."""
         key = self, kinds, trace_context()
         found = _links.get(key, self._find_links, entry)
         return _links.get((*key, active_ins), self._find_links, entry, active_ins) if found.told else found
@@ -101,21 +102,24 @@ class Op:
             return dependence.links(rules.with_rule(self.name, self.fn), entry.inputs, entry.outputs, perturbed)
 
     def residuals(self, outs: tuple[int, ...]) -> tuple[int, ...]:
-        """Of the slots of its outputs those that its pullback reads."""
+        """Those of the slots `outs` of its outputs that its pullback reads."""
         return ()
 
     def pull_back(self, step: Step, inputs: Values, cotangents: dict[int, Any]) -> Sequence[Any]:
-        """The cotangents of the step's active inputs (None for none), from those of some of its outputs, by position."""
+        """The cotangents (or None) of the step's active inputs. `cotangents`: of some of its outputs, by position."""
         derivative = pullback(self, step.active_ins, tuple(cotangents), step.perturbed)
         return self.run_derivative(derivative, (*inputs, *cotangents.values()))
 
     def push_forward(self, step: Step, inputs: Values, tangents: dict[int, Any]) -> Sequence[Any]:
-        """The tangents of the step's active outputs (None for none), from those of some of its inputs, by position."""
+        """The tangents (or None) of the step's active outputs. `tangents`: of some of its inputs, by position."""
         derivative = pushforward(self, tuple(tangents), step.active_outs, step.perturbed)
         return self.run_derivative(derivative, (*inputs, *tangents.values()))
 
-    def runs_derivative(self, fn: Function) -> Function:
-        """What runs the derivative `fn` where that runs Python."""
+    # Whether its derivative, when it is traced, may have the values of variables as constants.
+    reads_variables: bool = False
+
+    def derivative_call(self, fn: Function) -> Function:
+        """The `call` of its derivative `fn`, if that runs Python."""
         return functools.partial(by_operations, fn)
 
     def run_derivative(self, derivative: Op, inputs: Values) -> Sequence[Any]:
@@ -126,20 +130,14 @@ class Op:
             found = dispatch.run(derivative, inputs)
         return found
 
-    @property
-    def reads_variables(self) -> bool:
-        """Whether what its derivative traces may have the values of variables as constants."""
-        return False
 
-
-def _use(found: Any, compiled: Function) -> None:
-    op = found()
-    if op is not None:
-        op.call = compiled
+def _set_call(op: weakref.ref[Op], compiled: Function) -> None:
+    if (found := op()) is not None:
+        found.call = compiled
 
 
 class JointOp(Op):
-    """One whose results are connected together, as a `function`'s are: what reaches one has a gradient, be it zero, for all."""
+    """A call of a `function`. An input of one of its results is connected to all of them, if only by a gradient of zero."""
 
     __slots__ = ()
 
@@ -150,7 +148,7 @@ class JointOp(Op):
 
 
 class ZeroGradientOp(Op):
-    """One whose derivative is zero, and which is connected all the same."""
+    """An operation whose derivative is zero, not ``None``: see `rules.zero_gradient`."""
 
     __slots__ = ()
 
@@ -163,9 +161,9 @@ class ZeroGradientOp(Op):
 
 
 class PythonOp(Op):
-    """An operation that runs Python which may look at values: its derivative is taken on recorded arrays, never compiled."""
+    """An operation that runs Python, which may look at values. Its derivative is taken on recorded arrays, never compiled."""
 
-    __slots__ = ("_reads_variables",)
+    __slots__ = ("reads_variables",)
     runs_python = True
 
     def __init__(
@@ -178,11 +176,7 @@ class PythonOp(Op):
         reads_variables: bool = False,
     ):
         super().__init__(name, fn, call or fn, key, bound)
-        self._reads_variables = reads_variables
-
-    @property
-    def reads_variables(self) -> bool:
-        return self._reads_variables
+        self.reads_variables = reads_variables
 
     def arrays(self, inputs: Values) -> Sequence[Any] | None:
         return None
@@ -196,7 +190,7 @@ class PythonOp(Op):
 
 
 class ConstantOp(PythonOp):
-    """One whose outputs JAX's calculus does not connect to its inputs; a gradient registered for its name does."""
+    """An operation whose outputs depend on no input, unless a gradient is registered for its name."""
 
     __slots__ = ()
 
@@ -207,9 +201,9 @@ class ConstantOp(PythonOp):
 
 
 class ToldOp(PythonOp):
-    """One with rules that may be told which inputs are perturbed, and do otherwise for each choice.
+    """An operation with custom rules that ask which inputs are perturbed (``symbolic_zeros``), so that its links depend on that.
 
-    `known` has what was found of it, for each choice.
+    `known` has its links by the perturbed inputs, and what `tapejax.execution` has found out about it.
     """
 
     __slots__ = ("known",)
@@ -227,11 +221,11 @@ class ToldOp(PythonOp):
 
 
 class JittedOp(ToldOp):
-    """A jitted function's program that nothing but itself equals: JAX keeps what it compiles of it and of its derivative."""
+    """A jitted function whose program has no key. JAX keeps what it compiles of the program and of its derivative."""
 
     __slots__ = ()
 
-    def runs_derivative(self, fn: Function) -> Function:
+    def derivative_call(self, fn: Function) -> Function:
         return fn
 
 
@@ -248,21 +242,22 @@ def is_ref(x: Value) -> bool:
 
 
 def may_carry(x: Value) -> bool:
+    """Whether gradient may go through `x`, or has to be refused there, as for a ``jax.Ref``."""
     return is_inexact(x) or is_ref(x) or is_inexact_kind(user_type(x))
 
 
 def is_size(x: Value) -> bool:
-    """Whether `x` is known and could be a shape, or part of one: a few integers (or truths, that compare them)."""
+    """Whether `x` is known and could be a shape or a part of one: a few integers, or booleans that compare such."""
     return not isinstance(x, Tracer) and (isinstance(x, int) or _may_be_size(x))
 
 
 def _may_be_size(x: Value) -> bool:
-    kind = getattr(getattr(x, "dtype", None), "kind", None)  # keys of random numbers have a dtype without
+    kind = getattr(getattr(x, "dtype", None), "kind", None)  # the dtype of random keys has no `kind`
     return kind in ("i", "b") and math.prod(x.shape) <= MOST_SIZES
 
 
 def _as_constant(x: Value) -> Value:
-    """`x`, as a NumPy array if it is a size: that is part of a program; a jax.Array would be an input of it."""
+    """`x`, as a NumPy array if it is a size: JAX makes a constant of it, but an input of a ``jax.Array``."""
     return np.asarray(x) if getattr(x, "weak_type", True) is False and is_size(x) else x
 
 
@@ -270,7 +265,7 @@ def _as_constant(x: Value) -> Value:
 
 
 def _cached_by_op(make: Any) -> Any:
-    """Keeps what `make(op, ...)` gives, but for an op that runs Python: that is one call's own, with what it closes over."""
+    """Caches what `make(op, ...)` returns, unless the op runs Python: such an op belongs to one call, and holds its arrays."""
     kept: Cache[Op] = Cache(CACHED_OPS)
 
     @functools.wraps(make)
@@ -285,7 +280,7 @@ def _cached_by_op(make: Any) -> Any:
 def pullback(op: Op, active_ins: Positions, active_outs: Positions, perturbed: Positions = ()) -> Op:
     """The operation (inputs of `op`, cotangents of its active outputs) -> cotangents of its active inputs.
 
-    Of an `op` whose rules may be told, it is differentiated with respect to all inputs that are `perturbed`.
+    If `perturbed` is given, the rules of `op` are told that these inputs are perturbed; else the active ones.
     """
     return _derivative(op, "pullback", derivatives.pull_back, active_ins, active_outs, perturbed)
 
@@ -294,7 +289,7 @@ def pullback(op: Op, active_ins: Positions, active_outs: Positions, perturbed: P
 def pushforward(op: Op, active_ins: Positions, active_outs: Positions, perturbed: Positions = ()) -> Op:
     """The operation (inputs of `op`, tangents of its active inputs) -> tangents of its active outputs.
 
-    Of an `op` whose rules may be told, the others that are `perturbed` have zeros that are not symbolic.
+    If `perturbed` is given, the others of these inputs have tangents of zeros that are not symbolic.
     """
     return _derivative(op, "pushforward", derivatives.push_forward, active_ins, active_outs, perturbed)
 
@@ -310,7 +305,7 @@ def _derivative(
 
     run.__name__ = name = f"{op.name}_{kind}"  # as JAX's programs show it
     key = kind, op, active_ins, active_outs, perturbed
-    return PythonOp(name, run, op.runs_derivative(run), key) if op.runs_python else Op(name, run, key=key)
+    return PythonOp(name, run, op.derivative_call(run), key) if op.runs_python else Op(name, run, key=key)
 
 
 def _explained(op: Op, error: Exception) -> Exception:
@@ -323,7 +318,7 @@ def _explained(op: Op, error: Exception) -> Exception:
     )
 
 
-# ---- of a function and its static arguments -------------------------------------------------------------------------
+# ---- the operation of a function and its static arguments -----------------------------------------------------------
 
 _function_ops: Cache[Op] = Cache(CACHED_OPS)
 
@@ -340,17 +335,17 @@ def op_of(fn: Function, static: dict[str, Any]) -> Op:
 
 def _make_function_op(fn: Function, static: dict[str, Any], key: Any) -> Op:
     name = getattr(fn, "__name__", repr(fn)).strip("_")
-    bound: Any = fn
+    run: Any = fn
     if static or name != getattr(fn, "__name__", name):
-        bound = functools.partial(fn, **static)
-        bound.__name__ = name  # as JAX's programs show it
+        run = functools.partial(fn, **static)
+        run.__name__ = name  # as JAX's programs show it
     kind = ZeroGradientOp if fn in rules.zero_gradients else Op
-    return kind(name, bound, key=key, bound=(fn, static))
+    return kind(name, run, key=key, bound=(fn, static))
 
 
 def apply(fn: Function, *arrays: Any, **static: Any) -> Any:
     """Runs ``fn(*arrays, **static)`` as one compiled operation and records it as one entry.
 
-    `fn` must be a stable function (compiled once per `fn` and `static`); `static` values must have an exact key.
+    `fn` must be the same object at each call, or it is compiled each time; the values of `static` must have an exact key.
     """
     return dispatch.run(op_of(fn, static), arrays)

@@ -1,4 +1,4 @@
-"""The operation that runs one of JAX's primitives, or a call that was traced into a jaxpr."""
+"""Operations for JAX's primitives, and for calls that were traced into a jaxpr."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .pullback import PullbackOp, call_without, refuse_ref, without_derivative
 
 
 def primitive_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
-    """The Op for a primitive with its parameters, and its inputs: what its jaxprs close over, then `args`."""
+    """The Op of a primitive with its parameters; and its inputs: the arrays that its jaxprs close over, then `args`."""
     return runner.current.operation(plain_op, primitive, params, args)
 
 
 def plain_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
-    """`primitive_op`, where no operation that was run before is recognised in it."""
+    """`primitive_op`, by a new Op: no known one is looked for."""
     arrays = contents.constants_of(params)
-    op: Op | None = undifferentiable(primitive, params, len(arrays))
+    op = undifferentiable(primitive, params, len(arrays))
     if op is None and arrays and primitive.name not in contents.JIT:
         op = TracedCall(lifting.lift(primitive, params, args, arrays), params.get("name", primitive.name)).op()
     if op is None:
@@ -40,7 +40,7 @@ def plain_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Se
 
 
 def undifferentiable(primitive: Primitive, params: Params, constants: int) -> Op | None:
-    """The Op of a primitive whose programs change what is outside of them, or ask the host; None for any other."""
+    """The Op of a primitive whose programs change a value in place, or call Python for an answer; None for any other."""
     programs = list(contents.jaxprs_in(params))
     if any(map(contents.touches_refs, programs)):
         call = functools.partial(primitive.bind, **params)
@@ -51,7 +51,7 @@ def undifferentiable(primitive: Primitive, params: Params, constants: int) -> Op
 
 
 def unrecognised(primitive: Primitive, params: Params) -> PythonOp:
-    """The Op of a primitive for which nothing is compiled here. JAX keeps what it makes of a program with that object."""
+    """A new Op that runs a primitive by binding it. JAX keeps what it compiles of a program with the program's object."""
     name, fn = params.get("name") or primitive.name, silent(primitive, params)
     call = functools.partial(primitive.bind, **params)
     plain = primitive.name in contents.JIT and contents.is_plain_jit(params) and not params["jaxpr"].effects
@@ -59,21 +59,24 @@ def unrecognised(primitive: Primitive, params: Params) -> PythonOp:
 
 
 def as_it_came(primitive: Primitive, params: Params, constants: int) -> Function:
-    """Runs a call whose `constants` are inputs in front: JAX moves a constant to where the program runs, but not an input."""
+    """The `call` of an Op whose first inputs are the `constants` of its program: it runs the program with them inside.
+
+    JAX moves a constant to the device of the program, but not an input.
+    """
     return functools.partial(call_without, constants, functools.partial(primitive.bind, **params))
 
 
 def silent(primitive: Primitive, params: Params) -> Function:
-    """What runs a primitive without printing."""
+    """A function that runs a primitive, and does not print."""
     return functools.partial(primitive.bind, **{name: prints.without_prints(value) for name, value in params.items()})
 
 
 class TracedCall(NamedTuple):
     """A call that was traced into a jaxpr.
 
-    The first `constants` of its inputs are arrays that it closes over; a custom rule has no derivative with respect to
-    those at the positions `closed_over`. `again` is the call on its arguments alone, made by Python. Its rules may read variables
-    (`reads`) where they are traced for it alone.
+    Its first `constants` inputs are the arrays that it closes over. With respect to the inputs at the positions `closed_over`
+    custom rules have no derivative. `again`: the call made once more by Python, on its arguments alone. `reads`: whether its
+    rules may read variables, since they are traced for this call only.
     """
 
     jaxpr: JaxProgram
@@ -84,17 +87,17 @@ class TracedCall(NamedTuple):
     reads: bool = False
 
     def op(self) -> Op:
-        """The Op under which it is recognised."""
+        """Its Op: a known one, or a new one."""
         return runner.current.staged(self)
 
     def plain(self) -> Op:
-        """One that nothing but itself equals."""
+        """A new Op, which equals only itself."""
         closed = snapshot(self.jaxpr)
         call = functools.partial(eval_jaxpr, closed.jaxpr, contents.consts_of(closed))
         fn: Function
         if self.again is not None:  # a rule that cannot be traced runs on values
             fn = functools.partial(call_without, self.constants, self.again)
-        else:  # a rule may get a constant of its function, and expects an array of JAX's
+        else:  # a rule expects a ``jax.Array`` also for a constant
             fn = functools.partial(_call_on_arrays, jaxpr_as_fun(prints.without_prints(closed)))
         fn = lifting.without_closure(fn, self.name, self.closed_over)
         equations = contents.open_jaxpr(closed).eqns
@@ -108,11 +111,7 @@ def _call_on_arrays(fn: Function, *inputs: Any) -> Any:
 
 
 class TracedOp(Op):
-    """A call that was just traced.
-
-    Telling custom rules apart traces them, which JAX allows only once the call that was recorded has returned: until then
-    nothing but itself is its equal.
-    """
+    """A call that was just traced. It has no key: for one its custom rules are traced, which JAX allows after the call only."""
 
     __slots__ = ("staged",)
 

@@ -1,4 +1,4 @@
-"""Operations that bring their own pullback, for one call: a custom gradient's, or one that says why there is none."""
+"""Operations with a pullback of their own, each for one call: a custom gradient's, or one that raises why there is none."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ Pullback = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class PullbackOp(PythonOp):
-    """One that brings its own `pull`.
+    """An operation that is differentiated by calling `pull`.
 
-    Its outputs are copies of the first `results` of its inputs, to which no gradient goes back.
+    Args:
+      results: how many of its first inputs are the results of the user's function. The outputs are copies of these, and no
+        gradient goes back to them.
     """
 
     __slots__ = ("pull", "results")
@@ -43,7 +45,7 @@ class PullbackOp(PythonOp):
         return Links(dependence.everything(inputs, [*map(may_carry, entry.outputs)]), False)
 
     def pull_back(self, step: Step, inputs: Values, cotangents: dict[int, Any]) -> Sequence[Any]:
-        # The user's Python runs under the current trace: what it computes is recorded by outer tapes like anything else.
+        # The user's Python runs under the current trace, so that outer tapes record it.
         every = [cotangents.get(j) for j in range(len(step.outs))]
         for j in range(self.results):
             if every[j] is None:
@@ -52,7 +54,7 @@ class PullbackOp(PythonOp):
         return [back[i] for i in step.active_ins]
 
     def push_forward(self, step: Step, inputs: Values, tangents: dict[int, Any]) -> Sequence[Any]:
-        # The pullback is linear: recorded while it runs on some cotangents or others, its own pullback is its transpose.
+        # The pullback is linear, and its own pullback, taken at any cotangents, is its transpose: the pushforward.
         cotangents = [apply(jnp.ones_like, x) for x in inputs[: self.results]]
         recording = Recording(watch_accessed=False)
         for x in cotangents:
@@ -65,7 +67,7 @@ class PullbackOp(PythonOp):
 
 
 def refuse_ref(cotangents: Values) -> Sequence[Any]:
-    """The pullback of what reads or changes a ``jax.Ref``, or another value that changes in place."""
+    """The pullback of an operation on a ``jax.Ref``, or on another value that changes in place."""
     raise LookupError(
         "gradient registry has no entry for: an operation on a jax.Ref, or on a value that holds some. It changes in place, "
         "which a tape cannot follow outside jax.jit: make it inside a jitted function, or use a Variable and its assign()."
@@ -81,9 +83,9 @@ def refuse_compiled(*_: Any) -> Any:
 
 
 def without_derivative(op: Op, constants: int = 0) -> Op:
-    """`op`, whose first `constants` inputs it does not take, where running it again would give something else.
+    """An operation that runs `op` without its first `constants` inputs and refuses a gradient.
 
-    A derivative is taken at the recorded inputs, by computing what it needs of them anew.
+    It is for an `op` that may return something else at each run. A derivative computes what it needs once more.
     """
 
     def refuse(cotangents: Values) -> Sequence[Any]:
@@ -99,4 +101,5 @@ def without_derivative(op: Op, constants: int = 0) -> Op:
 
 
 def call_without(count: int, fn: Function, *inputs: Any) -> Any:
+    """`fn` of the inputs without the first `count`."""
     return fn(*inputs[count:])

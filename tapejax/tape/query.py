@@ -1,6 +1,6 @@
-"""What is asked of a recording: targets and sources in; the program between them and its recorded values out.
+"""A `Query` of a recording: targets and sources go in; the program between them and its recorded values come out.
 
-`gradient`, `jacobian`, `as_function`, `explain`, `steps`, `draw` and the accumulator all begin here.
+`gradient`, `jacobian`, `as_function`, `explain`, `steps`, `draw` and the accumulator all begin with one.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def in_recorded_types(method: Method) -> Method:
-    """`method`, of an object that has a `_recording`, run with 64-bit types on or off as they were when that began.
+    """Has `method` run with 64-bit types on or off as they were when the object's `_recording` began.
 
-    A derivative in 32 bits of what was computed in 64 would be refused, or rounded.
+    A derivative in 32 bits of what was computed in 64 bits would fail, or be rounded.
     """
 
     @functools.wraps(method)
@@ -52,8 +52,8 @@ def in_recorded_types(method: Method) -> Method:
 class Source(NamedTuple):
     """What a derivative is taken with respect to.
 
-    A `holder` holds one array after another, now `array`: whatever it held when it was read counts. A `watched` one was
-    watched before the recording began.
+    A `holder` is a variable that holds `array` now: every array that it held when it was read counts. `watched`: whether it
+    counts as watched from the beginning.
     """
 
     array: Value
@@ -62,20 +62,19 @@ class Source(NamedTuple):
 
 
 class Query:
-    """How the arrays `targets` depend on `sources`, in what was recorded.
+    """How the arrays `targets` depend on `sources` in a recording.
 
-    An operation counts if one of its inputs is watched, or was computed from one that is, at the time when it runs. Then every
-    source among its inputs counts, also one that is watched later; but what a holder held only from when it is watched. So it
-    is in TensorFlow, whose tape keeps an operation as a whole or not at all, and for which a read is an operation.
+    An operation counts if, when it runs, one of its inputs is watched or was computed from a watched one. Then every source
+    among its inputs counts, even if its watch begins later. What a holder held counts only from when it is watched. So it is in
+    TensorFlow, whose tape keeps an operation as a whole or not at all, and to which reading a variable is an operation.
 
     Args:
-      recording: what a tape has seen.
+      recording: of a tape.
       targets: arrays.
       sources: arrays, or `Source`s.
-      include_nondifferentiable: whether what depends on the sources through integers, comparisons or `stop_gradient` counts
-        as well, which carries no gradient.
-      with_residuals: whether the residuals that large calls left are used. What uses them must not be recorded: a tape that
-        has the call does not have them.
+      include_nondifferentiable: whether to follow also what carries no gradient: integers, comparisons, `stop_gradient`.
+      with_residuals: whether to use what large calls kept for their pullbacks. Then the derivative must not be recorded:
+        residuals are not values of a tape.
     """
 
     def __init__(
@@ -96,26 +95,27 @@ class Query:
             ]
         self.targets = targets
         self.include_nondifferentiable = include_nondifferentiable
-        self.arrays: list[Any] = []  # all that the sources held
-        self.owners: list[int] = []  # of each array the position of its source
-        self._held: list[bool] = []  # of each array whether a holder was read for it
+        self.arrays: list[Any] = []  # of the sources; of a holder, all that it held
+        self.owners: list[int] = []  # for each array the position of its source
+        self._held: list[bool] = []  # for each array whether its source is a holder
         self._watched: list[Any] = []
         self._count = len(sources)
-        self._found: tuple[NumberedRecording, list[Value]] | None = None
         for position, given in enumerate(sources):
             source = given if type(given) is Source else Source(given)
             _, read = recording.variables.get(id(source.holder), (None, None))
             now = source.array if source.holder is None else recording.origins.get(id(source.array), source.array)
             held = list(read.values()) if read else [now]
             if read and id(now) not in read and any([now is x for x in targets]):
-                held.append(now)  # the holder itself is a target, and was not read since it got this array
+                held.append(now)  # a target, which was assigned to the holder and not read since
             self.arrays += held
             self.owners += [position] * len(held)
             self._held += [source.holder is not None] * len(held)
             if source.watched:
                 self._watched.append(now)
+        self.numbered, self._values = self._number()
 
-    def _number(self) -> tuple[NumberedRecording, list[Any]]:
+    def _number(self) -> tuple[NumberedRecording, list[Value]]:
+        """The recording as data, with the targets and sources in it; and the value of each number."""
         numbers: dict[int, int] = {}
         values: list[Any] = []
 
@@ -129,7 +129,7 @@ class Query:
 
         known = numbers.get
         entries = []
-        for op, inputs, outputs, _, _ in self.entries:  # `number` of each, without a call
+        for op, inputs, outputs, _, _ in self.entries:  # for each value `number`, inlined for speed
             slots = []
             for x in (*inputs, *outputs):
                 slot = known(id(x))
@@ -149,17 +149,6 @@ class Query:
             tuple(entries), kinds, tuple(watched), late, ends, starts, self.include_nondifferentiable, trace_context()
         ), values
 
-    @property
-    def numbered(self) -> NumberedRecording:
-        """The recording as data, with the targets and sources in it."""
-        return self._once()[0]
-
-    def _once(self) -> tuple[NumberedRecording, list[Value]]:
-        # not a cached_property, which in Python 3.11 has one lock for all queries: numbering may trace rules of the user's
-        if self._found is None:
-            self._found = self._number()
-        return self._found
-
     def active(self) -> Iterator[Link]:
         """The entries through which a source reaches a value, in order."""
         return active_entries(self.numbered, self.entries)
@@ -170,16 +159,15 @@ class Query:
 
     def program(self) -> tuple[Program, list[Any]]:
         """The program from the sources' arrays to the targets, and the recorded value of every slot that is read."""
-        numbered, values = self._once()
-        # a call that runs Python is equal to nothing else, and to keep it would keep its arrays
-        if any([isinstance(op, PythonOp) for op, _, _ in numbered.entries]):
-            program, read = slice_program(numbered, self.entries)
+        # a PythonOp equals nothing else, and a cache would keep the arrays of its call alive
+        if any([isinstance(op, PythonOp) for op, _, _ in self.numbered.entries]):
+            program, read = slice_program(self.numbered, self.entries)
         else:
-            program, read = _programs.get(numbered, slice_program, numbered, self.entries)
-        return program, [values[number] for number in read]
+            program, read = _programs.get(self.numbered, slice_program, self.numbered, self.entries)
+        return program, [self._values[number] for number in read]
 
     def derivative(self, take: Callable[[Program, list[Any]], Sequence[Any]]) -> list[Any]:
-        """What ``take(program, values)`` gives for each array, added up for each source; None where there is none.
+        """For each source the sum of what ``take(program, values)`` returns for its arrays, or None.
 
         Raises:
           RuntimeError: a recorded value was deleted since.
@@ -187,7 +175,7 @@ class Query:
         program, values = self.program()
         found: list[Any] = [None] * self._count
         try:
-            taken = under(current_trace(), take, program, values)  # which restores it, whatever JAX was interrupted at
+            taken = under(current_trace(), take, program, values)  # restores the trace, even after an interrupt in JAX
         except (RuntimeError, ValueError) as error:
             if not any(map(is_deleted, values)):
                 raise

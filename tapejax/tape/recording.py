@@ -1,6 +1,6 @@
-"""What a tape has seen, as data: the operations in order, what it watches since when, the variables that were read.
+"""What a tape has recorded, as data: operations in order, watched values with the beginning of each watch, variables read.
 
-A value is known by the identity of its ``jax.Array``, which the entry that made it keeps alive.
+A value is identified by its ``jax.Array`` object, by `id`. The entry keeps the array alive, so no other object gets that `id`.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
 
 
 def type_of(x: Value) -> str:
-    """The dtype and shape of an array: ``float32[3,4]``; a scalar has its dtype only."""
+    """The dtype and shape of an array, ``float32[3,4]``; of a scalar the dtype only."""
     dtype = getattr(x, "dtype", None)
     if dtype is None:
         return type(x).__name__
-    shape = ",".join(map(str, getattr(x, "shape", ())))  # JAX's own Python numbers have a dtype only
+    shape = ",".join(map(str, getattr(x, "shape", ())))  # JAX's subclasses of `float`, `int` have none
     return f"{dtype}[{shape}]" if shape else str(dtype)
 
 
 def is_deleted(x: Value) -> bool:
-    """Whether `x` was deleted, most likely donated: neither a tracer is ever nor NumPy's numbers, which JAX hands on."""
+    """Whether `x` was deleted, most likely by donation. Tracers and NumPy's numbers cannot be."""
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
 
-new_tuple = tuple.__new__  # a NamedTuple's own is Python, and takes three times as long
+new_tuple = tuple.__new__  # three times as fast as a NamedTuple's own constructor, which is Python
 
 
 class Kept(NamedTuple):
-    """What is kept of a call for its pullback: an operation that gives `arrays` after the recorded results, and these."""
+    """What a call leaves for its pullback: `arrays`, and an operation that returns the recorded results, then `arrays`."""
 
     op: Op
     arrays: tuple[Any, ...]
 
 
 class Entry(NamedTuple):
-    """One recorded operation: `outputs = op(*inputs)`. Inputs that are no ``jax.Array`` are constants."""
+    """One recorded operation: `outputs = op(*inputs)`. An input that is not a ``jax.Array`` is a constant."""
 
     op: Op
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
-    where: Where = None  # what `caller` said: the line of the user's code that ran it
+    where: Where = None  # as `caller` gives it
     kept: Kept | None = None
 
     @property
@@ -63,7 +63,7 @@ class Entry(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Something that happened to the tape, not to a value: `kind`, how many entries there were before, and the line."""
+    """An event of the tape itself (entered, reset, ...): its `kind`, how many entries came before, the line, what it is about."""
 
     kind: str
     position: int
@@ -72,20 +72,7 @@ class Mark(NamedTuple):
 
 
 class Recording:
-    """What one tape has seen: its entries in order, what it watches since when, and the variables read."""
-
-    __slots__ = (
-        "entries",
-        "watched",
-        "variables",
-        "watch_accessed",
-        "marks",
-        "forgotten",
-        "forwarded",
-        "origins",
-        "x64",
-        "reached",
-    )
+    """What one tape has recorded. `watch_accessed`: whether trainable variables are watched when they are read."""
 
     def __init__(self, watch_accessed: bool = True):
         self.watch_accessed = watch_accessed
@@ -95,14 +82,12 @@ class Recording:
         self.watched: dict[int, tuple[Any, int]] = {}
         # id of a watched variable -> (the variable, the arrays that it held when it was read)
         self.variables: dict[int, tuple[Any, dict[int, Value]]] = {}
-        # for `execution.residuals`: how many entries it has looked at, and the ids of what is watched or computed from that
-        self.reached: tuple[int, set[int]] = (0, set())
-        # For `explain`: what happened to the tape, and what a recording that was reset knew (and is alive still).
+        # for `explain`: events, and by id weak references to the values of the recordings before a reset
         self.marks: list[Mark] = []
-        self.forgotten: Any = ()
+        self.forgotten: dict[int, weakref.ref[Any]] = {}
         # id of an output of a jitted call -> the input that the call returned unchanged as that output
         self.forwarded: dict[int, Value] = {}
-        # id of an array of another library's variable -> what the variable held before jitted calls returned it unchanged
+        # id of what another library's variable holds -> what it held before jitted calls returned that unchanged
         self.origins: dict[int, Value] = {}
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
@@ -112,22 +97,19 @@ class Recording:
         )
 
     def mark(self, kind: str, about: Any = None) -> None:
-        """Notes something that happens to the tape, for `explain`."""
+        """Notes an event of the tape, for `explain`."""
         self.marks.append(Mark(kind, len(self.entries), caller(), about))
 
-    def forget(self, former: Recording | None) -> None:
-        """Takes the place of `former`, of which it keeps only which values that are still alive were in it."""
-        if former is None:
-            return
+    def succeed(self, former: Recording) -> None:
+        """Keeps weak references to the values in `former`, which this recording replaces."""
         seen = [x for entry in former.entries for x in entry.outputs] + [x for x, _ in former.watched.values()]
         self.forgotten = {id(x): weakref.ref(x) for x in seen if not isinstance(x, Tracer)}
-        self.forgotten |= {key: ref for key, ref in dict(former.forgotten).items() if ref() is not None}
+        self.forgotten |= {key: ref for key, ref in former.forgotten.items() if ref() is not None}
 
     def continuation(self) -> Recording:
-        """A recording that holds what this one does, and goes on by itself."""
+        """An independent copy: what either of the two records from here on, the other does not have."""
         found = Recording()
-        for name in self.__slots__:
-            setattr(found, name, copy.copy(getattr(self, name)))
+        vars(found).update({name: copy.copy(value) for name, value in vars(self).items()})
         found.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
         return found
 
@@ -135,13 +117,13 @@ class Recording:
         self.watched.setdefault(id(array), (array, len(self.entries)))
 
     def watch_variable(self, variable: Any, array: Value) -> None:
-        """Watches what `variable` holds now, and from here on whatever it holds when it is read."""
+        """Watches the array that `variable` holds now. Each later array is watched when it is read."""
         arrays = self.variables.setdefault(id(variable), (variable, {}))[1]
         if id(array) not in arrays:
             arrays[id(array)] = array
             self.watch(array)
 
     def replace(self, old: Any, new: Any) -> None:
-        """Another library's variable holds `new` in place of `old`: the same value still, if a jitted call returned it."""
+        """Notes that another library's variable holds `new` in place of `old`: the same value, if a jitted call returned it."""
         if self.forwarded.get(id(new)) is old:
             self.origins[id(new)] = self.origins.get(id(old), old)

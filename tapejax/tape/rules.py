@@ -1,4 +1,4 @@
-"""What is said of gradients beside what JAX says: rules registered for the operations of a name, and marks of functions."""
+"""Gradients that do not come from JAX: rules registered by an operation's name, and functions marked as connected."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..jaxprs.types import Function, Value
 if TYPE_CHECKING:
     from .operation import Op
 
-# (inputs, outputs, cotangents of the outputs) -> cotangents of the inputs, None where there is none. A name without a rule
-# carries no gradient.
+# (inputs, outputs, cotangents of the outputs) -> cotangents of the inputs, or None. `None` in the place of a rule: the
+# operation is not differentiable.
 Rule = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 _rules: dict[str, Rule | None] = {}
@@ -27,19 +27,21 @@ _caches: list[tuple[Cache[Any], Callable[[Any], Iterable[Any]]]] = []
 
 
 def depends_on_rules(cache: Cache[Any], ops_in: Callable[[Any], Iterable[Op]]) -> None:
-    """Has `cache` cleared whenever a rule is registered; ``ops_in(key)`` are the operations that a kept value depends on."""
+    """Has `cache` cleared whenever a rule is registered. ``ops_in(key)``: the operations on which a value in it depends."""
     _caches.append((cache, ops_in))
 
 
 def forget(*ops: Op) -> None:
-    """Drops what is known of `ops`, which will not be run again, and of what is made of them: compiled programs take memory."""
+    """Empties the caches of `ops`, which will not be run again, and of operations made of them: compiled programs take memory."""
     concerned: dict[int, tuple[Any, bool]] = {id(op): (op, True) for op in ops}
 
     def concerns(op: Any) -> bool:
         known = concerned.get(id(op))
         if known is None:
             parts = op.key if type(op.key) is tuple else ()
-            made_of = [x for part in parts for x in ([part] if hasattr(part, "fn") else _ops_of_steps(part))]
+            # an operation of its key, or those of a program in it
+            steps = [step.op for part in parts for step in getattr(part, "steps", ())]
+            made_of = [*steps, *[part for part in parts if hasattr(part, "fn")]]
             known = concerned[id(op)] = op, any(map(concerns, made_of))
         return known[1]
 
@@ -47,10 +49,6 @@ def forget(*ops: Op) -> None:
         for key, _ in cache.items():
             if any(map(concerns, ops_in(key))):
                 cache.discard(key)
-
-
-def _ops_of_steps(program: Any) -> list[Any]:
-    return [step.op for step in getattr(program, "steps", ())]
 
 
 def register(name: str, rule: Rule | None) -> None:
@@ -62,10 +60,6 @@ def register(name: str, rule: Rule | None) -> None:
     if name in _rules:
         raise KeyError(f"Registering two gradient with name {name!r}! Its gradient was registered before.")
     _rules[name] = rule
-    clear_caches()
-
-
-def clear_caches() -> None:
     for cache, _ in _caches:
         cache.clear()
 
@@ -76,12 +70,12 @@ def has_rule(name: str) -> bool:
 
 
 def is_python(name: str) -> bool:
-    """Whether it is a function of the user's."""
+    """Whether a function is registered as the gradient for that `name`, so that a derivative runs the user's Python."""
     return _rules.get(name) is not None
 
 
 def with_rule(name: str, fn: Function) -> Function:
-    """`fn`, which the operation `name` runs, with the rule that was registered for the name, if one was."""
+    """`fn`, the function of the operation `name`, with the rule that is registered for the name, if there is one."""
     if name not in _rules:
         return fn
     rule = _rules[name]
@@ -92,7 +86,7 @@ def with_rule(name: str, fn: Function) -> Function:
         return jax.tree.leaves(fn(*inputs))
 
     def forward(*inputs: Any) -> tuple[Any, Any]:
-        outputs = wrapped(*inputs)  # with its rule: a higher derivative comes this way again
+        outputs = wrapped(*inputs)  # not `flat`: a higher derivative needs the rule again
         return outputs, (inputs, outputs)
 
     def backward(residuals: Any, cotangents: Any) -> Any:
@@ -109,26 +103,26 @@ def with_rule(name: str, fn: Function) -> Function:
     return wrapped
 
 
-# ---- zero, and connected all the same -------------------------------------------------------------------------------
+# ---- connected with a gradient of zero ------------------------------------------------------------------------------
 
 zero_gradients: weakref.WeakSet[Function] = weakref.WeakSet()
 
 
 def zero_gradient(fn: Function) -> Function:
-    """Marks `fn` as connected though its derivative is zero: its gradient is zeros, not ``None``."""
+    """Marks `fn`, whose derivative is zero, as connected: its gradient is zeros, not ``None``."""
     zero_gradients.add(fn)
     return fn
 
 
 def connected(outputs: Any, inputs: Iterable[Value]) -> Any:
-    """`outputs` of a marked function, with a derivative of zero that JAX follows where a program is made of the function."""
+    """`outputs` of a marked function, made to depend on `inputs` with a derivative of zero, for JAX to see in a program."""
 
     def from_inputs(y: Value) -> Value:
         for x in inputs:
             if carries_tangent(x) and carries_tangent(y):
-                never = x if np.shape(x) == y.shape else jnp.sum(jnp.ravel(x)[:1])
-                number = never if jnp.iscomplexobj(y) else jnp.real(never)
-                y = jnp.where(False, lax.convert_element_type(number, y.dtype), y)
+                unused = x if np.shape(x) == y.shape else jnp.sum(jnp.ravel(x)[:1])
+                unused = unused if jnp.iscomplexobj(y) else jnp.real(unused)
+                y = jnp.where(False, lax.convert_element_type(unused, y.dtype), y)
         return y
 
     return jax.tree.map(from_inputs, outputs)

@@ -1,6 +1,6 @@
-"""How operations and sweeps are run: the interface, and the way that needs nothing but `jax.jit`.
+"""How operations and sweeps are run: the interface, with methods that need nothing but JAX.
 
-`tapejax.execution` is another way. It makes its own `Runner` the current one when tapejax is imported.
+`tapejax.execution` has another `Runner`, which it makes the current one when tapejax is imported.
 """
 
 from __future__ import annotations
@@ -21,51 +21,55 @@ if TYPE_CHECKING:
 
 
 class Runner:
-    """Each operation is compiled when it is first run, and so is each operation's pullback."""
+    """Functions are compiled by `jax.jit`; a primitive is run by JAX as it came, and its derivative operation by operation.
+
+    Everything that a tape runs passes through `compiled` (an Op made of a function, and its derivatives), `operation` (a
+    primitive) or `staged` (a traced call), which return what runs it: once for each Op, not at each run.
+    """
 
     def compiled(self, fn: Function, decided: Callable[[Function], object] | None = None) -> Function:
-        """What runs `fn`, of arrays, now. ``decided(run)`` is called where another function may take its place for good."""
+        """What runs `fn`, a function of arrays. ``decided(run)`` may be called once: from then on `run` runs it."""
         return jax.jit(fn)
 
     def operation(
         self, plain: Callable[..., tuple[Op, Sequence[Any]]], primitive: Primitive, params: Params, args: Values
     ) -> tuple[Op, Sequence[Any]]:
-        """``plain(primitive, params, args)``, the operation of a primitive and its inputs, or one that was run before."""
+        """The operation of a primitive, and its inputs: a known one, or ``plain(primitive, params, args)``, a new one."""
         return plain(primitive, params, args)
 
     def staged(self, known: TracedCall) -> Op:
-        """The operation of a call that was traced, or one that was run before."""
+        """The operation of a traced call: a known one, or ``known.plain()``, a new one."""
         return known.plain()
 
     def arrays(self, inputs: Values) -> Sequence[Any] | None:
-        """`inputs` with an array for each Python number that has been one before; None where they are to stay as they are."""
+        """`inputs` with arrays in place of Python numbers that came before; None if they must stay as they are."""
         return None
 
-    def tries(self) -> bool:
-        """Whether operations are run otherwise than compiled here and now."""
+    def avoids_compiling(self) -> bool:
+        """Whether an operation that is run here and now may be run without compiling it."""
         return False
 
-    def run(
+    def run_program(
         self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op, outputs: int
     ) -> tuple[Any, Kept | None]:
-        """The results of `op`, a call of `program`, and what is kept of it for its pullback.
+        """Runs `op`, a call of a jitted function's `program`: its results, and what is kept of the call for its pullback.
 
-        It is recorded as `noted`, which gives its first `outputs` results.
+        `recordings` will have it as `noted`, an operation with the first `outputs` of the results.
         """
         return op.call(*inputs), None
 
     def sweep(self, sweep: Callable[..., list[Any]], program: Program, values: Values, *ends: Any) -> list[Any]:
-        """``sweep(program, values, *ends)``, a reverse or forward sweep from cotangents or tangents `ends`."""
+        """``sweep(program, values, *ends)``: a reverse or forward sweep. `ends`: its cotangents or tangents, if given."""
         return sweep(program, values, *ends)
 
     def rows(self, name: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
-        """``rows(program, *values)``: the batch of sweeps of the Jacobian `name`."""
+        """``rows(program, *values)``: the batch of sweeps for a ``"jacobian"`` or a ``"batch_jacobian"``."""
         return list(rows(program, *values))
 
     def batch(
         self, row: Function, count: Any, program: Program, values: Values, result_bytes: Any, axis: int = 0
     ) -> Any:
-        """`row` of every index below `count`, stacked along `axis`: sweeps of `program`, whose results take so many bytes."""
+        """`row` of each index below `count`, stacked along `axis`: sweeps of `program`. `result_bytes`: of all the results."""
         return jax.vmap(row, out_axes=axis)(jnp.arange(count))
 
     def placed(self, source: Value, gradient: Value) -> Value:
@@ -77,6 +81,6 @@ current = Runner()
 
 
 def use(runner: Runner) -> None:
-    """Has `runner` run what is recorded and differentiated from here on."""
+    """Makes `runner` the current one: it runs what is recorded and differentiated from here on."""
     global current
     current = runner

@@ -1,7 +1,7 @@
-"""A recording cut down to what leads from sources to targets: hashable data that becomes a pure function.
+"""The slice of a recording that leads from sources to targets, as a `Program`: hashable data that can be run as a function.
 
 A value is a numbered slot; a step is an operation with the slots that it reads and writes. Two runs of the same code give
-equal programs, which is what lets compiled code be kept.
+equal programs, so that what was compiled for one serves the other.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from .recording import Entry, new_tuple
 
 
 class Step(NamedTuple):
-    """One operation of a program. `active_ins`, `active_outs`: the positions in `ins`, `outs` that carry a gradient.
+    """One operation of a program.
 
-    `perturbed`: where a rule may be told which inputs are perturbed, all that are, whether or not an output depends on them.
+    `active_ins`, `active_outs`: the positions in `ins` and `outs` that carry gradient. `perturbed`: for a custom rule that asks
+    which inputs are perturbed, the positions of all that are, even if no output depends on them.
     """
 
     op: Op
@@ -33,9 +34,9 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """`steps` in the order in which they ran, the slots of the targets, and of each source (None: not connected).
+    """The steps in the order in which they ran, and the slots of targets and sources (None: not connected).
 
-    The first slots are those whose recorded value is read; the values come beside the program, in that order.
+    The first slots are those whose recorded values are read. These values are passed along with the program, in that order.
     """
 
     steps: tuple[Step, ...]
@@ -46,16 +47,15 @@ class Program:
         return self._hash
 
     @functools.cached_property
-    def _hash(self) -> int:  # of a long program it takes as long as a look-up should
+    def _hash(self) -> int:  # cached: a long program takes long to hash
         return hash((self.steps, self.targets, self.sources))
 
 
 class NumberedRecording(NamedTuple):
-    """A recording as data: values are numbers in the order in which they turn up, of which only the type is kept.
+    """A recording as hashable data, in which each value is a number. Equal ones have equal programs.
 
-    `kinds` are JAX's types (shape, dtype ...), or Python's of a number. `watched` are pairs (entries before the watch began,
-    value), `late` the sources that were watched after the recording began and count wherever they were used. `context` are JAX's
-    settings. Equal ones have equal programs.
+    `kinds`: the type of each value, JAX's (shape, dtype ...) or a Python number's. `watched`: pairs (entries before the watch
+    began, value). `late`: sources whose watch began later, but which count in earlier entries, too. `context`: JAX's settings.
     """
 
     entries: tuple[tuple[Op, tuple[int, ...], tuple[int, ...]], ...]
@@ -69,7 +69,7 @@ class NumberedRecording(NamedTuple):
 
 
 class Link(NamedTuple):
-    """How gradient passes an entry: its position, the inputs by which it comes, and for each output reached by which.
+    """An entry that gradient passes: its position, the inputs with gradient, and for each output those on which it depends.
 
     `perturbed` as in `Step`.
     """
@@ -105,7 +105,7 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
             active.update(outs)
         else:
             kinds = tuple(map(kinds_of, ins))
-            key = id(op), active_ins, *map(id, kinds)  # a look-up by what these are takes longer than all else here
+            key = id(op), active_ins, *map(id, kinds)  # by identity: to hash them takes longer than all else here
             known = seen.get(key)
             if known is None:
                 found = op.links(entries[position], kinds, active_ins)
@@ -121,7 +121,7 @@ def active_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> Ite
 
 
 class Relevant(NamedTuple):
-    """An entry that leads from a source to a target, by its position; the rest as in `Step`."""
+    """The position of an entry that leads from a source to a target; the rest as in `Step`."""
 
     position: int
     active_ins: Positions
@@ -131,7 +131,7 @@ class Relevant(NamedTuple):
 
 def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> tuple[list[Relevant], set[int]]:
     """The entries that lead from a source to a target, and all values that a target depends on through them."""
-    # A target that is itself a source has the cotangent that it is given, whatever numbers it holds.
+    # A target that is itself a source receives its own cotangent, even if it holds integers.
     needed = {
         x
         for x in numbered.targets
@@ -140,7 +140,7 @@ def relevant_entries(numbered: NumberedRecording, entries: Sequence[Entry]) -> t
         or (x in numbered.sources and not is_key(numbered.kinds[x]))
     }
     found = []
-    same: dict[Positions, Positions] = {}  # one tuple for all that are equal
+    same: dict[Positions, Positions] = {}  # equal tuples become one object
     for position, active_ins, linked, perturbed in reversed(list(active_entries(numbered, entries))):
         _, ins, outs = numbered.entries[position]
         active_outs = tuple([j for j in linked if outs[j] in needed])
@@ -167,28 +167,14 @@ def compact(
     steps: Sequence[Step], targets: Sequence[int | None], sources: Sequence[int | None]
 ) -> tuple[Program, tuple[int, ...]]:
     """A program of these steps with its slots numbered anew, and the old number of each slot whose value is read."""
-    slots: dict[int, int] = {}
-
-    def give(xs: Sequence[int | None]) -> None:
-        for x in xs:
-            if x is not None and x not in slots:
-                slots[x] = len(slots)
-
-    for step in steps:
-        give(step.ins)
-        give(step.op.residuals(step.outs))
-    give(targets)
-    give(sources)
-    read = tuple(slots)
-    for step in steps:
-        give(step.outs)
+    read = [x for step in steps for x in (*step.ins, *step.op.residuals(step.outs))]
+    read += [x for x in (*targets, *sources) if x is not None]
+    written = [x for step in steps for x in step.outs]
+    slots = {x: slot for slot, x in enumerate(dict.fromkeys([*read, *written]))}
     slot = slots.__getitem__
-
-    def end(x: int | None) -> int | None:
-        return None if x is None else slot(x)
-
     numbered = [
         new_tuple(Step, (op, tuple(map(slot, ins)), tuple(map(slot, outs)), *active))
         for op, ins, outs, *active in steps
     ]
-    return Program(tuple(numbered), tuple(map(end, targets)), tuple(map(end, sources))), read
+    ends, starts = (tuple([None if x is None else slot(x) for x in xs]) for xs in (targets, sources))
+    return Program(tuple(numbered), ends, starts), tuple(dict.fromkeys(read))

@@ -1,6 +1,6 @@
-"""What a user hands to a tape, taken apart into arrays: the interface, and the way that knows `jax.Array` and pytrees.
+"""A user's structures of values, taken apart into arrays: the interface, and a default for pytrees of ``jax.Array``.
 
-`tapejax.tf.values` makes the way that knows tensors and variables the current one.
+`tapejax.tf.values` registers `Conventions` for tensors and variables.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .recording import Recording
 
 
 class Leaf(NamedTuple):
-    """One value of a structure: what the user holds, its array now, and how a result is given back for it.
+    """One value of a structure: the user's object, its present array, and what makes a result of the same type.
 
-    `holder` is a variable that holds one array after another; `watched` says whether tapes watch it from the start.
+    `holder`: the variable, if it is one. `watched`: whether tapes watch it from the beginning.
     """
 
     value: Any
@@ -32,34 +32,34 @@ class Leaf(NamedTuple):
     watched: bool = False
 
     def source(self, recording: Recording) -> Source:
-        """What a derivative is taken with respect to."""
+        """The leaf as a source of a `Query`."""
         return Source(self.array, self.holder, recording.watch_accessed and self.watched)
 
 
 class Structure:
-    """A pytree of arrays taken apart. Raises ``refuse(value)`` for what is no array in it."""
+    """A pytree of arrays taken apart. Raises ``refuse(value)`` for a value that is not an array."""
 
     def __init__(self, structure: Pytree, refuse: Callable[[object], Exception]):
         parts, self._tree = jax.tree.flatten(structure)
         self.leaves = [current.leaf(x) or _raise(refuse(x)) for x in parts]
 
     def parts_of(self, other: Pytree) -> list[Any]:
-        """What `other`, which has the same structure, holds in the places of the leaves."""
+        """The values of `other`, which has the same structure, in the places of the leaves."""
         tree: Any = self._tree
         return list(tree.flatten_up_to(other))
 
     def pack(self, results: Sequence[Value | None]) -> Pytree:
-        """The structure with one result for each leaf, each as its leaf's type."""
+        """The structure with a result in the place of each leaf, as the type of the leaf."""
         pairs = zip(self.leaves, results, strict=True)
         return self.pack_raw([None if x is None else leaf.wrap(x) for leaf, x in pairs])
 
     def pack_raw(self, results: Sequence[Value | None]) -> Pytree:
-        """The structure with one result for each leaf, as it is."""
+        """The structure with a result in the place of each leaf, unchanged."""
         return jax.tree.unflatten(self._tree, results)
 
 
 class Conventions:
-    """What a tape has to be told of the values that it is used with."""
+    """What tensors, variables and containers are."""
 
     def recording_starts(self) -> None:
         """Called before a tape starts."""
@@ -72,30 +72,30 @@ class Conventions:
         jax.tree.map(lambda *_: None, one, other)
 
     def leaf(self, value: object) -> Leaf | None:
-        """`value` as a leaf, or None where it is none."""
+        """`value` as a leaf, or None if it is not one."""
         return Leaf(value, value, lambda x: x) if isinstance(value, jax.Array) else None
 
     def parts_like(self, target: Pytree, given: Pytree) -> list[Any]:
-        """The values in `given`, be they leaves or not: one for each leaf of `target`, if it is structured as that."""
+        """The values in `given`, of any type: one for each leaf of `target`, if both have the same structure."""
         return [given] if self.leaf(target) else list(jax.tree.leaves(given, is_leaf=lambda x: x is None))
 
     def array(self, value: Any, dtype_hint: Any = None) -> Value:
-        """The array that `value` is or becomes, of that dtype where it has none of its own."""
+        """`value` as an array, of dtype `dtype_hint` if it has none of its own."""
         return jnp.asarray(value)
 
     def read(self, holder: object) -> None:
-        """Notes that the variable `holder` is looked at."""
+        """Notes a read of the variable `holder`."""
 
     def cure(self, value: object, argument: str) -> str:
-        """What to pass as the `argument` in place of `value`, as far as it is known what is meant."""
+        """For an error message: what to pass as the `argument` in place of `value`, or an empty string."""
         return ""
 
     def no_attribute(self, kind: str, owner: object, name: str) -> NoReturn:
-        """Raises what an object of the class `kind` says of an attribute that it does not have."""
+        """Raises the AttributeError of `owner`, of the class `kind`, for an attribute that it does not have."""
         raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner)
 
     def wrong_shape(self, message: str) -> Exception:
-        """What is raised for a tensor of the wrong shape or dtype."""
+        """The error for a tensor of the wrong shape or dtype."""
         return ValueError(message)
 
 
@@ -103,7 +103,7 @@ current = Conventions()
 
 
 def use(conventions: Conventions) -> None:
-    """Has tapes take structures apart by `conventions` from here on."""
+    """Makes `conventions` the current ones."""
     global current
     current = conventions
 
@@ -125,7 +125,7 @@ def targets_of(target: Pytree, argument: str = "target") -> Structure:
 
 
 def sources_of(sources: Pytree, argument: str = "sources") -> Structure:
-    """The argument `sources` taken apart, as `targets_of` does it."""
+    """As `targets_of`, for sources."""
     return targets_of(sources, argument)
 
 
@@ -138,7 +138,7 @@ def one_target(target: Any) -> Leaf:
 
 
 def conjugate(x: Value | None) -> Value:
-    """A cotangent by JAX's convention from TensorFlow's, or the reverse: for complex numbers one conjugates the other."""
+    """A cotangent in JAX's convention from TensorFlow's, or the reverse: one is the complex conjugate of the other."""
     return apply(jnp.conj, x) if x is not None and x.dtype.kind == "c" else x
 
 
@@ -156,7 +156,7 @@ def _cotangent(leaf: Leaf, given: Any | None, position: int) -> Value:
         raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {leaf.array.shape} is needed.")
     array = current.array(given)
     if not is_inexact(leaf.array):
-        return array  # looked at only where the target is a source, too
+        return array  # used only if the target is a source, too
     if array.shape != leaf.array.shape or array.dtype != leaf.array.dtype:
         raise current.wrong_shape(
             f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "

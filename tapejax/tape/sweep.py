@@ -1,4 +1,4 @@
-"""Reverse and forward mode: each step of a program pulled back or pushed forward at its recorded inputs."""
+"""Reverse and forward mode: each step of a program is pulled back or pushed forward at its recorded inputs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from .slicing import Program
 
 
 def sweep(program: Program, values: Values, cotangents: Values | None = None) -> list[Any]:
-    """Pulls the targets' cotangents (by default ones) back to the sources: the steps in reverse, at their recorded inputs.
+    """Pulls the cotangents of the targets, by default ones, back to the sources: the steps in reverse, at their recorded inputs.
 
-    One code, two ways to run: on arrays each pullback is a compiled operation of its own; traced by `jax.jit` they make
-    one program, from which XLA drops what was computed forward already.
+    On arrays each pullback is a compiled operation of its own. Under `jax.jit` all of them become one program.
     """
     if cotangents is None:
         cotangents = [None if slot is None else apply(jnp.ones_like, values[slot]) for slot in program.targets]
@@ -31,16 +30,16 @@ def sweep(program: Program, values: Values, cotangents: Values | None = None) ->
 def sweep_steps(
     program: Program, values: Values, cotangents: Values, ct: dict[int, Value]
 ) -> Iterator[tuple[int, Sequence[Any]]]:
-    """The reverse sweep, a step at a time: yields the step's position and what it sends back to its active inputs.
+    """The reverse sweep, a step at a time: yields the step's position and the cotangents of its active inputs.
 
-    `ct` is filled with the cotangent of each slot: complete for the step's outputs, still growing for its inputs.
+    These are added up in `ct`, by slot. When a step is yielded, the sums for its outputs are complete.
     """
     for slot, x in zip(program.targets, cotangents, strict=True):
         add(ct, slot, x)
     for position in reversed(range(len(program.steps))):
         step = program.steps[position]
         given = {j: ct[step.outs[j]] for j in step.active_outs if step.outs[j] in ct}
-        if not given:  # nothing came back
+        if not given:  # no cotangent reached it
             continue
         inputs = [values[slot] for slot in (*step.ins, *step.op.residuals(step.outs))]
         back = step.op.pull_back(step, inputs, given)
@@ -65,18 +64,18 @@ def push(program: Program, values: Values, tangents: Values) -> list[Any]:
 
 
 def add(found: dict[int, Value], slot: Slot | None, x: Value | None) -> None:
-    """Adds a cotangent or tangent to what was `found` for `slot`; None is nothing."""
+    """Adds the cotangent or tangent `x` to what was `found` for `slot`. None counts as zero."""
     if slot is not None and x is not None:
         found[slot] = apply(add_cotangents, found[slot], x) if slot in found else x
 
 
 def add_cotangents(x: Value, y: Value) -> Any:
-    own = hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended)
-    return add_tangents(x, y) if own else x + y
+    extended = hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended)
+    return add_tangents(x, y) if extended else x + y
 
 
 def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
-    """Runs the program forward from other values of its sources; what does not depend on them keeps its recorded value."""
+    """Runs the program forward, from other values of its sources; other inputs have their recorded values."""
     env: dict[int, Value] = dict(enumerate(values))
     given = {slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None}
     env.update(given)
@@ -86,7 +85,7 @@ def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any
         for j in step.active_outs:
             slot, x = step.outs[j], outputs[j]
             if slot in given:
-                # An intermediate that is itself a source: it moves with what it is computed from, and by itself.
+                # An intermediate value that is a source: it depends on the steps before it, and on what is given for it.
                 x = x + (given[slot] - jax.lax.stop_gradient(values[slot]))
             env[slot] = x
     return [None if slot is None else env[slot] for slot in program.targets]

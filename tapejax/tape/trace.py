@@ -1,4 +1,4 @@
-"""Interception: what JAX executes while a tape is active passes through a `RecorderTrace`, whoever wrote it."""
+"""Interception: while a tape is active, JAX hands every operation to a `RecorderTrace`, whoever wrote the code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .where import caller
 
 
 class StagedCall(NamedTuple):
-    """The Op of a call of Python functions, its first inputs, what the call stored, and how to repack its results."""
+    """A call of Python functions: its Op, the Op's first inputs, what the call stored for JAX, how to repack its results."""
 
     op: Op
     arrays: Iterable[Any]
@@ -49,26 +49,26 @@ _staged: Cache[StagedCall] = Cache(CACHED_OPS)
 
 
 class RecorderTrace(Recorder):
-    """Runs every operation under `outer` and notes it on the active recordings."""
+    """Runs each operation under `outer` and appends an entry to the active recordings. JAX calls the methods `process_...`."""
 
     def run(self, op: Op, inputs: Values, program: JaxProgram = None) -> Any:
-        """Runs `op`, of a jitted `program` if one is given, under the outer trace and notes it."""
+        """Runs `op` under the outer trace and notes it. `program`: the jitted program that it calls, if it does."""
         before = current_trace()
         try:
             set_trace(self.outer)
             if program is None:
                 return self.note(op, inputs, op.call(*inputs))
-            found = runner.current.run(op, inputs, self.recordings, program, op, len(program.out_avals))
+            found = runner.current.run_program(op, inputs, self.recordings, program, op, len(program.out_avals))
             return self.note(op, inputs, *found)
         finally:
             try:
                 set_trace_reference(before)
             finally:
-                set_trace_key(before and before._weakref)  # JAX may have set None
+                set_trace_key(before and before._weakref)  # there may be no trace
 
     def process_primitive(self, primitive: Primitive, tracers: Values, params: Params, /) -> Any:
         if primitive.name in _REF_OPERATIONS:
-            return self._run_on_ref(primitive, tracers, params)
+            return self._run_on_ref(primitive, tracers, params, primitive.name, tracers)
         op, inputs = primitive_op(primitive, params, tracers)
         if isinstance(op, PullbackOp) and op.pull is refuse_ref:
             return self._run_on_ref(primitive, tracers, params, op.name, inputs)
@@ -81,31 +81,24 @@ class RecorderTrace(Recorder):
         return outputs
 
     def note_compiled(self, inputs: Values, outputs: Values) -> None:
-        """Notes a call of a function compiled ahead of time, through which no transformation of JAX's can pass."""
+        """Notes a call of a function compiled ahead of time, which JAX cannot differentiate."""
         op = PullbackOp("compiled", refuse_compiled, refuse_compiled)
         for recording in self.recordings:
             recording.entries.append(Entry(op, tuple(inputs), tuple(outputs), caller()))
 
-    def _run_on_ref(
-        self,
-        primitive: Primitive,
-        tracers: Values,
-        params: Params,
-        name: str | None = None,
-        inputs: Values | None = None,
-    ) -> Any:
-        # A jax.Ref changes in place: what it held when is not on the tape, only that gradient would have to pass through it.
+    def _run_on_ref(self, primitive: Primitive, tracers: Values, params: Params, name: str, inputs: Values) -> Any:
+        # A jax.Ref changes in place, and the tape does not keep its contents. The entry is there to refuse a gradient.
         before = [x for value in tracers for x in held_in(value)]
         result = under(self.outer, primitive.bind, *tracers, **params)
         closed_over = tuple(contents.refs_in(params))
         refs = (*filter(is_ref, tracers), *closed_over, *[x for value in tracers for x in held_in(value)])
         outputs = (*(result if primitive.multiple_results else (result,)), *refs)
-        op = PullbackOp(name or primitive.name, primitive.bind, refuse_ref)
+        op = PullbackOp(name, primitive.bind, refuse_ref)
         for recording in self.recordings:
-            recording.entries.append(Entry(op, (*(inputs or tracers), *before, *closed_over), outputs, caller()))
+            recording.entries.append(Entry(op, (*inputs, *before, *closed_over), outputs, caller()))
         return result
 
-    # The hooks below get wrapped functions that are new at every call and can be called once only.
+    # JAX hands the methods below wrapped functions, which are new at every call and can be called once only.
 
     def process_call(self, primitive: Primitive, f: Subfun, tracers: Values, params: Params, /) -> Any:
         return self._run_staged(primitive, (f,), tracers, params)
@@ -124,14 +117,14 @@ class RecorderTrace(Recorder):
         return self._run_staged(primitive, (fun,), tracers, params)
 
     def _run_custom(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
-        if not self.recordings:  # where no derivative is asked for, it is the function
+        if not self.recordings:  # no derivative will be taken: the rule does not matter
             with set_current_trace(self):
                 return subfuns[0].call_wrapped(*tracers)
         if not any(isinstance(trace, DIFFERENTIATING_TRACES) for trace in trace_stack(self.outer)):
             outputs = self._run_staged(primitive, subfuns, tracers, params)
             calls.keep_stores_of_rule(subfuns)
             return outputs
-        # Inside jax.grad the rule is traced right away, and once only: the call must go on as it came.
+        # Inside jax.grad JAX traces the rule right away, once only: the call is handed on unchanged.
         outputs = under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
         fn, _ = calls.rebind(primitive, subfuns, params)
         name = calls.function_name(subfuns[0]) or primitive.name
@@ -144,10 +137,10 @@ class RecorderTrace(Recorder):
         if key is None:
             op, arrays, _, repack = self._stage(primitive, subfuns, tracers, params, False).value
         else:
-            # A thread uses what it staged itself: JAX may not have finished with another thread's call of it.
+            # By thread: JAX may not have finished with another thread's call of the same functions.
             key = threading.get_ident(), key
             found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
-            if not calls.are_filled(found.stores):  # an interrupt has left it so
+            if not calls.are_filled(found.stores):  # after an interrupt
                 _staged.discard(key)
                 found = _staged.get(key, self._stage, primitive, subfuns, tracers, params, True)
             op, arrays, stores, repack = found
@@ -158,7 +151,7 @@ class RecorderTrace(Recorder):
     def _stage(
         self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params, recurs: bool
     ) -> Any:
-        """The `StagedCall`, to be kept or `Once`."""
+        """The `StagedCall`; as `Once`, if it must not be kept. `recurs`: whether the call has a key, and may come again."""
         name = calls.function_name(subfuns[0]) or primitive.name
         again, repack = calls.rebind(primitive, subfuns, params)
         stores = getattr(subfuns[0], "stores", ())
@@ -169,8 +162,8 @@ class RecorderTrace(Recorder):
             except Exception:
                 found = self._stage_with_reads(again, tracers) if reads.refused and not stages(self.outer) else None
                 if found is None:
-                    # Most likely Python in there reads values: it runs on the values, now and again in the backward pass.
-                    # What fails for another reason fails then, too.
+                    # Most likely its Python looks at values. So it runs on them, now and again in the backward pass, where
+                    # an error of another cause comes up again.
                     numbers = all([isinstance(x, _NUMBERS) for x in tracers])
                     op = PythonOp(name, again, again if numbers else functools.partial(_arrays_of, again))
                     return Once(StagedCall(op, (), stores, repack))
@@ -182,24 +175,24 @@ class RecorderTrace(Recorder):
                 calls.trace_rules(staged, subfuns)
             arrays = contents.constants(staged)
             lifted = lifting.lift_jaxpr(staged, arrays) if arrays else staged
-            # A jaxpr that may not come back is evaluated operation by operation, on what JAX has compiled already.
+            # A jaxpr that may not come again is evaluated by operations that JAX has compiled already.
             evaluate = functools.partial(eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted))
             call: Function | None = None if recurs else functools.partial(_arrays_of, evaluate)
             if call and custom and all([isinstance(x, _NUMBERS) for x in (*arrays.values(), *tracers)]):
-                # no gradient comes to these: what comes out is as without a tape
+                # numbers have no gradient: it is called as without a tape
                 call = functools.partial(call_without, len(arrays), again)
             closed_over = tuple([i for i, x in enumerate(arrays.values()) if custom and isinstance(x, jax.Array)])
-            # What is traced of a rule within a jitted function is kept by JAX with that function, for other calls.
+            # JAX keeps the trace of a rule inside a jitted function with that function, for other calls.
             own = custom and not (within and contents.calls_rules(staged))
             known = TracedCall(lifted, name, closed_over, len(arrays), again if custom and not within else None, own)
             found = StagedCall(TracedOp(known, call), arrays.values(), stores, repack)
         return found if recurs and not arrays else Once(found)
 
     def with_closure(self, op: Op, inputs: Values, reads_again: bool = False) -> tuple[Op, Values]:
-        """`op`, which runs Python of the user's, and its inputs, with what that Python closes over as further ones.
+        """`op`, which runs the user's Python, with the arrays that this closes over as further inputs; and all inputs.
 
-        As they were where that is nothing, or where the Python cannot be traced; if that is for a variable that it reads, and
-        the caller tries once more, what JAX raises.
+        Returns both unchanged if nothing is closed over, or if tracing fails. If it failed because a variable's read was refused
+        and the caller will try again (`reads_again`), it raises.
         """
         with set_current_trace(self.outer):
             try:
@@ -220,7 +213,7 @@ class RecorderTrace(Recorder):
         return TracedOp(known, call), (*arrays.values(), *inputs)
 
     def _stage_with_reads(self, fn: Function, tracers: Values) -> Any:
-        """`fn` as a jaxpr in which the values of variables are constants, to become inputs; None where it cannot be traced."""
+        """`fn` as a jaxpr with the values of variables as constants, which become inputs; None if it cannot be traced."""
         try:
             with reading(self.recordings):
                 return jax.make_jaxpr(fn)(*tracers)
@@ -239,9 +232,9 @@ _REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "free
 
 
 def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
-    """``fn(*inputs)``, run `by_operations`; floats that depend on no input are arrays.
+    """``fn(*inputs)``, run `by_operations`, with each float among the results as a ``jax.Array``.
 
-    A rule may give them a gradient, and the tape knows a value by the identity of its array.
+    A rule may give it a gradient, and a tape identifies a value by its array.
     """
     return [
         copied(x.item() if getattr(x, "weak_type", False) and isinstance(x, np.ndarray) else x)  # Python's are weak
@@ -249,9 +242,6 @@ def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
         else x
         for x in by_operations(fn, *inputs)
     ]
-
-
-_NUMBERS = (np.ndarray, np.generic, int, float, complex)
 
 
 _NUMBERS = (np.ndarray, np.generic, int, float, complex)

@@ -1,7 +1,7 @@
-"""Where in the user's code an operation was asked for.
+"""The line of the user's code that asked for an operation.
 
-While a tape records, only the code object and the instruction are kept (`caller`): frames would keep all their variables alive.
-Which line that is, is found when it is asked for (`line_of`).
+While a tape records, only the code object and the instruction are kept (`caller`): a frame would keep all its variables alive.
+The line is looked up when somebody asks for it (`line_of`).
 """
 
 from __future__ import annotations
@@ -15,35 +15,25 @@ from typing import Any, NamedTuple
 from ..jaxprs.cache import on_clear
 from ..jaxprs.whose import folders, is_library
 
-_serves: dict[str, bool] = {}
-
 
 def caller(skip: int = 2) -> Any:
-    """The user's code that is running, and the instruction in it: ``(code, f_lasti)``, from which `listing` tells the line.
+    """The user's code that is running, and the instruction in it: ``(code, f_lasti)``; None if all code is a library's.
 
-    The innermost `skip` frames are known to be ours.
-
-    Frames are walked, not kept: they would keep all their variables alive. Where all code is installed code, None.
+    The search begins `skip` frames above this one. Those between must be tapejax's own: to skip them saves time.
     """
     frame: Any = sys._getframe(skip)
     while frame is not None:
         code = frame.f_code
-        known = _serves.get(code.co_filename)
-        if not (serves(code.co_filename) if known is None else known):
+        if not serves(code.co_filename):
             return code, frame.f_lasti
         frame = frame.f_back
     return None
 
 
+@functools.cache
 def serves(file: str) -> bool:
-    """Whether `file` is code that serves the user's, not his own: no line of it is where an operation was asked for."""
-    if (known := _serves.get(file)) is None:
-        known = _serves[file] = is_library(file, list(folders()))
-    return known
-
-
-# Lines that are kept: an explanation asks for the same ones again and again.
-LINES = 4096
+    """Whether `file` is a library's, Python's or tapejax's, so that no line of it counts as the user's."""
+    return is_library(file, list(folders()))
 
 
 class Line(NamedTuple):
@@ -60,7 +50,7 @@ class Line(NamedTuple):
 
 
 def _notebook_cell(file: str) -> str | None:
-    """The cell of a notebook behind a file name that IPython made up, as the notebook shows it: ``In [3]``."""
+    """The label of a notebook's cell, ``In [3]``, from the file name that IPython gave its code."""
     if "IPython" not in sys.modules:
         return None
     shell = sys.modules["IPython"].get_ipython()
@@ -71,12 +61,13 @@ def _notebook_cell(file: str) -> str | None:
 
 
 def line_of(where: Any) -> Line | None:
-    """The line behind what `caller` captured; None where it found no code of the user's."""
+    """The line of `where`, which `caller` returned; None if there is no code of the user's."""
     return _line(where[0].co_filename, *where) if where else None
 
 
-@functools.lru_cache(LINES)
-def _line(file: str, code: Any, instruction: int) -> Line:  # code of two files may be equal
+# An explanation asks for the same lines again and again. `file` is part of the key: code objects of two files may be equal.
+@functools.lru_cache(4096)
+def _line(file: str, code: Any, instruction: int) -> Line:
     number = code.co_firstlineno
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:
@@ -85,4 +76,4 @@ def _line(file: str, code: Any, instruction: int) -> Line:  # code of two files 
 
 
 on_clear(_line.cache_clear)
-on_clear(_serves.clear)
+on_clear(serves.cache_clear)

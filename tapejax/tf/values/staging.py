@@ -367,7 +367,9 @@ class Compiled:
             if self.lifted is None or not active.eager():
                 found = op.call(*values)
             else:
-                found, kept = runner.current.run(op, values, trace.recordings, self.lifted, self.noted, self.outputs)
+                found, kept = runner.current.run_program(
+                    op, values, trace.recordings, self.lifted, self.noted, self.outputs
+                )
         if self.changed and not self._store(state, found[self.outputs :], arrays):
             return None
         with active.outside():

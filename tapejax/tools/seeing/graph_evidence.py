@@ -278,7 +278,7 @@ class Graph:
         return None
 
     def _forgotten(self, x: Array) -> bool:
-        reference = self.recording.forgotten.get(id(x)) if self.recording.forgotten else None
+        reference = self.recording.forgotten.get(id(x))
         return reference is not None and reference() is x
 
     def is_new(self) -> bool:

@@ -121,10 +121,11 @@ def test_the_users_own_modules_are_his(tmp_path):
 
 
 @pytest.fixture
-def fresh(monkeypatch):
-    monkeypatch.setattr(where, "_serves", {})
+def fresh():
+    where.serves.cache_clear()
     whose._installed_in.cache_clear()
     yield
+    where.serves.cache_clear()
     whose._installed_in.cache_clear()
 
 
