@@ -9,11 +9,11 @@ import pytest
 from jax import lax
 
 import tapejax as tf
-from tapejax.execution import schedule, shadow
+from tapejax.execution import recognition, schedule, shadow
 from tapejax.execution.shadow import ShadowError, difference
 from tapejax.jaxprs import cache, interning
 from tapejax.jaxprs.cache import Cache
-from tapejax.tape import operation, primitives, query
+from tapejax.tape import operation, query
 from tapejax.tape.operation import Op
 
 
@@ -93,8 +93,8 @@ def test_shadow_mode_ends(no_shadow):
 
 OP_TABLES = {
     "operations": (operation, "_function_ops"),
-    "primitives": (primitives, "_bind_ops"),
-    "programs of JAX's": (primitives, "_program_ops"),
+    "primitives": (recognition, "_bind_ops"),
+    "programs of JAX's": (recognition, "_program_ops"),
 }
 
 
@@ -159,9 +159,9 @@ def test_a_wrong_representative_is_found():
     finally:
         for cached in (
             interning._representatives,
-            primitives._program_ops,
-            primitives._bind_ops,
-            primitives._jaxpr_ops,
+            recognition._program_ops,
+            recognition._bind_ops,
+            recognition._jaxpr_ops,
         ):
             cached.clear()
         interning._known.clear()

@@ -10,8 +10,9 @@ from jax.test_util import check_grads
 from plain_jax import CASES, FLOAT, a_third
 
 import tapejax as tf
+from tapejax.execution import batches, schedule
 from tapejax.execution import runner as running
-from tapejax.execution import schedule
+from tapejax.jaxprs import cache
 from tapejax.tape import active, rules
 from tapejax.tape import jacobian as jacobians
 from tests.tape.interpreted import interpreted
@@ -279,7 +280,7 @@ def test_the_first_error_is_raised():
 def test_chunks(budget, monkeypatch):
     """Row by row, or in chunks of which the last is not full: the same."""
     wide, tall, x, ten, three = draw(7, 10), draw(11, 3), draw(4, 5), draw(10, seed=1), draw(3, seed=1)
-    monkeypatch.setattr(jacobians, "CHUNK_BYTES", budget)
+    monkeypatch.setattr(batches, "CHUNK_BYTES", budget)
     schedule._compiled.clear()
     tape, y = recorded(lambda x: jnp.tanh(wide @ x), ten)
     assert_close(tape.jacobian(y, ten), by_jax(jax.jacrev(lambda x: jnp.tanh(wide @ x)))(ten))
@@ -297,7 +298,7 @@ def test_chunks(budget, monkeypatch):
 @pytest.mark.parametrize("budget", [1, 40])
 def test_chunks_are_differentiable(budget, monkeypatch):
     """An outer tape goes through the loop over chunks, either way."""
-    monkeypatch.setattr(jacobians, "CHUNK_BYTES", budget)
+    monkeypatch.setattr(batches, "CHUNK_BYTES", budget)
     schedule._compiled.clear()
     for shape in [(4, 6), (6, 4)]:
         w = draw(*shape)
@@ -329,7 +330,7 @@ def test_the_memory_of_2000_columns(function, shape, modes):
     ((_, op, values),) = modes
     memory = jax.jit(op.fn).lower(*values).compile().memory_analysis()
     assert memory.output_size_in_bytes == found.nbytes
-    assert memory.temp_size_in_bytes <= max(found.nbytes, jacobians.CHUNK_BYTES)
+    assert memory.temp_size_in_bytes <= max(found.nbytes, batches.CHUNK_BYTES)
 
 
 def test_a_jacobian_seen_before_compiles_nothing():
@@ -530,7 +531,7 @@ def registry(monkeypatch):
     """What a test registers is forgotten after it."""
     monkeypatch.setattr(rules, "_rules", dict(rules._rules))
     yield
-    rules.clear_caches()
+    cache.clear()
 
 
 def opaque_cube(x):

@@ -38,6 +38,7 @@ import numpy as np
 import pytest
 from outcomes import Array, Error, Outcome, error_of, outcome_under_tapejax, outcome_under_tensorflow
 
+from tapejax.jaxprs import cache
 from tapejax.tape import rules
 
 __all__ = [
@@ -122,7 +123,7 @@ def its_own_registrations() -> Iterator[None]:
         if rules._rules != before:
             rules._rules.clear()
             rules._rules.update(before)
-            rules.clear_caches()
+            cache.clear()
 
 
 def judge(
