@@ -12,7 +12,7 @@ import jax
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape.query import Query
+from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tape.where import Line
 from ...tf.values.shown import bold, faint, page, table_html
@@ -88,11 +88,11 @@ def size_text(count: int) -> str:
     return f"{size:.1f} {UNITS[unit]}" if unit else f"{count} B"
 
 
-def memory(recording: Recording, query: Query) -> Memory:
-    """What `recording` keeps alone, and what of it the gradient of the query's targets reads."""
+def memory(recording: Recording, targets: Sequence[Value], sources: Sequence[Source]) -> Memory:
+    """What `recording` keeps alone, and what of it the gradient of the targets reads."""
     watched = {id(x) for x, _ in recording.watched.values()}
-    kept = _kept_alone(recording.entries, watched)  # first: a program refers to them, too
-    program, values = query.program()
+    kept = _kept_alone(recording.entries, watched)  # first: a query refers to them, too
+    program, values = Query(recording, targets, sources).program()
     read = {id(values[slot]) for step in program.steps for slot in step.ins if slot < len(values)}
     read |= {id(x) for entry in recording.entries if entry.kept for x in entry.kept.arrays}
     calls = _calls(recording.entries)

@@ -185,7 +185,7 @@ class Seen(GradientTape):
         recording = self._usable()
         ends = [leaf.array for leaf in targets_of(target).leaves]
         starts = [leaf.source(recording) for leaf in sources_of(sources).leaves]
-        return seen.memory(recording, Query(recording, ends, starts))
+        return seen.memory(recording, ends, starts)
 
     @in_recorded_types
     def summary(self, target: Nest, sources: Any) -> Any:
