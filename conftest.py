@@ -238,13 +238,22 @@ NOT_UNDER = {
         ],
         "NumPy converts the numbers, and warns": ["test_recognition.py::test_numbers_are_told_apart[32-bit]"],
     },
+    "plain_runner": {
+        "a pullback that is not compiled reads what was donated": [
+            "test_under_a_tape.py::test_as_without_a_tape[donated]", "test_plain_jax.py::test_donated_argument",
+        ],
+        "JAX's jit takes an explicit mesh, a type of the user's and a Ref that is closed over in one way, a bind in another": [
+            "test_under_a_tape.py::test_a_mesh_set_inside[Explicit]", "test_plain_jax.py::test_types_of_the_user",
+            "test_plain_jax.py::test_a_reference_that_the_rule_alone_touches[True]",
+        ],
+    },
 }  # fmt: skip
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: item.path.stem not in LONG)
     for setting, reasons in NOT_UNDER.items():
-        if getattr(jax.config, setting):
+        if config.getoption(setting) if setting == "plain_runner" else getattr(jax.config, setting):
             for reason, names in reasons.items():
                 mark = pytest.mark.skip(reason=f"{setting}: {reason}")
                 for item in items:
