@@ -242,6 +242,13 @@ NOT_UNDER = {
         "a pullback that is not compiled reads what was donated": [
             "test_under_a_tape.py::test_as_without_a_tape[donated]", "test_plain_jax.py::test_donated_argument",
         ],
+        "it looks at what `tapejax.execution` does": [
+            "test_derivatives.py::test_the_mode_with_fewer_passes", "test_derivatives.py::test_the_memory_of_2000_columns",
+            "test_long_life.py::test_what_is_used_at_each_step_stays_however_much_it_is",
+            "test_prints.py::test_printed_once[custom_vjp]", "test_robustness.py::test_no_program_is_kept_alive",
+            "test_robustness.py::test_a_step_seen_before_compiles_nothing",
+            "test_robustness.py::test_a_structure_that_changes_every_step_compiles_nothing_once_its_pa",
+        ],
         "JAX's jit takes an explicit mesh, a type of the user's and a Ref that is closed over in one way, a bind in another": [
             "test_under_a_tape.py::test_a_mesh_set_inside[Explicit]", "test_plain_jax.py::test_types_of_the_user",
             "test_plain_jax.py::test_a_reference_that_the_rule_alone_touches[True]",
