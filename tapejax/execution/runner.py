@@ -7,10 +7,11 @@ from typing import Any
 
 import jax
 
-from ..jaxprs.fence import EvalTrace, Tracer, current_trace
+from ..jaxprs import contents
+from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from ..tape import runner
-from ..tape.operation import JittedOp, Op
+from ..tape.operation import JittedOp, Op, PythonOp
 from ..tape.primitives import TracedCall
 from ..tape.recording import Kept, Recording
 from ..tape.slicing import Program
@@ -46,7 +47,7 @@ class Fast(runner.Runner):
         if type(op) is JittedOp:
             found = linearized(op, inputs, recordings)
             return found if found is not None else (op.call(*inputs), None)
-        if type(current_trace()) is EvalTrace and not noted.runs_python and is_large(noted, program):
+        if not isinstance(op, PythonOp) and is_large(noted, program) and _is_plain(noted):
             wide = keeping(noted, op, outputs, inputs, recordings)
             if wide is not None:
                 return wide.run(inputs)
@@ -73,6 +74,11 @@ class Fast(runner.Runner):
         if place.spec.unreduced or place.spec.reduced:  # of the one the other is the cotangent
             return gradient
         return jax.device_put(gradient, place)
+
+
+def _is_plain(op: Op) -> bool:
+    """Whether a call was asked for nothing but compilation."""
+    return op.bound is None or contents.is_plain_jit(op.bound[1])
 
 
 runner.use(Fast())

@@ -72,8 +72,8 @@ class RecorderTrace(Recorder):
         op, inputs = primitive_op(primitive, params, tracers)
         if isinstance(op, PullbackOp) and op.pull is refuse_ref:
             return self._run_on_ref(primitive, tracers, params, op.name, inputs)
-        plain = primitive.name in contents.JIT and type(self.outer) is EvalTrace and contents.is_plain_jit(params)
-        outputs = self.run(op, inputs, params["jaxpr"] if plain else None)
+        jitted = primitive.name in contents.JIT and type(self.outer) is EvalTrace
+        outputs = self.run(op, inputs, params["jaxpr"] if jitted else None)
         if primitive.name in _CALLS and len(outputs) > 1:
             forwarded = contents.forwarded_inputs(params)
             for recording in self.recordings if forwarded else ():
