@@ -1,0 +1,55 @@
+"""tape/rules.py: gradients registered by an operation's name, and functions marked as connected."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from taping import X
+
+from tapejax.jaxprs import cache
+from tapejax.tape import rules
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    before = dict(rules._rules)
+    yield
+    rules._rules.clear()
+    rules._rules.update(before)
+    cache.clear()
+
+
+def test_a_rule_is_the_derivative_of_its_name():
+    rules.register("rules.doubled", lambda inputs, outputs, cotangents: [cotangents[0] * 7])
+    (slope,) = jax.vjp(rules.with_rule("rules.doubled", lambda x: x * 2), X)[1]([jnp.ones(2)])
+    np.testing.assert_array_equal(slope, [7.0, 7.0])
+    assert rules.has_rule("rules.doubled") and rules.is_python("rules.doubled")
+
+
+def test_none_carries_no_gradient():
+    rules.register("rules.none", None)
+    (slope,) = jax.vjp(rules.with_rule("rules.none", lambda x: x * 2), X)[1](jnp.ones(2))
+    np.testing.assert_array_equal(slope, [0.0, 0.0])
+    assert rules.has_rule("rules.none") and not rules.is_python("rules.none")
+
+
+def test_a_name_has_one_rule():
+    rules.register("rules.once", None)
+    with pytest.raises(KeyError, match="Registering two gradient with name 'rules.once'"):
+        rules.register("rules.once", None)
+
+
+def test_a_rule_gives_a_gradient_for_each_input():
+    rules.register("rules.short", lambda inputs, outputs, cotangents: [])
+    with pytest.raises(ValueError, match="returned 0 gradients for 1 inputs"):
+        jax.vjp(rules.with_rule("rules.short", lambda x: x * 2), X)[1]([jnp.ones(2)])
+
+
+def test_a_function_without_a_rule_is_itself():
+    assert rules.with_rule("rules.unknown", jnp.sin) is jnp.sin
+
+
+def test_connected_results_have_a_derivative_of_zero():
+    y, pull = jax.vjp(lambda x: rules.connected(jnp.ones(2), [x]), X)
+    np.testing.assert_array_equal(y, [1.0, 1.0])
+    np.testing.assert_array_equal(pull(jnp.ones(2))[0], [0.0, 0.0])

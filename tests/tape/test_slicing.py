@@ -1,0 +1,51 @@
+"""tape/slicing.py: a recording cut down to what leads from sources to targets."""
+
+import jax.numpy as jnp
+from taping import X, Y, program_of, recorded
+
+from tapejax.tape.operation import apply
+from tapejax.tape.query import Query
+
+
+def names(program):
+    return [step.op.name for step in program.steps]
+
+
+def test_only_what_leads_to_the_target_is_in_it():
+    def fn(x):
+        jnp.cos(x)
+        return jnp.sin(x) * Y
+
+    assert names(program_of(fn, X)[0]) == ["sin", "multiply"]
+
+
+def test_two_runs_of_the_same_code_give_equal_programs():
+    def fn(x):
+        return apply(jnp.multiply, apply(jnp.sin, x), x)
+
+    one, other = program_of(fn, X)[0], program_of(fn, Y)[0]
+    assert one == other and hash(one) == hash(other)
+    assert one != program_of(lambda x: jnp.cos(x) * x, X)[0]
+
+
+def test_the_first_slots_are_those_that_are_read():
+    program, values = program_of(lambda x: jnp.sin(x) * x, X)
+    read = {slot for step in program.steps for slot in step.ins} | {*program.targets}
+    assert read == set(range(len(values))) and values[program.sources[0]] is X
+
+
+def test_what_is_not_connected_has_no_slot():
+    recording, y = recorded(lambda x: jnp.sin(x), X)
+    program, _ = Query(recording, [y], [X, Y]).program()
+    assert program.sources[0] is not None and program.sources[1] is None
+
+
+def test_integers_carry_nothing():
+    program, _ = program_of(lambda x: jnp.argmax(x).astype("float32") * Y, X)
+    assert names(program) == [] and program.sources == (None,)
+
+
+def test_what_has_no_gradient_is_followed_where_it_is_asked_for():
+    recording, y = recorded(lambda x: jnp.floor(x) * 2.0, X)
+    assert names(Query(recording, [y], [X]).program()[0]) == []
+    assert names(Query(recording, [y], [X], include_nondifferentiable=True).program()[0]) == ["floor", "multiply"]
