@@ -10,6 +10,7 @@ import types
 
 import exercises
 import exercises_written
+import numpy as np
 import pytest
 from test_notebooks import FOLDER, nbformat
 
@@ -39,7 +40,7 @@ def run(monkeypatch):
 
     def run(stem, answers):
         sources = [cell.source for cell in cells_of(stem)]
-        with jax.enable_x64(any(X64 in source for source in sources)):
+        with np.printoptions(), jax.enable_x64(any(X64 in source for source in sources)):  # notebooks set both
             for i, cell in enumerate(cells_of(stem)):
                 if cell.cell_type == "code" and "drawing" not in cell.metadata.get("tags", []):
                     source = exercises.filled_in(cell.source, answers[i]) if i in answers else cell.source
