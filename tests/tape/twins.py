@@ -893,9 +893,13 @@ def plain(twins: Twins, side: int, eager: bool = True) -> Found:
         if twins.asks == "second":
             g, pull = jax.vjp(gradient, x)
             return {"value": program(x), "second": pull(jnp.ones_like(g))[0]}
-        y, pull = jax.vjp(program, x)
         if twins.asks == "jacobian":
-            return {"value": y, "jacobian": _jacobian(y, pull, x)}
+            try:
+                y, pull = jax.vjp(program, x)
+                return {"value": y, "jacobian": _jacobian(y, pull, x)}
+            except ValueError:  # JAX has no reverse mode there: a tape goes forward
+                return {"value": program(x), "jacobian": jax.jacfwd(program)(x)}
+        y, pull = jax.vjp(program, x)
         (g,) = pull(weights(y))
         out = {"value": y, "gradient": g}
         if twins.siblings.closed:
