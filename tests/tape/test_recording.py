@@ -54,3 +54,29 @@ def test_what_was_donated_is_deleted():
     x = jnp.ones(2)
     jax.jit(lambda x: x + 1, donate_argnums=0)(x)
     assert is_deleted(x) and not is_deleted(X) and not is_deleted(np.ones(2))
+
+
+def test_an_event_is_marked_at_its_entry():
+    recording, _ = recorded(lambda x: jnp.sin(x), X)
+    recording.mark("reset", "why")
+    (mark,) = recording.marks
+    assert (mark.kind, mark.position, mark.about) == ("reset", 1, "why")
+    assert mark.where[0].co_name == "test_an_event_is_marked_at_its_entry"
+
+
+def test_what_a_reset_replaces_is_known_but_not_kept_alive():
+    former, y = recorded(lambda x: jnp.sin(x), X)
+    recording = Recording()
+    recording.succeed(former)
+    assert {key: ref() for key, ref in recording.forgotten.items()} == {id(X): X, id(y): y}
+    gone = recording.forgotten[id(y)]
+    del former, y
+    assert gone() is None
+
+
+def test_the_value_of_a_variable_that_a_call_returned_unchanged_has_an_origin():
+    recording, first, second, other = Recording(), *(jnp.ones(2) for _ in range(3))
+    recording.forwarded = {id(second): first}
+    recording.replace(first, second)
+    recording.replace(first, other)  # another value: it has none
+    assert recording.origins == {id(second): first}

@@ -1,5 +1,8 @@
 """tape/where.py: the line of the user's code that asked for an operation."""
 
+import sys
+import types
+
 import jax.numpy as jnp
 from taping import recorded
 
@@ -27,3 +30,28 @@ def test_libraries_serve_the_user():
 def test_an_entry_knows_its_line():
     recording, _ = recorded(lambda x: jnp.sin(x), jnp.ones(2))
     assert recording.entries[0].line.function == "<lambda>"
+
+
+def test_where_only_libraries_run_there_is_no_caller(monkeypatch):
+    monkeypatch.setattr(where, "serves", lambda file: True)
+    assert where.caller(0) is None
+
+
+def test_frames_that_are_skipped_do_not_count():
+    def skipped():
+        return where.caller(2)
+
+    assert skipped()[0].co_name == "test_frames_that_are_skipped_do_not_count"
+
+
+def test_a_file_that_is_no_file_is_printed_whole():
+    code = compile("x = 1\ny = 2", "<string>", "exec")
+    assert str(where.line_of((code, len(code.co_code) - 2))) == "<string>:2"
+
+
+def test_a_notebook_cell_prints_as_its_label(monkeypatch):
+    compiler = types.SimpleNamespace(format_code_name=lambda file: ("Cell", "In[3]") if file == "cell.py" else None)
+    shell = types.SimpleNamespace(compile=compiler)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    lines = [where.Line(file, 2, "", "f") for file in ("cell.py", "<ipython-input-1>", "/a/other.py")]
+    assert [*map(str, lines)] == ["In [3]:2", "cell:2", "other.py:2"]
