@@ -20,6 +20,16 @@ def test_a_recording_is_active_between_start_and_stop():
     assert active.active_recordings() == [] and current_trace() is before
 
 
+def test_it_ends_with_the_last_reference_and_may_be_stopped_again():
+    before = current_trace()
+    activation = active.start(Recording())
+    activation.stop()
+    activation.stop()
+    activation = active.start(Recording())
+    del activation
+    assert current_trace() is before and active.active_recordings() == []
+
+
 def test_an_exception_ends_it():
     before = current_trace()
     with pytest.raises(ZeroDivisionError):

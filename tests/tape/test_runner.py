@@ -2,13 +2,18 @@
 
 import collections
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from taping import X
 
 import tapejax as tf
-from tapejax.tape import runner
+from tapejax.jaxprs.fence import current_trace
+from tapejax.tape import active, dispatch, runner
+from tapejax.tape.operation import Op
+from tapejax.tape.primitives import TracedCall
+from tapejax.tape.recording import Recording
 from tapejax.tape.runner import Runner
 
 
@@ -66,3 +71,41 @@ def test_what_is_used_is_current():
         assert runner.current is other
     finally:
         runner.use(before)
+
+
+def test_a_new_operation_is_compiled_once_and_run_often(counts):
+    op = Op("f", lambda x: x * 2)
+    for _ in range(3):
+        np.testing.assert_array_equal(dispatch.run(op, (X,)), X * 2)
+    assert counts["compiled"] == 1
+
+
+def test_a_traced_call_is_staged_once(counts):
+    known = TracedCall(jax.make_jaxpr(jnp.sin)(X), "f")
+    assert known.op().name == "f" and counts["staged"] == 1
+
+
+def test_where_a_runner_fails_nothing_is_noted_and_the_trace_is_as_before(counts):
+    class Failing(Counting):
+        def operation(self, plain, primitive, params, args):
+            raise RuntimeError(f"no {primitive.name} here")
+
+    before, recording = current_trace(), Recording()
+    runner.use(Failing())
+    with pytest.raises(RuntimeError, match="no sin here"):
+        active.also(recording, jax.lax.sin, X)
+    assert not recording.entries and current_trace() is before
+
+
+def test_the_function_that_decided_is_used_from_then_on(counts):
+    class Deciding(Runner):
+        def compiled(self, fn, decided=None):
+            def first(*inputs):
+                decided(lambda *inputs: "decided")
+                return "first"
+
+            return first
+
+    runner.use(Deciding())
+    op = Op("f", jnp.sin)
+    assert [op.call(X), op.call(X)] == ["first", "decided"]
