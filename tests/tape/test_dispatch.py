@@ -3,11 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from taping import X, Y, recorded
 
 from tapejax.jaxprs.fence import current_trace
-from tapejax.tape import dispatch
-from tapejax.tape.operation import op_of
+from tapejax.tape import active, dispatch
+from tapejax.tape.operation import Op, PythonOp, op_of
+from tapejax.tape.recording import Recording
 
 MULTIPLY = op_of(jnp.multiply, {})
 
@@ -44,3 +46,44 @@ def test_what_fails_is_not_noted_and_the_trace_is_as_before():
 def test_sizes_stay_known_in_a_program():
     size = jax.jit(lambda x: x.reshape(int(dispatch.run(MULTIPLY, (np.int32(2), np.int32(3)))), -1))(jnp.ones(12))
     assert size.shape == (6, 2)
+
+
+def test_a_result_that_is_an_input_is_copied():
+    same = Op("same", lambda x: x, lambda x: x)
+    recording, y = recorded(lambda x: dispatch.run(same, (x,)), X)
+    assert y is not X and recording.entries[0].outputs[0] is y
+    np.testing.assert_array_equal(y, X)
+
+
+def test_every_active_recording_gets_the_entry():
+    inner = Recording()
+    outer, _ = recorded(lambda x: active.also(inner, dispatch.run, MULTIPLY, (x, Y)), X)
+    assert len(inner.entries) == 1 and outer.entries == inner.entries
+
+
+def reads_a_variable(x):
+    """As a variable does when it is read: allowed in a `reading` block only."""
+    if dispatch.reads.recordings is None:
+        dispatch.reads.refused = True
+        raise RuntimeError("no reads here")
+    return x * 2
+
+
+def test_a_derivative_that_was_refused_a_read_runs_again_with_reads():
+    op = PythonOp("f", reads_a_variable)
+    np.testing.assert_array_equal(dispatch.run_python(op, (X,), True), X * 2)
+    assert dispatch.reads.recordings is None
+    with pytest.raises(RuntimeError, match="no reads here"):
+        dispatch.run_python(op, (X,), False)
+
+
+def test_another_failure_is_not_tried_again():
+    runs = []
+
+    def fails(x):
+        runs.append(x)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        dispatch.run_python(PythonOp("f", fails), (X,), True)
+    assert len(runs) == 1

@@ -8,6 +8,7 @@ from taping import X
 
 from tapejax.jaxprs import cache
 from tapejax.tape import rules
+from tapejax.tape.operation import Op, pullback
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +54,30 @@ def test_connected_results_have_a_derivative_of_zero():
     y, pull = jax.vjp(lambda x: rules.connected(jnp.ones(2), [x]), X)
     np.testing.assert_array_equal(y, [1.0, 1.0])
     np.testing.assert_array_equal(pull(jnp.ones(2))[0], [0.0, 0.0])
+
+
+def test_what_depends_on_rules_is_forgotten_when_one_is_registered(no_shadow, monkeypatch):
+    monkeypatch.setattr(rules, "_caches", rules._caches[:])  # what is added here ends with the test
+    kept = cache.Cache(8)
+    rules.depends_on_rules(kept, lambda key: [key])
+    kept.get("a", lambda: "x")
+    rules.register("rules.new", None)
+    assert len(kept) == 0
+
+
+def test_an_operation_is_forgotten_with_those_that_are_made_of_it(no_shadow, monkeypatch):
+    monkeypatch.setattr(rules, "_caches", rules._caches[:])
+    kept = cache.Cache(8)
+    rules.depends_on_rules(kept, lambda op: [op])
+    op, other = Op("f", jnp.sin), Op("g", jnp.sin)
+    for each in (op, pullback(op, (0,), (0,)), other):
+        kept.get(each, lambda: "kept")
+    rules.forget(op)
+    assert [key for key, _ in kept.items()] == [other]
+
+
+def test_a_rule_is_used_again_in_a_higher_derivative():
+    rules.register("rules.cubed", lambda inputs, outputs, cotangents: [cotangents[0] * 3 * outputs[0]])
+    fn = rules.with_rule("rules.cubed", lambda x: [x**3])  # the rule says 3 y, so that the second derivative is 9 y
+    slope = jax.grad(lambda x: fn(x)[0])
+    assert (slope(2.0), jax.grad(slope)(2.0)) == (24.0, 72.0)
