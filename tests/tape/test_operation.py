@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from taping import X, Y, program_of, recorded
 
+from tapejax.jaxprs.canonical import UncacheableError
 from tapejax.jaxprs.dependence import kind_of
 from tapejax.tape.operation import (
     ConstantOp,
@@ -85,3 +86,8 @@ def test_apply_is_one_entry():
 
 def test_sizes():
     assert is_size(3) and is_size(jnp.arange(4)) and not is_size(1.0) and not is_size(jnp.arange(100))
+
+
+def test_a_static_value_that_may_change_makes_no_operation():
+    with pytest.raises(UncacheableError):
+        op_of(jnp.sum, {"where": X})
