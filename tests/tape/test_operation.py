@@ -29,7 +29,7 @@ def links(op, *inputs):
     return [set(x) for x in op.links(entry, tuple(map(kind_of, inputs)), tuple(range(len(inputs)))).by]
 
 
-def test_operations_with_one_key_are_equal():
+def test_operations_with_one_key_are_equal(no_shadow):
     assert op_of(jnp.sum, {"axis": 0}) is op_of(jnp.sum, {"axis": 0}) != op_of(jnp.sum, {"axis": 1})
     assert Op("f", jnp.sin) != Op("f", jnp.sin)
 
@@ -57,7 +57,7 @@ def test_a_python_operation_may_look_at_values():
     np.testing.assert_array_equal(op.call(X), X)
 
 
-def test_its_pullback_and_pushforward_are_operations():
+def test_its_pullback_and_pushforward_are_operations(no_shadow):
     op = op_of(jnp.multiply, {})
     back, forward = pullback(op, (0, 1), (0,)), pushforward(op, (1,), (0,))
     assert (back.name, forward.name) == ("multiply_pullback", "multiply_pushforward")

@@ -78,5 +78,6 @@ def test_the_value_of_a_variable_that_a_call_returned_unchanged_has_an_origin():
     recording, first, second, other = Recording(), *(jnp.ones(2) for _ in range(3))
     recording.forwarded = {id(second): first}
     recording.replace(first, second)
-    recording.replace(first, other)  # another value: it has none
+    recording.replace(first, other)  # no call returned it
+    recording.replace(other, second)  # what a call returned, but of another input
     assert recording.origins == {id(second): first}

@@ -45,8 +45,8 @@ def test_frames_that_are_skipped_do_not_count():
 
 
 def test_a_file_that_is_no_file_is_printed_whole():
-    code = compile("x = 1\ny = 2", "<string>", "exec")
-    assert str(where.line_of((code, len(code.co_code) - 2))) == "<string>:2"
+    code = compile("x = 1\ny = 2", "<made by a/b>", "exec")
+    assert str(where.line_of((code, len(code.co_code) - 2))) == "<made by a/b>:2"
 
 
 def test_a_notebook_cell_prints_as_its_label(monkeypatch):
