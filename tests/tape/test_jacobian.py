@@ -8,7 +8,7 @@ from taping import X, Y, program_of, recorded
 
 from tapejax.tape import dispatch, runner
 from tapejax.tape.jacobian import batch_jacobian, jacobian
-from tapejax.tape.pullback import PullbackOp, refuse_ref
+from tapejax.tape.pullback import PullbackOp
 from tapejax.tape.query import Query
 from tapejax.tape.runner import Runner
 
@@ -63,8 +63,16 @@ def test_forward_mode_takes_two_passes_for_a_complex_source():
     np.testing.assert_allclose(forward[0], reverse[0], rtol=1e-6)
 
 
-def test_where_both_modes_fail_the_error_is_of_the_one_that_was_chosen():
-    op = PullbackOp("own", lambda x: [x * 1], refuse_ref)
+@pytest.mark.parametrize("mode", MODES)
+def test_where_both_modes_fail_the_error_is_of_the_one_that_was_chosen(mode):
+    class Neither(PullbackOp):
+        def pull_back(self, step, inputs, cotangents):
+            raise LookupError("no reverse mode")
+
+        def push_forward(self, step, inputs, tangents):
+            raise LookupError("no forward mode")
+
+    op = Neither("neither", lambda x: [x * 1], None)
     recording, (y,) = recorded(lambda x: dispatch.run(op, (x,)), X)
-    with pytest.raises(LookupError, match="jax.Ref"):
-        jacobian(*Query(recording, [y], [X]).program())
+    with pytest.raises(LookupError, match=f"no {mode} mode"):
+        jacobian(*Query(recording, [y], [X]).program(), mode)

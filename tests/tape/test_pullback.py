@@ -43,6 +43,8 @@ def test_it_takes_constants_in_front():
 def test_results_and_integers_have_no_gradient():
     op = PullbackOp("own", lambda y, x, n: [y + 0, n], lambda cotangents: [None, cotangents[0], None], results=1)
     recording, (y, _) = recorded(lambda x: dispatch.run(op, (x * 2, x, jnp.array([1, 2]))), X)
+    entry = recording.entries[-1]
+    assert op.links(entry, (), ()).by == (frozenset({1}), frozenset())
     program, _ = Query(recording, [y], [X]).program()
     (step,) = program.steps  # the product that gave the result leads nowhere
     assert step.active_ins == (1,) and step.active_outs == (0,)
