@@ -6,6 +6,7 @@ import pytest
 from taping import X, Y
 
 from tapejax.tape.accumulator import ForwardAccumulator
+from tapejax.tape.gradient_tape import GradientTape
 
 
 def test_a_product_of_the_jacobian_and_a_vector():
@@ -41,3 +42,35 @@ def test_forward_over_forward():
             y = X**3
         slope = inner.jvp(y)
     np.testing.assert_allclose(outer.jvp(slope), 6 * X)
+
+
+def test_what_is_computed_outside_the_block_does_not_count():
+    before = X * 2.0
+    with ForwardAccumulator(X, Y) as accumulator:
+        inside = before * X
+    after = inside * X
+    assert accumulator.jvp([before, after]) == [None, None]
+    np.testing.assert_array_equal(accumulator.jvp(inside), before * Y)
+
+
+def test_a_product_is_recorded_outside_and_not_by_the_accumulator_itself():
+    with GradientTape() as tape:
+        tape.watch(X)
+        with ForwardAccumulator(X, Y) as accumulator:
+            y = jnp.sum(X**3)
+            slope = accumulator.jvp(y)
+            assert accumulator.jvp(slope) is None
+    np.testing.assert_allclose(tape.gradient(slope, X), 6 * X * Y)
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="Argument `primals` should be"):
+        ForwardAccumulator("a", X)
+    with pytest.raises(ValueError, match="structure"):
+        ForwardAccumulator([X, Y], [X])
+    with ForwardAccumulator(X, Y) as accumulator:
+        y = X * X
+    with pytest.raises(ValueError, match="Unknown value for unconnected_gradients: 'nan'"):
+        accumulator.jvp(y, "nan")
+    with pytest.raises(TypeError, match="Argument `primals` should be"):
+        accumulator.jvp("y")

@@ -73,3 +73,24 @@ def test_an_inner_tape_is_differentiated_by_an_outer_one():
         slope = inner.gradient(y, X)
         z = jnp.sum(slope)
     np.testing.assert_allclose(outer.gradient(z, X), 6 * X)
+
+
+REFUSED = {
+    "one Tensor": (TypeError, lambda tape: tape.jacobian([X], X)),
+    "`sources` should be": (TypeError, lambda tape: tape.gradient(X, "x")),
+    "got 2 for 1": (ValueError, lambda tape: tape.gradient([X], X, output_gradients=[X, X])),
+    "`target` must have rank at least 2": (ValueError, lambda tape: tape.batch_jacobian(X, X)),
+    "to match": (ValueError, lambda tape: tape.batch_jacobian(jnp.ones((2, 1)), jnp.ones((3, 1)))),
+    "not recording": (ValueError, lambda tape: tape.reset()),
+    "needs a tape that was entered": (AttributeError, lambda tape: GradientTape().watch(X)),
+    "Passed in object 1.0": (ValueError, lambda tape: tape.watch(1.0)),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_refused_leaves_the_tape_usable(text):
+    error, ask = REFUSED[text]
+    tape, y = taped()
+    with pytest.raises(error, match=text):
+        ask(tape)
+    np.testing.assert_array_equal(tape.gradient(y, X), 2 * X * Y)

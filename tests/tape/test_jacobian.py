@@ -4,12 +4,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from taping import X, Y, program_of
+from taping import X, Y, program_of, recorded
 
+from tapejax.tape import dispatch, runner
 from tapejax.tape.jacobian import batch_jacobian, jacobian
+from tapejax.tape.pullback import PullbackOp
+from tapejax.tape.query import Query
+from tapejax.tape.runner import Runner
+
+MODES = "reverse", "forward"
 
 
-@pytest.mark.parametrize("mode", [None, "reverse", "forward"])
+@pytest.mark.parametrize("mode", [None, *MODES])
 def test_every_element_with_respect_to_every_other(mode):
     def fn(x):
         return jnp.outer(x, x * Y)
@@ -33,3 +39,40 @@ def test_each_example_of_a_batch():
 
 def test_none_where_nothing_is_connected():
     assert jacobian(*program_of(lambda x: jnp.floor(x), X)) == [None]
+    assert batch_jacobian(*program_of(lambda x: jnp.floor(x), jnp.ones((3, 2)))) == [None]
+
+
+@pytest.mark.parametrize(
+    "fn, passes", [(lambda x: jnp.outer(x, x), 2), (jnp.prod, 1), (lambda x: jnp.outer(x, x) + 0j, 4)]
+)
+def test_the_mode_with_fewer_passes_is_taken_reverse_for_complex_values(fn, passes, monkeypatch):
+    class Counting(Runner):
+        def batch(self, row, count, *others, **options):
+            counts.append(count)
+            return super().batch(row, count, *others, **options)
+
+    counts = []
+    monkeypatch.setattr(runner, "current", Counting())
+    jacobian(*program_of(fn, X))
+    assert counts == [passes]
+
+
+def test_forward_mode_takes_two_passes_for_a_complex_source():
+    z = X + 1j * Y
+    reverse, forward = (jacobian(*program_of(lambda z: jnp.outer(z, z.conj()), z), mode) for mode in MODES)
+    np.testing.assert_allclose(forward[0], reverse[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_where_both_modes_fail_the_error_is_of_the_one_that_was_chosen(mode):
+    class Neither(PullbackOp):
+        def pull_back(self, step, inputs, cotangents):
+            raise LookupError("no reverse mode")
+
+        def push_forward(self, step, inputs, tangents):
+            raise LookupError("no forward mode")
+
+    op = Neither("neither", lambda x: [x * 1], None)
+    recording, (y,) = recorded(lambda x: dispatch.run(op, (x,)), X)
+    with pytest.raises(LookupError, match=f"no {mode} mode"):
+        jacobian(*Query(recording, [y], [X]).program(), mode)

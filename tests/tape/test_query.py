@@ -7,7 +7,7 @@ import pytest
 from taping import X, Y, recorded
 
 from tapejax.tape import active
-from tapejax.tape.query import Query, Source
+from tapejax.tape.query import Query, Source, in_recorded_types
 from tapejax.tape.recording import Recording
 from tapejax.tape.sweep import sweep
 
@@ -55,3 +55,34 @@ def test_a_recorded_value_that_was_deleted_is_named():
     jax.jit(lambda x: x + 1, donate_argnums=0)(x)
     with pytest.raises(RuntimeError, match="was deleted since: most likely it was donated"):
         gradient(recording, y, x)
+
+
+def test_a_target_that_is_a_source_has_its_own_cotangent():
+    whole = jnp.array([1, 2])
+    recording, _ = recorded(lambda x: jnp.sin(x), X)
+    query = Query(recording, [X, whole], [X, whole])
+    assert query.derivative(lambda program, values: sweep(program, values, [Y, whole])) == [Y, whole]
+
+
+def test_another_error_than_that_of_a_deleted_value_is_left_as_it_is():
+    def take(program, values):
+        raise ValueError("the caller's")
+
+    recording, y = recorded(lambda x: jnp.sum(x), X)
+    with pytest.raises(ValueError, match="the caller's"):
+        Query(recording, [y], [X]).derivative(take)
+
+
+def test_a_derivative_is_taken_in_the_types_of_the_recording():
+    class Holder:
+        _recording = None
+
+        @in_recorded_types
+        def zero(self):
+            return jnp.zeros(()).dtype
+
+    holder = Holder()
+    before = holder.zero()
+    with jax.enable_x64(True):
+        holder._recording = Recording()
+    assert holder.zero() == "float64" and jnp.zeros(()).dtype == before == "float32"

@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 from taping import X, Y, program_of, recorded
 
-from tapejax.tape.operation import apply
+from tapejax.tape.operation import apply, op_of
 from tapejax.tape.query import Query
+from tapejax.tape.slicing import Step, compact
 
 
 def names(program):
@@ -49,3 +50,18 @@ def test_what_has_no_gradient_is_followed_where_it_is_asked_for():
     recording, y = recorded(lambda x: jnp.floor(x) * 2.0, X)
     assert names(Query(recording, [y], [X]).program()[0]) == []
     assert names(Query(recording, [y], [X], include_nondifferentiable=True).program()[0]) == ["floor", "multiply"]
+
+
+def test_a_step_says_which_inputs_and_outputs_carry_gradient():
+    program, _ = program_of(lambda x: Y * jnp.divmod(x, 2.0)[1], X)
+    (*_, product) = program.steps
+    assert product.active_ins == (1,) and product.active_outs == (0,)
+    assert program.targets == product.outs
+
+
+def test_slots_are_numbered_anew_what_is_read_first():
+    steps = [Step(op_of(jnp.sin, {}), (7,), (9,), (0,), (0,)), Step(op_of(jnp.multiply, {}), (9, 4), (5,), (0,), (0,))]
+    program, read = compact(steps, [5, None], [7])
+    assert read == (7, 9, 4, 5)  # the old number of each slot whose value is read, which a target's is
+    assert [(step.ins, step.outs) for step in program.steps] == [((0,), (1,)), ((1, 2), (3,))]
+    assert program.targets == (3, None) and program.sources == (0,)

@@ -3,9 +3,13 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from taping import X, Y, recorded
 
+from tapejax.jaxprs.fence import current_trace
+from tapejax.tape import active
 from tapejax.tape.query import Query
+from tapejax.tape.recording import Recording
 from tapejax.tape.sweep import sweep
 
 
@@ -41,18 +45,45 @@ def test_a_custom_rule_is_kept():
 
 
 def test_gradient_reaches_what_is_closed_over():
-    recording, y = recorded(jax.jit(lambda z: jnp.sum(X * z)), Y)
-    recording.watch(X)
-    recording, y = recorded(lambda x: jax.jit(lambda z: jnp.sum(x * z))(Y), X)
-    (slope,) = Query(recording, [y], [X]).derivative(lambda program, values: sweep(program, values))
-    np.testing.assert_array_equal(slope, Y)
+    np.testing.assert_array_equal(gradient(lambda x: jax.jit(lambda z: jnp.sum(x * z))(Y), X), Y)
 
 
 def test_an_input_that_comes_out_is_a_value_of_its_own():
-    recording, y = recorded(lambda x: jax.lax.stop_gradient(x), X)
-    assert y is not X and not recording.entries or recording.entries[0].outputs[0] is y
+    recording, y = recorded(jax.jit(lambda x: x), X)
+    (entry,) = recording.entries
+    assert y is not X and entry.inputs[0] is X and entry.outputs[0] is y
 
 
 def test_what_jax_transforms_is_recorded_too():
     np.testing.assert_allclose(gradient(lambda x: jnp.sum(jax.vmap(jnp.sin)(x)), X), jnp.cos(X), rtol=1e-6)
     np.testing.assert_allclose(gradient(lambda x: jax.grad(lambda z: jnp.sum(z**3))(x)[0], X), [6.0, 0.0])
+
+
+def test_after_an_error_nothing_is_recorded_and_the_trace_is_what_it_was():
+    def fails(x):
+        jnp.sin(x)
+        raise KeyError("the user's")
+
+    recording, before = Recording(), current_trace()
+    with pytest.raises(KeyError, match="the user's"):
+        active.also(recording, fails, X)
+    jnp.cos(X)
+    assert [entry.op.name for entry in recording.entries] == ["sin"] and current_trace() is before
+
+
+def through_ref(x):
+    ref = jax.new_ref(x)
+    ref[...] = x * 2
+    return jnp.sum(ref[...])
+
+
+REFUSED = {"jax.Ref": (through_ref, LookupError), "compiled ahead": (jax.jit(jnp.sum).lower(X).compile(), TypeError)}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_cannot_be_followed_runs_and_has_an_entry_that_refuses_a_gradient(text):
+    fn, error = REFUSED[text]
+    recording, y = recorded(fn, X)
+    assert y == fn(X)
+    with pytest.raises(error, match=text):
+        sweep(*Query(recording, [y], [X]).program())
