@@ -18,7 +18,7 @@ from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
 from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from ..tape.operation import CACHED_OPS, JittedOp, Op, PythonOp, ToldOp
-from ..tape.primitives import TracedCall, as_it_came, silent, undifferentiable, unrecognised
+from ..tape.primitives import TracedCall, as_it_came, silent, traced_or_refused, unrecognised
 from ..tape.rules import forget
 from .trial import Trial
 
@@ -62,8 +62,7 @@ def _uncacheable(primitive: Primitive, params: Params) -> PythonOp:
         if not known["remade"]:
             return JittedOp(op.name, op.fn, op.call, known)
         op = ToldOp(op.name, op.fn, op.call, known)
-    if isinstance(op, ToldOp):
-        op.call = _forward_call(primitive, params, op.call)
+    op.call = _forward_call(primitive, params, op.call)
     return op
 
 
@@ -179,15 +178,12 @@ interning.on_drop(_forget_programs)
 
 def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Op:
     """The Op whose inputs are the `arrays` that the jaxprs in `params` close over, then those of the primitive."""
-    op = undifferentiable(primitive, params, len(arrays))
+    op = traced_or_refused(primitive, params, args, arrays)
     if op is not None:
         return op
     if not arrays:
         same = {name: interning.intern(value) for name, value in params.items()}
         return _uncacheable(primitive, params) if interning.is_uncacheable(same) else _bind_op(primitive, same)
-    if primitive.name not in contents.JIT:
-        lifted = lifting.lift(primitive, params, args, arrays)
-        return TracedCall(lifted, params.get("name", primitive.name)).op()
     given = lifting.with_inputs(params, arrays)
     recognised = not interning.is_uncacheable(given) and not contents.constants(given["jaxpr"])
     if recognised and contents.is_plain_jit(params) and not any(map(_is_placed, arrays.values())):

@@ -13,9 +13,9 @@ from ..jaxprs import contents, lifting, prints
 from ..jaxprs.canonical import snapshot
 from ..jaxprs.fence import eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.interning import intern
-from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Values
+from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
 from . import runner
-from .operation import JittedOp, Op, PythonOp, ToldOp
+from .operation import JittedOp, Op, PythonOp, ToldOp, is_ref
 from .pullback import PullbackOp, call_without, refuse_ref, without_derivative
 
 
@@ -27,30 +27,34 @@ def primitive_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op
 def plain_op(primitive: Primitive, params: Params, args: Values) -> tuple[Op, Sequence[Any]]:
     """`primitive_op`, by a new Op: no known one is looked for."""
     arrays = contents.constants_of(params)
-    op = undifferentiable(primitive, params, len(arrays))
-    if op is None and arrays and primitive.name not in contents.JIT:
-        op = TracedCall(lifting.lift(primitive, params, args, arrays), params.get("name", primitive.name)).op()
+    op = traced_or_refused(primitive, params, args, arrays)
     if op is None:
         # what its first equal was: a NumPy scalar that a program closes over may change before a derivative is taken
         given = lifting.with_inputs(params, arrays) if arrays else {name: intern(x) for name, x in params.items()}
         op = unrecognised(primitive, given)
-        if arrays:
+        if arrays and not any(map(is_ref, arrays.values())):  # to JAX a Ref is an input, never a constant
             op.call = as_it_came(primitive, params, len(arrays))
     return op, (*arrays.values(), *args)
 
 
-def undifferentiable(primitive: Primitive, params: Params, constants: int) -> Op | None:
-    """The Op of a primitive whose programs change a value in place, or call Python for an answer; None for any other."""
+def traced_or_refused(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Op | None:
+    """The Op of a primitive that is not simply bound: one that refuses a gradient, or a traced call. None for any other.
+
+    It refuses where one of its programs changes a value in place, or asks Python for an answer. It is traced where it closes over
+    `arrays`, which become inputs, and is no jitted program.
+    """
     programs = list(contents.jaxprs_in(params))
     if any(map(contents.touches_refs, programs)):
         call = functools.partial(primitive.bind, **params)
         return PullbackOp(params.get("name") or primitive.name, call, refuse_ref)
     if any(map(contents.asks_host, programs)):
-        return without_derivative(unrecognised(primitive, params), constants)
-    return None
+        return without_derivative(unrecognised(primitive, params), len(arrays))
+    if not arrays or primitive.name in contents.JIT:
+        return None
+    return TracedCall(lifting.lift(primitive, params, args, arrays), params.get("name", primitive.name)).op()
 
 
-def unrecognised(primitive: Primitive, params: Params) -> PythonOp:
+def unrecognised(primitive: Primitive, params: Params) -> ToldOp:
     """A new Op that runs a primitive by binding it. JAX keeps what it compiles of a program with the program's object."""
     name, fn = params.get("name") or primitive.name, silent(primitive, params)
     call = functools.partial(primitive.bind, **params)
