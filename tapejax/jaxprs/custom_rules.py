@@ -193,14 +193,15 @@ def _traced_vjp(params: Params) -> _Rule:
     residuals = [next(given) if i is None else in_avals[i] for i in trees[2]]
     assert len(residuals) == trees[1].num_leaves
     cotangents = [aval.to_ct_aval() for aval in params["call_jaxpr"].out_avals]
-    results: list[Any] = []
+    template: Any = None  # lists and tuples, and what is no number in them
 
     def backward(*args: Any) -> list[Any]:
-        results[:] = [bwd.call_wrapped(*args)]
-        return [x for x in _flat(results[0]) if _is_number(x)]
+        nonlocal template
+        result = bwd.call_wrapped(*args)
+        template = _filled(result, itertools.repeat(_HOLE))
+        return [x for x in _flat(result) if _is_number(x)]
 
     closed = jax.make_jaxpr(backward)(*residuals, *cotangents)
-    template = _filled(results[0], itertools.repeat(_HOLE))  # lists and tuples, and what is no number in them
 
     def parameters(programs: Sequence[Any]) -> dict[str, Any]:
         def forward(*_: Any) -> Any:

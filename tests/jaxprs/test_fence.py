@@ -1,4 +1,4 @@
-"""What we believe of JAX beyond what it promises: one test for each thing behind the fence, `core/_jax.py`.
+"""What we believe of JAX beyond what it promises: one test for each thing in `jaxprs/fence.py`.
 
 On a new JAX these say what moved. They need JAX and NumPy only. A name that is gone is reported sooner, when tapejax is imported:
 the error ends with what to do.

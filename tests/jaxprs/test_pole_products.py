@@ -7,7 +7,7 @@ import pytest
 
 from tapejax.jaxprs.poles import product, scaled
 
-SLOPE, T = jnp.array([np.inf, np.nan, 2.0, np.inf]), jnp.array([0.0, 0.0, 3.0, 1.0])
+SLOPE, T = np.float32([np.inf, np.nan, 2.0, np.inf]), jnp.array([0.0, 0.0, 3.0, 1.0], jnp.float32)
 
 
 def transposed(slope, cotangent, **options):
@@ -30,7 +30,7 @@ def test_where_zero_stops_can_be_chosen_for_each_direction():
 
 
 def test_a_nonzero_factor_meets_the_pole():
-    found = transposed(SLOPE, jnp.ones(4))
+    found = transposed(SLOPE, jnp.ones_like(T))
     assert np.isinf(found[0]) and np.isnan(found[1]) and np.isinf(found[3])
 
 

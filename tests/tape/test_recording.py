@@ -13,14 +13,14 @@ from tapejax.tape.recording import Recording, is_deleted, type_of
 
 
 def test_types_are_written_shortly():
-    assert [type_of(x) for x in (jnp.ones((3, 4)), np.float32(1), 2)] == ["float32[3,4]", "float32", "int"]
+    assert [type_of(x) for x in (jnp.ones((3, 4), jnp.float32), np.float32(1), 2)] == ["float32[3,4]", "float32", "int"]
 
 
 def test_an_entry_has_an_operation_and_its_values():
     recording, y = recorded(lambda x: jnp.sin(x), X)
     (entry,) = recording.entries
     assert entry.op.name == "sin" and entry.inputs[0] is X and entry.outputs[0] is y and entry.kept is None
-    assert repr(entry).startswith("sin: float32[2] -> float32[2]  (test_recording.py:")
+    assert repr(entry).startswith(f"sin: {X.dtype}[2] -> {X.dtype}[2]  (test_recording.py:")
 
 
 def test_a_watch_begins_at_an_entry():
