@@ -38,8 +38,8 @@ class KeepingOp(Op):
 
     __slots__ = ("active_ins", "kept", "outputs", "program", "_again", "_every", "_noted", "_structure")
 
-    def __init__(self, noted: Op, op: Op, active_ins: Positions, outputs: int, inputs: Values):
-        self.active_ins, self.outputs, self._noted = active_ins, outputs, noted
+    def __init__(self, noted: Op, op: Op, active_ins: Positions, inputs: Values):
+        self.active_ins, self._noted = active_ins, noted
         # the equations of a jitted function
         fn = noted.fn if noted.bound is None else jaxpr_as_fun(noted.bound[1]["jaxpr"])
 
@@ -53,8 +53,9 @@ class KeepingOp(Op):
 
             _, pull, every = jax.vjp(at, *[flat[i] for i in active_ins], has_aux=True)
             residuals, self._structure = jax.tree.flatten(pull)
-            more = [] if op is noted else jax.tree.leaves(op.fn(*flat))[outputs:]
-            self._every = len(every) + len(more)
+            self.outputs = len(every)
+            more = [] if op is noted else jax.tree.leaves(op.fn(*flat))[self.outputs :]
+            self._every = self.outputs + len(more)
             return [*every, *more, *residuals]
 
         self.program = jax.make_jaxpr(run)(*inputs)
@@ -204,21 +205,21 @@ def is_large(op: Op, program: JaxProgram) -> bool:
     return _is_large.get(op, _measure, program)
 
 
-def keeping(noted: Op, op: Op, outputs: int, inputs: Values, recordings: Sequence[Recording]) -> KeepingOp | None:
-    """What to run in place of the large `op` where gradient may go back through it. Tapes see its first `outputs` results."""
+def keeping(noted: Op, op: Op, inputs: Values, recordings: Sequence[Recording]) -> KeepingOp | None:
+    """What to run in place of the large `op` where gradient may go back through it. Tapes see the results of `noted`."""
     if noted.runs_python or has_rule(noted.name) or not all([hasattr(x, "dtype") for x in inputs]):
         return None
     active_ins = _reached(inputs, recordings)
     if not active_ins:
         return None
-    found = _keeping.get((noted, active_ins, trace_context()), _make, noted, op, active_ins, outputs, inputs)
+    found = _keeping.get((noted, active_ins, trace_context()), _make, noted, op, active_ins, inputs)
     return found if isinstance(found, KeepingOp) else None
 
 
-def _make(noted: Op, op: Op, active_ins: Positions, outputs: int, inputs: Values) -> Op:
+def _make(noted: Op, op: Op, active_ins: Positions, inputs: Values) -> Op:
     """The operation that keeps; or `op`, where there is nothing to keep, or no derivative: then `gradient` raises the reason."""
     try:
-        found = KeepingOp(noted, op, active_ins, outputs, inputs)
+        found = KeepingOp(noted, op, active_ins, inputs)
     except Exception:  # of any type: rules are the user's
         return op
     return found if found.kept else op
@@ -237,9 +238,8 @@ depends_on_rules(_keeping, lambda key: key[:1])
 
 def _measure(jaxpr: JaxProgram) -> bool:
     large = bool(_multiplications(jaxpr) >= WORTH_KEEPING) and not open_jaxpr(jaxpr).effects
-    return large and not tells_zeros(
-        jaxpr
-    )  # it is not known yet with respect to which inputs a gradient will be asked for
+    # it is not known yet with respect to which inputs a gradient will be asked for
+    return large and not tells_zeros(jaxpr)
 
 
 def _multiplications(jaxpr: Any) -> Any:

@@ -42,13 +42,13 @@ class Fast(runner.Runner):
         return trial.possible()
 
     def run_program(
-        self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op, outputs: int
+        self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op
     ) -> tuple[Any, Kept | None]:
         if type(op) is JittedOp:
             found = linearized(op, inputs, recordings)
             return found if found is not None else (op.call(*inputs), None)
         if not isinstance(op, PythonOp) and is_large(noted, program) and _is_plain(noted):
-            wide = keeping(noted, op, outputs, inputs, recordings)
+            wide = keeping(noted, op, inputs, recordings)
             if wide is not None:
                 return wide.run(inputs)
         return op.call(*inputs), None

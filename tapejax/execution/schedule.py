@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from ..jaxprs.cache import Cache, Once, on_clear
 from ..jaxprs.types import Values
 from ..tape import active, dispatch
-from ..tape.operation import Op, apply
+from ..tape.operation import Op
 from ..tape.rules import depends_on_rules
 from ..tape.slicing import Program
-from ..tape.sweep import add, push, sweep
+from ..tape.sweep import add, ones, push, sweep
 from .chunks import Chunk, chunks
 
 CACHED_SWEEPS = 256
@@ -57,7 +56,7 @@ def run_sweep(take: Callable[..., list[Any]], program: Program, values: Values, 
 
 def run_rows(name: str, rows: Callable[..., list[Any]], program: Program, values: Values) -> list[Any]:
     """``rows(program, *values)``, compiled as one."""
-    if len(program.steps) > COMPILE_AT_MOST * 8 or any([step.op.runs_python for step in program.steps]):
+    if len(program.steps) > COMPILE_AT_MOST * 8 or _has_python(program):
         return list(rows(program, *values))
     return list(dispatch.run(compiled(name, rows, program), values))
 
@@ -76,7 +75,7 @@ def _sweep_chunks(
     program: Program, parts: Sequence[Chunk], values: Values, cotangents: Values | None = None
 ) -> list[Any]:
     if cotangents is None:
-        cotangents = [None if slot is None else apply(jnp.ones_like, values[slot]) for slot in program.targets]
+        cotangents = ones(program, values)
     ct: dict[int, Any] = {}
     for slot, x in zip(program.targets, cotangents, strict=True):
         add(ct, slot, x)

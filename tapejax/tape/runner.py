@@ -50,11 +50,11 @@ class Runner:
         return False
 
     def run_program(
-        self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op, outputs: int
+        self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op
     ) -> tuple[Any, Kept | None]:
         """Runs `op`, a call of a jitted function's `program`: its results, and what is kept of the call for its pullback.
 
-        `recordings` will have it as `noted`, an operation with the first `outputs` of the results.
+        `recordings` will have it as `noted`, which gives the first of these results, or all.
         """
         return op.call(*inputs), None
 

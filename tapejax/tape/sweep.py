@@ -19,12 +19,15 @@ def sweep(program: Program, values: Values, cotangents: Values | None = None) ->
 
     On arrays each pullback is a compiled operation of its own. Under `jax.jit` all of them become one program.
     """
-    if cotangents is None:
-        cotangents = [None if slot is None else apply(jnp.ones_like, values[slot]) for slot in program.targets]
     ct: dict[int, Value] = {}
-    for _ in sweep_steps(program, values, cotangents, ct):
+    for _ in sweep_steps(program, values, ones(program, values) if cotangents is None else cotangents, ct):
         pass
     return [None if slot is None else ct.get(slot) for slot in program.sources]
+
+
+def ones(program: Program, values: Values) -> list[Any]:
+    """The cotangents of the targets if none are given."""
+    return [None if slot is None else apply(jnp.ones_like, values[slot]) for slot in program.targets]
 
 
 def sweep_steps(

@@ -58,7 +58,7 @@ class RecorderTrace(Recorder):
             set_trace(self.outer)
             if program is None:
                 return self.note(op, inputs, op.call(*inputs))
-            found = runner.current.run_program(op, inputs, self.recordings, program, op, len(program.out_avals))
+            found = runner.current.run_program(op, inputs, self.recordings, program, op)
             return self.note(op, inputs, *found)
         finally:
             try:

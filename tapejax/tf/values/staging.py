@@ -367,9 +367,7 @@ class Compiled:
             if self.lifted is None or not active.eager():
                 found = op.call(*values)
             else:
-                found, kept = runner.current.run_program(
-                    op, values, trace.recordings, self.lifted, self.noted, self.outputs
-                )
+                found, kept = runner.current.run_program(op, values, trace.recordings, self.lifted, self.noted)
         if self.changed and not self._store(state, found[self.outputs :], arrays):
             return None
         with active.outside():
