@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
+from tests.compiling import compiles
 
 Zero = jax.custom_derivatives.SymbolicZero
 X = np.array([0.3, 1.2, -0.7], np.float32)
@@ -22,14 +23,8 @@ X = np.array([0.3, 1.2, -0.7], np.float32)
 
 @pytest.fixture
 def compiled():
-    found = []
-
-    def listen(event, _, **more):
-        found.extend([more.get("fun_name")] * ("backend_compile" in event))
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield found
-    jax.monitoring.unregister_event_duration_listener(listen)
+    with compiles() as found:
+        yield found
 
 
 def told(factor=1.0):

@@ -15,6 +15,7 @@ from tapejax.execution import runner as running
 from tapejax.jaxprs import cache
 from tapejax.tape import active, rules
 from tapejax.tape import jacobian as jacobians
+from tests.compiling import compiles
 from tests.tape.interpreted import interpreted
 
 
@@ -334,23 +335,14 @@ def test_the_memory_of_2000_columns(function, shape, modes):
 
 
 def test_a_jacobian_seen_before_compiles_nothing():
-    compiled = []
-
     def step(x):
         tape, y = recorded(lambda x: jnp.tanh(draw(3, 4) @ x), x)
         return tape.jacobian(y, x)
 
-    def listen(event, *_, **__):
-        if "backend_compile" in event:
-            compiled.append(event)
-
     step(draw(4))
     step(draw(4, seed=1))
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with compiles() as compiled:
         step(draw(4, seed=2))
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
     assert not compiled
 
 

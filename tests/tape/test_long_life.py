@@ -16,6 +16,7 @@ import pytest
 import tapejax as tf
 from tapejax.jaxprs import interning
 from tapejax.jaxprs.cache import _caches
+from tests.compiling import compiles
 
 X = jnp.arange(3.0)
 
@@ -140,6 +141,8 @@ def test_a_notebook_may_live_long():
 import gc, jax, jax.numpy as jnp, tapejax as tf
 from tests.tape.soak import memory
 from tests.tape.test_long_life import X, gradient, jitted
+
+from tests.compiling import compiles
 for number in range(20):
     gradient(jitted(number))
 gc.collect()
@@ -159,17 +162,6 @@ assert len(gc.get_objects()) < objects, len(gc.get_objects()) - objects
     assert not found.returncode, found.stderr
 
 
-def compilations(fn):
-    found: list[str] = []
-    listen = lambda name, *_, **__: found.append(name) if "backend_compile" in name else None  # noqa: E731
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        fn()
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
-    return len(found)
-
-
 def test_what_is_used_at_each_step_stays_however_much_it_is(monkeypatch):
     """New functions of known structure, as code that makes a lambda at each call has them."""
     monkeypatch.setattr(interning, "UNUSED_KEPT", 6)
@@ -180,7 +172,9 @@ def test_what_is_used_at_each_step_stays_however_much_it_is(monkeypatch):
 
     step()
     step()
-    assert compilations(step) == 0
+    with compiles() as compiled:
+        step()
+    assert not compiled
     known = len(interning._representatives)
     step()
     assert len(interning._representatives) == known
@@ -194,7 +188,9 @@ def test_a_function_that_is_kept_is_known_however_long_it_rests(monkeypatch):
         gradient(f)
     for number in range(40):
         gradient(jitted(number + 0.75))
-    assert compilations(lambda: gradient(f)) == 0
+    with compiles() as compiled:
+        gradient(f)
+    assert not compiled
 
 
 def test_clear_caches_forgets_all_and_breaks_nothing():

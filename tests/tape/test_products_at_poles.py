@@ -1,4 +1,4 @@
-"""`core.poles.scaled` under each of JAX's transformations: where it is a plain product, and where a zero stops."""
+"""`jaxprs.poles.scaled` under each of JAX's transformations: where it is a plain product, and where a zero stops."""
 
 import jax
 import jax.numpy as jnp

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import gc
 import statistics
@@ -28,6 +27,7 @@ from tapejax.jaxprs.cache import Cache
 from tapejax.jaxprs.fence import ClosedJaxpr
 from tapejax.tape import active, dispatch, operation, primitives, slicing, trace
 from tapejax.tape import sweep as derivatives
+from tests.compiling import compiles
 
 
 def taped(function, *xs):
@@ -248,19 +248,6 @@ def test_ten_thousand_operations_on_one_tape():
 
 
 # ---- what gets compiled -------------------------------------------------------------------------------------------------
-
-COMPILE = "/jax/core/compile/backend_compile_duration"
-_events: list[str] = []
-jax.monitoring.register_event_duration_secs_listener(lambda event, duration, **_: _events.append(event))
-
-
-@contextlib.contextmanager
-def compiles():
-    """Counts what JAX compiles in the block: yields a list with one item for each program."""
-    found: list[str] = []
-    begin = len(_events)
-    yield found
-    found += [event for event in _events[begin:] if event == COMPILE]
 
 
 @pytest.fixture

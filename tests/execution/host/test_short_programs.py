@@ -5,12 +5,12 @@ import json
 import subprocess
 import sys
 
-import jax
 import numpy as np
 import pytest
 
 import tapejax as tf
 from tapejax.execution import trial
+from tests.compiling import compiles
 
 RNG = np.random.default_rng(0)
 
@@ -65,18 +65,9 @@ KINDS = {
 
 def compiled_by(kind):
     """The functions that are compiled where a program of that kind runs three times."""
-    found = []
-
-    def listen(event, duration, **about):
-        if event.endswith("backend_compile_duration"):
-            found.append(about.get("fun_name"))
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with compiles() as found:
         for _ in range(3):
             KINDS[kind]()
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
     return found
 
 

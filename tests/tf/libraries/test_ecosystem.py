@@ -13,6 +13,7 @@ import pytest
 
 import tapejax as tf
 from benchmarks.library_steps import CASES
+from tests.compiling import compiles
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
@@ -39,14 +40,6 @@ def test_a_step(name, x64, no_shadow):
         expected = jax.grad(function)(x)
         for _ in range(4):
             np.testing.assert_allclose(step(function, x), expected, rtol=1e-3, atol=1e-4)
-        compiled = []
-
-        def count(event, _, **more):
-            compiled.extend([event] * ("backend_compile" in event))
-
-        jax.monitoring.register_event_duration_secs_listener(count)
-        try:
+        with compiles() as compiled:
             step(function, x)
-        finally:
-            jax.monitoring.unregister_event_duration_listener(count)
         assert len(compiled) <= COMPILED.get(name, 0)

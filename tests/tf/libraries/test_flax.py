@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
+from tests.compiling import compiles
 
 nnx = pytest.importorskip("flax.nnx")
 optax = pytest.importorskip("optax")
@@ -452,17 +453,8 @@ def test_no_new_programs_in_a_loop(no_shadow):
     """A step that was seen compiles nothing, though Flax makes new lambdas at every call."""
     model = Network(rngs())
     optimizer = nnx.Optimizer(model, optax.sgd(1e-2), wrt=nnx.Param)
-    compiled = []
     for _ in range(4):
         taped_step(model, optimizer)
-
-    def listen(event, duration, **_):
-        if "backend_compile" in event:
-            compiled.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with compiles() as compiled:
         taped_step(model, optimizer)
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
     assert not compiled

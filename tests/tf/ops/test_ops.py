@@ -13,6 +13,7 @@ from tapejax.jaxprs import custom_rules
 from tapejax.tf.namespaces import NAMESPACES
 from tapejax.tf.ops.array import _gather_nd
 from tapejax.tf.values.missing import MISSING
+from tests.compiling import compiles
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -20,15 +21,8 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 @pytest.fixture
 def compilations():
     """How many programs XLA has compiled since the test began: a function that tells."""
-    counted = []
-
-    def listen(event, duration, **_):
-        if event.endswith("backend_compile_duration"):
-            counted.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    yield lambda: len(counted)
-    jax.monitoring.unregister_event_duration_listener(listen)
+    with compiles() as counted:
+        yield lambda: len(counted)
 
 
 # ---- Names --------------------------------------------------------------------------------------------------

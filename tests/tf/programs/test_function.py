@@ -1,6 +1,5 @@
 """`tapejax.function` on JAX: transformations, libraries, state, threads, errors. tests/tf/parity has what TensorFlow decides."""
 
-import contextlib
 import gc
 import threading
 import time
@@ -17,6 +16,7 @@ import tapejax as tf
 from tapejax.tape import active
 from tapejax.tf.values import reading
 from tapejax.tf.values.errors import OperatorNotAllowedInGraphError
+from tests.compiling import compiles
 
 
 @pytest.fixture(autouse=True)
@@ -26,22 +26,6 @@ def nothing_is_left_behind():
     yield
     assert active.current_trace() is trace
     assert reading.capturing.capture is None
-
-
-@contextlib.contextmanager
-def compiles():
-    """Collects what JAX compiles."""
-    seen = []
-
-    def listen(event, duration, **_):
-        if event == "/jax/core/compile/backend_compile_duration":
-            seen.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
-        yield seen
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
 
 
 # ---- plain JAX code -------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
+from tests.compiling import compiles
 
 CALLS = 200
 
@@ -332,12 +333,7 @@ def test_nothing_is_compiled_when_threads_meet():
     step = tf.function(lambda: v.assign_add(1.0))
     for _ in range(300):
         step()
-    compiled: list[str] = []
-    listen = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None  # noqa: E731
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    try:
+    with compiles() as compiled:
         among_threads(step)
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
     assert not compiled
     assert float(v) == 300 + CALLS

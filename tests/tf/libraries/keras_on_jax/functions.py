@@ -20,7 +20,7 @@ def nothing_is_left_behind():
     trace = active.current_trace()
     yield
     assert active.current_trace() is trace
-    assert reading.capturing.capture is None
+    assert reading.capturing.capture is None and reading.capturing.used is None
 
 
 def data():

@@ -12,6 +12,7 @@ import pytest
 from support import check_against_stateless_call, close, draw, weighted
 
 import tapejax as tf
+from tests.compiling import compiles
 from tests.tape.interpreted import interpreted
 
 keras = tf.keras
@@ -418,14 +419,8 @@ def test_a_step_seen_before_compiles_nothing():
         adam.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
 
     step(), step()
-    compiled = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None
-    )
-    try:
+    with compiles() as compiled:
         step(), step()
-    finally:
-        jax.monitoring.clear_event_listeners()
     assert not compiled
 
 
