@@ -17,9 +17,9 @@ from ..jaxprs.cache import Cache, Once
 from ..jaxprs.canonical import JAXPR_TYPES, Identity, UncacheableError, snapshot
 from ..jaxprs.fence import EvalTrace, Tracer, current_trace, jaxpr_as_fun, runs_compiled
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
+from ..tape import rules
 from ..tape.operation import CACHED_OPS, JittedOp, Op, PythonOp, ToldOp
 from ..tape.primitives import TracedCall, as_it_came, silent, traced_or_refused, unrecognised
-from ..tape.rules import forget
 from .trial import Trial
 
 
@@ -174,6 +174,26 @@ def _forget_programs(programs: list[JaxProgram]) -> None:
 
 
 interning.on_drop(_forget_programs)
+
+
+def forget(*ops: Op) -> None:
+    """Empties the caches of `ops`, which will not be run again, and of operations made of them: compiled programs take memory."""
+    concerned: dict[int, tuple[Any, bool]] = {id(op): (op, True) for op in ops}
+
+    def concerns(op: Any) -> bool:
+        known = concerned.get(id(op))
+        if known is None:
+            parts = op.key if type(op.key) is tuple else ()
+            # an operation of its key, or those of a program in it
+            steps = [step.op for part in parts for step in getattr(part, "steps", ())]
+            made_of = [*steps, *[part for part in parts if hasattr(part, "fn")]]
+            known = concerned[id(op)] = op, any(map(concerns, made_of))
+        return known[1]
+
+    for kept, ops_in in rules.caches:
+        for key, _ in kept.items():
+            if any(map(concerns, ops_in(key))):
+                kept.discard(key)
 
 
 def _op_of_programs(primitive: Primitive, params: Params, args: Values, arrays: dict[int, Value]) -> Op:

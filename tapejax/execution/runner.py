@@ -8,9 +8,9 @@ from typing import Any
 import jax
 
 from ..jaxprs import contents
-from ..jaxprs.fence import Tracer
+from ..jaxprs.fence import EvalTrace, Tracer, current_trace, under
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Value, Values
-from ..tape import runner
+from ..tape import active, runner
 from ..tape.operation import JittedOp, Op, PythonOp
 from ..tape.primitives import TracedCall
 from ..tape.recording import Kept, Recording
@@ -38,8 +38,12 @@ class Fast(runner.Runner):
     def arrays(self, inputs: Values) -> Sequence[Any] | None:
         return trial.as_arrays(inputs)
 
-    def avoids_compiling(self) -> bool:
-        return trial.possible()
+    def by_operations(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        if type(trace) is EvalTrace and trial.possible():
+            # on no recording, so that operations are run as on a tape, and not compiled by JAX
+            return under(trace, active.alone, (), fn, *args, **kwargs)
+        return fn(*args, **kwargs)
 
     def run_program(
         self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op

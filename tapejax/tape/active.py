@@ -19,23 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..jaxprs import interning
+from ..jaxprs import fence, interning
 from ..jaxprs.canonical import snapshot
-from ..jaxprs.fence import (
-    ConcreteArray,
-    EvalTrace,
-    StagingTrace,
-    Trace,
-    adapt,
-    current_trace,
-    hide,
-    set_current_trace,
-    set_trace,
-    set_trace_key,
-    set_trace_reference,
-    trace_reference,
-    under,
-)
 from ..jaxprs.types import Function, TraceLike, Value, Values
 from . import runner
 from .recording import Entry, Kept, Recording, new_tuple
@@ -47,7 +32,7 @@ class _OfThread(threading.local):
         self.active: list[Recording] = []
 
 
-class Recorder(Trace):  # type: ignore[misc]  # JAX has no types for it
+class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
     """A trace that appends entries to the active recordings. `RecorderTrace` in `trace.py` adds the methods that JAX calls."""
 
     def __init__(self, outer: Any, recordings: Any):
@@ -66,7 +51,7 @@ class Recorder(Trace):  # type: ignore[misc]  # JAX has no types for it
         recordings = self._recordings.active
         if not recordings:
             return outputs
-        if type(outputs) is ConcreteArray:
+        if type(outputs) is fence.ConcreteArray:
             for x in inputs:
                 if x is outputs:
                     outputs = copied(outputs)
@@ -75,7 +60,7 @@ class Recorder(Trace):  # type: ignore[misc]  # JAX has no types for it
             outputs = distinct(outputs, inputs)
             flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
         for x in inputs:
-            if type(x) is not ConcreteArray and isinstance(x, np.ndarray):  # the user may change it later
+            if type(x) is not fence.ConcreteArray and isinstance(x, np.ndarray):  # the user may change it later
                 inputs = [*map(snapshot, inputs)]
                 break
         entry = new_tuple(Entry, (op, tuple(inputs), flat, caller(4), kept))
@@ -144,7 +129,7 @@ class Activation:
     def start(self) -> Activation:
         try:
             self._active.append(self._recording)
-            set_trace(self._trace)  # even if it is current: an interrupt may have set one half of it only
+            fence.set_trace(self._trace)  # even if it is current: an interrupt may have set one half of it only
             return self
         except BaseException:
             self.stop(failed=True)
@@ -161,12 +146,12 @@ class Activation:
         try:
             active.remove(self._recording)
         finally:
-            if failed or (not active and trace_reference.value is trace):
+            if failed or (not active and fence.trace_reference.value is trace):
                 now = trace if active else trace.outer
                 try:
-                    set_trace_reference(now)
+                    fence.set_trace_reference(now)
                 finally:
-                    set_trace_key(now._weakref)
+                    fence.set_trace_key(now._weakref)
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing) -> None:
         if not is_finalizing():  # when Python ends, the names of this module are gone
@@ -177,11 +162,11 @@ def start(recording: Recording) -> Activation:
     """Makes `recording` active under the current trace."""
     global _eager
     interning.next_age()
-    trace = current_trace()
+    trace = fence.current_trace()
     if type(trace) is not kind:
-        hide(kind)
-        adapt(kind, lambda: bool(_eager_recordings.active) or bool(active_recordings()))
-        if type(trace) is not EvalTrace:
+        fence.hide(kind)
+        fence.adapt(kind, lambda: bool(_eager_recordings.active) or bool(active_recordings()))
+        if type(trace) is not fence.EvalTrace:
             trace = kind(trace, types.SimpleNamespace(active=[]))
         else:
             if _eager is None or _eager.outer is not trace:
@@ -203,7 +188,7 @@ def alone(recordings: Sequence[Recording], fn: Function, /, *args: Any, **kwargs
     """``fn(*args, **kwargs)`` with no other recordings active than these."""
 
     def run() -> Any:
-        active = current_trace().recordings
+        active = fence.current_trace().recordings
         all_active = active[:]
         try:
             active[:] = recordings
@@ -214,19 +199,11 @@ def alone(recordings: Sequence[Recording], fn: Function, /, *args: Any, **kwargs
     return also(Recording(), run)
 
 
-def by_operations(fn: Function, /, *args: Any, **kwargs: Any) -> Any:
-    """``fn(*args, **kwargs)``, recorded nowhere. Its operations are run by the runner, as on a tape, not compiled by JAX."""
-    trace = current_trace()
-    if type(trace) is EvalTrace and runner.current.avoids_compiling():
-        return under(trace, alone, (), fn, *args, **kwargs)
-    return fn(*args, **kwargs)
-
-
 def unwind() -> None:
     """Restores JAX's outer trace if no recording is active any more: the last one was stopped while a program was traced."""
-    trace = current_trace()
+    trace = fence.current_trace()
     if type(trace) is kind and not trace.recordings:
-        set_trace(trace.outer)
+        fence.set_trace(trace.outer)
 
 
 # ---- in a program that is being traced ------------------------------------------------------------------------------
@@ -272,14 +249,14 @@ def active_recordings() -> list[Recording]:
 
 def active_lists() -> Iterator[list[Recording]]:
     """The list of active recordings of each `Recorder` in the stack of traces, from the innermost. It may be changed."""
-    for trace in trace_stack(current_trace()):
+    for trace in trace_stack(fence.current_trace()):
         if type(trace) is kind:
             yield trace.recordings
 
 
 def record_escape(what: str, *arrays: Any, into: Any = None) -> None:
     """Marks, for `explain`, that the tapes lose track of `arrays`: Python reads them, or they become the state `into`."""
-    trace = current_trace()
+    trace = fence.current_trace()
     if type(trace) is kind:
         for recording in trace.recordings:
             recording.mark(what, tuple([None if x is None else weakref.ref(x) for x in (into, *arrays)]))
@@ -289,32 +266,32 @@ def trace_stack(trace: TraceLike) -> Iterator[Any]:
     """`trace` and the traces below it, down to the eager one, or to one that writes a jaxpr."""
     while trace is not None:
         yield trace
-        if isinstance(trace, StagingTrace):
+        if isinstance(trace, fence.StagingTrace):
             return
         trace = getattr(trace, "parent_trace", None)
 
 
 def outer_trace() -> Any:
     """JAX's current trace; while a tape is active, the one below the tape's."""
-    trace = current_trace()
+    trace = fence.current_trace()
     return trace.outer if type(trace) is kind else trace
 
 
-def outside() -> set_current_trace:
+def outside() -> fence.set_current_trace:
     """A context whose body runs under the outer trace: values are the same, nothing is recorded."""
-    return set_current_trace(outer_trace())
+    return fence.set_current_trace(outer_trace())
 
 
 def eager() -> bool:
     """Whether operations run now: no transformation of JAX's is under way."""
-    return type(outer_trace()) is EvalTrace
+    return type(outer_trace()) is fence.EvalTrace
 
 
 def staging() -> bool:
     """Whether a program is being traced here, as under ``jax.jit``, so that values are not known yet."""
-    return stages(current_trace())
+    return stages(fence.current_trace())
 
 
 def stages(trace: TraceLike) -> bool:
     """Whether `trace`, or one below it, writes a jaxpr and runs nothing."""
-    return any(isinstance(below, StagingTrace) for below in trace_stack(trace))
+    return any(isinstance(below, fence.StagingTrace) for below in trace_stack(trace))

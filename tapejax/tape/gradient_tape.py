@@ -405,13 +405,6 @@ class GradientTape:
         return ([] if self._recording is None else self._recording.entries)[index]
 
 
-def extend(kind: type, methods: type) -> None:
-    """Gives the class `kind` the methods of another, as `tools.seeing` does."""
-    for name, method in vars(methods).items():
-        if callable(method):
-            setattr(kind, name, method)
-
-
 class _NotRecording:
     def __init__(self, tape: GradientTape):
         self._tape = tape

@@ -21,7 +21,7 @@ from ..jaxprs.dependence import Links, has_inexact_dtype, is_inexact, is_inexact
 from ..jaxprs.fence import Ref, Tracer, trace_context, user_type
 from ..jaxprs.types import Function, Positions, Value, Values
 from . import dispatch, rules, runner
-from .active import by_operations, outside
+from .active import outside
 from .rules import depends_on_rules
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Op:
 
     def derivative_call(self, fn: Function) -> Function:
         """The `call` of its derivative `fn`, if that runs Python."""
-        return functools.partial(by_operations, fn)
+        return functools.partial(runner.current.by_operations, fn)
 
     def run_derivative(self, derivative: Op, inputs: Values) -> Sequence[Any]:
         found: Sequence[Any]
@@ -134,17 +134,6 @@ class Op:
 def _set_call(op: weakref.ref[Op], compiled: Function) -> None:
     if (found := op()) is not None:
         found.call = compiled
-
-
-class JointOp(Op):
-    """A call of a `function`. An input of one of its results is connected to all of them, if only by a gradient of zero."""
-
-    __slots__ = ()
-
-    def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
-        found = super()._find_links(entry, perturbed)
-        union: frozenset[int] = frozenset().union(*found.by)
-        return found._replace(by=tuple([union if has_inexact_dtype(x) else frozenset() for x in entry.outputs]))
 
 
 class ZeroGradientOp(Op):

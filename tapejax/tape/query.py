@@ -16,18 +16,10 @@ from ..jaxprs.cache import Cache
 from ..jaxprs.dependence import SCALARS, kind_of
 from ..jaxprs.fence import current_trace, trace_context, under
 from ..jaxprs.types import Value
+from . import slicing
 from .operation import PythonOp, apply
 from .recording import Recording, is_deleted
 from .rules import depends_on_rules
-from .slicing import (
-    Link,
-    NumberedRecording,
-    Program,
-    Relevant,
-    active_entries,
-    relevant_entries,
-    slice_program,
-)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -114,7 +106,7 @@ class Query:
                 self._watched.append(now)
         self.numbered, self._values = self._number()
 
-    def _number(self) -> tuple[NumberedRecording, list[Value]]:
+    def _number(self) -> tuple[slicing.NumberedRecording, list[Value]]:
         """The recording as data, with the targets and sources in it; and the value of each number."""
         numbers: dict[int, int] = {}
         values: list[Any] = []
@@ -145,28 +137,28 @@ class Query:
         later = {slot for begin, slot in watched if begin}
         late = tuple([slot for slot, held in zip(starts, self._held, strict=True) if slot in later and not held])
         kinds = tuple(map(kind_of, values))
-        return NumberedRecording(
+        return slicing.NumberedRecording(
             tuple(entries), kinds, tuple(watched), late, ends, starts, self.include_nondifferentiable, trace_context()
         ), values
 
-    def active(self) -> Iterator[Link]:
+    def active(self) -> Iterator[slicing.Link]:
         """The entries through which a source reaches a value, in order."""
-        return active_entries(self.numbered, self.entries)
+        return slicing.active_entries(self.numbered, self.entries)
 
-    def relevant(self) -> tuple[list[Relevant], set[int]]:
+    def relevant(self) -> tuple[list[slicing.Relevant], set[int]]:
         """The entries that lead from a source to a target, see `relevant_entries`."""
-        return relevant_entries(self.numbered, self.entries)
+        return slicing.relevant_entries(self.numbered, self.entries)
 
-    def program(self) -> tuple[Program, list[Any]]:
+    def program(self) -> tuple[slicing.Program, list[Any]]:
         """The program from the sources' arrays to the targets, and the recorded value of every slot that is read."""
         # a PythonOp equals nothing else, and a cache would keep the arrays of its call alive
         if any([isinstance(op, PythonOp) for op, _, _ in self.numbered.entries]):
-            program, read = slice_program(self.numbered, self.entries)
+            program, read = slicing.slice_program(self.numbered, self.entries)
         else:
-            program, read = _programs.get(self.numbered, slice_program, self.numbered, self.entries)
+            program, read = _programs.get(self.numbered, slicing.slice_program, self.numbered, self.entries)
         return program, [self._values[number] for number in read]
 
-    def derivative(self, take: Callable[[Program, list[Any]], Sequence[Any]]) -> list[Any]:
+    def derivative(self, take: Callable[[slicing.Program, list[Any]], Sequence[Any]]) -> list[Any]:
         """For each source the sum of what ``take(program, values)`` returns for its arrays, or None.
 
         Raises:
@@ -186,7 +178,7 @@ class Query:
         return found
 
 
-_programs: Cache[tuple[Program, tuple[int, ...]]] = Cache(512)
+_programs: Cache[tuple[slicing.Program, tuple[int, ...]]] = Cache(512)
 depends_on_rules(_programs, lambda numbered: [op for op, _, _ in numbered.entries])
 
 

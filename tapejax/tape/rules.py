@@ -23,32 +23,13 @@ if TYPE_CHECKING:
 Rule = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 _rules: dict[str, Rule | None] = {}
-_caches: list[tuple[Cache[Any], Callable[[Any], Iterable[Any]]]] = []
+# the caches to clear when a rule is registered, each with the operations on which what it has under a key depends
+caches: list[tuple[Cache[Any], Callable[[Any], Iterable[Any]]]] = []
 
 
 def depends_on_rules(cache: Cache[Any], ops_in: Callable[[Any], Iterable[Op]]) -> None:
     """Has `cache` cleared whenever a rule is registered. ``ops_in(key)``: the operations on which a value in it depends."""
-    _caches.append((cache, ops_in))
-
-
-def forget(*ops: Op) -> None:
-    """Empties the caches of `ops`, which will not be run again, and of operations made of them: compiled programs take memory."""
-    concerned: dict[int, tuple[Any, bool]] = {id(op): (op, True) for op in ops}
-
-    def concerns(op: Any) -> bool:
-        known = concerned.get(id(op))
-        if known is None:
-            parts = op.key if type(op.key) is tuple else ()
-            # an operation of its key, or those of a program in it
-            steps = [step.op for part in parts for step in getattr(part, "steps", ())]
-            made_of = [*steps, *[part for part in parts if hasattr(part, "fn")]]
-            known = concerned[id(op)] = op, any(map(concerns, made_of))
-        return known[1]
-
-    for cache, ops_in in _caches:
-        for key, _ in cache.items():
-            if any(map(concerns, ops_in(key))):
-                cache.discard(key)
+    caches.append((cache, ops_in))
 
 
 def register(name: str, rule: Rule | None) -> None:
@@ -60,7 +41,7 @@ def register(name: str, rule: Rule | None) -> None:
     if name in _rules:
         raise KeyError(f"Registering two gradient with name {name!r}! Its gradient was registered before.")
     _rules[name] = rule
-    for cache, _ in _caches:
+    for cache, _ in caches:
         cache.clear()
 
 

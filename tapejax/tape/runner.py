@@ -45,9 +45,9 @@ class Runner:
         """`inputs` with arrays in place of Python numbers that came before; None if they must stay as they are."""
         return None
 
-    def avoids_compiling(self) -> bool:
-        """Whether an operation that is run here and now may be run without compiling it."""
-        return False
+    def by_operations(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
+        """``fn(*args, **kwargs)``, Python that runs operations, most of them for once."""
+        return fn(*args, **kwargs)
 
     def run_program(
         self, op: Op, inputs: Values, recordings: Sequence[Recording], program: JaxProgram, noted: Op

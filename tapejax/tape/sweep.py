@@ -75,20 +75,3 @@ def add(found: dict[int, Value], slot: Slot | None, x: Value | None) -> None:
 def add_cotangents(x: Value, y: Value) -> Any:
     extended = hasattr(x, "dtype") and jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended)
     return add_tangents(x, y) if extended else x + y
-
-
-def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
-    """Runs the program forward, from other values of its sources; other inputs have their recorded values."""
-    env: dict[int, Value] = dict(enumerate(values))
-    given = {slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None}
-    env.update(given)
-    for step in program.steps:
-        ins = [env[slot] if i in step.active_ins else values[slot] for i, slot in enumerate(step.ins)]
-        outputs = jax.tree.leaves(step.op.fn(*ins))
-        for j in step.active_outs:
-            slot, x = step.outs[j], outputs[j]
-            if slot in given:
-                # An intermediate value that is a source: it depends on the steps before it, and on what is given for it.
-                x = x + (given[slot] - jax.lax.stop_gradient(values[slot]))
-            env[slot] = x
-    return [None if slot is None else env[slot] for slot in program.targets]

@@ -10,24 +10,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..jaxprs import calls, contents, lifting
+from ..jaxprs import calls, contents, fence, lifting
 from ..jaxprs.cache import Cache, Once
 from ..jaxprs.dependence import carries_tangent
-from ..jaxprs.fence import (
-    DIFFERENTIATING_TRACES,
-    EvalTrace,
-    current_trace,
-    eval_jaxpr,
-    held_in,
-    set_current_trace,
-    set_trace,
-    set_trace_key,
-    set_trace_reference,
-    under,
-)
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Subfun, Value, Values
 from . import active, runner
-from .active import Recorder, by_operations, copied, stages, trace_stack
+from .active import Recorder, copied, stages, trace_stack
 from .dispatch import reading, reads
 from .operation import CACHED_OPS, Op, PythonOp, is_ref
 from .primitives import TracedCall, TracedOp, primitive_op
@@ -53,18 +41,18 @@ class RecorderTrace(Recorder):
 
     def run(self, op: Op, inputs: Values, program: JaxProgram = None) -> Any:
         """Runs `op` under the outer trace and notes it. `program`: the jitted program that it calls, if it does."""
-        before = current_trace()
+        before = fence.current_trace()
         try:
-            set_trace(self.outer)
+            fence.set_trace(self.outer)
             if program is None:
                 return self.note(op, inputs, op.call(*inputs))
             found = runner.current.run_program(op, inputs, self.recordings, program, op)
             return self.note(op, inputs, *found)
         finally:
             try:
-                set_trace_reference(before)
+                fence.set_trace_reference(before)
             finally:
-                set_trace_key(before and before._weakref)  # there may be no trace
+                fence.set_trace_key(before and before._weakref)  # there may be no trace
 
     def process_primitive(self, primitive: Primitive, tracers: Values, params: Params, /) -> Any:
         if primitive.name in _REF_OPERATIONS:
@@ -72,7 +60,7 @@ class RecorderTrace(Recorder):
         op, inputs = primitive_op(primitive, params, tracers)
         if isinstance(op, PullbackOp) and op.pull is refuse_ref:
             return self._run_on_ref(primitive, tracers, params, op.name, inputs)
-        jitted = primitive.name in contents.JIT and type(self.outer) is EvalTrace
+        jitted = primitive.name in contents.JIT and type(self.outer) is fence.EvalTrace
         outputs = self.run(op, inputs, params["jaxpr"] if jitted else None)
         if primitive.name in _CALLS and len(outputs) > 1:
             forwarded = contents.forwarded_inputs(params)
@@ -88,10 +76,10 @@ class RecorderTrace(Recorder):
 
     def _run_on_ref(self, primitive: Primitive, tracers: Values, params: Params, name: str, inputs: Values) -> Any:
         # A jax.Ref changes in place, and the tape does not keep its contents. The entry is there to refuse a gradient.
-        before = [x for value in tracers for x in held_in(value)]
-        result = under(self.outer, primitive.bind, *tracers, **params)
+        before = [x for value in tracers for x in fence.held_in(value)]
+        result = fence.under(self.outer, primitive.bind, *tracers, **params)
         closed_over = tuple(contents.refs_in(params))
-        refs = (*filter(is_ref, tracers), *closed_over, *[x for value in tracers for x in held_in(value)])
+        refs = (*filter(is_ref, tracers), *closed_over, *[x for value in tracers for x in fence.held_in(value)])
         outputs = (*(result if primitive.multiple_results else (result,)), *refs)
         op = PullbackOp(name, primitive.bind, refuse_ref)
         for recording in self.recordings:
@@ -118,21 +106,21 @@ class RecorderTrace(Recorder):
 
     def _run_custom(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
         if not self.recordings:  # no derivative will be taken: the rule does not matter
-            with set_current_trace(self):
+            with fence.set_current_trace(self):
                 return subfuns[0].call_wrapped(*tracers)
-        if not any(isinstance(trace, DIFFERENTIATING_TRACES) for trace in trace_stack(self.outer)):
+        if not any(isinstance(trace, fence.DIFFERENTIATING_TRACES) for trace in trace_stack(self.outer)):
             outputs = self._run_staged(primitive, subfuns, tracers, params)
             calls.keep_stores_of_rule(subfuns)
             return outputs
         # Inside jax.grad JAX traces the rule right away, once only: the call is handed on unchanged.
-        outputs = under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
+        outputs = fence.under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
         fn, _ = calls.rebind(primitive, subfuns, params)
         name = calls.function_name(subfuns[0]) or primitive.name
         return self.note(PythonOp(name, fn), tracers, outputs)
 
     def _run_staged(self, primitive: Primitive, subfuns: Sequence[Subfun], tracers: Values, params: Params) -> Any:
         if not self.recordings:
-            return under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
+            return fence.under(self.outer, primitive.bind, *tracers, subfuns=subfuns, **params)
         key = calls.stable_key(subfuns, tracers, params)
         if key is None:
             op, arrays, _, repack = self._stage(primitive, subfuns, tracers, params, False).value
@@ -155,7 +143,7 @@ class RecorderTrace(Recorder):
         name = calls.function_name(subfuns[0]) or primitive.name
         again, repack = calls.rebind(primitive, subfuns, params)
         stores = getattr(subfuns[0], "stores", ())
-        with set_current_trace(self.outer):
+        with fence.set_current_trace(self.outer):
             try:
                 reads.refused = False
                 staged, repack = calls.stage(primitive, subfuns, tracers, params)
@@ -176,7 +164,7 @@ class RecorderTrace(Recorder):
             arrays = contents.constants(staged)
             lifted = lifting.lift_jaxpr(staged, arrays) if arrays else staged
             # A jaxpr that may not come again is evaluated by operations that JAX has compiled already.
-            evaluate = functools.partial(eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted))
+            evaluate = functools.partial(fence.eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted))
             call: Function | None = None if recurs else functools.partial(_arrays_of, evaluate)
             if call and custom and all([isinstance(x, _NUMBERS) for x in (*arrays.values(), *tracers)]):
                 # numbers have no gradient: it is called as without a tape
@@ -194,7 +182,7 @@ class RecorderTrace(Recorder):
         Returns both unchanged if nothing is closed over, or if tracing fails. If it failed because a variable's read was refused
         and the caller will try again (`reads_again`), it raises.
         """
-        with set_current_trace(self.outer):
+        with fence.set_current_trace(self.outer):
             try:
                 staged = jax.make_jaxpr(op.fn)(*inputs)
             except Exception:
@@ -208,7 +196,9 @@ class RecorderTrace(Recorder):
             ):
                 return op, inputs
             lifted = lifting.lift_jaxpr(staged, arrays)
-        call = functools.partial(_arrays_of, functools.partial(eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted)))
+        call = functools.partial(
+            _arrays_of, functools.partial(fence.eval_jaxpr, lifted.jaxpr, contents.consts_of(lifted))
+        )
         known = TracedCall(lifted, op.name, reads=reads.recordings is not None)
         return TracedOp(known, call), (*arrays.values(), *inputs)
 
@@ -221,10 +211,10 @@ class RecorderTrace(Recorder):
             return None
 
     def stage_value(self, val: Value) -> Value:
-        return under(self.outer, self.outer.stage_value, val)
+        return fence.under(self.outer, self.outer.stage_value, val)
 
     def cur_qdd(self, x: Value) -> Any:  # JAX 0.10 only
-        return under(self.outer, self.outer.cur_qdd, x)
+        return fence.under(self.outer, self.outer.cur_qdd, x)
 
 
 _CALLS = frozenset((*contents.JIT, "checkpoint", "remat", "remat2"))
@@ -232,7 +222,7 @@ _REF_OPERATIONS = frozenset(("new_ref", "ref", "get", "swap", "addupdate", "free
 
 
 def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
-    """``fn(*inputs)``, run `by_operations`, with each float among the results as a ``jax.Array``.
+    """``fn(*inputs)``, run by the runner, with each float among the results as a ``jax.Array``.
 
     A rule may give it a gradient, and a tape identifies a value by its array.
     """
@@ -240,7 +230,7 @@ def _arrays_of(fn: Function, *inputs: Any) -> list[Any]:
         copied(x.item() if getattr(x, "weak_type", False) and isinstance(x, np.ndarray) else x)  # Python's are weak
         if isinstance(x, _NUMBERS) and carries_tangent(x)
         else x
-        for x in by_operations(fn, *inputs)
+        for x in runner.current.by_operations(fn, *inputs)
     ]
 
 

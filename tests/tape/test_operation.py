@@ -10,7 +10,6 @@ from tapejax.jaxprs.canonical import UncacheableError
 from tapejax.jaxprs.dependence import kind_of
 from tapejax.tape.operation import (
     ConstantOp,
-    JointOp,
     Op,
     PythonOp,
     ZeroGradientOp,
@@ -37,10 +36,6 @@ def test_operations_with_one_key_are_equal(no_shadow):
 def test_links_are_what_the_derivative_depends_on():
     assert links(op_of(jnp.multiply, {}), X, Y) == [{0, 1}]
     assert links(Op("f", lambda x, y: [jnp.floor(x) * y, x > y]), X, Y) == [{1}, set()]
-
-
-def test_results_of_a_function_are_connected_together():
-    assert links(JointOp("f", lambda x, y: [x * 2, y * 2]), X, Y) == [{0, 1}, {0, 1}]
 
 
 def test_a_zero_gradient_is_connected():

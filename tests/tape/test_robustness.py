@@ -22,7 +22,7 @@ from plain_jax import FLOAT
 
 import tapejax as tf
 from tapejax.execution import schedule
-from tapejax.jaxprs import contents, custom_rules, interning, lifting
+from tapejax.jaxprs import contents, custom_rules, fence, interning, lifting
 from tapejax.jaxprs.cache import Cache
 from tapejax.jaxprs.fence import ClosedJaxpr
 from tapejax.tape import active, dispatch, operation, primitives, slicing, trace
@@ -47,9 +47,9 @@ def assert_works():
 
 @pytest.fixture(autouse=True)
 def trace_is_restored():
-    before = active.current_trace()
+    before = fence.current_trace()
     yield
-    assert active.current_trace() is before
+    assert fence.current_trace() is before
     assert_works()
 
 
@@ -393,7 +393,7 @@ def test_one_trace_for_all_tapes():
     traces = set()
     for _ in range(3):
         with tf.GradientTape():
-            traces.add(id(active.current_trace()))
+            traces.add(id(fence.current_trace()))
     assert len(traces) == 1
 
 
@@ -616,17 +616,17 @@ FAILURES += [
 def test_an_exception_anywhere(failing):
     """It comes through, JAX's trace is as it was, this tape still knows what it saw, and the next one works."""
     x = jnp.arange(3.0)
-    before = active.current_trace()
+    before = fence.current_trace()
     with tf.GradientTape() as outer:
         outer.watch(x)
-        inside = active.current_trace()
+        inside = fence.current_trace()
         with pytest.raises(Stopped), tf.GradientTape() as tape:
             tape.watch(x)
             y = x * x
             failing(x)
-        assert active.current_trace() is inside
+        assert fence.current_trace() is inside
         z = y * x
-    assert active.current_trace() is before
+    assert fence.current_trace() is before
     np.testing.assert_allclose(tape.gradient(y, x), [0.0, 2.0, 4.0])
     np.testing.assert_allclose(outer.gradient(z, x), [0.0, 3.0, 12.0])
     assert_works()
@@ -672,12 +672,12 @@ def test_trace_is_restored_under_jit():
 
     @jax.jit
     def step(v):
-        before = active.current_trace()
+        before = fence.current_trace()
         with tf.GradientTape() as tape:
             tape.watch(v)
             y = v * v
-            assert active.current_trace() is not before
-        assert active.current_trace() is before
+            assert fence.current_trace() is not before
+        assert fence.current_trace() is before
         return tape.gradient(y, v)
 
     np.testing.assert_allclose(step(jnp.arange(3.0)), [0.0, 2.0, 4.0])

@@ -61,7 +61,7 @@ def test_forward_mode_is_a_sweep(counts):
 
 def test_the_plain_runner_compiles_each_function():
     assert runner.Runner().compiled(jnp.sin)(0.0) == 0.0
-    assert not Runner().avoids_compiling() and Runner().arrays([1.0]) is None
+    assert Runner().by_operations(max, 1, 2) == 2 and Runner().arrays([1.0]) is None
 
 
 def test_what_is_used_is_current():

@@ -7,7 +7,7 @@ import pytest
 from taping import X, Y, program_of, recorded
 
 from tapejax.tape.query import Query
-from tapejax.tape.sweep import add, push, replay, sweep, sweep_steps
+from tapejax.tape.sweep import add, push, sweep, sweep_steps
 
 
 def fn(x):
@@ -42,11 +42,6 @@ def test_traced_it_is_one_program():
     np.testing.assert_allclose(jax.jit(lambda *v: sweep(program, v))(*values)[0], SLOPE, rtol=1e-5)
 
 
-def test_it_is_replayed_from_other_values():
-    program, values = program_of(fn, X)
-    np.testing.assert_allclose(replay(program, values, [Y])[0], fn(Y), rtol=1e-5)
-
-
 def test_what_comes_for_one_slot_is_added_up_and_none_is_zero():
     found = {}
     for slot, x in ((0, X), (0, None), (0, Y), (None, X), (1, None)):
@@ -62,10 +57,3 @@ def test_a_step_that_no_cotangent_reaches_is_left_out():
     assert sweep(program, values, [None, None]) == [None]
     with pytest.raises(ValueError, match="shorter"):
         sweep(program, values, [Y])
-
-
-def test_a_replay_goes_through_an_intermediate_source():
-    recording, (z, y) = recorded(lambda x: (z := x * 2.0, z * z), X)
-    program, values = Query(recording, [y], [X, z]).program()
-    np.testing.assert_array_equal(replay(program, values, [X + 1, z])[0], (2 * X + 2) ** 2)  # its change counts beside
-    np.testing.assert_array_equal(replay(program, values, [X, z + 1])[0], (2 * X + 1) ** 2)

@@ -28,7 +28,7 @@ import numpy as np
 from ...jaxprs.cache import on_clear
 from ...jaxprs.canonical import Identity, exact
 from ...jaxprs.fence import Tracer, current_trace, trace_context
-from ...tape import active, operation
+from ...tape import active, operation, runner
 from ...tape.where import serves
 from ..ops.sizes import Sizes
 from ..values import reading, staging
@@ -139,7 +139,7 @@ def _note_variables(kind: Any, stateless_scope: Callable[[], Any]) -> None:
 
     def initialize_now(variable: VariableLike, initializer: Any) -> None:
         if reading.capturing.capture is None:
-            return active.by_operations(initialize, variable, initializer)  # most shapes occur once
+            return runner.current.by_operations(initialize, variable, initializer)  # most shapes occur once
         with staging.init_scope():
             return initialize(variable, initializer)
 
@@ -255,7 +255,7 @@ def visible(fn: Callable) -> Callable:
             return fn(*args, **kwargs)
         arrays = arrays_in(args), arrays_in(kwargs)
         seldom = next(calls) < CALLS_ON_TRIAL
-        found = active.by_operations(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
+        found = runner.current.by_operations(fn, *arrays[0], **arrays[1]) if seldom else fn(*arrays[0], **arrays[1])
         return answer(found, args, kwargs)
 
     answering.__answers__ = True  # type: ignore[attr-defined]
@@ -405,7 +405,7 @@ def _take_gradients(optimizer: type[Optimizer], backend: Any) -> None:
             variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
             if not self.built and variables:
                 with backend.name_scope(self.name, caller=self):
-                    active.by_operations(self.build, variables)
+                    runner.current.by_operations(self.build, variables)
                 self.built = True
             update = _updates.setdefault(self, {}) if _is_pure(self, grads, variables) else None
             if update is None:

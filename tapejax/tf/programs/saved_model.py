@@ -33,14 +33,14 @@ import numpy as np
 from ...jaxprs import contents
 from ...jaxprs.fence import eval_jaxpr
 from ...jaxprs.types import JaxProgram
-from ...tape.operation import JointOp, Op
+from ...tape.operation import Op
 from ..ops import random
 from ..ops.generator import Generator
 from ..ops.table import accepting
 from ..values import nest
 from ..values.dtypes import TensorShape
 from ..values.errors import InvalidArgumentError, extra_missing
-from ..values.staging import Compiled, Slot
+from ..values.staging import Compiled, JointOp, Slot
 from ..values.structures import is_variable
 from ..values.tensor import Tensor, Variable
 from ..values.types import Array, DTypeLike, Ignored, Nest, ShapeLike, TensorLike, VariableLike

@@ -20,7 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...execution.recognition import forget
 from ...jaxprs import contents, lifting, prints
+from ...jaxprs.dependence import Links, has_inexact_dtype
 from ...jaxprs.evaluate import evaluate, needed
 from ...jaxprs.fence import (
     ConcreteArray,
@@ -31,11 +33,11 @@ from ...jaxprs.fence import (
     set_current_trace,
     under,
 )
-from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, TraceLike
+from ...jaxprs.types import Atom, Equation, JaxProgram, Positions, Pytree, TraceLike
 from ...tape import active, runner
-from ...tape.operation import JointOp, Op
+from ...tape.operation import Op
 from ...tape.pullback import without_derivative
-from ...tape.rules import forget
+from ...tape.recording import Entry
 from . import reading
 from .reading import tracing
 from .tensor import Variable
@@ -595,6 +597,17 @@ def _require_no_tracer(slot: Slot, array: Array) -> None:
             "the value would leak out of it. Decorate the outer function with tapejax.function as well, which threads "
             "Variables through."
         )
+
+
+class JointOp(Op):
+    """A call of a `function`. An input of one of its results is connected to all of them, if only by a gradient of zero."""
+
+    __slots__ = ()
+
+    def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
+        found = super()._find_links(entry, perturbed)
+        union: frozenset[int] = frozenset().union(*found.by)
+        return found._replace(by=tuple([union if has_inexact_dtype(x) else frozenset() for x in entry.outputs]))
 
 
 def _named(

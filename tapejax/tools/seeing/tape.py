@@ -5,17 +5,18 @@ Each loads what it needs when it is called, and leaves the tape as it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 
 from ...jaxprs.dependence import is_inexact
-from ...jaxprs.types import JaxProgram
+from ...jaxprs.types import JaxProgram, Value, Values
 from ...tape import active
-from ...tape import sweep as derivatives
 from ...tape.accumulator import ForwardAccumulator
-from ...tape.gradient_tape import GradientTape, extend
+from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query, in_recorded_types
+from ...tape.slicing import Program
 from ...tape.structures import sources_of, targets_of
 from ...tf.values.types import Nest
 
@@ -104,7 +105,7 @@ class Seen(GradientTape):
                 first = arrays[owner.index(i)]
                 # a variable that was assigned to between two reads: all that was read moves together
                 inputs.append(given[i] if array is first else array + (given[i] - jax.lax.stop_gradient(first)))
-            out = derivatives.replay(program, values, inputs)
+            out = replay(program, values, inputs)
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
         names = named.only([*values, *(leaf.array for leaf in starts.leaves)]) | called
@@ -387,5 +388,29 @@ class SeenAccumulator(ForwardAccumulator):
         return explain.explain(self, primals, sources, listing.namespaces(), listing.places())
 
 
-extend(GradientTape, Seen)
-extend(ForwardAccumulator, SeenAccumulator)
+def replay(program: Program, values: Values, sources: Sequence[Any]) -> list[Any]:
+    """Runs the program forward, from other values of its sources; other inputs have their recorded values."""
+    env: dict[int, Value] = dict(enumerate(values))
+    given = {slot: x for slot, x in zip(program.sources, sources, strict=True) if slot is not None}
+    env.update(given)
+    for step in program.steps:
+        ins = [env[slot] if i in step.active_ins else values[slot] for i, slot in enumerate(step.ins)]
+        outputs = jax.tree.leaves(step.op.fn(*ins))
+        for j in step.active_outs:
+            slot, x = step.outs[j], outputs[j]
+            if slot in given:
+                # An intermediate value that is a source: it depends on the steps before it, and on what is given for it.
+                x = x + (given[slot] - jax.lax.stop_gradient(values[slot]))
+            env[slot] = x
+    return [None if slot is None else env[slot] for slot in program.targets]
+
+
+def _extend(kind: type, methods: type) -> None:
+    """Gives the class `kind` the methods of another."""
+    for name, method in vars(methods).items():
+        if callable(method):
+            setattr(kind, name, method)
+
+
+_extend(GradientTape, Seen)
+_extend(ForwardAccumulator, SeenAccumulator)

@@ -13,7 +13,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import tapejax as tf
-from tapejax.tape import active
+from tapejax.jaxprs import fence
 from tapejax.tf.values import reading
 from tapejax.tf.values.errors import OperatorNotAllowedInGraphError
 from tests.compiling import compiles
@@ -22,9 +22,9 @@ from tests.compiling import compiles
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind():
     """Whatever happens in a function, JAX's trace and the thread's capture are as before."""
-    trace = active.current_trace()
+    trace = fence.current_trace()
     yield
-    assert active.current_trace() is trace
+    assert fence.current_trace() is trace
     assert reading.capturing.capture is None
 
 

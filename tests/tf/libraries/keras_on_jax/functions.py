@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.tape import active
+from tapejax.jaxprs import fence
 from tapejax.tf.values import reading
 
 
@@ -17,9 +17,9 @@ from tapejax.tf.values import reading
 def nothing_is_left_behind():
     """Whatever happens in a function, JAX's trace and the thread's capture are as before."""
     keras.utils.set_random_seed(0)
-    trace = active.current_trace()
+    trace = fence.current_trace()
     yield
-    assert active.current_trace() is trace
+    assert fence.current_trace() is trace
     assert reading.capturing.capture is None and reading.capturing.used is None
 
 
