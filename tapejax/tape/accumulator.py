@@ -9,12 +9,11 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..jaxprs.dependence import is_inexact
-from ..jaxprs.types import Pytree, TraceLike, Value
+from ..jaxprs.types import Pytree, TraceLike
 from . import active, runner, structures
 from .gradient_tape import UnconnectedGradients, gives_zeros, logger
 from .query import Query, in_recorded_types
 from .recording import Recording
-from .structures import Leaf, sources_of, targets_of
 from .sweep import push
 
 
@@ -44,16 +43,11 @@ class ForwardAccumulator:
     """
 
     def __init__(self, primals: Pytree, tangents: Pytree):
-        structures.current.require_same(primals, tangents)
-        self._sources = sources_of(primals, "primals")
-        self._tangents = [
-            tangent_of(leaf.array, x, i)
-            for i, (leaf, x) in enumerate(zip(self._sources.leaves, self._sources.parts_of(tangents), strict=True))
-        ]
+        self._sources = structures.current.take_apart(primals, "primals")
+        self._tangents = structures.current.tangents(primals, tangents)
         self._recording = Recording(watch_accessed=False)
         self._active: active.Activation | None = None  # None while it is not recording
         self._around: tuple[TraceLike | None, Sequence[Recording]] = (None, ())
-        _refuse_duplicates(self._sources.leaves)
         for leaf in self._sources.leaves:
             if not is_inexact(leaf.array):
                 logger.warning(
@@ -109,7 +103,7 @@ class ForwardAccumulator:
         [<tf.Tensor: shape=(), dtype=float32, numpy=12.0>, None]
         """
         zeros = gives_zeros(unconnected_gradients)
-        ends = targets_of(primals, "primals")
+        ends = structures.current.take_apart(primals, "primals")
         recording = active.continuation_of(self._recording)
         query = Query(
             recording, [leaf.array for leaf in ends.leaves], [leaf.source(recording) for leaf in self._sources.leaves]
@@ -121,24 +115,3 @@ class ForwardAccumulator:
         if zeros:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
         return ends.pack(found)
-
-
-def _refuse_duplicates(leaves: Sequence[Leaf]) -> None:
-    seen: set[int] = set()
-    for i, leaf in enumerate(leaves):
-        if id(leaf.array) in seen:
-            raise ValueError(
-                f"primals[{i}] was specified as a primal before: give it once, with the sum of its tangents."
-            )
-        seen.add(id(leaf.array))
-
-
-def tangent_of(primal: Value, given: Any, position: int) -> Value:
-    """A tangent that a user has given, of its primal's shape and dtype."""
-    array = structures.current.array(given, primal.dtype)
-    if array.shape != primal.shape or array.dtype != primal.dtype:
-        raise ValueError(
-            f"tangents[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its primal has shape "
-            f"{tuple(primal.shape)} and dtype {primal.dtype}."
-        )
-    return array

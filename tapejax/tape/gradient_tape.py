@@ -18,7 +18,7 @@ from .operation import apply
 from .query import Query, in_recorded_types
 from .recording import Entry, Recording
 from .slicing import Program
-from .structures import Leaf, Structure, cannot_watch, conjugate, cotangents_of, one_target, sources_of, targets_of
+from .structures import Leaf, Structure, conjugate, sources_of, targets_of
 from .sweep import sweep
 from .where import caller
 
@@ -113,7 +113,7 @@ class GradientTape:
           ValueError: `tensor` holds something else, for instance a NumPy array.
           AttributeError: the tape was never entered, or is used up.
         """
-        leaves = structures.current.take_apart(tensor, cannot_watch).leaves
+        leaves = structures.current.take_apart(tensor, "tensor").leaves
         if self._recording is None:
             raise AttributeError("watch() needs a tape that was entered: call it inside the tape's `with` block.")
         recording = active.continuation_of(self._recording)
@@ -225,7 +225,7 @@ class GradientTape:
         recording = self._usable()
         ends, starts = targets_of(target).leaves, sources_of(sources)
         zeros = _same_shape if gives_zeros(unconnected_gradients) else None
-        cotangents = None if output_gradients is None else cotangents_of(ends, target, output_gradients)
+        cotangents = None if output_gradients is None else structures.current.cotangents(target, output_gradients)
 
         def pull_back(program: Program, values: Sequence[Value]) -> list[Value | None]:
             ends = () if cotangents is None else ([conjugate(x) for x in cotangents],)
@@ -278,7 +278,7 @@ class GradientTape:
          [0. 0. 6.]]
         """
         recording = self._usable()
-        end, starts = one_target(target), sources_of(sources)
+        end, starts = structures.current.one(target, "target"), sources_of(sources)
         zeros = end.array.shape.__add__ if gives_zeros(unconnected_gradients) else None
         return starts.pack(self._differentiate("jacobian", recording, [end], starts, jacobians.jacobian, zeros))
 
@@ -319,9 +319,8 @@ class GradientTape:
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         recording = self._usable()
-        end = one_target(target)
-        structure = sources_of(source, "source")
-        start = structure.leaves[0] if len(structure.leaves) == 1 else one_target(source)
+        end, structure = structures.current.one(target, "target"), structures.current.take_apart(source, "source")
+        start = structure.leaves[0] if len(structure.leaves) == 1 else structures.current.one(source, "source")
         gives_zeros(unconnected_gradients)  # refuses an unknown value
         for name, leaf in (("target", end), ("source", start)):
             if leaf.array.ndim < 2:

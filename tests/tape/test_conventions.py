@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from taping import X, Y
 
+import tapejax as tf
 from tapejax.tape import structures
 from tapejax.tape.recording import Recording
 from tapejax.tape.structures import Leaf
@@ -21,29 +22,13 @@ def plain():
 def test_a_pytree_is_taken_apart_and_packed():
     structure = structures.targets_of({"a": X, "b": [Y]})
     assert [leaf.array for leaf in structure.leaves] == [X, Y]
-    assert structure.pack([1.0, None]) == {"a": 1.0, "b": [None]}
-    assert structure.parts_of({"a": 1, "b": [2]}) == [1, 2]
+    assert structure.pack([1.0, None]) == structure.pack_raw([1.0, None]) == {"a": 1.0, "b": [None]}
 
 
-def test_what_is_no_array_is_refused_by_name():
-    with pytest.raises(TypeError, match="Argument `sources` should be a Tensor, jax.Array or Variable"):
-        structures.sources_of([X, "a"])
-    with pytest.raises(TypeError, match="Argument `target` should be one Tensor"):
-        structures.one_target([X])
-    assert "Passed in object 'a' of type 'str'" in str(structures.cannot_watch("a"))
-    assert "Make it a tensor" in str(structures.cannot_watch(1.0))
-
-
-def test_cotangents_are_ones_or_as_given():
-    structure = structures.targets_of([X])
-    np.testing.assert_array_equal(structures.cotangents_of(structure.leaves, [X], None)[0], [1.0, 1.0])
-    assert structures.cotangents_of(structure.leaves, [X], [Y])[0] is Y
-
-
-@pytest.mark.parametrize("given, text", [([jnp.ones(3)], "has shape"), ([Y, Y], "got 2 for 1"), ([None], "is None")])
-def test_a_wrong_cotangent_is_refused(given, text):
-    with pytest.raises(ValueError, match=text):
-        structures.cotangents_of(structures.targets_of([X]).leaves, [X], given)
+def test_one_array_is_one_leaf():
+    assert structures.current.one(X, "target").array is X
+    with pytest.raises(ValueError, match="too many values"):
+        structures.current.one([X, Y], "target")
 
 
 def test_a_leaf_is_a_source():
@@ -56,29 +41,33 @@ def test_complex_cotangents_are_conjugated():
     assert structures.conjugate(X) is X and structures.conjugate(None) is None
 
 
-def test_a_target_of_integers_has_no_cotangent_of_its_own():
-    whole = jnp.array([1, 2])
-    leaves = structures.targets_of([whole, X]).leaves
-    none, ones = structures.cotangents_of(leaves, [whole, X], None)
-    assert none is None and ones.dtype == X.dtype
+def test_a_tape_and_an_accumulator_take_plain_pytrees():
+    with tf.GradientTape(persistent=True) as tape, tf.autodiff.ForwardAccumulator([X], [Y]) as accumulator:
+        tape.watch(X)
+        y = {"y": jnp.sin(X)}
+    for given, factor in ((None, 1.0), ({"y": Y}, Y)):
+        np.testing.assert_allclose(tape.gradient(y, [X], given)[0], factor * jnp.cos(X), rtol=1e-6)
+    np.testing.assert_allclose(tape.batch_jacobian(y["y"][:, None], X[:, None]), jnp.zeros([2, 1, 1]))
+    np.testing.assert_allclose(accumulator.jvp(y)["y"], Y * jnp.cos(X), rtol=1e-6)
+
+
+def test_an_attribute_that_is_not_there():
+    with pytest.raises(AttributeError, match="'GradientTape' object has no attribute 'nothing'"):
+        tf.GradientTape().nothing  # noqa: B018
 
 
 def test_other_conventions_know_other_leaves():
+    class Structure(structures.Structure):
+        def __init__(self, boxes):
+            super().__init__([x for (x,) in boxes.values()])
+            self.leaves = [Leaf((x.array,), x.array, lambda y: (y,), "box", True) for x in self.leaves]
+
     class Boxes(structures.Conventions):
-        def leaf(self, value):
-            return Leaf(value, value[0], lambda x: (x,), holder=value, watched=True) if value == "box" else None
-
-        def cure(self, value, argument):
-            return f" Box the {argument}."
-
-    class Box(str):
-        def __getitem__(self, position):
-            return X
+        def take_apart(self, structure, argument):
+            return Structure(structure)
 
     structures.use(Boxes())
-    structure = structures.sources_of({"a": Box("box")})
+    structure = structures.sources_of({"a": (X,)})
     (leaf,) = structure.leaves
     assert leaf.source(Recording()).watched and not leaf.source(Recording(watch_accessed=False)).watched
-    assert structure.pack([1.0]) == {"a": (1.0,)} and structure.pack_raw([1.0]) == {"a": 1.0}
-    with pytest.raises(TypeError, match="Box the target."):
-        structures.targets_of(X)
+    assert leaf.source(Recording()).holder == "box" and structure.pack([1.0]) == [(1.0,)]

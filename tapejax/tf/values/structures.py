@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import is_
 from typing import Any, NoReturn
 
 import jax
 import numpy as np
 
+from ...jaxprs.dependence import is_inexact
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Pytree
 from ...tape import active, structures
@@ -123,7 +124,7 @@ class Structure(structures.Structure):
     """A user's structure taken apart: lists, tuples, dicts and namedtuples as TensorFlow's ``nest`` does, any other
     registered pytree (a Flax state, an Equinox module) as JAX does. What is no array inside a pytree becomes None."""
 
-    def __init__(self, structure: Nest, refuse: Callable[[object], Exception]):
+    def __init__(self, structure: Nest, argument: str):
         self._structure = structure
         self._items: list[tuple[int, Any]] = []  # of each item how many parts it has (-1: it is a leaf), and its tree
         self.leaves: list[Leaf] = []
@@ -136,11 +137,11 @@ class Structure(structures.Structure):
                 self._items.append((-1, None))
                 continue
             if isinstance(item, Iterator):
-                raise refuse(item)
+                raise refusal(item, argument)
             inside: set[int] = set()
             parts, tree = jax.tree.flatten(item, is_leaf=functools.partial(_is_part, inside))
             if jax.tree_util.treedef_is_leaf(tree) or item is None:
-                raise refuse(item)
+                raise refusal(item, argument)
             found = [in_pytree(part, id(part) in inside) for part in parts]
             self.leaves.extend(leaf for leaf in found if leaf is not None)
             for leaf in found:
@@ -165,11 +166,6 @@ class Structure(structures.Structure):
         for item, (count, pytree) in zip(nest.taken_apart(other, _is_container), self._items, strict=True):
             found += [item] if count < 0 else itertools.compress(pytree[0].flatten_up_to(item), pytree[1])
         return found
-
-    def pack(self, results: Sequence[Array | None]) -> Nest:
-        """The structure with one result for each leaf, each as its leaf's type."""
-        pairs = zip(self.leaves, results, strict=True)
-        return self.pack_raw([None if x is None else leaf.wrap(x) for leaf, x in pairs])
 
     def pack_raw(self, results: Sequence[Array | None]) -> Nest:
         """The structure with one result for each leaf, as it is."""
@@ -202,6 +198,45 @@ def cure_of(value: object, argument: str) -> str:
     return ""
 
 
+def refusal(value: object, argument: str) -> Exception:
+    """The error for a `value` in an argument that is neither a tensor, an array nor a variable."""
+    cure = cure_of(value, argument)
+    if argument != "tensor":
+        return TypeError(
+            f"Argument `{argument}` should be a Tensor, jax.Array or Variable, or a structure of them, but holds {value!r} of "
+            f"type {type(value).__name__!r}.{cure}"
+        )
+    if isinstance(value, (int, float, complex, np.ndarray, np.generic)):
+        cure = " Make it a tensor, x = tf.constant(...), watch x, and compute with it in the block."
+    return ValueError(
+        f"Passed in object {value!r} of type {type(value).__name__!r}, not a Tensor, jax.Array, Variable or a structure "
+        f"of them.{cure}"
+    )
+
+
+def _cotangent(end: Array, given: TensorLike | None, position: int) -> Array:
+    if given is None:
+        raise ValueError(f"output_gradients[{position}] is None; a tensor of shape {end.shape} is needed.")
+    array = raw(given)
+    # for a target of integers it is used only if that is a source, too
+    if is_inexact(end) and (array.shape != end.shape or array.dtype != end.dtype):
+        raise InvalidArgumentError(
+            f"output_gradients[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its target has shape "
+            f"{tuple(end.shape)} and dtype {end.dtype}."
+        )
+    return array
+
+
+def _tangent(primal: Array, given: TensorLike, position: int) -> Array:
+    array = raw(given, dtype_hint=primal.dtype)
+    if array.shape != primal.shape or array.dtype != primal.dtype:
+        raise ValueError(
+            f"tangents[{position}] has shape {tuple(array.shape)} and dtype {array.dtype}; its primal has shape "
+            f"{tuple(primal.shape)} and dtype {primal.dtype}."
+        )
+    return array
+
+
 def _parts_of_module(x: Pytree) -> list[Any]:
     """The arrays of a module that is given for a module."""
     return [x] if x is None or nest.is_nested(x) else jax.tree.leaves(x, is_leaf=is_variable)
@@ -213,37 +248,44 @@ class Conventions(structures.Conventions):
     def recording_starts(self) -> None:
         reading.install_adapters()
 
-    def take_apart(self, structure: Nest, refuse: Callable[[object], Exception]) -> Structure:
-        return Structure(structure, refuse)
+    def take_apart(self, structure: Nest, argument: str) -> Structure:
+        return Structure(structure, argument)
 
-    def require_same(self, one: Nest, other: Nest) -> None:
-        nest.assert_same_structure(one, other)
+    def one(self, value: object, argument: str) -> Leaf:
+        if (leaf := leaf_of(value)) is not None:
+            return leaf
+        cure = cure_of(value, argument)
+        raise TypeError(f"Argument `{argument}` should be one Tensor, jax.Array or Variable, but is {value!r}.{cure}")
 
-    def leaf(self, value: object) -> Leaf | None:
-        return leaf_of(value)
-
-    def parts_like(self, target: Nest, given: Nest) -> list[Any]:
+    def cotangents(self, target: Nest, given: Nest) -> list[Array]:
         """As in `take_apart`, but that a list is a tensor where a tensor is meant, and a list of one stands for that one."""
+        ends = Structure(target, "target").leaves
         parts = [given] if leaf_of(target) is not None else nest.flatten(given)
         if isinstance(given, (list, tuple)) and len(given) == 1 and leaf_of(given[0]) is not None:
             parts = list(given)
-        return list(itertools.chain.from_iterable(map(_parts_of_module, parts)))
+        parts = list(itertools.chain.from_iterable(map(_parts_of_module, parts)))
+        if len(parts) != len(ends):
+            raise ValueError(f"output_gradients: got {len(parts)} for {len(ends)} target(s); one is needed for each.")
+        return [_cotangent(leaf.array, x, i) for i, (leaf, x) in enumerate(zip(ends, parts, strict=True))]
 
-    def array(self, value: TensorLike, dtype_hint: Any = None) -> Array:
-        return raw(value, dtype_hint=dtype_hint)
+    def tangents(self, primals: Nest, given: Nest) -> list[Array]:
+        nest.assert_same_structure(primals, given)
+        starts = Structure(primals, "primals")
+        arrays = [leaf.array for leaf in starts.leaves]
+        found = [_tangent(x, y, i) for i, (x, y) in enumerate(zip(arrays, starts.parts_of(given), strict=True))]
+        for i, x in enumerate(arrays):
+            if any([x is before for before in arrays[:i]]):
+                raise ValueError(
+                    f"primals[{i}] was specified as a primal before: give it once, with the sum of its tangents."
+                )
+        return found
 
     def read(self, holder: object) -> None:
         if isinstance(holder, Variable):
             reading.access(holder)
 
-    def cure(self, value: object, argument: str) -> str:
-        return cure_of(value, argument)
-
     def no_attribute(self, kind: str, owner: object, name: str) -> NoReturn:
         no_attribute(kind, owner, name)
-
-    def wrong_shape(self, message: str) -> Exception:
-        return InvalidArgumentError(message)
 
 
 structures.use(Conventions())

@@ -19,17 +19,15 @@ import numpy as np
 from ...execution.trial import with_errors
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape import active, dispatch, operation
+from ...tape import active, dispatch, operation, structures
 from ...tape import sweep as derivatives
-from ...tape.accumulator import tangent_of
 from ...tape.gradient_tape import GradientTape
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query
 from ...tape.recording import Entry, type_of
 from ...tape.slicing import Step
-from ...tape.structures import conjugate, cotangents_of, sources_of, targets_of
+from ...tape.structures import conjugate, sources_of, targets_of
 from ...tape.where import Line
-from ...tf.values import nest
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest
@@ -89,7 +87,8 @@ class Backward:
         self._entries = [(position, recording.entries[position]) for position, *_ in found]
         self.program, self.values = self.query.program()
         with active.outside():
-            self.seeds = [conjugate(x) for x in cotangents_of(targets, target, output_gradients)]
+            given = None if output_gradients is None else structures.current.cotangents(target, output_gradients)
+            self.seeds = derivatives.ones(self.program, self.values) if given is None else [conjugate(x) for x in given]
         self.names = Names(recording, spaces)
         self.of = self.names.of(ends[0]) if len(ends) == 1 else "(sum of targets)"
         self.recording = recording
@@ -161,9 +160,7 @@ class Backward:
         if given is None:
             with active.outside():
                 return [jnp.ones_like(leaf.array) for leaf in leaves]
-        nest.assert_same_structure(self._sources, given)
-        parts = self.structure.parts_of(given)
-        return [tangent_of(leaf.array, x, i) for i, (leaf, x) in enumerate(zip(leaves, parts, strict=True))]
+        return structures.current.tangents(self._sources, given)
 
     def tangents(self, directions: Sequence[Array]) -> dict[int, Array]:
         """The tangents of the sources and of what is computed from them, by the id of the array: one forward sweep."""
