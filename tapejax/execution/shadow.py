@@ -23,10 +23,10 @@ from ..jaxprs.cache import Cache, Once
 from ..jaxprs.canonical import open_jaxpr
 from ..jaxprs.fence import ClosedJaxpr, ConcreteArray, Jaxpr, Literal, Tracer, eval_jaxpr, jaxpr_as_fun
 from ..jaxprs.types import Function, JaxProgram, Value, Values
+from ..places import caller, line_of
 from ..tape.operation import Op, PythonOp
 from ..tape.primitives import TracedOp
 from ..tape.trace import StagedCall
-from ..tape.where import caller, line_of
 from .recognition import ProgramOp
 
 

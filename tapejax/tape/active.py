@@ -22,9 +22,9 @@ import numpy as np
 from ..jaxprs import fence, interning
 from ..jaxprs.canonical import snapshot
 from ..jaxprs.types import Function, TraceLike, Value, Values
+from ..places import caller
 from . import runner
 from .recording import Entry, Kept, Recording, new_tuple
-from .where import caller
 
 
 class _OfThread(threading.local):

@@ -12,10 +12,10 @@ import jax
 
 from ..jaxprs import fence
 from ..jaxprs.types import Values
+from ..places import caller
 from . import active
 from .active import active_recordings, copied, distinct, stages
 from .recording import Entry, Recording, new_tuple
-from .where import caller
 
 if TYPE_CHECKING:
     from .operation import Op, PythonOp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 
 from ..jaxprs.dependence import is_inexact
 from ..jaxprs.types import Pytree, Value, Where
+from ..places import caller
 from . import active, runner, structures
 from . import jacobian as jacobians
 from . import trace as trace  # whose class JAX is given
@@ -20,9 +22,10 @@ from .recording import Entry, Recording
 from .slicing import Program
 from .structures import Leaf, Structure, conjugate, sources_of, targets_of
 from .sweep import sweep
-from .where import caller
 
 logger = logging.getLogger("tapejax")
+
+NOT_RECORDING = "Tape is not recording: call this inside the tape's `with` block."
 
 
 class UnconnectedGradients(enum.Enum):
@@ -92,7 +95,7 @@ class GradientTape:
 
     def _stop(self, mark: str = "exit", failed: bool = False) -> Recording:
         if self._active is None or self._recording is None:
-            raise ValueError("Tape is not recording: call this inside the tape's `with` block.")
+            raise ValueError(NOT_RECORDING)
         activation, self._active = self._active, None
         try:
             self._recording.mark(mark)
@@ -148,7 +151,8 @@ class GradientTape:
         found = (variable for variable, _ in self._recording.variables.values())
         return tuple(sorted(found, key=lambda variable: getattr(variable, "_created", 0)))
 
-    def stop_recording(self) -> _NotRecording:
+    @contextlib.contextmanager
+    def stop_recording(self) -> Iterator[None]:
         """Suspends recording inside a ``with`` block: to the tape, what is computed there is constant.
 
         Raises:
@@ -164,7 +168,24 @@ class GradientTape:
         >>> print(tape.gradient(y, x).numpy())
         4.0
         """
-        return _NotRecording(self)
+        if self._recording is None:
+            raise RuntimeError("Trying to stop recording a tape which is not recording: enter it first.")
+        recording = active.continuation_of(self._recording)
+        if recording is self._recording:
+            self._stop("stop")
+            try:
+                yield
+            finally:
+                self._start("start")
+        else:  # in a program that is being traced
+            recordings = next((found for found in active.active_lists() if recording in found), None)
+            if recordings is None:
+                raise ValueError(NOT_RECORDING)
+            recordings.remove(recording)
+            try:
+                yield
+            finally:
+                recordings.append(recording)
 
     def reset(self) -> None:
         """Forgets all that was recorded and watched so far. To be called inside the tape's block.
@@ -402,33 +423,6 @@ class GradientTape:
     def __getitem__(self, index: int | slice) -> Any:
         """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
         return ([] if self._recording is None else self._recording.entries)[index]
-
-
-class _NotRecording:
-    def __init__(self, tape: GradientTape):
-        self._tape = tape
-        self._paused: tuple[list[Recording], Recording] | None = None
-
-    def __enter__(self) -> None:
-        recording = self._tape._recording
-        if recording is None:
-            raise RuntimeError("Trying to stop recording a tape which is not recording: enter it first.")
-        continuation = active.continuation_of(recording)
-        if continuation is recording:
-            self._tape._stop("stop")
-            return
-        for recordings in active.active_lists():
-            if continuation in recordings:  # in a program that is being traced
-                self._paused = recordings, continuation
-                recordings.remove(continuation)
-                return
-
-    def __exit__(self, *exception: Any) -> None:
-        if self._paused is None:
-            self._tape._start("start")
-        else:
-            (recordings, continuation), self._paused = self._paused, None
-            recordings.append(continuation)
 
 
 def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import jax
 
+from ..jaxprs.cache import on_clear
 from ..jaxprs.fence import Tracer
 from ..jaxprs.types import Value, Where
-from .where import Line, caller, line_of
+from ..places import Line, caller, forget_lines, line_of
 
 if TYPE_CHECKING:
     from .operation import Op
@@ -33,6 +34,7 @@ def is_deleted(x: Value) -> bool:
     return isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.is_deleted()
 
 
+on_clear(forget_lines)
 new_tuple = tuple.__new__  # three times as fast as a NamedTuple's own constructor, which is Python
 
 

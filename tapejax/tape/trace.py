@@ -14,6 +14,7 @@ from ..jaxprs import calls, contents, fence, lifting
 from ..jaxprs.cache import Cache, Once
 from ..jaxprs.dependence import carries_tangent
 from ..jaxprs.types import Function, JaxProgram, Params, Primitive, Subfun, Value, Values
+from ..places import caller
 from . import active, runner
 from .active import Recorder, copied, stages, trace_stack
 from .dispatch import reading, reads
@@ -21,7 +22,6 @@ from .operation import CACHED_OPS, Op, PythonOp, is_ref
 from .primitives import TracedCall, TracedOp, primitive_op
 from .pullback import PullbackOp, call_without, refuse_compiled, refuse_ref
 from .recording import Entry
-from .where import caller
 
 
 class StagedCall(NamedTuple):

@@ -28,8 +28,8 @@ import numpy as np
 from ...jaxprs.cache import on_clear
 from ...jaxprs.canonical import Identity, exact
 from ...jaxprs.fence import Tracer, current_trace, trace_context
+from ...places import serves
 from ...tape import active, operation, runner
-from ...tape.where import serves
 from ..ops.sizes import Sizes
 from ..values import reading, staging
 from ..values.errors import PythonNeeded, SymbolicValue

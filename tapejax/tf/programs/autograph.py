@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ...jaxprs.cache import on_clear
-from ...tape.where import serves
+from ...places import serves
 from ..ops import array, control_flow, graph
 from ..values import reading
 from ..values.tensor import is_array_like

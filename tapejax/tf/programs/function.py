@@ -22,8 +22,8 @@ import jax
 import numpy as np
 
 from ...jaxprs.fence import trace_context
+from ...places import serves
 from ...tape import active
-from ...tape.where import serves
 from ..ops.indexed_slices import IndexedSlices
 from ..ops.table import accepting
 from ..values import nest, reading

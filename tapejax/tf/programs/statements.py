@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs.fence import Tracer
-from ...tape.where import caller, line_of
+from ...places import caller, line_of
 from ..ops import array, control_flow, debugging, loops, math
 from ..ops.tensor_array import TensorArray
 from ..values import nest

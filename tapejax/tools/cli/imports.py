@@ -24,8 +24,8 @@ from typing import Any
 import tapejax
 from tapejax import _version
 
-from ...jaxprs.whose import INSTALLED as INSTALLED
-from ...jaxprs.whose import is_library
+from ...places import INSTALLED as INSTALLED
+from ...places import is_library
 
 ALIAS = "tensorflow"
 _KERAS = "keras"
@@ -65,7 +65,7 @@ def tensorflow_is_tapejax(folder: str | os.PathLike[str]) -> Iterator[None]:
     """While it lasts, code that is not installed finds tapejax where it imports ``tensorflow``.
 
     `folder` is the program's. Modules are the program's wherever they lie, but for those of Python, of tapejax and of
-    what is installed (`jaxprs.whose.is_library`).
+    what is installed (`places.is_library`).
     """
     folder = Path(folder)
     python_import, python_import_module = builtins.__import__, importlib.import_module

@@ -19,10 +19,10 @@ import jax
 import numpy as np
 
 from ...jaxprs.fence import Tracer
+from ...places import Line
 from ...tape import active
 from ...tape.query import Query
 from ...tape.recording import Recording
-from ...tape.where import Line
 from ...tf.values.errors import extra_missing
 from ...tf.values.shown import number_text
 from ...tf.values.types import Array

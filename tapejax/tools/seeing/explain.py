@@ -18,6 +18,7 @@ import numpy as np
 
 from ...jaxprs.dependence import is_inexact
 from ...jaxprs.types import Where
+from ...places import Line, line_of
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
@@ -27,7 +28,6 @@ from ...tape.query import Query
 from ...tape.recording import Entry, Recording
 from ...tape.slicing import Relevant
 from ...tape.structures import Leaf, Structure, sources_of, targets_of
-from ...tape.where import Line, line_of
 from ...tf.values import nest
 from ...tf.values.shown import GREEN, RED, bold, faint, number_text, page
 from ...tf.values.structures import _is_container, is_variable

@@ -15,7 +15,7 @@ from types import CodeType
 from typing import NamedTuple
 
 from ...jaxprs.types import Where
-from ...tape.where import Line, line_of
+from ...places import Line, line_of
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
 PREDICTS = re.compile(r"\.predict(_on_batch)?\(")

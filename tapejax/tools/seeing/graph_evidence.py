@@ -12,12 +12,12 @@ from ...jaxprs import contents
 from ...jaxprs.dependence import equation_links, is_inexact
 from ...jaxprs.fence import Literal
 from ...jaxprs.types import JaxProgram, Value
+from ...places import Line, line_of, serves
 from ...tape import active
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
 from ...tape.slicing import Relevant
 from ...tape.structures import Leaf
-from ...tape.where import Line, line_of, serves
 from ...tf.values import staging
 from ...tf.values.structures import is_variable
 from ...tf.values.tensor import Variable

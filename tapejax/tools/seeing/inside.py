@@ -11,11 +11,11 @@ import jax.numpy as jnp
 from ...jaxprs import contents
 from ...jaxprs.fence import Literal
 from ...jaxprs.types import Equation, JaxProgram, Value, Values, Where
+from ...places import serves
 from ...tape import active, operation
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
 from ...tape.recording import Recording
-from ...tape.where import serves
 
 # More operations than this are not run again.
 OPERATIONS = 400

@@ -25,12 +25,12 @@ from ...jaxprs import contents
 from ...jaxprs.cache import on_clear
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value, Where
+from ...places import Line, line_of, serves
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
 from ...tape.structures import Leaf
-from ...tape.where import Line, line_of, serves
 from ...tf.values.shown import ORANGE, bold, faint, number_text, page, table_html
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.tensor import Tensor, Variable

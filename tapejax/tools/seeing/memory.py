@@ -12,9 +12,9 @@ import jax
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
+from ...places import Line
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
-from ...tape.where import Line
 from ...tf.values.shown import bold, faint, page, table_html
 from .listing import cut
 from .tables import bar_html, bar_text, in_columns

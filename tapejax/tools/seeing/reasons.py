@@ -7,8 +7,8 @@ import textwrap
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...places import Line, line_of
 from ...tape.recording import Entry
-from ...tape.where import Line, line_of
 from .listing import name_of
 from .tables import cases
 

@@ -19,6 +19,7 @@ import numpy as np
 from ...execution.trial import with_errors
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
+from ...places import Line
 from ...tape import active, dispatch, operation, structures
 from ...tape import sweep as derivatives
 from ...tape.gradient_tape import GradientTape
@@ -27,7 +28,6 @@ from ...tape.query import Query
 from ...tape.recording import Entry, type_of
 from ...tape.slicing import Step
 from ...tape.structures import conjugate, sources_of, targets_of
-from ...tape.where import Line
 from ...tf.values.errors import NonFiniteError
 from ...tf.values.shown import bold, faint, page, small_html, table_html, value_text
 from ...tf.values.types import Array, Nest

@@ -10,9 +10,9 @@ import numpy as np
 
 from ...jaxprs.dependence import is_inexact
 from ...jaxprs.types import Value, Where
+from ...places import Line, line_of
 from ...tape.recording import Entry, Recording
 from ...tape.slicing import Relevant
-from ...tape.where import Line, line_of
 from ...tf.values.shown import number_text
 from ...tf.values.structures import is_variable
 from ...tf.values.types import Array

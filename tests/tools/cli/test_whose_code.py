@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tapejax.jaxprs import whose
-from tapejax.tape import where
+from tapejax import places
 from tapejax.tools.cli import imports
 
 LIBRARY = """
@@ -122,11 +121,11 @@ def test_the_users_own_modules_are_his(tmp_path):
 
 @pytest.fixture
 def fresh():
-    where.serves.cache_clear()
-    whose._installed_in.cache_clear()
+    places.serves.cache_clear()
+    places._installed_in.cache_clear()
     yield
-    where.serves.cache_clear()
-    whose._installed_in.cache_clear()
+    places.serves.cache_clear()
+    places._installed_in.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -147,17 +146,17 @@ def fresh():
         os.__file__: True,
         textwrap.__file__: True,
         pytest.__file__: True,
-        where.__file__: True,
+        places.__file__: True,
     }.items(),
 )
 def test_where_a_file_lies(file, library, fresh):
-    assert where.serves(file) is library is imports.is_installed(file, Path("/home/me/project"))
+    assert places.serves(file) is library is imports.is_installed(file, Path("/home/me/project"))
 
 
 def test_a_virtual_environment_in_the_current_folder(tmp_path, monkeypatch, fresh):
     monkeypatch.chdir(tmp_path)
-    assert where.serves(str(tmp_path / ".venv" / "lib" / "python3.11" / "site-packages" / "a" / "b.py"))
-    assert not where.serves(str(tmp_path / "src" / "b.py"))
+    assert places.serves(str(tmp_path / ".venv" / "lib" / "python3.11" / "site-packages" / "a" / "b.py"))
+    assert not places.serves(str(tmp_path / "src" / "b.py"))
 
 
 def test_libraries_beside_the_program(tmp_path, monkeypatch, fresh):
@@ -165,8 +164,8 @@ def test_libraries_beside_the_program(tmp_path, monkeypatch, fresh):
     installed(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    assert where.serves(str(tmp_path / "somelib" / "__init__.py"))
-    assert not where.serves(str(tmp_path / "handler.py"))
+    assert places.serves(str(tmp_path / "somelib" / "__init__.py"))
+    assert not places.serves(str(tmp_path / "handler.py"))
     assert imports.is_installed(str(tmp_path / "somelib" / "part.py"), tmp_path)
 
 
@@ -183,21 +182,21 @@ def test_links_into_a_cache(tmp_path, monkeypatch, fresh):
     site = tmp_path / "lib" / "site-packages"
     site.mkdir(parents=True)
     (site / "somelib").symlink_to(cache / "somelib")
-    assert where.serves(str(site / "somelib" / "__init__.py"))
+    assert places.serves(str(site / "somelib" / "__init__.py"))
     link = tmp_path / "program" / "somelib"
     link.parent.mkdir()
     link.symlink_to(site / "somelib")
     monkeypatch.syspath_prepend(cache)
-    assert where.serves(str(link / "__init__.py"))
+    assert places.serves(str(link / "__init__.py"))
 
 
 def test_a_record_that_is_missing_or_not_text(tmp_path, monkeypatch, fresh):
     library = installed(tmp_path / "one", record="INSTALLER")
     monkeypatch.syspath_prepend(library)
-    assert not where.serves(str(library / "somelib" / "__init__.py"))
+    assert not places.serves(str(library / "somelib" / "__init__.py"))
     (library / "some_lib-1.0.dist-info" / "RECORD").write_bytes(b"\xff\xfe\0\n")
-    whose._installed_in.cache_clear()
-    assert not where.serves(str(library / "somelib" / "other.py"))
+    places._installed_in.cache_clear()
+    assert not places.serves(str(library / "somelib" / "other.py"))
 
 
 def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, fresh):
@@ -205,4 +204,4 @@ def test_a_current_folder_that_is_gone(tmp_path, monkeypatch, fresh):
         raise FileNotFoundError
 
     monkeypatch.setattr(os, "getcwd", gone)
-    assert not where.serves("/home/me/project/train.py")
+    assert not places.serves("/home/me/project/train.py")

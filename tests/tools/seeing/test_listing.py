@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import tapejax as tf
-from tapejax.tape import active, dispatch, where
+from tapejax import places
+from tapejax.tape import active, dispatch
 from tapejax.tools.seeing import listing
 
 
@@ -413,7 +414,7 @@ print(tape[0].line, tape[1].line, tape[1].line.text, sep="|")
 def test_the_frames_that_are_passed_over_are_ours():
     """`note` passes over three frames: by whichever entrance an operation was recorded, none of these is the user's."""
     x, v = jnp.ones(3), tf.Variable([1.0, 2.0, 3.0])
-    found, caller = [], where.caller
+    found, caller = [], places.caller
 
     def checked(skip=2):
         found.append((caller(skip + 1), caller(2)))
@@ -459,7 +460,7 @@ def test_the_line_is_that_of_the_innermost_frame():
     """What noting it costs is measured by `python -m benchmarks`."""
 
     def deep(n):
-        return where.caller() if n == 0 else deep(n - 1)
+        return places.caller() if n == 0 else deep(n - 1)
 
     assert deep(3)[0].co_filename == __file__ and deep(3)[0].co_name == "deep"
 

@@ -1,4 +1,4 @@
-"""tape/where.py: the line of the user's code that asked for an operation."""
+"""places.py: the line of the user's code that asked for an operation."""
 
 import sys
 import types
@@ -6,25 +6,25 @@ import types
 import jax.numpy as jnp
 from taping import recorded
 
-from tapejax.tape import where
+from tapejax import places
 
 
 def test_the_caller_is_the_code_of_the_user():
-    code, instruction = where.caller(0)
+    code, instruction = places.caller(0)
     assert code.co_name == "test_the_caller_is_the_code_of_the_user" and instruction > 0
 
 
 def test_a_line_prints_as_file_and_number():
-    line = where.line_of(where.caller(0))
-    assert str(line) == f"test_where.py:{line.number}" and line.text == "line = where.line_of(where.caller(0))"
+    line = places.line_of(places.caller(0))
+    assert str(line) == f"test_places.py:{line.number}" and line.text == "line = places.line_of(places.caller(0))"
 
 
 def test_no_code_of_the_user_is_no_line():
-    assert where.line_of(None) is None
+    assert places.line_of(None) is None
 
 
 def test_libraries_serve_the_user():
-    assert where.serves(jnp.__file__) and where.serves(where.__file__) and not where.serves(__file__)
+    assert places.serves(jnp.__file__) and places.serves(places.__file__) and not places.serves(__file__)
 
 
 def test_an_entry_knows_its_line():
@@ -33,25 +33,25 @@ def test_an_entry_knows_its_line():
 
 
 def test_where_only_libraries_run_there_is_no_caller(monkeypatch):
-    monkeypatch.setattr(where, "serves", lambda file: True)
-    assert where.caller(0) is None
+    monkeypatch.setattr(places, "serves", lambda file: True)
+    assert places.caller(0) is None
 
 
 def test_frames_that_are_skipped_do_not_count():
     def skipped():
-        return where.caller(2)
+        return places.caller(2)
 
     assert skipped()[0].co_name == "test_frames_that_are_skipped_do_not_count"
 
 
 def test_a_file_that_is_no_file_is_printed_whole():
     code = compile("x = 1\ny = 2", "<made by a/b>", "exec")
-    assert str(where.line_of((code, len(code.co_code) - 2))) == "<made by a/b>:2"
+    assert str(places.line_of((code, len(code.co_code) - 2))) == "<made by a/b>:2"
 
 
 def test_a_notebook_cell_prints_as_its_label(monkeypatch):
     compiler = types.SimpleNamespace(format_code_name=lambda file: ("Cell", "In[3]") if file == "cell.py" else None)
     shell = types.SimpleNamespace(compile=compiler)
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
-    lines = [where.Line(file, 2, "", "f") for file in ("cell.py", "<ipython-input-1>", "/a/other.py")]
+    lines = [places.Line(file, 2, "", "f") for file in ("cell.py", "<ipython-input-1>", "/a/other.py")]
     assert [*map(str, lines)] == ["In [3]:2", "cell:2", "other.py:2"]

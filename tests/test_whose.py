@@ -1,4 +1,4 @@
-"""`jaxprs/whose.py`: whose code a file is. Whole programs are looked at in tests/tools/cli/test_whose_code.py."""
+"""places.py: whose code a file is. Whole programs are looked at in tests/tools/cli/test_whose_code.py."""
 
 import os
 import sys
@@ -8,15 +8,15 @@ import jax
 import pytest
 
 import tapejax
-from tapejax.jaxprs import whose
-from tapejax.jaxprs.whose import folders, is_library
+from tapejax import places
+from tapejax.places import folders, is_library
 
 
 @pytest.fixture(autouse=True)
 def fresh():
-    whose._installed_in.cache_clear()
+    places._installed_in.cache_clear()
     yield
-    whose._installed_in.cache_clear()
+    places._installed_in.cache_clear()
 
 
 def test_pythons_jax_s_and_our_own_files_are_a_librarys():
