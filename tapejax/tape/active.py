@@ -11,7 +11,6 @@ import itertools
 import sys
 import threading
 import types
-import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -252,14 +251,6 @@ def active_lists() -> Iterator[list[Recording]]:
     for trace in trace_stack(fence.current_trace()):
         if type(trace) is kind:
             yield trace.recordings
-
-
-def record_escape(what: str, *arrays: Any, into: Any = None) -> None:
-    """Marks, for `explain`, that the tapes lose track of `arrays`: Python reads them, or they become the state `into`."""
-    trace = fence.current_trace()
-    if type(trace) is kind:
-        for recording in trace.recordings:
-            recording.mark(what, tuple([None if x is None else weakref.ref(x) for x in (into, *arrays)]))
 
 
 def trace_stack(trace: TraceLike) -> Iterator[Any]:

@@ -178,17 +178,6 @@ class PythonOp(Op):
         return Links(dependence.everything(inputs, [*map(may_carry, entry.outputs)]), True)
 
 
-class ConstantOp(PythonOp):
-    """An operation whose outputs depend on no input, unless a gradient is registered for its name."""
-
-    __slots__ = ()
-
-    def links(self, entry: Entry, kinds: tuple[Any, ...], active_ins: Positions) -> Links:
-        if rules.has_rule(self.name):
-            return super().links(entry, kinds, active_ins)
-        return Links((frozenset(),) * len(entry.outputs), True)
-
-
 class ToldOp(PythonOp):
     """An operation with custom rules that ask which inputs are perturbed (``symbolic_zeros``), so that its links depend on that.
 

@@ -9,7 +9,6 @@ from taping import X, Y, program_of, recorded
 from tapejax.jaxprs.canonical import UncacheableError
 from tapejax.jaxprs.dependence import kind_of
 from tapejax.tape.operation import (
-    ConstantOp,
     Op,
     PythonOp,
     ZeroGradientOp,
@@ -40,10 +39,6 @@ def test_links_are_what_the_derivative_depends_on():
 
 def test_a_zero_gradient_is_connected():
     assert links(ZeroGradientOp("f", jnp.sign), X) == [{0}]
-
-
-def test_a_constant_depends_on_nothing():
-    assert links(ConstantOp("f", lambda x: x * 2), X) == [set()]
 
 
 def test_a_python_operation_may_look_at_values():

@@ -16,8 +16,8 @@ from jax import lax
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape import active
 from ...tape.rules import zero_gradient
+from ..values import reading
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, is_array_like, op, operands, raw
@@ -733,7 +733,7 @@ def _position(item: Index, length: int, axis: int) -> Value:
         item = raw(item)
         if isinstance(item, Tracer) or known(item) is None:
             return op(_wrapped, item, length)._array
-        active.record_escape("static", item)
+        reading.record_escape("static", item)
     value = int(item if number else np.asarray(item))
     if not -length <= value < length:
         raise InvalidArgumentError(f"slice index {value} of dimension {axis} out of bounds (length {length})")

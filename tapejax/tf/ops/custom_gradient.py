@@ -284,7 +284,7 @@ def _note_closed_over(watcher: Recording, inputs: Sequence[Array]) -> None:
     known = {id(x) for x in (*inputs, *(x for entry in watcher.entries for x in entry.outputs))}
     used = [x for entry in watcher.entries for x in entry.inputs]
     used += [ref() for mark in watcher.marks if mark.kind == "closure" for ref in mark.about[1:]]
-    active.record_escape("closure", *[x for x in used if isinstance(x, jax.Array) and id(x) not in known])
+    reading.record_escape("closure", *[x for x in used if isinstance(x, jax.Array) and id(x) not in known])
 
 
 def _takes_variables(backward: Callable) -> bool:

@@ -9,14 +9,28 @@ from typing import Any
 import jax
 import numpy as np
 
+from ...jaxprs.dependence import Links
 from ...jaxprs.fence import Tracer
-from ...tape import active, dispatch
-from ...tape.operation import ConstantOp
+from ...jaxprs.types import Positions
+from ...tape import active, dispatch, rules
+from ...tape.operation import PythonOp
+from ...tape.recording import Entry
 from ..values import nest, reading
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, convert_to_tensor, raw
 from ..values.types import Array, DTypeLike, Nest, TensorLike
+
+
+class ConstantOp(PythonOp):
+    """An operation whose outputs depend on no input, unless a gradient is registered for its name."""
+
+    __slots__ = ()
+
+    def links(self, entry: Entry, kinds: tuple, active_ins: Positions) -> Links:
+        if rules.has_rule(self.name):
+            return super().links(entry, kinds, active_ins)
+        return Links((frozenset(),) * len(entry.outputs), True)
 
 
 def _or_decorator(call: Callable) -> Callable:

@@ -20,9 +20,8 @@ import numpy as np
 from ...jaxprs import cache
 from ...jaxprs.fence import ConcreteArray, Tracer
 from ...jaxprs.types import Value
-from ...tape import active
 from ...tape.operation import Op, op_of
-from ..values import tensor
+from ..values import reading, tensor
 from ..values.dtypes import DType, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError, PythonNeeded
 from ..values.reading import read
@@ -153,7 +152,7 @@ def host(value: TensorLike, argument: str = "argument") -> np.ndarray:
             f"{argument} must have a known value: the shape of the result depends on it. Got a tensor that JAX is "
             "tracing. Give a Python number or NumPy array, or compute it outside jit, vmap, grad and scan"
         )
-    active.record_escape("static", array)
+    reading.record_escape("static", array)
     return np.asarray(array)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -33,6 +34,14 @@ def install_adapters() -> None:
 def recording() -> bool:
     """Whether operations run here are noted by some tape."""
     return type(current_trace()) is active.kind
+
+
+def record_escape(what: str, *arrays: Any, into: Any = None) -> None:
+    """Marks, for `explain`, that the tapes lose track of `arrays`: Python reads them, or they become the state `into`."""
+    trace = current_trace()
+    if type(trace) is active.kind:
+        for recording in trace.recordings:
+            recording.mark(what, tuple([None if x is None else weakref.ref(x) for x in (into, *arrays)]))
 
 
 def watched_when_read(variable: VariableLike) -> bool:
@@ -87,7 +96,7 @@ def detached(array: Array) -> Array:
         return array
     with active.outside():
         copy = active.copied(array)
-    active.record_escape("state", array, into=copy)
+    record_escape("state", array, into=copy)
     return copy
 
 

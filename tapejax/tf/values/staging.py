@@ -399,7 +399,7 @@ class Compiled:
             if not self._exchange(state, new):
                 return False
         for array in new:
-            active.record_escape("state", *arrays, into=array)
+            reading.record_escape("state", *arrays, into=array)
         return True
 
 

@@ -653,7 +653,7 @@ class _Value:
             advice = "Compute with tf or jnp functions, or print it with jax.debug.print"
             why = f"its value is only known inside the compiled program. {advice}"
             raise NoValueError(f"{method} of a tensor of shape {array.shape} that JAX is tracing: {why}")
-        active.record_escape("python", array)
+        reading.record_escape("python", array)
         return array
 
     def __jax_array__(self) -> Array:
@@ -661,26 +661,26 @@ class _Value:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         array = np.asarray(self._seen())  # under a trace JAX's error says which and why
-        active.record_escape("python", self._array)
+        reading.record_escape("python", self._array)
         if copy is False and dtype is not None and array.dtype != dtype:
             raise ValueError(f"copy=False, but the dtype changes from {array.dtype} to {np.dtype(dtype)}")
         return array.astype(dtype or array.dtype, copy=bool(copy))
 
     def __bool__(self) -> bool:
         # TensorFlow takes an empty tensor for false; JAX refuses it.
-        active.record_escape("python", self._array)
+        reading.record_escape("python", self._array)
         return bool(self._seen()) if self._array.size else False
 
     def __float__(self) -> float:
-        active.record_escape("python", self._array)
+        reading.record_escape("python", self._array)
         return float(self._seen())
 
     def __int__(self) -> int:
-        active.record_escape("python", self._array)
+        reading.record_escape("python", self._array)
         return int(self._seen())
 
     def __complex__(self) -> complex:
-        active.record_escape("python", self._array)
+        reading.record_escape("python", self._array)
         return complex(self._seen())
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -791,7 +791,7 @@ class Tensor(_Value):
         return np.asarray(self._for_python("memoryview()")).data
 
     def __index__(self) -> int:
-        active.record_escape("static", self._array)
+        reading.record_escape("static", self._array)
         return self._array.__index__()
 
     def __format__(self, spec: str) -> str:
@@ -909,7 +909,7 @@ class Variable(_Value):
         self._trainable = not on_read if trainable is None else bool(trainable)
         self.constraint = constraint
         array = _own_array(initial_value() if callable(initial_value) else initial_value, dtype)
-        active.record_escape("new variable", into=array)
+        reading.record_escape("new variable", into=array)
         declared = None if validate_shape else TensorShape(None)
         declared = declared if shape is None else as_shape(shape)
         if declared is not None and not declared.is_compatible_with(array.shape):
@@ -997,7 +997,7 @@ class Variable(_Value):
         with reading.tracing:
             if reading.held(self) is not held:
                 return False
-            active.record_escape("state", held, by, into=new)
+            reading.record_escape("state", held, by, into=new)
             self._store(new)
             return True
 
@@ -1013,7 +1013,7 @@ class Variable(_Value):
             )
         with reading.tracing:  # a function that another thread traces has this variable's place, and gives it back
             self._array = array
-        active.record_escape("assigned", into=array)
+        reading.record_escape("assigned", into=array)
         return self if read_value else None
 
     # Updates of parts. An index is what NumPy takes.
@@ -1094,7 +1094,7 @@ def _own_array(value: TensorLike, dtype: DTypeLike | None) -> Array:
     array = raw(value if array is None else array, dtype)
     with active.outside():
         own = _copy(array)
-    active.record_escape("state", array, into=own)
+    reading.record_escape("state", array, into=own)
     return own
 
 

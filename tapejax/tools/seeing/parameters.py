@@ -20,10 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...places import line_of
-from ...tape.operation import ConstantOp, PythonOp, is_ref
+from ...tape.operation import PythonOp, is_ref
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Mark, Recording, type_of
 from ...tape.structures import Leaf
+from ...tf.ops.opaque import ConstantOp
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import given_at
