@@ -65,6 +65,8 @@ for element in tf.data.Dataset.range(3).batch(2):
 with tf.autodiff.ForwardAccumulator(w, tf.ones_like(w)) as accumulator:
     z = tf.reduce_sum(w * w)
 assert_type(accumulator.jvp(z), Tensor)
+with tf.GradientTape() as other, other.stop_recording(), tf.debugging.shadow_mode():
+    z = w * w
 """
 WRONG = """
 import tapejax as tf

@@ -1,5 +1,6 @@
 """Made by .ci/stubs of the live namespace."""
 
+import contextlib
 from typing import Any, TypeVar, overload
 import jax
 import numpy as np
@@ -224,7 +225,7 @@ class GradientTape:
         >>> [v.name for v in tape.watched_variables()]
         ['y:0']
         """
-    def stop_recording(self) -> Any:
+    def stop_recording(self) -> contextlib.AbstractContextManager[None]:
         """Suspends recording inside a ``with`` block: to the tape, what is computed there is constant.
 
         Raises:

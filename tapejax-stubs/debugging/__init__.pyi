@@ -1,6 +1,7 @@
 """Made by .ci/stubs of the live namespace."""
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Sequence
 from typing import Any
 import jax
 import tapejax as tf
@@ -93,7 +94,7 @@ def is_traceback_filtering_enabled() -> bool:
     """Whether JAX's own lines are left out of tracebacks."""
 def set_log_device_placement(enabled: Any) -> Any:
     """Remembered only: ``x.device`` says where an array is."""
-def shadow_mode() -> Iterator[None]:
+def shadow_mode() -> contextlib.AbstractContextManager[None]:
     """Runs the body in shadow mode, see `enable_shadow_mode`.
 
     Raises:

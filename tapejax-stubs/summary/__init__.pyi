@@ -1,6 +1,7 @@
 """Made by .ci/stubs of the live namespace."""
 
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any
 import tapejax as tf
 from tapejax.tf.values.types import TensorLike, IntLike, Ignored
@@ -70,7 +71,7 @@ def image(name: str, data: TensorLike, step: IntLike | None = None, max_outputs:
       ValueError: `data` has not four axes; `step` is no scalar; there is a writer but no step.
       InvalidArgumentError: `max_outputs` is negative.
     """
-def record_if(condition: TensorLike | Callable[[], TensorLike]) -> Iterator[None]:
+def record_if(condition: TensorLike | Callable[[], TensorLike]) -> contextlib.AbstractContextManager[None]:
     """A context in which summaries are written where `condition` holds: a truth, a tensor, or a function that gives one."""
 def scalar(name: str, data: TensorLike, step: IntLike | None = None, description: str | None = None) -> tf.Tensor:
     """Writes a number, as float32, for TensorBoard to draw against `step`.

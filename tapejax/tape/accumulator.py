@@ -53,10 +53,8 @@ class ForwardAccumulator:
                 logger.warning(
                     "The dtype of the primal must be floating (e.g. tf.float32), got tf.%s", leaf.array.dtype
                 )
-            elif leaf.holder is not None:
-                self._recording.watch_variable(leaf.holder, leaf.array)
             else:
-                self._recording.watch(leaf.array)
+                self._recording.watch(leaf.array, leaf.holder)
 
     def __enter__(self) -> ForwardAccumulator:
         if self._active is not None:
@@ -105,9 +103,8 @@ class ForwardAccumulator:
         zeros = gives_zeros(unconnected_gradients)
         ends = structures.current.take_apart(primals, "primals")
         recording = active.continuation_of(self._recording)
-        query = Query(
-            recording, [leaf.array for leaf in ends.leaves], [leaf.source(recording) for leaf in self._sources.leaves]
-        )
+        starts = [leaf.source(recording) for leaf in self._sources.leaves]
+        query = Query(recording, [leaf.array for leaf in ends.leaves], starts)
         program, values = query.program()
         tangents = [self._tangents[i] for i in query.owners]
         # not recorded by this accumulator itself, as in TensorFlow

@@ -18,7 +18,7 @@ from . import jacobian as jacobians
 from . import trace as trace  # whose class JAX is given
 from .operation import apply
 from .query import Query, in_recorded_types
-from .recording import Entry, Recording
+from .recording import Recording
 from .slicing import Program
 from .structures import Leaf, Structure, conjugate, sources_of, targets_of
 from .sweep import sweep
@@ -129,11 +129,8 @@ class GradientTape:
                 )
             elif self._active is None:  # outside the block it has no effect, as in TensorFlow
                 recording.mark("watch outside", leaf.array)
-            elif leaf.holder is not None:
-                recording.watch_variable(leaf.holder, leaf.array)
-                recording.mark("watch", leaf.array)
             else:
-                recording.watch(leaf.array)
+                recording.watch(leaf.array, leaf.holder)
                 recording.mark("watch", leaf.array)
 
     def watched_variables(self) -> tuple[Any, ...]:
@@ -407,22 +404,6 @@ class GradientTape:
         self._watched = self.watched_variables()
         self._used = caller() or ()
         self._recording = None
-
-    # ---- what was recorded ----
-
-    def __bool__(self) -> bool:
-        return True  # with nothing recorded, too, where the length is 0
-
-    def __len__(self) -> int:
-        """How many operations were recorded."""
-        return 0 if self._recording is None else len(self._recording.entries)
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter([] if self._recording is None else list(self._recording.entries))
-
-    def __getitem__(self, index: int | slice) -> Any:
-        """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
-        return ([] if self._recording is None else self._recording.entries)[index]
 
 
 def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -115,15 +115,11 @@ class Recording:
         found.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}
         return found
 
-    def watch(self, array: Value) -> None:
+    def watch(self, array: Value, variable: Any = None) -> None:
+        """Watches `array`, which `variable` holds now, if one is given. Each later array of it is watched when it is read."""
+        if variable is not None:
+            self.variables.setdefault(id(variable), (variable, {}))[1][id(array)] = array
         self.watched.setdefault(id(array), (array, len(self.entries)))
-
-    def watch_variable(self, variable: Any, array: Value) -> None:
-        """Watches the array that `variable` holds now. Each later array is watched when it is read."""
-        arrays = self.variables.setdefault(id(variable), (variable, {}))[1]
-        if id(array) not in arrays:
-            arrays[id(array)] = array
-            self.watch(array)
 
     def replace(self, old: Any, new: Any) -> None:
         """Notes that another library's variable holds `new` in place of `old`: the same value, if a jitted call returned it."""

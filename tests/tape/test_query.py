@@ -43,8 +43,8 @@ def test_what_was_watched_later_counts_for_later_operations():
 
 def test_all_that_a_holder_held_counts():
     recording, holder, other = Recording(), object(), jnp.array([2.0, 3.0])
-    recording.watch_variable(holder, X)
-    recording.watch_variable(holder, other)
+    recording.watch(X, holder)
+    recording.watch(other, holder)
     y = active.also(recording, lambda: jnp.sum(X * 2.0) + jnp.sum(other * 5.0))
     np.testing.assert_array_equal(gradient(recording, y, Source(other, holder))[0], [7.0, 7.0])
 

@@ -33,7 +33,7 @@ def test_a_watch_begins_at_an_entry():
 def test_a_variable_keeps_all_that_it_held():
     recording, holder = Recording(), object()
     for x in (X, X, jnp.zeros(2)):
-        recording.watch_variable(holder, x)
+        recording.watch(x, holder)
     assert len(recording.variables[id(holder)][1]) == len(recording.watched) == 2
 
 

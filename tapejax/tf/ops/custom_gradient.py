@@ -401,7 +401,7 @@ def recompute_grad(f: Callable) -> Callable:
             for x in fresh:
                 recording.watch(x)
             for holder, _, value in held:
-                recording.watch_variable(holder, value)
+                recording.watch(value, holder)
             targets = active.also(recording, again, *fresh, *state)
             sources = [*fresh, *(Source(value, holder) for holder, _, value in held)]
             query = Query(recording, targets, sources)

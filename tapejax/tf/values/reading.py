@@ -205,7 +205,7 @@ def as_constants() -> Iterator[None]:
 
 def _watch_if_read(recording: Recording, variable: VariableLike, array: Array, trainable: bool) -> None:
     if (recording.watch_accessed and trainable) or id(variable) in recording.variables:
-        recording.watch_variable(variable, array)
+        recording.watch(array, variable)
 
 
 def access(variable: VariableLike) -> None:

@@ -5,7 +5,7 @@ Each loads what it needs when it is called, and leaves the tape as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -16,6 +16,7 @@ from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query, in_recorded_types
+from ...tape.recording import Entry
 from ...tape.slicing import Program
 from ...tape.structures import sources_of, targets_of
 from ...tf.values.types import Nest
@@ -23,6 +24,20 @@ from ...tf.values.types import Nest
 
 class Seen(GradientTape):
     """What `GradientTape` is given."""
+
+    def __bool__(self) -> bool:
+        return True  # with nothing recorded, too, where the length is 0
+
+    def __len__(self) -> int:
+        """How many operations were recorded."""
+        return 0 if self._recording is None else len(self._recording.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter([] if self._recording is None else list(self._recording.entries))
+
+    def __getitem__(self, index: int | slice) -> Any:
+        """The recorded operations: an `Entry` with ``op``, ``inputs``, ``outputs`` and ``line``, or a list of them."""
+        return ([] if self._recording is None else self._recording.entries)[index]
 
     @in_recorded_types
     def as_function(self, target: Nest, sources: Nest, arguments: Nest = ()) -> Any:
