@@ -12,13 +12,17 @@ import linecache
 import os
 import sys
 import sysconfig
+import types
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
+# Code of the user's, and the instruction in it.
+Place: TypeAlias = tuple[types.CodeType, int]
 
-def caller(skip: int = 2) -> Any:
+
+def caller(skip: int = 2) -> Place | None:
     """The user's code that is running, and the instruction in it: ``(code, f_lasti)``; None if all code is a library's.
 
     The search begins `skip` frames above this one. Those between must be tapejax's own: to skip them saves time.
@@ -62,7 +66,7 @@ def _notebook_cell(file: str) -> str | None:
     return "cell" if "ipykernel_" in file or file.startswith("<ipython-input") else None
 
 
-def line_of(where: Any) -> Line | None:
+def line_of(where: Place | tuple[()] | None) -> Line | None:
     """The line of `where`, which `caller` returned; None if there is no code of the user's."""
     return _line(where[0].co_filename, *where) if where else None
 

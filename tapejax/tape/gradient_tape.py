@@ -67,7 +67,7 @@ class GradientTape:
         self._recording: Recording | None = None
         self._active: active.Activation | None = None  # None while it is not recording
         self._watched: tuple[Any, ...] = ()
-        self._used: Where = None  # the line where it was used up
+        self._used: Where | tuple[()] = None  # where it was used up; () if not in the user's code
 
     # ---- recording ----
 

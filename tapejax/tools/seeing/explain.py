@@ -17,8 +17,7 @@ import jax
 import numpy as np
 
 from ...jaxprs.dependence import is_inexact
-from ...jaxprs.types import Where
-from ...places import Line, line_of
+from ...places import Line, Place, line_of
 from ...tape import active
 from ...tape.accumulator import ForwardAccumulator
 from ...tape.gradient_tape import GradientTape
@@ -180,7 +179,7 @@ def explain(
     target: Nest,
     sources: Nest,
     spaces: Sequence[dict],
-    places: Sequence[Where],
+    places: Sequence[Place],
 ) -> Explanation:
     """What `explain` of a tape or an accumulator returns; `spaces` are the user's variables, `places` where his code is that
     asks."""
@@ -233,7 +232,7 @@ class _Case:
         names: Names,
         spaces: Sequence[dict],
         values: Variables,
-        places: Sequence[Where],
+        places: Sequence[Place],
         ends: Sequence[Leaf],
     ):
         self.tape, self.recording, self.names, self.spaces = tape, recording, names, spaces

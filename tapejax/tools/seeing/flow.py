@@ -75,7 +75,7 @@ class Text:
         self.readable = False
         self.scope: tuple[str, int] | None = None
         line = line_of(where)
-        if line is None:
+        if where is None or line is None:
             return
         self._file, self._lines = line.file, linecache.getlines(line.file)
         try:

@@ -24,8 +24,8 @@ import numpy as np
 from ...jaxprs import contents
 from ...jaxprs.cache import on_clear
 from ...jaxprs.fence import Tracer
-from ...jaxprs.types import Value, Where
-from ...places import Line, line_of, serves
+from ...jaxprs.types import Value
+from ...places import Line, Place, line_of, serves
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.query import Query, Source
@@ -62,7 +62,7 @@ def user_frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def places() -> list[Where]:
+def places() -> list[Place]:
     """Where the user's running code is, in the form of `where.caller`: the innermost frame first."""
     return [(frame.f_code, frame.f_lasti) for frame in user_frames()]
 
@@ -224,7 +224,8 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
     The instruction behind the one that ran an entry says which. One instruction may run several operations: what it gave
     back is then the last one's result, unless only another's was used afterwards.
     """
-    runs: list[list[int]] = []  # where an instruction's entries begin and end, with those of functions that it called
+    # by instruction where its entries begin and end, with those of functions that it called
+    runs: list[tuple[Place, list[int]]] = []
     running: dict[int, tuple[int, list[int]]] = {}  # by code object: its last instruction, and the run
     for position, entry in enumerate(entries):
         if entry.where is not None:
@@ -233,12 +234,11 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
             if before == instruction:
                 run[1] = position + 1
             else:
-                runs.append([position, position + 1])
-                running[id(code)] = instruction, runs[-1]
+                runs.append((entry.where, [position, position + 1]))
+                running[id(code)] = instruction, runs[-1][1]
     last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
     found = {}
-    for start, stop in runs:
-        code, instruction = entries[stop - 1].where
+    for (code, instruction), (start, stop) in runs:
         name = _stores(code).get(instruction)
         if name is None or len(entries[stop - 1].outputs) != 1:
             continue

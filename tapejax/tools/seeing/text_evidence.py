@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 from ...jaxprs.dependence import is_inexact
-from ...jaxprs.types import Value, Where
-from ...places import Line, line_of
+from ...jaxprs.types import Value
+from ...places import Line, Place, line_of
 from ...tape.recording import Entry, Recording
 from ...tape.slicing import Relevant
 from ...tf.values.shown import number_text
@@ -41,7 +41,7 @@ def number_name(value: object, values: Variables) -> str | None:
 class Texts:
     """The text around the tape's block and around the code that asks."""
 
-    def __init__(self, recording: Recording, places: Sequence[Where]):
+    def __init__(self, recording: Recording, places: Sequence[Place]):
         entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
         self.block = Text(entered[0] if entered else None)
         # the code that asks: where it is the block's own, it is known which lines have run
@@ -61,7 +61,7 @@ class Texts:
             given = given and [given[0]]
         return given[position] if given else ("this source", frozenset())
 
-    def sees(self, where: Where) -> bool:
+    def sees(self, where: Place) -> bool:
         """Whether the code that asks has the names of the code at `where`: the same function, or cells of one notebook."""
         module = where[0].co_name == "<module>"
         return any(code is where[0] or module and code.co_name == "<module>" for code in self._codes)
@@ -101,7 +101,7 @@ class TextEvidence:
         if is_variable(graph.source.value) or id(array) in graph.watched:
             return []
         made, watched = graph.made.get(id(array)), graph.marked("watch")[::-1]
-        mark = next((m for m in watched if watched_as(m) == graph.name and self.texts.sees(m.where)), None)
+        mark = next((m for m in watched if m.where and watched_as(m) == graph.name and self.texts.sees(m.where)), None)
         former = None if mark is None else f"the value that was watched at {line_of(mark.where)}"
         replaced = self._replaced()
         if mark is None and made is not None and made.line is not None and replaced is not None:
