@@ -105,7 +105,7 @@ def check(source: str | bytes, path: str = "<string>") -> File:
         return File(path, error=f"line {error.lineno}: {error.msg}" if error.lineno else error.msg)
     except (RecursionError, MemoryError):  # Python's parser has either, by its version
         return File(path, error="nested too deeply for Python")
-    except ValueError as error:  # null bytes, not a notebook, not UTF-8
+    except (ValueError, ImportError) as error:  # null bytes, not a notebook, not UTF-8, no IPython
         return File(path, error=str(error))
 
 

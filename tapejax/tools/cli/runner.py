@@ -12,13 +12,11 @@ import ast
 import builtins
 import contextlib
 import gc
-import io
 import itertools
 import linecache
 import os
 import platform
 import sys
-import tokenize
 import traceback
 import types
 import warnings
@@ -121,9 +119,11 @@ def _cell(source: str, name: str) -> Callable[[dict], None]:
     def step(names: dict) -> None:
         # for the lines of tracebacks, which no file holds
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
-        tree = ast.parse(notebook.as_python(source), name)
-        # The value of a last expression is shown, unless the cell ends in a semicolon.
-        shown = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) and not _is_quiet(source) else []
+        python = notebook.as_python(source)
+        tree = ast.parse(python, name)
+        shown = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) else []
+        if shown and _behind(shown[0], python).startswith(";"):  # then the value of a last expression is not shown
+            shown = []
         body = ast.Module(tree.body[: len(tree.body) - len(shown)], [])
         exec(compile(body, name, "exec", dont_inherit=True), names)
         exec(compile(ast.Interactive(shown), name, "single", dont_inherit=True), names)
@@ -137,16 +137,10 @@ def _of_jupyter(main: types.ModuleType) -> dict[str, Any]:
     return {"display": _display, "get_ipython": lambda: jupyter}
 
 
-def _is_quiet(source: str) -> bool:
-    """Whether a cell's last token is a semicolon."""
-    code = source.rstrip()
-    if code.endswith(";"):
-        return True
-    try:
-        tokens = [token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.string.strip()]
-    except (SyntaxError, tokenize.TokenError):  # a magic
-        return False
-    return next((token.string == ";" for token in reversed(tokens) if token.type != tokenize.COMMENT), False)
+def _behind(node: ast.stmt, source: str) -> str:
+    """What stands behind a statement on its last line."""
+    line = source.splitlines()[(node.end_lineno or 0) - 1].encode()
+    return line[node.end_col_offset :].decode().lstrip()
 
 
 def _display(*values: object) -> None:
