@@ -16,7 +16,7 @@ import keyword
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -388,7 +388,7 @@ class Code:
         return self._helper_of[key]
 
     def with_rule(
-        self, closed: JaxProgram, rule: Sequence[JaxProgram], wish: str, write: Callable[[str, str], str]
+        self, closed: JaxProgram, rule: Sequence[JaxProgram], write: Callable[[str, str], str], wish: str
     ) -> str:
         """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
         key = canonical.key(closed), *map(canonical.key, rule)
@@ -545,26 +545,6 @@ def _cond(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     return f"jax.lax.switch({', '.join([args[0], '[' + ', '.join(branches) + ']', *args[1:]])})"
 
 
-def _linear_solve(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
-    lengths, solvers = eqn.params["const_lengths"], eqn.params["jaxprs"]
-    consts, at = [], 0
-    for length in lengths:
-        consts.append(args[at : at + length])
-        at += length
-    right = args[at:]
-    matvec, vecmat, solve, transpose_solve = (
-        None if jaxpr is None else f"{code.helper(jaxpr, wish)}({', '.join([*known, '*b'])})"
-        for jaxpr, wish, known in zip(solvers, ("matvec", "vecmat", "solve", "transpose_solve"), consts, strict=True)
-    )
-    flat = code.needs("flat")
-    texts = [f"lambda b: {flat}({matvec})", f"({', '.join(right)},)", f"lambda _, b: {flat}({solve})"]
-    if transpose_solve is not None:
-        texts.append(f"lambda _, b: {flat}({transpose_solve})")
-    if solvers[0] is solvers[1] or canonical.key(solvers[0]) == canonical.key(solvers[1]):
-        texts.append("symmetric=True")
-    return _first_of(eqn, f"jax.lax.custom_linear_solve({', '.join(texts)})")
-
-
 def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     policy, options = eqn.params["policy"], ""
     if policy is not None:
@@ -588,12 +568,24 @@ def _inlined(param: str) -> Callable:
     return rule
 
 
-def _custom_jvp(code: Code, eqn: Equation, args: Sequence[str]) -> str:
-    call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
-    if called_by(eqn) is not None:
-        return f"{code.helper(call, wish)}({_arrays(args)})"
-    if (text := spelling_of_equation(wish, eqn, args)) is not None:
-        return text
+# the programs of a rule, and what writes the code of a function with it, of its name and its definition
+Rule: TypeAlias = tuple[tuple[JaxProgram, ...], Callable[[str, str], str]]
+
+
+def _with_rule(trace: Callable[[Code, Equation], Rule]) -> Callable[[Code, Equation, Sequence[str]], str]:
+    def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+        call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
+        if called_by(eqn) is not None:
+            return f"{code.helper(call, wish)}({_arrays(args)})" if call.eqns else args[0]
+        if (text := spelling_of_equation(wish, eqn, args)) is not None:
+            return text
+        return f"{code.with_rule(call, *trace(code, eqn), wish)}({_arrays(args)})"
+
+    return rule
+
+
+def _custom_jvp(code: Code, eqn: Equation) -> Rule:
+    call = eqn.params["call_jaxpr"]
     avals, count, moving = call.in_avals, len(call.in_avals), _moving(eqn)
 
     def pushed(*xs: Array) -> list[Array]:
@@ -617,16 +609,12 @@ def _custom_jvp(code: Code, eqn: Equation, args: Sequence[str]) -> str:
             f"@jax.custom_jvp\n{own}\n\n\n@{name}.defjvp\n{_definition(f'{name}_jvp', ['primals', 'tangents'], lines)}"
         )
 
-    return f"{code.with_rule(call, (rule,), wish, write)}({_arrays(args)})"
+    return (rule,), write
 
 
-def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str:
-    call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
-    if called_by(eqn) is not None:
-        return args[0]
-    if (text := spelling_of_equation(wish, eqn, args)) is not None:
-        return text
-    outs, pulls = len(call.out_avals), []
+def _custom_vjp(code: Code, eqn: Equation) -> Rule:
+    call = eqn.params["call_jaxpr"]
+    outs, pulls = len(call.out_avals), list[Any]()
 
     def forward(*xs: Array) -> list[Array]:
         found, pull = jax.vjp(_of_inputs(eqn, xs, moving), *[xs[i] for i in moving])
@@ -641,7 +629,7 @@ def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str:
             closed = jax.make_jaxpr(forward)(*call.in_avals)
             break
     else:
-        raise Unspellable(wish)
+        raise Unspellable(call)
     kept = len(closed.out_avals) - outs
 
     def backward(*xs: Array) -> tuple[Array, ...]:
@@ -659,12 +647,12 @@ def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str:
         unpack = [f"{_unpacked(given[:kept])} = residuals"] if kept else []
         unpack.append(f"{_unpacked(given[kept:])} = {code.needs('flat')}(cotangents)")
         found = dict(zip(moving, results, strict=True))
-        returned = ", ".join(found.get(i, "None") for i in range(len(args)))
+        returned = ", ".join(found.get(i, "None") for i in range(len(eqn.invars)))
         backward = _definition(f"{name}_bwd", ["residuals", "cotangents"], [*unpack, *body, f"return ({returned},)"])
         rule = f"{name}.defvjp({name}_fwd, {name}_bwd)"
         return "\n\n\n".join([f"@jax.custom_vjp\n{own}", forward, backward, rule])
 
-    return f"{code.with_rule(call, (closed, pulled), wish, write)}({_arrays(args)})"
+    return (closed, pulled), write
 
 
 def _moving(eqn: Equation) -> list[int]:
@@ -710,12 +698,10 @@ _STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = 
     "while": _while,
     "cond": _cond,
     "scaled_by_slope": lambda code, eqn, args: f"{code.needs('scaled')}({', '.join(args)}, {eqn.params['stops']})",
-    "custom_linear_solve": _linear_solve,
-    "linear_solve": _linear_solve,
     "checkpoint": _checkpoint,
     "remat2": _checkpoint,
-    "custom_jvp_call": _custom_jvp,
-    "custom_vjp_call": _custom_vjp,
+    "custom_jvp_call": _with_rule(_custom_jvp),
+    "custom_vjp_call": _with_rule(_custom_vjp),
     # to where its argument is: code that is pasted elsewhere has other devices
     "device_put": _called("jax.device_put"),
     "random_unwrap": _called("jax.random.key_data"),

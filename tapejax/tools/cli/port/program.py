@@ -17,11 +17,11 @@ from . import kept, probes
 from .comparing import STEPS, Written
 from .definitions import PARTS, Definitions, tuple_text
 from .functions import Functions, names_of, sources_of, type_text
+from .kept import Fitting
 from .observing import Block, Computed, Observer
 from .pieces import Piece, Refused, as_function
 from .randoms import Randoms
 from .steps import Steps
-from .translating import Fitting
 
 
 class Program:
@@ -164,7 +164,7 @@ class Program:
             site.outputs = list(dict.fromkeys([*site.outputs, *kind.outputs]))
         return kept.rewrite(self, sites)
 
-    # -- texts for what TensorFlow evaluated (`kept.Texts`)
+    # -- texts for what TensorFlow evaluated (`kept`)
 
     def expression(self, node: ast.expr, reads: bool, fitting: Fitting) -> str | None:
         """What a variable holds, a result of a step, or a function's call."""
