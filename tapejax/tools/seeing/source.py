@@ -294,7 +294,7 @@ def packed(structure: Nest, ends: Iterator[str]) -> str:
 
 # ---- code -----------------------------------------------------------------------------------------------------------
 
-# functions that printed code may call; the products of `scaled` are as in `core.poles`
+# functions that printed code may call; the products of `scaled` are as in `jaxprs.poles`
 _PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_name("prelude.txt")).items()}
 
 
