@@ -17,12 +17,12 @@ A tape is a way to get a *function* back out of code that has already run; for f
 
 What this file lacks, and which others exist for it:
 
-* *Speed.* Every tape and every source is traced anew. ``core/recorder.py`` has one trace for all tapes, ``core/program.py``
-  recognises what was recorded before, ``core/schedule.py`` compiles it, ``core/sweep.py`` serves all sources together.
-* *Closures.* What a jitted function closes over is a constant of it: its gradients are lost in silence. ``core/lifting.py``
-  turns such constants into inputs; ``core/calls.py`` records custom rules also inside `jax.grad`, where this tape fails.
+* *Speed.* Every tape and every source is traced anew. ``tape/trace.py`` has one trace for all tapes, ``tape/sweep.py`` serves
+  all sources together, ``execution/recognition.py`` recognises what was recorded before, ``execution/schedule.py`` compiles it.
+* *Closures.* What a jitted function closes over is a constant of it: its gradients are lost in silence. ``jaxprs/lifting.py``
+  turns such constants into inputs; ``jaxprs/calls.py`` records custom rules also inside `jax.grad`, where this tape fails.
 * *TensorFlow.* Values are arrays, to be watched; there is no Variable and no check; complex gradients, and second ones of
-  custom gradients, follow JAX's conventions. See ``values/``, ``ops/`` and ``tape.py``.
+  custom gradients, follow JAX's conventions. See ``tf/values/``, ``tf/ops/`` and ``tape/``.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Shadow mode: whatever is kept and used again is made anew as well, and the two are compared.
 
 Two programs are compared as they are written (`difference`), two operations also in what they compute: deliberately in another
-way than by the keys in `core/canonical.py`, which this watches over.
+way than by the keys in `jaxprs/canonical.py`, which this watches over.
 """
 
 from __future__ import annotations

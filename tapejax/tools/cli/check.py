@@ -105,7 +105,7 @@ def check(source: str | bytes, path: str = "<string>") -> File:
         return File(path, error=f"line {error.lineno}: {error.msg}" if error.lineno else error.msg)
     except (RecursionError, MemoryError):  # Python's parser has either, by its version
         return File(path, error="nested too deeply for Python")
-    except ValueError as error:  # null bytes, not a notebook, not UTF-8
+    except (ValueError, ImportError) as error:  # null bytes, not a notebook, not UTF-8, no IPython
         return File(path, error=str(error))
 
 
@@ -294,9 +294,9 @@ class _Scope:
         self.ever: dict[str, _Paths] = {}
         self.elsewhere: dict[str, _Scope] = {}  # global and nonlocal names
 
-    def bind(self, name: str, paths: _Paths) -> None:
+    def bind(self, name: str, paths: _Paths, surely: bool = True) -> None:
         scope = self.elsewhere.get(name, self)
-        scope.now[name] = paths
+        scope.now[name] = paths if surely else paths | scope.now.get(name, frozenset())
         scope.ever[name] = scope.ever.get(name, frozenset()) | paths
 
     def look_up(self, name: str) -> _Paths:
@@ -322,6 +322,7 @@ class _Reader(ast.NodeVisitor):
         # attributes that the program sets: a module or tensor may have more than its class
         self.given: set[str] = set()
         self.assigned: set[str] = set()  # names of TensorFlow's that the program itself sets: tf.foo = ...
+        self.sure = True  # outside of branches
         self.compiled = False  # within a tf.function, whose control flow AutoGraph converts
         self.later: list[Callable[[], None]] = []
 
@@ -428,7 +429,7 @@ class _Reader(ast.NodeVisitor):
         """Bind the names in a target: to what the value stands for, or to something that is not TensorFlow's."""
         match target:
             case ast.Name(id=name):
-                self.scope.bind(name, self.paths(value))
+                self.scope.bind(name, self.paths(value), self.sure)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 paired = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(targets)
                 for number, each in enumerate(targets):
@@ -446,7 +447,7 @@ class _Reader(ast.NodeVisitor):
             path = self.imported(alias, alias.name)
             if path is not None and alias.asname is None:
                 path = "tf"  # `import tensorflow.keras` binds tensorflow
-            self.scope.bind(alias.asname or alias.name.partition(".")[0], frozenset([path]))
+            self.scope.bind(alias.asname or alias.name.partition(".")[0], frozenset([path]), self.sure)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
@@ -454,10 +455,10 @@ class _Reader(ast.NodeVisitor):
             if module and alias.name == "*":
                 path = self.imported(alias, module)
                 for name in getattr(_found(path)[2] if path else None, "__all__", ()):
-                    self.scope.bind(name, frozenset([f"{path}.{name}"]))
+                    self.scope.bind(name, frozenset([f"{path}.{name}"]), self.sure)
             else:
                 path = self.imported(alias, module, alias.name) if module else None
-                self.scope.bind(alias.asname or alias.name, frozenset([path]))
+                self.scope.bind(alias.asname or alias.name, frozenset([path]), self.sure)
 
     def imported(self, node: ast.AST, module: str, name: str | None = None) -> str | None:
         """The path of an imported module or name, noted; None if it is not TensorFlow's."""
@@ -494,7 +495,7 @@ class _Reader(ast.NodeVisitor):
         match node.optional_vars:
             case ast.Name(id=name):
                 paths = self.paths(node.context_expr)
-                self.scope.bind(name, frozenset(path and _result(f"{path}.__enter__") for path in paths))
+                self.scope.bind(name, frozenset(path and _result(f"{path}.__enter__") for path in paths), self.sure)
             case ast.expr() as target:
                 self.bind(target)
 
@@ -504,7 +505,7 @@ class _Reader(ast.NodeVisitor):
         self.visit_all([*node.decorator_list, node.returns])
         decorators = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
         self.function(node.args, node.body, any("tf.function" in self.paths(each) for each in decorators))
-        self.scope.bind(node.name, _OTHER)
+        self.scope.bind(node.name, _OTHER, self.sure)
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
@@ -528,27 +529,15 @@ class _Reader(ast.NodeVisitor):
         self.visit_all([*node.decorator_list, *node.bases, *node.keywords])
         with self.inner(_ClassScope(self.scope)):
             self.visit_all(node.body)
-        self.scope.bind(node.name, _OTHER)
+        self.scope.bind(node.name, _OTHER, self.sure)
 
     @contextlib.contextmanager
     def inner(self, scope: _Scope) -> Iterator[None]:
-        outer, self.scope = self.scope, scope
-        try:
-            yield
-        finally:
-            self.scope = outer
+        outer, self.scope, self.sure = (self.scope, self.sure), scope, True
+        yield
+        self.scope, self.sure = outer
 
     # -- the order in which statements run
-
-    def branches(self, *ways: Iterable[ast.stmt]) -> None:
-        """Of several bodies one runs: a name may then stand for what it does after any of them."""
-        before = self.scope.now
-        ends = []
-        for body in ways:
-            self.scope.now = dict(before)
-            self.visit_all(body)
-            ends.append(self.scope.now)
-        self.scope.now = _either(*ends)
 
     def control(self, node: ast.stmt, value: ast.expr) -> None:
         """Notes control flow on a tensor, as far as it shows, where nothing converts it."""
@@ -564,60 +553,35 @@ class _Reader(ast.NodeVisitor):
         numbers = all(isinstance(argument, ast.Constant) for argument in node.args)
         return not paths.isdisjoint(_OF_SHAPES) or ("tf.range" in paths and numbers)
 
-    def visit_If(self, node: ast.If) -> None:
-        self.control(node, node.test)
-        self.visit(node.test)
-        self.branches(node.body, node.orelse)
+    def branch(self, node: Any) -> None:
+        """A statement whose parts may run or not: what a name stood for before, it may stand for afterwards."""
+        if isinstance(node, (ast.If, ast.While)):
+            self.control(node, node.test)
+        outer, self.sure = self.sure, False
+        self.generic_visit(node)
+        self.sure = outer
 
-    def visit_While(self, node: ast.While | ast.For | ast.AsyncFor) -> None:
-        decides = node.test if isinstance(node, ast.While) else node.iter
-        self.control(node, decides)
-        self.visit(decides)
-        if not isinstance(node, ast.While):
-            self.bind(node.target)
-        self.branches(node.body, ())
-        self.visit_all(node.orelse)
+    visit_If = visit_While = visit_Try = visit_TryStar = visit_Match = branch
 
-    visit_For: Any = visit_While
-    visit_AsyncFor: Any = visit_While
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
+        self.control(node, node.iter)
+        self.visit(node.iter)
+        self.bind(node.target)
+        self.branch(ast.Try(node.body, [], node.orelse, []))
 
-    def visit_Try(self, node: ast.Try) -> None:
-        before = dict(self.scope.now)
-        self.visit_all(node.body)
-        after = self.scope.now
-        self.scope.now = _either(before, after)  # an exception may come anywhere
-        self.branches((), *([*_caught(handler), *handler.body] for handler in node.handlers))
-        failed, self.scope.now = self.scope.now, after
-        self.visit_all(node.orelse)
-        self.scope.now = _either(failed, self.scope.now)
-        self.visit_all(node.finalbody)
+    visit_AsyncFor = visit_For
 
-    visit_TryStar: Any = visit_Try
+    def named(self, node: Any) -> None:
+        """``except Error as name``, ``case [*name]``, ``case {**rest}``."""
+        if name := getattr(node, "name", None) or getattr(node, "rest", None):
+            self.scope.bind(name, _OTHER)
+        self.generic_visit(node)
 
-    def visit_Match(self, node: ast.Match) -> None:
-        self.visit(node.subject)
-        self.branches((), *([*_matched(case), *case.body] for case in node.cases))
+    visit_ExceptHandler = visit_MatchAs = visit_MatchStar = visit_MatchMapping = named
 
 
 class _ClassScope(_Scope):
     """The body of a class: its names are not seen from its methods."""
-
-
-def _either(*ends: dict[str, _Paths]) -> dict[str, _Paths]:
-    return {name: frozenset().union(*(end.get(name, frozenset()) for end in ends)) for end in ends for name in end}
-
-
-def _caught(handler: ast.ExceptHandler) -> list[ast.stmt]:
-    """`except Error as name`, as statements."""
-    caught: list[ast.stmt] = [ast.Expr(handler.type)] if handler.type else []
-    return caught + ([ast.Assign([ast.Name(handler.name)], ast.Constant(None))] if handler.name else [])
-
-
-def _matched(case: ast.match_case) -> list[ast.stmt]:
-    names = [getattr(part, "name", None) or getattr(part, "rest", None) for part in ast.walk(case.pattern)]
-    bound: list[ast.stmt] = [ast.Assign([ast.Name(name)], ast.Constant(None)) for name in names if name]
-    values: list[ast.stmt] = [ast.Expr(part) for part in ast.walk(case.pattern) if isinstance(part, ast.Attribute)]
-    return values + bound + ([ast.Expr(case.guard)] if case.guard else [])
 
 
 # ---- the report

@@ -36,22 +36,11 @@ def main() -> int:
 
 
 def _writers() -> tuple[Callable[[str], None], Callable[[str], None]]:
-    """How headings and code are written: in colours where the terminal has them, by Rich if it is installed."""
+    """How headings and code are written: in colours where the terminal has them."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return (lambda title: print(f"\n{title}\n{'-' * len(title)}")), _prompted
-    try:
-        from rich.console import Console
-        from rich.syntax import Syntax
-    except ImportError:
-        coloured = functools.partial(_prompted, start="\033[36m", end="\033[0m")
-        return (lambda title: print(f"\n\033[1;34m{title}\033[0m")), coloured
-    console = Console()
-
-    def heading(title: str) -> None:
-        console.print()
-        console.rule(f"[bold]{title}", align="left")
-
-    return heading, lambda text: console.print(Syntax(text.rstrip(), "python", background_color="default"))
+    coloured = functools.partial(_prompted, start="\033[36m", end="\033[0m")
+    return (lambda title: print(f"\n\033[1;34m{title}\033[0m")), coloured
 
 
 def _prompted(text: str, start: str = "", end: str = "") -> None:

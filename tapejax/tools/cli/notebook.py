@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import re
@@ -12,13 +13,17 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-# Jupyter's magics that a run without Jupyter can leave out, and those whose text is Python that is timed or captured.
+from ...tf.values.errors import extra_missing
+
+# Magics that a run without Jupyter can leave out, and those whose text is Python that is timed or captured.
 _LEFT_OUT = (
-    "autoreload conda config html javascript js latex load_ext markdown matplotlib mamba pip pylab reload_ext svg"
-)
-_LEFT_OUT += " tensorboard tensorflow_version"
-_PYTHON_FOLLOWS = "capture prun time timeit"
-_INSTALLS = ("pip", "pip3", "python -m pip", "python3 -m pip", "conda", "mamba", "uv", "apt", "apt-get", "sudo apt")
+    "autoreload config html javascript js latex load_ext markdown matplotlib pinfo pinfo2 pylab reload_ext svg "
+    "tensorboard tensorflow_version"
+).split()
+_PYTHON_FOLLOWS = "capture prun time timeit".split()
+_HEADS = re.compile(r"^([ \t]*)(?:%%capture.*|%%?(?:prun|time|timeit)\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*[ \t]*)", re.M)
+_INSTALLERS = ("pip", "conda", "mamba")
+_INSTALLS = (*_INSTALLERS, "pip3", "python -m pip", "python3 -m pip", "uv", "apt", "apt-get", "sudo apt")
 
 
 def code_cells(text: str) -> list[str]:
@@ -39,72 +44,32 @@ def code_cells(text: str) -> list[str]:
 
 
 def as_python(source: str) -> str:
-    """A cell with Jupyter's own lines turned into Python, line for line.
+    """A cell with Jupyter's own lines turned into Python, by IPython: calls of ``get_ipython()``, which has `Jupyter`'s.
 
-    ``%matplotlib inline`` and what else has no meaning without Jupyter becomes ``pass``; ``%time f()`` becomes
-    ``f()``; ``!ls`` calls the shell, but ``!pip install`` only says that it does not. Other magics become calls of
-    ``get_ipython()``, which has `Jupyter`'s. Mistakes in the Python stay as they are.
+    Of ``%time f()`` and ``%%time`` the Python stays. Mistakes in the Python stay as they are, too.
+
+    Raises:
+        ImportError: the cell has lines of Jupyter's, and IPython is not installed.
 
     >>> print(as_python("%matplotlib inline\\nif True:\\n    %time print(1)"))
-    pass
+    get_ipython().run_line_magic('matplotlib', 'inline')
     if True:
         print(1)
+    <BLANKLINE>
     """
-    lines = source.split("\n")
-    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
-    if lines[first].startswith("%%"):
-        magic, _, rest = lines[first][2:].partition(" ")
-        if magic in ("bash", "sh"):
-            return _shell("\n".join(lines[first + 1 :])) + "\n" * (len(lines) - 1)
-        if magic not in _PYTHON_FOLLOWS.split():
-            body = "\n".join(lines[first + 1 :])
-            call = f"get_ipython().run_cell_magic({magic!r}, {rest!r}, {body!r})"
-            return (_PASS if magic in _LEFT_OUT.split() else call) + "\n" * (len(lines) - 1)
-        lines[first] = "" if magic == "capture" else _time_options.sub("", rest)
-    # Which of the lines that begin with % are Python's (a remainder goes on there) is for the parser to decide.
-    for _ in range(len(lines)):
-        try:
-            with warnings.catch_warnings(action="ignore"):  # whoever compiles the result will hear them
-                ast.parse("\n".join(lines))
-        except SyntaxError as error:
-            number = (error.lineno or 1) - 1
-            replacement = _line_as_python(lines[number]) if number < len(lines) else None
-            if replacement is None:
-                break
-            lines[number] = replacement
-        else:
-            break
-    return "\n".join(lines)
-
-
-_PASS = "pass"
-_time_options = re.compile(r"^\s*(-\w+( +\d+)?( +|$))*")
-
-
-def _line_as_python(line: str) -> str | None:
-    match = re.match(r"(\s*)(%|!|\?|[\w, ]+=\s*[%!])(.*)", line)
-    if match is None:
-        return _PASS if re.fullmatch(r"[\w.]+\?{1,2}\s*", line) else None  # tf.cast? is a request for help
-    indent, mark, text = match.groups()
-    word, _, rest = text.partition(" ")
-    if mark == "?" or (mark == "%" and word in _LEFT_OUT.split()):
-        if word in ("pip", "conda", "mamba"):
-            return indent + _shell(text)
-        return indent + _PASS
-    if mark == "%" and word in _PYTHON_FOLLOWS.split():
-        return indent + (_time_options.sub("", rest) or _PASS)
-    if mark == "!":
-        return indent + _shell(text)
-    call = f"run_line_magic({word!r}, {rest!r})" if mark.endswith("%") else f"getoutput({text!r})"
-    return f"{indent}{mark[:-1]}get_ipython().{call}"
-
-
-def _shell(command: str) -> str:
-    return f"__import__({__name__!r}, fromlist=['shell']).shell({command!r})"
-
-
-def _refused(words: str) -> str:
-    return f"{words!r} is Jupyter's, not Python's: take it out of the cell, or run the notebook in Jupyter"
+    for text in (source, _HEADS.sub(r"\1", source)):
+        with (
+            contextlib.suppress(SyntaxError),
+            warnings.catch_warnings(action="ignore"),
+        ):  # they come when it is compiled
+            ast.parse(text)
+            return text
+    try:
+        from IPython.core.inputtransformer2 import TransformerManager
+    except ImportError as error:
+        raise extra_missing("a cell with lines of Jupyter's", "IPython", "notebooks") from error
+    cell = text.lstrip("\n")  # which IPython would take away
+    return text[: len(text) - len(cell)] + TransformerManager().transform_cell(cell)
 
 
 class Jupyter:
@@ -119,9 +84,12 @@ class Jupyter:
     def __init__(self, run_cell: Callable[[str], None]):
         self.run_cell = run_cell
         self._registered: dict[tuple[str, str], Callable] = {
+            **{(kind, name): lambda *_: None for name in _LEFT_OUT for kind in ("line", "cell")},
+            **{("line", name): lambda line: run_cell(_HEADS.sub("", f"%time {line}")) for name in _PYTHON_FOLLOWS},
+            **{("line", name): lambda line, name=name: shell(f"{name} {line}") for name in _INSTALLERS},
+            **{("cell", name): lambda _, cell: shell(cell) for name in ("bash", "sh")},
+            **{("line", name): _set_environment for name in ("env", "set_env")},
             ("line", "cd"): lambda line: os.chdir(os.path.expanduser(line.strip())),
-            ("line", "env"): _set_environment,
-            ("line", "set_env"): _set_environment,
             ("cell", "writefile"): _write_file,
         }
 
@@ -132,17 +100,17 @@ class Jupyter:
 
     def run_line_magic(self, magic_name: str, line: str = "", _stack_depth: int = 1) -> Any:
         """What ``%magic_name line`` does."""
-        if ("line", magic_name) in self._registered:
-            return self._registered["line", magic_name](line)
-        if magic_name not in (*_LEFT_OUT.split(), *_PYTHON_FOLLOWS.split()):
-            raise NotImplementedError(_refused(f"%{magic_name} {line}".strip()))
-        return self.run_cell(f"%{magic_name} {line}")
+        return self._magic("line", f"%{magic_name} {line}".strip(), magic_name)(line)
 
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
         """What ``%%magic_name line`` above `cell` does."""
-        if ("cell", magic_name) not in self._registered:
-            raise NotImplementedError(_refused(f"%%{magic_name}"))
-        return self._registered["cell", magic_name](line, cell)
+        return self._magic("cell", f"%%{magic_name}", magic_name)(line, cell)
+
+    def _magic(self, kind: str, words: str, name: str) -> Callable:
+        if (kind, name) not in self._registered:
+            advice = "take it out of the cell, or run the notebook in Jupyter"
+            raise NotImplementedError(f"{words!r} is Jupyter's, not Python's: {advice}")
+        return self._registered[kind, name]
 
     def magic(self, arg_s: str) -> Any:
         """What ``%arg_s`` does."""

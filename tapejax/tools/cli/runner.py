@@ -12,17 +12,16 @@ import ast
 import builtins
 import contextlib
 import gc
-import io
 import itertools
 import linecache
 import os
 import platform
+import re
 import sys
-import tokenize
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +120,11 @@ def _cell(source: str, name: str) -> Callable[[dict], None]:
     def step(names: dict) -> None:
         # for the lines of tracebacks, which no file holds
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
-        tree = ast.parse(notebook.as_python(source), name)
-        # The value of a last expression is shown, unless the cell ends in a semicolon.
-        shown = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) and not _is_quiet(source) else []
+        python = notebook.as_python(source)
+        tree = ast.parse(python, name)
+        shown = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) else []
+        if shown and _behind(shown[0], python).startswith(";"):  # then the value of a last expression is not shown
+            shown = []
         body = ast.Module(tree.body[: len(tree.body) - len(shown)], [])
         exec(compile(body, name, "exec", dont_inherit=True), names)
         exec(compile(ast.Interactive(shown), name, "single", dont_inherit=True), names)
@@ -137,16 +138,10 @@ def _of_jupyter(main: types.ModuleType) -> dict[str, Any]:
     return {"display": _display, "get_ipython": lambda: jupyter}
 
 
-def _is_quiet(source: str) -> bool:
-    """Whether a cell's last token is a semicolon."""
-    code = source.rstrip()
-    if code.endswith(";"):
-        return True
-    try:
-        tokens = [token for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.string.strip()]
-    except (SyntaxError, tokenize.TokenError):  # a magic
-        return False
-    return next((token.string == ";" for token in reversed(tokens) if token.type != tokenize.COMMENT), False)
+def _behind(node: ast.stmt, source: str) -> str:
+    """What stands behind a statement on its last line."""
+    line = source.splitlines()[(node.end_lineno or 0) - 1].encode()
+    return line[node.end_col_offset :].decode().lstrip()
 
 
 def _display(*values: object) -> None:
@@ -255,51 +250,32 @@ class _Reporter:
         if self.full or sys.excepthook is not sys.__excepthook__:  # a program's own hook gets what Python would give it
             sys.excepthook(type(error), error, trace)
             return
-        report = traceback.TracebackException.from_exception(error)
-        self._fold(report)
-        print("".join(report.format()), end="", file=sys.stderr)
+        text = "".join(self._folded(traceback.TracebackException.from_exception(error).format()))
+        print(_REMARK.sub("", text), end="", file=sys.stderr)
 
     def _is_own(self, file: str) -> bool:
         return not file.startswith("<") and not imports.is_installed(file, self.folder)
 
-    def _fold(self, report: traceback.TracebackException) -> None:
-        """Put one line in place of each run of frames that are not the program's."""
-        own = [self._is_own(frame.filename) for frame in report.stack]
-        if any(own):  # else there is nothing of the program's to show, and the rest is all that there is
-            shown = (x for x in zip(own, report.stack, strict=True) if Path(x[1].filename).resolve() not in _MACHINERY)
-            report.stack = _Folded()
-            for is_own, frames in itertools.groupby(shown, key=lambda x: x[0]):
-                found = [frame for _, frame in frames]
-                report.stack += found if is_own else [_Fold(found)]
-        # JAX's remark on its own shortened tracebacks
-        notes = getattr(report, "__notes__", None)
-        if notes:
-            report.__notes__ = [note for note in notes if "JAX has removed its internal frames" not in note]
-        for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
-            if other is not None:
-                self._fold(other)
+    def _others(self, part: str) -> str | None:
+        """The file of a frame that is not the program's; None of any other part of a report."""
+        frame = re.match(r'[ |]*File "(.+?)", line', part)
+        return frame[1] if frame and not self._is_own(frame[1]) else None
+
+    def _folded(self, parts: Iterable[str]) -> Iterator[str]:
+        """The parts of a report, with one line in place of each run of frames that are not the program's."""
+        for files, run in itertools.groupby(parts, key=lambda part: self._others(part) is not None):
+            if not files:
+                yield from run
+                continue
+            found = [file for file in map(self._others, run) if file and Path(file).resolve() not in _MACHINERY]
+            if found:
+                count = "1 frame" if len(found) == 1 else f"{len(found)} frames"
+                names = ", ".join(dict.fromkeys(map(_package, found)))
+                yield f"  ... {count} in {names}; run --full-traceback shows more\n"
 
 
 _MACHINERY = {Path(__file__).resolve(), Path(imports.__file__).resolve()}
-
-
-class _Folded(traceback.StackSummary):
-    """Frames, some of which represent several."""
-
-    def format_frame_summary(self, frame_summary: traceback.FrameSummary, **how: Any) -> str:  # 3.13 says colorize=
-        if isinstance(frame_summary, _Fold):
-            return frame_summary.text
-        return super().format_frame_summary(frame_summary, **how)
-
-
-class _Fold(traceback.FrameSummary):
-    __slots__ = ("text",)
-
-    def __init__(self, frames: Sequence[traceback.FrameSummary]):
-        super().__init__("", None, "", lookup_line=False)
-        names = ", ".join(dict.fromkeys(_package(frame.filename) for frame in frames))
-        count = "1 frame" if len(frames) == 1 else f"{len(frames)} frames"
-        self.text = f"  ... {count} in {names}; run --full-traceback shows more\n"
+_REMARK = re.compile(r"-{20}\n.*JAX has removed its internal frames.*\n")  # on JAX's own shortened tracebacks
 
 
 def _package(file: str) -> str:

@@ -33,7 +33,7 @@ from ...tf.values.structures import _is_container, is_variable
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import Graph, given_at
 from .listing import Names, Variables, loops, name_of
-from .number_evidence import Numbers
+from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
 from .text_evidence import TextEvidence, Texts, number_name
@@ -272,7 +272,7 @@ class _Case:
             return reports
         targets = [leaf.array for leaf in self.ends]
         starts = [source for _, source, _, _ in self._connected]
-        numbers = None if self.tape is None else Numbers(self.tape, self.ends, starts, self.spaces)
+        numbers = None if self.tape is None else GradientNumbers(self.tape, self.ends, starts, self.spaces)
         for i, (position, _, text, found) in enumerate(self._connected):
             notes = [
                 *text.graph.watched_late(targets, connected=True),

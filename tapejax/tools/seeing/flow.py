@@ -124,20 +124,9 @@ class Text:
         parts = given[0].elts if isinstance(given[0], (ast.List, ast.Tuple)) else given
         return [(ast.unparse(part), _used([part])) for part in parts]
 
-    def threads(self, span: Span | None) -> Assignment | None:
-        """A statement in `span` that has something run by another thread."""
-        numbers = range(span.first, span.last + 1) if span is not None and self.readable else ()
-        found = (number for number in numbers if _SIGNS["thread"].search(self._lines[number - 1]))
-        return next((Assignment(frozenset(), frozenset(), self._line(n), False, n) for n in found), None)
-
     def _line(self, number: int) -> Line:
         text = self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
         return Line(self._file, number, text, getattr(self._scope, "name", "<module>"))
-
-    def started(self, function: str | None) -> Assignment | None:
-        """The statement that has `function` run by another thread."""
-        threads = (a for a in self.assignments if a.says("thread"))
-        return next((a for a in threads if function is not None and function in a.uses), None)
 
     def _assignments(self, node: ast.AST, function: str | None) -> Iterator[Assignment]:
         for targets, value in _bindings(node):

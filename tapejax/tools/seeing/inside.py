@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from ...jaxprs import contents
-from ...jaxprs.fence import Literal
-from ...jaxprs.types import Equation, JaxProgram, Value, Values, Where
+from ...jaxprs.evaluate import evaluate
+from ...jaxprs.types import Equation, JaxProgram, Values, Where
 from ...places import serves
-from ...tape import active, operation
+from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
 from ...tape.recording import Recording
@@ -65,20 +65,15 @@ def _size(program: JaxProgram) -> int:
 
 def _run(program: JaxProgram, inputs: Values, recording: Recording) -> list[Any]:
     """Runs a program, equation by equation; of one that is a loop or a choice, what is inside."""
-    opened = contents.open_jaxpr(program)
-    values = dict(zip(opened.constvars, contents.consts_of(program), strict=True))
-    values |= dict(zip(opened.invars, inputs, strict=True))
+    alone = len(contents.open_jaxpr(program).eqns) == 1
 
-    def read(atoms: Sequence[Any]) -> list[Any]:
-        return [x.val if isinstance(x, Literal) else values[x] for x in atoms]
+    def run(eqn: Equation, given: Values) -> Sequence[Any]:
+        return (_STRUCTURED.get(eqn.primitive.name, _bind) if alone else _bind)(eqn, given, recording)
 
-    for eqn in opened.eqns:
-        run = _STRUCTURED.get(eqn.primitive.name, _bind) if len(opened.eqns) == 1 else _bind
-        values |= dict(zip(eqn.outvars, run(eqn, read(eqn.invars), recording), strict=True))
-    return read(opened.outvars)
+    return evaluate(program, inputs, run)
 
 
-def _bind(eqn: Equation, inputs: list[Any], recording: Recording) -> Sequence[Any]:
+def _bind(eqn: Equation, inputs: Values, recording: Recording) -> Sequence[Any]:
     params = eqn.primitive.get_bind_params(eqn.params)
     outputs = _noted(eqn, recording, eqn.primitive.bind, *inputs, **params)
     return outputs if eqn.primitive.multiple_results else [outputs]
@@ -93,7 +88,7 @@ def _noted(eqn: Equation, recording: Recording, fn: Callable[..., Any], *args: A
     return outputs
 
 
-def _scan(eqn: Equation, inputs: list[Any], recording: Recording) -> list[Any]:
+def _scan(eqn: Equation, inputs: Values, recording: Recording) -> list[Any]:
     """The rounds of a loop, one after the other."""
     params = eqn.params
     constants, carried = contents.scan_counts(params)
@@ -101,36 +96,28 @@ def _scan(eqn: Equation, inputs: list[Any], recording: Recording) -> list[Any]:
     rounds = range(params["length"])
     results = []
     for i in reversed(rounds) if params["reverse"] else rounds:
-        row = [_noted(eqn, recording, operation.apply, _row, x, i=i) for x in rows]
+        row = [_noted(eqn, recording, jax.lax.index_in_dim, x, i, keepdims=False) for x in rows]
         found = _run(params["jaxpr"], [*given, *carry, *row], recording)
         carry = found[:carried]
         results.append(found[carried:])
     if params["reverse"]:
         results.reverse()
     columns = zip(*results, strict=True)
-    return [*carry, *[_noted(eqn, recording, operation.apply, _stacked, *column) for column in columns]]
+    return [*carry, *[_noted(eqn, recording, jnp.stack, column) for column in columns]]
 
 
-def _cond(eqn: Equation, inputs: list[Any], recording: Recording) -> list[Any]:
+def _cond(eqn: Equation, inputs: Values, recording: Recording) -> list[Any]:
     """The branch that was chosen."""
     index, *given = inputs
     branches = eqn.params["branches"]
     return _run(branches[max(0, min(int(index), len(branches) - 1))], given, recording)
 
 
-_STRUCTURED: dict[str, Callable[[Equation, list[Any], Recording], list[Any]]] = {"scan": _scan, "cond": _cond}
-
-
-def _row(x: Value, i: int) -> Value:
-    return x[i]
-
-
-def _stacked(*rows: Value) -> Value:
-    return jnp.stack(rows)
+_STRUCTURED: dict[str, Callable[[Equation, Values, Recording], Sequence[Any]]] = {"scan": _scan, "cond": _cond}
 
 
 def _where(eqn: Equation) -> Where:
-    """The line of the user's function that became an equation, in the form of `core.where.caller`; None if it is traced here."""
+    """The line of the user's function that became an equation, in the form of `places.caller`; None if it is traced here."""
     traceback = eqn.source_info.traceback
     frames = list(zip(*traceback.raw_frames(), strict=True)) if traceback is not None else []
     if any(code.co_filename == __file__ for code, _ in frames):

@@ -1,6 +1,6 @@
 """The local derivative of an operation: the factor between the cotangents of its result and of an input.
 
-Every number is computed by JAX, through `core.sweep`. `ELEMENTWISE` and `MATRIX` only say how a derivative is written; a formula
+Every number is computed by JAX, through `tape.sweep`. `ELEMENTWISE` and `MATRIX` only say how a derivative is written; a formula
 is shown where its value is JAX's.
 """
 

@@ -21,7 +21,7 @@ from .reasons import FLAT, NOT_FLAT, WIDTH, Reason, at, reason
 from .steps import Backward, check_numerics, is_nonzero
 
 
-class Numbers:
+class GradientNumbers:
     """The gradients of the sum of `ends` with respect to `starts`, computed step by step when they are first asked for."""
 
     def __init__(self, tape: GradientTape, ends: Sequence[Leaf], starts: Sequence[Leaf], spaces: Sequence[dict]):

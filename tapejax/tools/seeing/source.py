@@ -16,17 +16,17 @@ import keyword
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...jaxprs import canonical, contents
-from ...jaxprs.custom_rules import RULES_IN_RULES, traced_rule_of
-from ...jaxprs.dependence import is_inexact
+from ...jaxprs.custom_rules import RULES_IN_RULES
+from ...jaxprs.dependence import is_inexact, is_inexact_kind
 from ...jaxprs.evaluate import needed
-from ...jaxprs.fence import ClosedJaxpr, Literal, RefType, Tracer, jaxpr_as_fun
+from ...jaxprs.fence import Literal, RefType, Tracer, jaxpr_as_fun
 from ...jaxprs.types import Atom, Equation, JaxProgram, Value
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
@@ -294,7 +294,7 @@ def packed(structure: Nest, ends: Iterator[str]) -> str:
 
 # ---- code -----------------------------------------------------------------------------------------------------------
 
-# functions that printed code may call; the products of `scaled` are as in `core.poles`
+# functions that printed code may call; the products of `scaled` are as in `jaxprs.poles`
 _PRELUDE = {name: text.strip() for name, text in sections(Path(__file__).with_name("prelude.txt")).items()}
 
 
@@ -388,7 +388,7 @@ class Code:
         return self._helper_of[key]
 
     def with_rule(
-        self, closed: JaxProgram, rule: Sequence[JaxProgram], wish: str, write: Callable[[str, str], str]
+        self, closed: JaxProgram, rule: Sequence[JaxProgram], write: Callable[[str, str], str], wish: str
     ) -> str:
         """The name of a function with a derivative rule of its own: `write` makes its code of its name and its definition."""
         key = canonical.key(closed), *map(canonical.key, rule)
@@ -545,26 +545,6 @@ def _cond(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     return f"jax.lax.switch({', '.join([args[0], '[' + ', '.join(branches) + ']', *args[1:]])})"
 
 
-def _linear_solve(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
-    lengths, solvers = eqn.params["const_lengths"], eqn.params["jaxprs"]
-    consts, at = [], 0
-    for length in lengths:
-        consts.append(args[at : at + length])
-        at += length
-    right = args[at:]
-    matvec, vecmat, solve, transpose_solve = (
-        None if jaxpr is None else f"{code.helper(jaxpr, wish)}({', '.join([*known, '*b'])})"
-        for jaxpr, wish, known in zip(solvers, ("matvec", "vecmat", "solve", "transpose_solve"), consts, strict=True)
-    )
-    flat = code.needs("flat")
-    texts = [f"lambda b: {flat}({matvec})", f"({', '.join(right)},)", f"lambda _, b: {flat}({solve})"]
-    if transpose_solve is not None:
-        texts.append(f"lambda _, b: {flat}({transpose_solve})")
-    if solvers[0] is solvers[1] or canonical.key(solvers[0]) == canonical.key(solvers[1]):
-        texts.append("symmetric=True")
-    return _first_of(eqn, f"jax.lax.custom_linear_solve({', '.join(texts)})")
-
-
 def _checkpoint(code: Code, eqn: Equation, args: Sequence[str]) -> str:
     policy, options = eqn.params["policy"], ""
     if policy is not None:
@@ -588,84 +568,106 @@ def _inlined(param: str) -> Callable:
     return rule
 
 
-def _custom_jvp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
-    p, call, wish = eqn.params, eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
-    if called_by(eqn) is not None:
-        return f"{code.helper(call, wish)}({_arrays(args)})"
-    if (text := spelling_of_equation(wish, eqn, args)) is not None:
-        return text
-    closed_over = p["num_consts"]  # the rule is for the arguments behind these
-    count = len(call.in_avals) - closed_over
-    jaxpr, consts, zeros = _traced(traced_rule_of, p["jvp_jaxpr_fun"], *[False] * count)
-    rule = ClosedJaxpr(jaxpr, consts)
+# the programs of a rule, and what writes the code of a function with it, of its name and its definition
+Rule: TypeAlias = tuple[tuple[JaxProgram, ...], Callable[[str, str], str]]
+
+
+def _with_rule(trace: Callable[[Code, Equation], Rule]) -> Callable[[Code, Equation, Sequence[str]], str]:
+    def rule(code: Code, eqn: Equation, args: Sequence[str]) -> str:
+        call, wish = eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
+        if called_by(eqn) is not None:
+            return f"{code.helper(call, wish)}({_arrays(args)})" if call.eqns else args[0]
+        if (text := spelling_of_equation(wish, eqn, args)) is not None:
+            return text
+        return f"{code.with_rule(call, *trace(code, eqn), wish)}({_arrays(args)})"
+
+    return rule
+
+
+def _custom_jvp(code: Code, eqn: Equation) -> Rule:
+    call = eqn.params["call_jaxpr"]
+    avals, count, moving = call.in_avals, len(call.in_avals), _moving(eqn)
+
+    def pushed(*xs: Array) -> list[Array]:
+        outs, tangents = jax.jvp(_of_inputs(eqn, xs[:count], moving), tuple([xs[i] for i in moving]), xs[count:])
+        return [*outs, *(t for t, aval in zip(tangents, call.out_avals, strict=True) if is_inexact_kind(aval))]
+
+    rule = _traced(jax.make_jaxpr(pushed), *avals, *(avals[i] for i in moving))
 
     def write(name: str, own: str) -> str:
         given, body, results = code._body(rule)
-        outs, found = results[: len(zeros)], iter(results[len(zeros) :])
-        tangents = [_zero(aval) if zero else next(found) for zero, aval in zip(zeros, call.out_avals, strict=True)]
+        outs, found = results[: len(call.out_avals)], iter(results[len(call.out_avals) :])
+        tangents = [
+            next(found) if is_inexact_kind(aval) else f"np.zeros({aval.shape}, jax.dtypes.float0)"
+            for aval in call.out_avals
+        ]
+        parameters = dict(zip(moving, given[count:], strict=True))
         pair = f"{_one_or_tuple(outs)}, {_one_or_tuple(tangents)}"
-        unused = ["_"] * closed_over
-        unpack = f"{_unpacked(unused + given[:count])}, {_unpacked(unused + given[count:])} = primals, tangents"
-        defined = _definition(f"{name}_jvp", ["primals", "tangents"], [unpack, *body, f"return {pair}"])
-        return f"@jax.custom_jvp\n{own}\n\n\n@{name}.defjvp\n{defined}"
+        unpack = f"{_unpacked(given[:count])}, {_unpacked([parameters.get(i, '_') for i in range(count)])}"
+        lines = [f"{unpack} = primals, tangents", *body, f"return {pair}"]
+        return (
+            f"@jax.custom_jvp\n{own}\n\n\n@{name}.defjvp\n{_definition(f'{name}_jvp', ['primals', 'tangents'], lines)}"
+        )
 
-    return f"{code.with_rule(call, (rule,), wish, write)}({_arrays(args)})"
+    return (rule,), write
 
 
-def _custom_vjp(code: Code, eqn: Equation, args: Sequence[str]) -> str | None:
-    p, call, wish = eqn.params, eqn.params["call_jaxpr"], _name_of(eqn.params["call_jaxpr"])
-    if called_by(eqn) is not None:
-        return args[0]
-    if (text := spelling_of_equation(wish, eqn, args)) is not None:
-        return text
-    closed_over = p["num_consts"]  # the rule is for the arguments behind these
-    avals, outs = call.in_avals, len(call.out_avals)
-    count = len(avals) - closed_over
-    # after a lifting the first arguments may be closed over as well: to say that they are perturbed is an error then
-    for first in range(count + 1):
+def _custom_vjp(code: Code, eqn: Equation) -> Rule:
+    call = eqn.params["call_jaxpr"]
+    outs, pulls = len(call.out_avals), list[Any]()
+
+    def forward(*xs: Array) -> list[Array]:
+        found, pull = jax.vjp(_of_inputs(eqn, xs, moving), *[xs[i] for i in moving])
+        kept, tree = jax.tree.flatten(pull)
+        pulls.append(tree)
+        return [*found, *kept]
+
+    # a derivative with respect to what the function closed over before it was lifted is an error: the first arguments
+    for first in range(len(call.in_avals) + 1):
+        moving = [i for i in _moving(eqn) if i >= first]
         with contextlib.suppress(Exception):
-            forward, consts = traced_rule_of(p["fwd_jaxpr_thunk"], *[i >= first for i in range(count)])
+            closed = jax.make_jaxpr(forward)(*call.in_avals)
             break
     else:
-        raise Unspellable(wish)
-    trees = p["out_trees"]()
-    if len(trees) != 3:
-        raise Unspellable
-    passed_on = trees[2]  # for each residual the argument that it is, or None where the forward function computes it
-    closed = ClosedJaxpr(forward, consts)
-    computed = iter(closed.out_avals)
-    residuals = [avals[i] if i is not None else next(computed) for i in passed_on]
+        raise Unspellable(call)
+    kept = len(closed.out_avals) - outs
 
-    def backward(*xs: Array) -> list[Array]:
-        for store in getattr(p["bwd"], "stores", ()):
-            if store:
-                store.reset()
-        found = p["bwd"].call_wrapped(*xs) if hasattr(p["bwd"], "call_wrapped") else p["bwd"](*xs)
-        if isinstance(found, tuple) and found and isinstance(found[0], list):  # from JAX 0.11 on, with its tree
-            found = found[0]
-        pairs = zip(found, avals[closed_over:], strict=True)
-        return [x if isinstance(x, jax.Array) else jnp.zeros(a.shape, a.dtype) for x, a in pairs]
+    def backward(*xs: Array) -> tuple[Array, ...]:
+        given = zip(xs[kept:], call.out_avals, strict=True)
+        cotangents = [x if is_inexact_kind(aval) else np.zeros(aval.shape, jax.dtypes.float0) for x, aval in given]
+        return jax.tree.unflatten(pulls[-1], xs[:kept])(cotangents)
 
-    pulled = _traced(jax.make_jaxpr(backward), *residuals, *call.out_avals)
+    pulled = _traced(jax.make_jaxpr(backward), *closed.out_avals[outs:], *call.out_avals)
 
     def write(name: str, own: str) -> str:
         given, body, results = code._body(closed)
-        given = [*map("c{}".format, range(closed_over)), *given]
-        count = len(results) - outs
-        found = iter(results[:count])
-        kept = [given[i] if i is not None else next(found) for i in passed_on]
-        pair = f"return {_one_or_tuple(results[count:])}, ({', '.join(kept)}{',' * bool(kept)})"
-        pull_given, pull_body, pull_results = code._body(pulled)
-        unpack = [f"{_unpacked(pull_given[: len(kept)])} = residuals"] if kept else []
-        unpack.append(f"{_unpacked(pull_given[len(kept) :])} = {code.needs('flat')}(cotangents)")
-        returned = ["None"] * closed_over + pull_results
-        back = [*unpack, *pull_body, f"return ({', '.join(returned)},)"]
-        forward = _definition(f"{name}_fwd", given, [*body, pair])
-        backward = _definition(f"{name}_bwd", ["residuals", "cotangents"], back)
+        residuals = ", ".join(results[outs:]) + "," * bool(kept)
+        forward = _definition(f"{name}_fwd", given, [*body, f"return {_one_or_tuple(results[:outs])}, ({residuals})"])
+        given, body, results = code._body(pulled)
+        unpack = [f"{_unpacked(given[:kept])} = residuals"] if kept else []
+        unpack.append(f"{_unpacked(given[kept:])} = {code.needs('flat')}(cotangents)")
+        found = dict(zip(moving, results, strict=True))
+        returned = ", ".join(found.get(i, "None") for i in range(len(eqn.invars)))
+        backward = _definition(f"{name}_bwd", ["residuals", "cotangents"], [*unpack, *body, f"return ({returned},)"])
         rule = f"{name}.defvjp({name}_fwd, {name}_bwd)"
         return "\n\n\n".join([f"@jax.custom_vjp\n{own}", forward, backward, rule])
 
-    return f"{code.with_rule(call, (closed, pulled), wish, write)}({_arrays(args)})"
+    return (closed, pulled), write
+
+
+def _moving(eqn: Equation) -> list[int]:
+    """The inputs of a function with a rule that have a derivative; it closes over the first."""
+    return [i for i, v in enumerate(eqn.invars) if i >= eqn.params["num_consts"] and is_inexact_kind(v.aval)]
+
+
+def _of_inputs(eqn: Equation, xs: Sequence[Array], moving: Sequence[int]) -> Callable[..., list[Array]]:
+    """An equation as a function of some of its inputs."""
+
+    def function(*given: Array) -> list[Array]:
+        known = dict(enumerate(xs)) | dict(zip(moving, given, strict=True))
+        return eqn.primitive.bind(*known.values(), **eqn.primitive.get_bind_params(eqn.params))
+
+    return function
 
 
 def _traced(trace: Callable[..., Any], *args: Any) -> Any:
@@ -684,12 +686,6 @@ def _one_or_tuple(results: Sequence[str]) -> str:
     return results[0] if len(results) == 1 else f"({', '.join(results)})"
 
 
-def _zero(aval: Aval) -> str:
-    if jnp.issubdtype(aval.dtype, jnp.inexact):
-        return f"jnp.zeros({tuple(aval.shape)}, {dtype_text(aval.dtype)})"
-    return f"np.zeros({tuple(aval.shape)}, jax.dtypes.float0)"
-
-
 def _name_of(closed: JaxProgram) -> str:
     info = getattr(contents.open_jaxpr(closed), "debug_info", None)
     name = getattr(info, "func_name", None)
@@ -702,12 +698,10 @@ _STRUCTURED: dict[str, Callable[[Code, Equation, Sequence[str]], str | None]] = 
     "while": _while,
     "cond": _cond,
     "scaled_by_slope": lambda code, eqn, args: f"{code.needs('scaled')}({', '.join(args)}, {eqn.params['stops']})",
-    "custom_linear_solve": _linear_solve,
-    "linear_solve": _linear_solve,
     "checkpoint": _checkpoint,
     "remat2": _checkpoint,
-    "custom_jvp_call": _custom_jvp,
-    "custom_vjp_call": _custom_vjp,
+    "custom_jvp_call": _with_rule(_custom_jvp),
+    "custom_vjp_call": _with_rule(_custom_vjp),
     # to where its argument is: code that is pasted elsewhere has other devices
     "device_put": _called("jax.device_put"),
     "random_unwrap": _called("jax.random.key_data"),

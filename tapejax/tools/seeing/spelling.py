@@ -83,14 +83,14 @@ def spelling_of(
     # The same canonical form may be `x[0]` of one shape and `x[:, 0]` of another.
     shapes = tuple((aval.shape, aval.dtype) for aval in kinds)
     try:
-        active_ins = canonical(closed, inputs)
+        form = canonical(closed, inputs)
         told = canonical_form.exact(static)
     except UncacheableError:
         return None
     primitive = None if eqn is None else eqn.primitive.name
     # what a text such as `jnp.sum(x)` is traced to is a matter of JAX's settings
-    key = (name, primitive, active_ins, tuple(holes), same, told, shapes, trace_context())
-    (found,) = _spellings.get(key, _find_spelling, name, closed, active_ins, avals, holes, same, eqn, static)
+    key = (name, primitive, form, tuple(holes), same, told, shapes, trace_context())
+    (found,) = _spellings.get(key, _find_spelling, name, closed, form, avals, holes, same, eqn, static)
     return None if found is None else fill(found, args)
 
 
@@ -123,14 +123,14 @@ def fill(template: str, args: Sequence[str]) -> str:
     return re.sub(r"\{(\d+)\}", lambda m: args[int(m[1])], template)
 
 
-def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) -> tuple[str | None]:
+def _find_spelling(name, closed, form, avals, holes, same, eqn, static) -> tuple[str | None]:
     # what is written as a number stays a number while the spelling is tried
     free = [i for i in range(len(holes)) if same[i] == i and holes[i].startswith("{")]
     specs = [avals[i] for i in free]
     if not all(hasattr(aval, "shape") for aval in specs):
         return (None,)
     tried = set()
-    for template in _candidates(name, closed, avals, holes, eqn, active_ins, static):
+    for template in _candidates(name, closed, avals, holes, eqn, form, static):
         if template in tried:
             continue
         tried.add(template)
@@ -141,7 +141,7 @@ def _find_spelling(name, closed, active_ins, avals, holes, same, eqn, static) ->
                 return eval(code, {**SCOPE, **{f"a{i}": x for i, x in zip(free, xs, strict=True)}})
 
             traced, result = jax.make_jaxpr(call, return_shape=True)(*specs)
-            if canonical(traced) == active_ins:
+            if canonical(traced) == form:
                 alone = isinstance(result, (list, tuple)) and len(traced.jaxpr.outvars) == 1
                 return (f"{template}[0]" if alone else template,)
         except Exception:  # it does not fit: the next one
@@ -218,11 +218,11 @@ def static_arguments(op: Op) -> tuple[Hashable, ...]:
     return tuple(given.values()) if callable(what) else ()
 
 
-def _candidates(name, closed, avals, holes, eqn, active_ins, static) -> Iterator[str]:
+def _candidates(name, closed, avals, holes, eqn, form, static) -> Iterator[str]:
     """How an operation of this name is spelled, the nicest first."""
     plain = name.strip("_")
     facts = _facts(closed, holes, static)
-    yield from _cuts(active_ins, avals)
+    yield from _cuts(form, avals)
     yield from _filled(_ROWS.get(plain, ()), holes, facts)
     if eqn is not None and plain == "dot_general":
         yield from _einsums(eqn, holes)
@@ -287,9 +287,9 @@ def _from_static(static: tuple) -> Iterator[str]:
             yield ", ".join(some[:count])
 
 
-def _cuts(active_ins: Form, avals: Sequence[Aval]) -> Iterator[str]:
+def _cuts(form: Form, avals: Sequence[Aval]) -> Iterator[str]:
     """``x[0]``, ``x[:, 1:3]``, ``x[..., None]``: cuts and regroupings written as an index."""
-    rows, results, _ = active_ins
+    rows, results, _ = form
     kinds = [row[0] for row in rows]
     cuts = kinds in (["slice"], ["slice", "regroup"], ["regroup"])
     if not cuts or rows[0][2] != (("input", 0),) or len(results) != 1:
@@ -423,7 +423,7 @@ def canonical(closed: JaxProgram, inputs: Sequence[Key] | None = None) -> Form:
 
 def called_by(eqn: Equation) -> JaxProgram | None:
     """The program that an equation stands for: that of a ``jit``, or of a function whose rule says nothing to a reader,
-    because it is connected at second order (`ops.table.straight`) or closed over (`core.lifting`)."""
+    because it is connected at second order (`ops.table.straight`) or closed over (`jaxprs.lifting`)."""
     if eqn.primitive.name in contents.JIT:
         return eqn.params["jaxpr"]
     rule = eqn.params.get(contents.RULES.get(eqn.primitive.name, ""))

@@ -1,6 +1,6 @@
 """The backward pass, one operation at a time, and the first number in it that is none.
 
-The sweep is `core.sweep.sweep_steps`, the one that `gradient` runs: what is shown is what happens.
+The sweep is `tape.sweep.sweep_steps`, the one that `gradient` runs: what is shown is what happens.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Backward:
             yield BackwardStep(number, entry, self.of, self._named(incoming), self._named(outgoing))
 
     def sweep(self, ct: dict[int, Array]) -> Iterator[tuple[int, Entry, Step, Sequence[Array | None]]]:
-        """`core.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
+        """`tape.sweep.sweep_steps` with the entries; `ct` is filled with the cotangents by slot, as there."""
         sweep = derivatives.sweep_steps(self.program, self.values, self.seeds, ct)
         while True:
             with active.outside():  # no tape records this; but not while the user has the step

@@ -61,6 +61,10 @@ class Texts:
             given = given and [given[0]]
         return given[position] if given else ("this source", frozenset())
 
+    def bound(self, name: str) -> list[tuple[Text, Assignment]]:
+        """The statements that bind `name`, the last of each text first, which the code that asks may depend on."""
+        return [(text, a) for text in (self.block, self.here) for a in text.of(root(name), self.asked(text))]
+
     def sees(self, where: Place) -> bool:
         """Whether the code that asks has the names of the code at `where`: the same function, or cells of one notebook."""
         module = where[0].co_name == "<module>"
@@ -113,8 +117,8 @@ class TextEvidence:
         values = {"name": graph.name, "former": former}
         if made is not None:
             return [reason("another value", at(made), **values)]
-        bound = [a for text in self.both if text.readable for a in text.of(graph.name, self.texts.asked(text))]
-        return [reason("another value: not watched", At(None, bound[0].line if bound else None), **values)]
+        line = next((a.line for _, a in self.texts.bound(graph.name)), None)
+        return [reason("another value: not watched", At(None, line), **values)]
 
     def new(self, target: Array) -> Reason | None:
         """The source, if the tape has not seen it, and it is, as the text tells, made of what the tape has seen."""
@@ -124,9 +128,8 @@ class TextEvidence:
         if (name := graph.names.name(graph.source.array)) is None:
             called, uses = self.texts.source(self.position)
         else:
-            texts = [text for text in self.both if text.readable]
-            bound = [(text, a) for text in texts for a in text.of(root(name), self.texts.asked(text))]
-            made = next((a for text, a in bound[:1] if not a.says("python") and not self._inside(text, a)), None)
+            last = self.texts.bound(name)[:1]
+            made = next((a for text, a in last if not a.says("python") and not self._inside(text, a)), None)
             called, uses = name, frozenset() if made is None else made.uses
         seen = sorted(filter(None, (graph.names.name(x) for x, _ in graph.leaves(target))))
         of = " and ".join(n for n in seen if root(n) in uses)
@@ -146,9 +149,7 @@ class TextEvidence:
         python = not isinstance(value, (np.ndarray, np.generic))
         made_by = f"Python {type(value).__name__}" if python else f"NumPy {value.dtype}"
         name = number_name(value, self.values) or ""
-        texts = [text for text in self.both[::-1] if text.readable and name]
-        bound = [statement for text in texts for statement in text.of(name, self.texts.asked(text))]
-        lines: list[Line | None] = [statement.line for statement in bound]
+        lines: list[Line | None] = [a.line for text in self.both[::-1] for a in text.of(name, self.texts.asked(text))]
         lines += [line_of(mark.where) for mark in self.graph.conversions()[::-1]]
         called = name or number_text(value)
         return reason("python: number", At(None, next(iter(lines), None)), role=role, name=called, made_by=made_by)
@@ -156,9 +157,8 @@ class TextEvidence:
     def outside(self, target: Array) -> Reason:
         """Why the target is nothing that the tape recorded, where it is not seen how it comes from the source."""
         name = self.graph.names.of(target)
-        for text in self.both:
-            if text.readable and (bound := text.of(root(name), self.texts.asked(text))):
-                return self._statement(text, bound[0], name)
+        for text, statement in self.texts.bound(name):
+            return self._statement(text, statement, name)
         line = self.graph.last_line("stop")
         if line is not None and self.graph.first_use(target) is not None:
             return reason("stopped", At(None, line), binds=name)
@@ -245,8 +245,8 @@ class TextEvidence:
         if (entry := self.graph.made.get(id(column))) is not None:
             return entry.op.name in _SHAPING
         name = self.graph.names.name(column)
-        bound = [a for text in self.both if name and text.readable for a in text.of(root(name))]
-        return not bound or any(a.says("shaping") for a in bound)
+        bound = self.texts.bound(name) if name else []
+        return not bound or any(a.says("shaping") for _, a in bound)
 
     # ---- back from the target ----
 
@@ -302,15 +302,12 @@ class TextEvidence:
     def _gets(self, text: Text, statement: Assignment) -> bool:
         """Whether a statement uses what depends on the source."""
         source, before = root(self.graph.name), statement.line.number - (not statement.changes)
-        if source in statement.uses and not self._passed_over(text, statement):
+        # a Variable that nothing read in the block was not used there, if the tape recorded all of it
+        partly = self.graph.marked("stop") or statement.says("thread")
+        if source in statement.uses and (partly or not self.graph.never_read or not self._inside(text, statement)):
             return True
         made = [(used, s) for used in statement.uses - {source} for s in text.of(used, before)]
         return any(s.defines and source in s.uses or self._makes(text, s, used) for used, s in made)
-
-    def _passed_over(self, text: Text, statement: Assignment) -> bool:
-        """Whether a statement of the block cannot have used the source: a Variable, which nothing read there."""
-        seen_all = not self.graph.marked("stop") and text.threads(text.block) is None
-        return self.graph.never_read and seen_all and self._inside(text, statement)
 
     def _inside(self, text: Text, statement: Assignment) -> bool:
         return text.block is not None and text.block.holds(statement.line.number)
@@ -380,15 +377,10 @@ class TextEvidence:
                 return self.graph.state_reason(mark)
         if self._stops(text, line):
             return reason("stopped", At(None, line), binds=binds)
-        if (started := text.started(statement.function)) is not None:
-            return reason("thread", At(None, started.line), binds=binds)
-        inside = self._inside(text, statement)
-        threaded, python = statement.says("thread"), statement.says("python")
-        thread = text.threads(text.block) if inside and (threaded or not python) else None
-        numpy = python or isinstance(value, _PYTHON_VALUES)
-        if thread is not None and (not numpy or threaded or isinstance(value, list)):
-            return reason("thread", At(None, line if threaded else thread.line), binds=binds)
-        if inside:
+        if statement.says("thread"):
+            return reason("thread", At(None, line), binds=binds)
+        numpy = statement.says("python") or isinstance(value, _PYTHON_VALUES)
+        if self._inside(text, statement):
             mark = self._converted(text, statement, came)
             if mark is None and not numpy and statement.says("shape"):
                 return reason("shape", At(None, line), binds=binds, name=name)

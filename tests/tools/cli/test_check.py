@@ -151,6 +151,10 @@ def test_the_report_for_tools(tmp_path, capsys):
         ("if x:\n    tf = None\ntf.sin", [(3, "tf.sin")]),
         ("try:\n    import tensorflow.math as m\nexcept ImportError:\n    m = None\nm.sin", [(2, "tf.math"), (5, "tf.math.sin")]),
         ("match x:\n    case 1: tf = 2\n    case tf.sin: pass\ntf.cos", [(3, "tf.sin"), (4, "tf.cos")]),
+        ("try:\n    import tensorflow.math as m\nexcept ImportError:\n    import tensorflow.nn as m\nm.tanh",
+         [(2, "tf.math"), (4, "tf.nn"), (5, "tf.math.tanh"), (5, "tf.nn.tanh")]),
+        ("if x:\n    [tf.sin for tf in range(3)]\ntf.cos", [(3, "tf.cos")]),
+        ("match x:\n    case [*tf]: tf.sin\ntf.cos", []),
         # functions run later
         ("def f(): m.sin\nm = tf.math", [(1, "tf.math.sin"), (2, "tf.math")]),
         ("def f():\n    global m\n    m = tf.math\ndef g(): m.sin", [(3, "tf.math"), (4, "tf.math.sin")]),

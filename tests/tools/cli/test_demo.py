@@ -49,26 +49,20 @@ def test_in_a_process_of_its_own_where_there_is_no_such_letter():
 
 
 TERMINALS = {
-    # what is set, whether Rich may be used, and what the first heading looks like
-    "rich": ({}, True, "A small computation, on a tape\x1b[0m "),
-    "plain colours": ({}, False, "\x1b[1;34mA small computation, on a tape\x1b[0m"),
-    "NO_COLOR": ({"NO_COLOR": "1"}, True, "\nA small computation, on a tape\n-----"),
-    "dumb": ({"TERM": "dumb"}, True, "\nA small computation, on a tape\n-----"),
+    # what is set, and what the first heading looks like
+    "colours": ({}, "\x1b[1;34mA small computation, on a tape\x1b[0m"),
+    "NO_COLOR": ({"NO_COLOR": "1"}, "\nA small computation, on a tape\n-----"),
+    "dumb": ({"TERM": "dumb"}, "\nA small computation, on a tape\n-----"),
 }
 
 
 @pytest.mark.parametrize("name", TERMINALS)
 def test_in_a_terminal(name, monkeypatch):
     pty = pytest.importorskip("pty")
-    variables, rich, heading = TERMINALS[name]
-    if rich and not variables:
-        pytest.importorskip("rich")
+    variables, heading = TERMINALS[name]
     monkeypatch.delenv("NO_COLOR", raising=False)
     for variable, value in {"TERM": "xterm", "COLUMNS": "120", **variables}.items():
         monkeypatch.setenv(variable, value)
-    if not rich:
-        for module in ("rich", "rich.console", "rich.syntax"):
-            monkeypatch.setitem(sys.modules, module, None)
 
     master, slave = pty.openpty()
     parts = []
@@ -88,4 +82,4 @@ def test_in_a_terminal(name, monkeypatch):
     text = b"".join(parts).decode().replace("\r", "")
     assert status == 0 and "def f(w):" in text and "[None, None]" in text
     assert heading in text, text[:300]
-    assert ("\x1b[" in text) == (name in ("rich", "plain colours"))
+    assert ("\x1b[" in text) == (name == "colours")

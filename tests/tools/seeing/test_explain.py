@@ -820,19 +820,6 @@ MIXED = {
         ("before",),
         3,
     ),
-    "a function that another thread runs": (
-        """
-        x, out = tf.Variable(2.0), {}
-        def work():
-            out["r"] = x * x
-        with tf.GradientTape() as tape:
-            thread = threading.Thread(target=work)
-            thread.start(); thread.join()
-            y = tf.stop_gradient(out["r"]) * 2.0
-        """,
-        ("thread", "stop_gradient"),
-        5,
-    ),
     "a loop over what was computed before it": (
         """
         x = tf.Variable(2.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import inspect
 import io
@@ -140,6 +141,14 @@ def test_names():
         "total: float32[2]",
     ):
         assert name in text, text
+
+
+def test_fields_of_a_named_tuple_have_their_names():
+    point = collections.namedtuple("Point", "first second")
+    p = point(tf.Variable(2.0), tf.Variable(3.0))
+    with tf.GradientTape() as tape:
+        y = p.first * p.second
+    assert "multiply   p.first: float32, p.second: float32" in str(tape) and y == 6.0
 
 
 def test_rebound_names_belong_to_their_last_value():

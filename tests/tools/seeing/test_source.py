@@ -27,9 +27,10 @@ def pasted(function):
     return space["f"]
 
 
-# What cannot be written down at all: a Python function behind a callback or one that chooses what to keep, and (from JAX
-# 0.11 on) a root finder.
+# What is a constant of the code: a Python function behind a callback or one that chooses what to keep, and solvers that get
+# functions.
 OBJECTS = {
+    "conjugate_gradient",
     "custom_root",
     "checkpoint_names",
     "pure_callback_beside_the_gradient",

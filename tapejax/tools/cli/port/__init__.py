@@ -1,10 +1,10 @@
 """``python -m tapejax port PROGRAM.py -o OUT.py``: a JAX program for a TensorFlow program that trains with a tape.
 
 The program is run, as `tapejax run` does, with its ``tf.function``s run by Python; its steps are observed (`observing`), and the
-values of its expressions are noted (`probes`, `randoms`). What the steps have in common (`steps`, of `pieces`) is printed by
+values of its expressions are noted (`probes`). What the steps have in common (`steps`, of `pieces`) is printed by
 ``tape.as_function``: the loss of each gradient, and what the program does with gradients and variables itself. Around that come
-``jax.value_and_grad`` and ``jax.jit`` (`functions`) and Optax (`optimizers`); and the text of the program (`kept`,
-`translating`), where what TensorFlow evaluated is a call of a recorded function. `program` puts it together.
+``jax.value_and_grad`` and ``jax.jit`` and Optax (`functions`); and the text of the program (`kept`),
+where what TensorFlow evaluated is a call of a recorded function. `program` puts it together.
 
 Programs of these shapes are taken:
 

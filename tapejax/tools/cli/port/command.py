@@ -16,11 +16,10 @@ from ....tf.programs.data import Dataset
 from ....tf.programs.function import functions_run_eagerly, run_functions_eagerly
 from .. import imports, runner
 from . import comparing, probes
-from .comparing import STEPS, Written
+from .comparing import STEPS
 from .observing import Enough, Observer
 from .pieces import Refused
 from .program import Program
-from .randoms import Randoms
 
 TOLERANCE = 1e-3  # of a loss, relative to its size
 
@@ -51,7 +50,7 @@ def port(
     if path.resolve() == target.resolve() or not target.parent.is_dir():
         return _refuse(f"{out}: a file of its own, in a folder that exists, is needed for the JAX program")
     observer = Observer(STEPS, steps)
-    randoms, values = Randoms(), probes.Values(observer, STEPS)
+    randoms, values = probes.Randoms(), probes.Values(observer, STEPS)
     noted = {probes.BEFORE: randoms.note, probes.VALUE: values.note, probes.BEGIN: values.begin, probes.END: values.end}
     with runner._settings(False):
         eagerly = functions_run_eagerly()
@@ -69,8 +68,8 @@ def port(
         if status:
             return _refuse(f"{program} does not run whole: see above, and `python -m tapejax check {program}`")
         try:
-            programs = _written(observer, partial(Program, path, target, observer, randoms, values))
-            return _compared(programs, arguments, tolerance)
+            found = _written(observer, partial(Program, path, target, observer, randoms, values))
+            return _compared(found, arguments, tolerance)
         except Refused as refusal:
             return _refuse(str(refusal))
 
@@ -80,67 +79,49 @@ def _refuse(message: str) -> int:
     return 2
 
 
-def _written(observer: Observer, make: Callable[..., Program]) -> list[Program]:
-    """The program with all that it reads and assigns between its steps; and with less, in case that its loop is not kept so."""
-    refusal: Refused | None = None
-    programs: list[Program] = []
-    for grows in (True, False):
-        state, apart = set[int](), {place for _, place in observer.firsts if place and grows}
-        try:
-            for _ in range(5 if grows else 1):
-                program = make(state, apart, grows)
-                before, (state, apart) = (state, apart), (program.steps.state, program.apart)
-                if before == (state, apart):
-                    break
-            programs.append(program)
-        except Refused as error:
-            refusal = error
-    if not programs:
-        assert refusal is not None
-        raise refusal
-    return programs
+def _written(observer: Observer, make: Callable[..., Program]) -> Program:
+    """The program with all that it reads and assigns between its steps, which turns up while it is written."""
+    state, apart = set[int](), {place for _, place in observer.firsts if place}
+    for _ in range(5):
+        written = make(state, apart)
+        before, (state, apart) = (state, apart), (written.steps.state, written.apart)
+        if before == (state, apart):
+            break
+    return written
 
 
-def _compared(programs: list[Program], arguments: Sequence[str], tolerance: float) -> int:
-    """Writes the first whole program whose losses are right, or the last of all on the recorded arguments."""
-    last, observer, target = programs[-1], programs[-1].observer, programs[-1].target
+def _compared(program: Program, arguments: Sequence[str], tolerance: float) -> int:
+    """Writes the whole program if its losses are right, or else the one on the recorded arguments."""
+    observer, target, kinds = program.observer, program.target, program.steps.kinds
     beside = target.with_name(f"{target.stem}_batches.npz")
-    np.savez_compressed(beside, **dict(last.batches()))
+    np.savez_compressed(beside, **dict(program.batches()))
     # of a step's gradients those that changed variables, which are the first, second ... of so many
-    used = {
-        len(k.steps[0].gradients): [int(piece.name.rpartition("_")[2]) - 1 for piece in k.losses]
-        for k in last.steps.kinds
-    }
+    used = {len(k.steps[0].gradients): [int(piece.name.rpartition("_")[2]) - 1 for piece in k.losses] for k in kinds}
     expected = [tuple(loss[i] for i in used.get(len(loss), range(len(loss)))) for loss in observer.losses]
 
-    def run(*texts: Written) -> list[dict]:  # at the latest until a step more than the program's
-        count = observer.stop_after or len(observer.losses) + 1
-        return comparing.run(texts, target, last.path.parent, arguments, count)
-
     def compare(how: str, result: dict, losses: Sequence) -> int:
-        return comparing.compare(f"{last.path.name} and the JAX program, {how}", result, losses, tolerance)
+        return comparing.compare(f"{program.path.name} and the JAX program, {how}", result, losses, tolerance)
 
-    wholes = [each.whole for each in programs if each.whole is not None]
-    result, *results = run(last.recorded, *wholes[:1])
-    firsts = [expected[step.number] for step in last.first]
+    written, whole, notes = program.recorded, program.whole, program.notes
+    # at the latest until a step more than the program's
+    count = observer.stop_after or len(observer.losses) + 1
+    texts = [written, *([whole] if whole else [])]
+    result, *results = comparing.run(texts, target, program.path.parent, arguments, count)
+    firsts = [expected[step.number] for step in program.first]
     status = compare("step by step, on the recorded arguments", result, firsts)
-    written, notes = last.recorded, last.notes
-    for whole in wholes:
-        (result,) = results or run(whole)
-        results = []
-        if not compare("as a whole, with the program's own data and loop", result, expected):
-            written, notes = whole, ""
-            beside.unlink()
-            break
+    if whole and compare("as a whole, with the program's own data and loop", results[0], expected):
         notes = "run as a whole it does not give the same losses, see above"
+    elif whole:
+        written, notes = whole, ""
+        beside.unlink()
     text = written.text
     if notes:
         print(f"The program's loop was not kept: {notes}. {target.name} runs on the recorded arguments.")
         text += "\n\n# What the program did around its steps, to be done here by hand:\n#\n"
-        text += textwrap.indent(last.source, "# ", lambda _: True)
+        text += textwrap.indent(program.source, "# ", lambda _: True)
     target.write_text(text)
     np.savez_compressed(target.with_suffix(".npz"), **written.data)
-    looks, kinds = text.count("# LOOK"), len(last.steps.kinds)
-    summary = f"{len(last.steps.variables)} variables, {kinds} kind(s) of step, {looks} place(s) marked LOOK"
+    looks = text.count("# LOOK")
+    summary = f"{len(program.steps.variables)} variables, {len(kinds)} kind(s) of step, {looks} place(s) marked LOOK"
     print(f"wrote {target.name} and {target.stem}.npz: {summary}")
     return status

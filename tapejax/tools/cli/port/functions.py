@@ -14,9 +14,9 @@ from ....tape.gradient_tape import GradientTape
 from ....tape.recording import type_of
 from ....tf.values.tensor import Tensor
 from ....tf.values.types import Array, Nest
+from ...seeing.tables import tables
 from .definitions import PARTS, Definitions
 from .observing import Applied, Block, Gradient, Optimizer
-from .optimizers import optax_text
 from .pieces import Kind, Piece, Refused, as_function
 from .steps import Steps
 
@@ -140,13 +140,13 @@ class Functions:
             for (group, name), x in piece.slices[0].labels.items():
                 names[name if group in ("params", "state") else f"{name}_{group.partition('_')[0].rstrip('s')}"] = x
             try:
-                code, constants = as_function(piece, sources, state, names, unused=True)
+                code, constants = as_function(piece, sources, state, names, whole=True)
             except ValueError as error:
                 if "may have looked" not in str(error):
                     raise
                 # The tape only suspects it, and all steps are the same operations.
                 look = f"# LOOK: {str(error).partition(';')[0]}\n"
-                code, constants = as_function(piece, sources, state, names, unused=False)
+                code, constants = as_function(piece, sources, state, names, whole=False)
             for name, x in constants.items():
                 if getattr(getattr(x, "dtype", None), "kind", "V") == "V":
                     raise LookupError(f"there is no code for the operation {name}, outside of tapejax")
@@ -219,3 +219,37 @@ def _aux(piece: Piece) -> dict[str, Any]:
 
 def type_text(value: object) -> str:
     return type_of(value) if hasattr(value, "dtype") else type(value).__name__
+
+
+# ---- Keras's optimizers in Optax ------------------------------------------------------------------------------------
+
+_TABLES = tables(Path(__file__).with_name("optimizers.ini"))
+# Settings that have no equal here unless they are this.
+PLAIN = {"use_ema": False, "loss_scale_factor": None, "gradient_accumulation_steps": None, "amsgrad": False}
+
+
+def optax_text(optimizer: Optimizer, rate: str, scheduled: bool, at: str) -> tuple[str, str]:
+    """Code for what Optax has for a Keras optimizer, and what the reader of it should know.
+
+    Args:
+      rate: code for its learning rate, a number or a function of the count of updates.
+      scheduled: whether it is a function.
+    """
+    kind, config = type(optimizer).__name__, optimizer.get_config()
+    texts, looks, clipping = (_TABLES[name] for name in ("texts", "looks", "clipping"))
+    if kind not in texts or type(optimizer).__module__.partition(".")[0] != "keras":
+        known = ", ".join(name for name in texts if " " not in name)
+        raise Refused(at, "optimizer", kind=kind, known=known)
+    for name, plain in (PLAIN | ({} if kind == "AdamW" else {"weight_decay": None})).items():
+        if config.get(name, plain) not in (plain, False if name == "use_ema" else plain):
+            raise Refused(at, "setting", kind=kind, name=name, value=config[name])
+    if any(getattr(v, "constraint", None) is not None for v in optimizer._trainable_variables):
+        raise Refused(at, "constraint")
+    if getattr(optimizer, "_exclude_from_weight_decay", None):
+        raise Refused(at, "excluded")
+    config["momentum"] = config.get("momentum") or None
+    if kind == "SGD" and config["momentum"]:
+        kind = "SGD with momentum and a schedule" if scheduled else "SGD with momentum"
+    text, look = (each.format(**(config | {"rate": rate})) for each in (texts[kind], looks.get(kind, "")))
+    clips = [form.format(config[name]) for name, form in clipping.items() if config.get(name) is not None]
+    return (f"optax.chain({', '.join([*clips, text])})" if clips else text), look

@@ -1,9 +1,9 @@
 """The text of a program without its tapes' statements: the data, the loop, what it prints.
 
 A statement stays if it uses neither TensorFlow, but for a few names that `jnp` has, nor anything that was made by a statement
-that went; expressions of it may become other `Texts` first. The ``with`` statement of a step becomes a call of the ported step,
-and what takes and applies its gradients goes. Functions and classes on the way to it, from the module's own statements, are kept
-statement by statement, all others whole or not at all.
+that went; expressions of it may become other texts first (`program`). The ``with`` statement of a step becomes a call of the
+ported step, and what takes and applies its gradients goes. Functions and classes on the way to it, from the module's own
+statements, are kept statement by statement, all others whole or not at all.
 """
 
 from __future__ import annotations
@@ -11,14 +11,32 @@ from __future__ import annotations
 import ast
 import copy
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import names
 from .definitions import PARTS, first_line
 from .probes import SIMPLE
-from .translating import ALIASES, Texts, Translated
+
+if TYPE_CHECKING:
+    from .program import Program
+
+ALIASES = ("tensorflow", "keras", "tapejax", "tf_keras")
+
+# TensorFlow's name: what takes the same arguments in `jnp` and gives the same.
+JNP = {
+    "constant": "asarray", "convert_to_tensor": "asarray", "cast": "astype", "concat": "concatenate", "range": "arange",
+    "reduce_mean": "mean", "reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "math.reduce_std": "std",
+} | {name: name for name in (
+    "abs argmax bool_ cos equal exp expand_dims float16 float32 float64 int32 int64 linspace matmul ones ones_like reshape round "
+    "sin sqrt square squeeze stack tanh uint8 where zeros zeros_like"
+).split()}  # fmt: skip
+
+
+_KEYWORDS = ("axis", "dtype", "keepdims", "num")  # with which these functions may be called
+
+# the text of an expression, if it fits; if wanted, of other `Texts`, too
+Fitting = Callable[[ast.expr, bool], str | None]
 
 
 class NotKept(Exception):
@@ -46,10 +64,10 @@ def used_after(tree: ast.Module, line: int) -> list[str]:
     own = {id(node) for node in ast.walk(inside)}
     loads = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
     read = {n.id for n in loads if id(n) not in own}
-    return [name for name in dict.fromkeys(names.stored(inside)) if name in read]
+    return [name for name in dict.fromkeys(stored(inside)) if name in read]
 
 
-def rewrite(texts: Texts, sites: dict[int, Site]) -> str:
+def rewrite(program: Program, sites: dict[int, Site]) -> str:
     """The text of the program without its tapes' statements, which runs the ported steps in their place.
 
     Raises:
@@ -58,8 +76,8 @@ def rewrite(texts: Texts, sites: dict[int, Site]) -> str:
     gone: set[str] = set()
     missing: dict[str, set[int]] = {}
     for _ in range(4):  # a function may use what is found later to be gone, or be called with it
-        rewriter = _Rewriter(texts, sites, gone, missing)
-        lines = rewriter.block(texts.tree.body, set(), "", top=True)
+        rewriter = _Rewriter(program, sites, gone, missing)
+        lines = rewriter.block(program.tree.body, set(), "", top=True)
         if rewriter.gone_in_end <= gone and rewriter.missing == missing:
             break
         gone, missing = gone | rewriter.gone_in_end, rewriter.missing
@@ -86,16 +104,16 @@ def _caller(site: Site) -> str:
 
 
 class _Rewriter:
-    def __init__(self, texts: Texts, sites: dict[int, Site], ever: set, missing: dict):
-        self.texts, self.sites, self.ever, self.known_missing = texts, sites, ever, missing
-        self.lines, self.randoms = texts.source.splitlines(), texts.randoms
+    def __init__(self, program: Program, sites: dict[int, Site], ever: set, missing: dict):
+        self.program, self.sites, self.ever, self.known_missing = program, sites, ever, missing
+        self.lines, self.randoms = program.source.splitlines(), program.randoms
         self.missing: dict[str, set[int]] = {}  # function -> positions of arguments that are gone
         self.aliases: dict[str, str] = {}
         self.unused: dict[str, list[int]] = {}  # function -> positions of parameters that it does not read
         self.found: set[int] = set()
         self.gone_in_end: set[str] = set()
         self.update_lines = {line for site in sites.values() for line in site.lines}
-        bodies = [("", texts.tree.body), *((".", n.body) for n in texts.tree.body if isinstance(n, ast.ClassDef))]
+        bodies = [("", program.tree.body), *((".", n.body) for n in program.tree.body if isinstance(n, ast.ClassDef))]
         functions = {dot + n.name: n for dot, body in bodies for n in body if isinstance(n, ast.FunctionDef)}
         self.way = {name for name, node in functions.items() if self._has_site(node)}
         while more := {n for n, node in functions.items() if n not in self.way and self.calls(node)}:
@@ -114,7 +132,7 @@ class _Rewriter:
         return any(isinstance(n, ast.With) and n.lineno in self.sites for n in ast.walk(node))
 
     def calls(self, node: ast.AST) -> list[ast.Call]:
-        return [n for n in ast.walk(node) if isinstance(n, ast.Call) and names.callee(n) in self.way]
+        return [n for n in ast.walk(node) if isinstance(n, ast.Call) and callee(n) in self.way]
 
     def _leads(self, node: ast.AST) -> bool:
         return self._has_site(node) or bool(self.calls(node))
@@ -122,13 +140,13 @@ class _Rewriter:
     def fits(self, node: ast.AST, gone: set[str]) -> bool:
         """Whether a statement or expression uses neither TensorFlow nor what is gone."""
         definition = isinstance(node, (ast.FunctionDef, ast.ClassDef))
-        own = set(names.stored(node)) if definition else names.bound_inside(node)
-        own |= {a.arg for n in ast.walk(node) if isinstance(n, ast.arguments) for a in names.arguments(n)}
+        own = set(stored(node)) if definition else bound_inside(node)
+        own |= {a.arg for n in ast.walk(node) if isinstance(n, ast.arguments) for a in parameters_of(n)}
         gone = (gone | self.ever if definition else gone) - {name for name in own if not name.startswith(".")}
         found = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
         added_to = [n.target for n in ast.walk(node) if isinstance(n, ast.AugAssign)]
         read = [n for n in found if not isinstance(n.ctx, ast.Store) or n in added_to]
-        return not any(names.of(n) in self.aliases for n in found) and not any(names.of(n) in gone for n in read)
+        return not any(name_of(n) in self.aliases for n in found) and not any(name_of(n) in gone for n in read)
 
     # -- statements
 
@@ -148,7 +166,7 @@ class _Rewriter:
                 if not left_out:
                     out += [*between, f"{indent}# LOOK: left out, for it uses TensorFlow or what such a line made"]
                 more = " ..." if end > node.lineno else ""
-                out.append(f"{indent}# {self.texts.path.name}:{node.lineno}: {self.lines[first - 1].strip()}{more}")
+                out.append(f"{indent}# {self.program.path.name}:{node.lineno}: {self.lines[first - 1].strip()}{more}")
                 out += draws
                 left_out = not draws
                 plain = not isinstance(node, (ast.FunctionDef, ast.ClassDef))
@@ -159,9 +177,7 @@ class _Rewriter:
             if text and self.drawn and self.runs_once and not self.in_loop and isinstance(node, SIMPLE):
                 between = [*between, *self._restored(node, gone, indent)]
             out += [*between, *text] if text else []
-            if not self.in_class and self.drawing & {
-                names.callee(n) for n in ast.walk(node) if isinstance(n, ast.Call)
-            }:
+            if not self.in_class and self.drawing & {callee(n) for n in ast.walk(node) if isinstance(n, ast.Call)}:
                 self.drawn = self.drawn or node.lineno
         if top:
             self.gone_in_end = set(gone)
@@ -180,12 +196,12 @@ class _Rewriter:
         definition = isinstance(node, (ast.FunctionDef, ast.ClassDef))
         own = range(node.lineno, (node.end_lineno or 0) + 1)
         if not definition and self.update_lines.intersection(own) and not self._leads(node):
-            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not names.is_gradient(node.value):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return)) and not is_gradient(node.value):
                 new = self._translated(node, gone)
                 if self.fits(new, gone):
-                    gone.difference_update(names.stored(node))
+                    gone.difference_update(stored(node))
                     return _unparsed(new, indent)
-            gone.update(names.stored(node))
+            gone.update(stored(node))
             return []
         if isinstance(node, ast.FunctionDef) and (self.in_class or node.name in self.way):
             return self._function(node, gone, indent)
@@ -200,10 +216,10 @@ class _Rewriter:
             return self._call(node, gone, indent)
         new = self._translated(node, gone)
         if self.fits(new, gone):
-            gone.difference_update(names.stored(node))
+            gone.difference_update(stored(node))
             if isinstance(node, ast.FunctionDef):
                 read = {n.id for part in new.body for n in ast.walk(part) if isinstance(n, ast.Name)}
-                self.unused[node.name] = [i for i, a in enumerate(names.arguments(node.args)) if a.arg not in read]
+                self.unused[node.name] = [i for i, a in enumerate(parameters_of(node.args)) if a.arg not in read]
             same = ast.dump(new) == ast.dump(node)
             return self._text(node) if same else _unparsed(new, indent)
         compound = isinstance(node, (ast.For, ast.While, ast.If, ast.Try))
@@ -212,8 +228,8 @@ class _Rewriter:
             left = ast.walk(ast.parse(textwrap.dedent("\n".join(inner))))
             if any(isinstance(n, (ast.Expr, ast.Assign, ast.AugAssign)) for n in left):
                 return inner
-        gone.update(names.stored(node), names.added_to(node))
-        text = self.texts.statement(node, Translated(self, gone).fitting)
+        gone.update(stored(node), added_to(node))
+        text = self.program.statement(node, Translated(self, gone).fitting)
         return [indent + text] if text else None
 
     def _draws(self, node: ast.stmt, gone: set[str]) -> list[str]:
@@ -252,7 +268,7 @@ class _Rewriter:
             if not self.fits(ast.parse(expression), gone):
                 what = f"{expression}, which line {node.lineno} uses"
                 raise NotKept(f"{what}, is made by a statement that uses TensorFlow")
-        gone.update(names.stored(node))
+        gone.update(stored(node))
         gone.difference_update(site.outputs)
         self.found.add(node.lineno)
         call = f"{site.name}({', '.join(site.expressions)})"
@@ -263,12 +279,12 @@ class _Rewriter:
         new.decorator_list = [d for d in node.decorator_list if self.fits(d, gone)]
         new.body = [ast.Pass()]
         new.returns = None
-        for argument in names.arguments(new.args):
+        for argument in parameters_of(new.args):
             argument.annotation = None
-        given = [a.arg for a in names.arguments(node.args)]
+        given = [a.arg for a in parameters_of(node.args)]
         key = f".{node.name}" if self.in_class else node.name
         lost = {given[i] for i in self.known_missing.get(key, ()) if i < len(given)}
-        own = {name for name in names.stored(node) if not name.startswith(".")} | set(given)
+        own = {name for name in stored(node) if not name.startswith(".")} | set(given)
         inner = (gone | self.ever) - own | lost
         head = ast.unparse(new).splitlines()[:-1]
         outside = self.runs_once, self.drawn, self.in_class
@@ -297,7 +313,7 @@ class _Rewriter:
         if loop and not self.in_loop and self._leads(node) and self.drawn:
             out += self._restored(node, gone, indent)
         self.in_loop = before or loop
-        gone.difference_update(names.stored(header))
+        gone.difference_update(stored(header))
         head = ast.unparse(header).splitlines()
         out += [indent + head[0], *self.block(node.body, gone, indent + "    ")]
         if isinstance(node, ast.While) and not self.fits(header, gone):
@@ -320,7 +336,7 @@ class _Rewriter:
         self.drawn = 0
         if same:
             return []
-        states = list(self.randoms.restoring(node.lineno, self.texts.source, gone, self.texts.definitions.data))
+        states = list(self.randoms.restoring(node.lineno, self.program.source, gone, self.program.definitions.data))
         note = f"{indent}# The generators as they were here: what was left out has drawn numbers, too."
         return [note, *(indent + line for line in states)] if states else []
 
@@ -328,7 +344,7 @@ class _Rewriter:
         """A statement that calls a function on the way to a step: arguments that are gone are no longer given."""
         new = self._translated(node, gone)
         for call in self.calls(new):
-            name = names.callee(call)
+            name = callee(call)
             self.called.add(name)
             for i, argument in enumerate(call.args):
                 if not self.fits(argument, gone):
@@ -336,7 +352,7 @@ class _Rewriter:
                     self.missing.setdefault(name, set()).add(i + name.startswith("."))
         if not self.fits(new, gone):
             raise NotKept(f"line {node.lineno} uses TensorFlow or what it made: {self.lines[node.lineno - 1].strip()}")
-        gone.difference_update(names.stored(node))
+        gone.difference_update(stored(node))
         return _unparsed(new, indent)
 
     def _translated(self, node: Any, gone: set[str]) -> Any:
@@ -357,3 +373,120 @@ def _header(node: Any) -> Any:
 
 def _unparsed(node: ast.AST, indent: str) -> list[str]:
     return [indent + line for line in ast.unparse(node).splitlines()]
+
+
+# ---- expressions in jnp, or as other texts ---------------------------------------------------------------------------
+
+_READS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.FormattedValue)
+_READING = "np jnp numpy float int bool print abs round len str".split()  # calls that take arrays
+
+
+class _ToJnp(ast.NodeTransformer):
+    """TensorFlow's names in `jnp`, where there are any."""
+
+    def __init__(self, aliases: dict[str, str]):
+        self.aliases = aliases
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+        path = ast.unparse(node).split(".")
+        if path[0] in self.aliases:
+            full = [*self.aliases[path[0]].split("."), *path[1:]]
+            name = ".".join(full[1:])
+            if full[0] in ("tensorflow", "tapejax") and name == "newaxis":
+                return ast.Constant(None)
+            for known in (name, name.removeprefix("math.")):
+                if full[0] in ("tensorflow", "tapejax") and known in JNP:
+                    return ast.parse(f"jnp.{JNP[known]}", mode="eval").body
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "numpy" and not node.args:
+            return ast.Call(ast.parse("np.asarray", mode="eval").body, [self.visit(node.func.value)], [])
+        if all(keyword.arg in _KEYWORDS for keyword in node.keywords):
+            return self.generic_visit(node)
+        func, node.func = node.func, ast.Constant(None)
+        self.generic_visit(node)
+        node.func = func
+        return node
+
+
+class Translated(_ToJnp):
+    """Other texts, too, for expressions that do not fit: for the smallest that will do."""
+
+    def __init__(self, rewriter: _Rewriter, gone: set[str]):
+        super().__init__(rewriter.aliases)
+        self.rewriter, self.gone = rewriter, gone
+        self.reads = False  # whether what is around an expression takes a variable for its value
+
+    def visit(self, node: Any) -> Any:
+        outside, self.reads = self.reads, self._reads(node)
+        new = super().visit(node)
+        if isinstance(new, ast.Call):
+            for i in self.rewriter.unused.get(callee(new), ()):
+                if i < len(new.args) and not self.rewriter.fits(new.args[i], self.gone):
+                    new.args[i] = ast.Constant(None)
+        self.reads = outside
+        target = isinstance(node, ast.AugAssign)
+        load = isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        on_the_way = self.rewriter.calls(node)
+        if not (target or load and hasattr(node, "place")) or on_the_way or self.rewriter.fits(new, self.gone):
+            return new
+        text = self.rewriter.program.expression(node.target if target else node, self.reads, self.fitting)
+        if not text:
+            return new
+        value = ast.parse(text, mode="eval").body
+        return ast.Assign([node.target], value, lineno=0) if target else value
+
+    def _reads(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Call):
+            func = node.func
+            root = ast.unparse(_ToJnp(self.aliases).visit(copy.deepcopy(func))).split(".")[0]
+            return root in _READING or isinstance(func, ast.Attribute) and func.attr == "numpy"
+        return isinstance(node, _READS) or self.reads and isinstance(node, (ast.Starred, ast.keyword))
+
+    def fitting(self, node: ast.expr, others: bool) -> str | None:
+        """The text of an expression in `jnp`, and if wanted with `others`, if it fits."""
+        new = (self if others else _ToJnp(self.aliases)).visit(copy.deepcopy(node))
+        return ast.unparse(new) if self.rewriter.fits(new, self.gone) else None
+
+
+# ---- the names in a syntax tree; an attribute's has a dot before it, of whichever object ----------------------------
+
+
+def stored(node: ast.AST) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, (ast.Name, ast.Attribute)) and not isinstance(each.ctx, ast.Load):
+            yield name_of(each)
+        elif isinstance(each, (ast.FunctionDef, ast.ClassDef)):
+            yield each.name
+
+
+def added_to(node: ast.AST) -> Iterator[str]:
+    """Names of what a statement changes by a method, as in ``losses.append(x)``."""
+    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    methods = [func for func in calls if isinstance(func, ast.Attribute)]
+    return (name_of(func.value) for func in methods if func.attr in ("append", "extend", "insert", "update", "add"))
+
+
+def is_gradient(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and callee(node) == ".gradient"
+
+
+def name_of(node: ast.AST) -> str:
+    """A name, or an attribute's with a dot before it: of whichever object."""
+    return node.id if isinstance(node, ast.Name) else f".{node.attr}" if isinstance(node, ast.Attribute) else ""
+
+
+def callee(call: ast.Call) -> str:
+    return name_of(call.func)
+
+
+def bound_inside(node: ast.AST) -> set[str]:
+    """Names that comprehensions and lambdas bind."""
+    parts = [n.target for n in ast.walk(node) if isinstance(n, ast.comprehension)]
+    return {name for part in parts for name in stored(part)}
+
+
+def parameters_of(given: ast.arguments) -> list[ast.arg]:
+    rest = [a for a in (given.vararg, given.kwarg) if a is not None]
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs, *rest]

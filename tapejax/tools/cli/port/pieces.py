@@ -164,7 +164,7 @@ def where(step: Step, part: Gradient | Applied) -> str:
 
 
 def as_function(
-    piece: Piece, sources: Nest, state: dict[str, Array], names: dict[str, Value], unused: bool
+    piece: Piece, sources: Nest, state: dict[str, Array], names: dict[str, Value], whole: bool
 ) -> tuple[str, dict]:
     """What `GradientTape.as_function` prints of a piece, a function of its sources, then its state and its arguments.
 
@@ -172,7 +172,7 @@ def as_function(
       sources: a nested dict of arrays of the recording.
       state: more of them, which become parameters by their names.
       names: what the program calls its values.
-      unused: whether what was recorded beside the piece counts, which shows what Python has looked at.
+      whole: whether what was recorded beside the piece counts, which shows what Python has looked at.
 
     Returns the code, and the arrays that it takes for constants.
     """
@@ -192,11 +192,11 @@ def as_function(
         recording.watch(x)
     part = set(piece.slices[0].positions)
     for position, entry in enumerate(piece.entries):
-        if not unused and piece.role == "loss" and position not in part:
+        if not whole and piece.role == "loss" and position not in part:
             continue
         inputs = [changes.get((position, i), x) for i, x in enumerate(entry.inputs)]
         recording.entries.append(entry._replace(inputs=tuple(inputs)))
-    recording.marks = list(piece.subject[0].recording.marks) if unused and piece.role == "loss" else []
+    recording.marks = list(piece.subject[0].recording.marks) if whole and piece.role == "loss" else []
     tape = GradientTape(persistent=True)
     tape._recording = recording
     ends, tree = jax.tree.flatten(piece.targets)

@@ -17,11 +17,10 @@ from . import kept, probes
 from .comparing import STEPS, Written
 from .definitions import PARTS, Definitions, tuple_text
 from .functions import Functions, names_of, sources_of, type_text
+from .kept import Fitting
 from .observing import Block, Computed, Observer
 from .pieces import Piece, Refused, as_function
-from .randoms import Randoms
 from .steps import Steps
-from .translating import Fitting
 
 
 class Program:
@@ -32,7 +31,6 @@ class Program:
       path: the program's; `target` the text's.
       state: ids of variables that are state in any case.
       apart: places of statements whose assignments are no part of a step.
-      grows: whether more of either may be found.
     """
 
     def __init__(
@@ -40,13 +38,12 @@ class Program:
         path: Path,
         target: Path,
         observer: Observer,
-        randoms: Randoms,
+        randoms: probes.Randoms,
         values: probes.Values,
         state: set[int],
         apart: set[int],
-        grows: bool,
     ):
-        self.path, self.target, self.grows = path, target, grows
+        self.path, self.target = path, target
         self.observer, self.randoms, self.values = observer, randoms, values
         self.source = path.read_text()
         if not observer.steps:
@@ -56,7 +53,6 @@ class Program:
         self.nodes: dict[int, Any] = {node.place: node for node in ast.walk(self.tree)}  # type: ignore[attr-defined]
         self.expressions: dict[tuple, str | None] = {}  # place, and what may be arguments -> text
         self.steps = Steps(observer, self._used_after, state, apart)
-        self.state = set(self.steps.state)
         self.definitions = Definitions(self.source)
         self.functions = Functions(path, self.source, self.steps, self.definitions)
         self.apart: set[int] = set()  # statements that assign to variables apart from the steps
@@ -164,7 +160,7 @@ class Program:
             site.outputs = list(dict.fromkeys([*site.outputs, *kind.outputs]))
         return kept.rewrite(self, sites)
 
-    # -- texts for what TensorFlow evaluated (`kept.Texts`)
+    # -- texts for what TensorFlow evaluated (`kept`)
 
     def expression(self, node: ast.expr, reads: bool, fitting: Fitting) -> str | None:
         """What a variable holds, a result of a step, or a function's call."""
@@ -180,7 +176,7 @@ class Program:
         """A call that assigns to variables what the statement did, outside of a step."""
         place: int = node.place  # type: ignore[attr-defined]
         runs = self.values.computed.get(place, [])
-        if not runs or not self.grows:
+        if not runs:
             return None
 
         def assigned(texts: dict[int, str]) -> str | None:
@@ -219,9 +215,6 @@ class Program:
         wish = re.sub(r"\W+", "_", wish.rpartition(".")[2]).strip("_") if len(wish) < 30 else ""
         wish = wish if wish.isidentifier() else "value"
         result = self.steps.expression(runs, texts)
-        if not self.grows and self.steps.state != self.state:
-            self.steps.state = set(self.state)
-            return None
         if result is None:
             name = f"{wish}_{node.lineno}_{node.col_offset}"
             return f"step_found[{name!r}]" if self.steps.output(runs, name) else None
@@ -236,7 +229,7 @@ class Program:
             ((group, name),) = piece.slices[0].labels
             return f"{groups[group]}[{name!r}]"
         try:
-            codes = [as_function(p, sources_of(p), {}, p.block.before, unused=False)[0] for p in pieces]
+            codes = [as_function(p, sources_of(p), {}, p.block.before, whole=False)[0] for p in pieces]
             if len({re.sub(r" *#.*\n", "", code) for code in codes}) > 1:
                 return None
             function = self.functions.printed(piece, sources, {}, wish)

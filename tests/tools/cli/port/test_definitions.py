@@ -5,7 +5,7 @@ import ast
 import jax.numpy as jnp
 import numpy as np
 
-from tapejax.tools.cli.port import names
+from tapejax.tools.cli.port import kept
 from tapejax.tools.cli.port.alike import argument_name, equal, same
 from tapejax.tools.cli.port.definitions import PARTS, Definitions, tuple_text
 
@@ -40,10 +40,10 @@ def test_parts_are_python():
 
 def test_names_in_a_syntax_tree():
     tree = ast.parse("def f(a, *b):\n    x.y = [z for z in a]\nlosses.append(f(1))")
-    assert list(names.stored(tree)) == ["f", ".y", "z"] and names.bound_inside(tree) == {"z"}
-    assert [a.arg for a in names.arguments(tree.body[0].args)] == ["a", "b"]
-    assert list(names.added_to(tree)) == ["losses"]
-    assert names.is_gradient(ast.parse("tape.gradient(y, x)").body[0].value)
+    assert list(kept.stored(tree)) == ["f", ".y", "z"] and kept.bound_inside(tree) == {"z"}
+    assert [a.arg for a in kept.parameters_of(tree.body[0].args)] == ["a", "b"]
+    assert list(kept.added_to(tree)) == ["losses"]
+    assert kept.is_gradient(ast.parse("tape.gradient(y, x)").body[0].value)
 
 
 def test_values_are_the_same_by_type_and_bits():

@@ -1,0 +1,30 @@
+"""`spelling`: the canonical form tells apart what would be printed differently."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from tapejax.tools.seeing.spelling import canonical
+
+
+def form(function, *args):
+    return canonical(jax.make_jaxpr(function)(*args))
+
+
+@pytest.mark.parametrize("whole, real", [(0, 0.0), (1, 1.0)])
+def test_an_integer_is_no_float(whole, real):
+    x = jnp.ones(3)
+    powers = [form(lambda x, n=n: jax.lax.pow(x, n), x) for n in (jnp.int32(whole), jnp.float32(real))]
+    assert powers[0] != powers[1]
+
+
+def test_several_primitives_that_do_the_same_have_one_form():
+    x = jnp.ones((1, 3))
+    assert form(lambda x: jnp.squeeze(x, 0), x) == form(lambda x: x.reshape(3), x) != form(lambda x: x.reshape(3, 1), x)
+    assert form(jnp.square, x) == form(lambda x: x * x, x) == form(lambda x: x**2, x)
+    assert form(lambda x: x[:, 1:][:, :1], x) == form(lambda x: jax.lax.slice(x, (0, 1), (1, 2)), x)
+
+
+def test_what_is_not_read_and_what_is_known_is_no_part_of_it():
+    x = jnp.ones(3)
+    assert form(lambda x: (jnp.sin(x), x * (2.0 + 1.0))[1], x) == form(lambda x: x * 3.0 * 1.0, x)
