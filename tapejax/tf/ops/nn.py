@@ -294,22 +294,6 @@ def _weighted_cross_entropy(labels, logits, pos_weight):
     return (1 - labels) * logits + weight * tail
 
 
-def log_poisson_loss(
-    targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False, name: str | None = None
-) -> Tensor:
-    """exp(log_input) - log_input * targets, and on request Stirling's term for the targets."""
-    targets, log_input = _like_logits("log_poisson_loss", targets, log_input)
-    return op(_log_poisson, targets, log_input, full=bool(compute_full_loss))
-
-
-def _log_poisson(targets, log_input, full):
-    loss = jnp.exp(log_input) - log_input * targets
-    if not full:
-        return loss
-    stirling = targets * jnp.log(targets) - targets + 0.5 * jnp.log(2 * np.pi * targets)
-    return loss + jnp.where((targets >= 0) & (targets <= 1), 0, stirling)
-
-
 # ---- Normalisation -----------------------------------------------------------------------------------------
 
 
