@@ -238,8 +238,9 @@ def _ctc_loss(logits, labels, label_length, logit_length, blank):
 
 def stateless_dropout(x: TensorLike, rate, seed: TensorLike, rng_alg=None, noise_shape=None, name=None) -> Tensor:
     """As `dropout`, but the same `seed`, two integers, always drops the same elements."""
-    draw = lambda shape, dtype: _random.stateless_uniform(shape, seed, dtype=dtype)  # noqa: E731
-    return nn.general_dropout(x, rate, draw, noise_shape)
+    numbers = _random._stateless(seed)
+    draw = lambda *given, shape: op(nn._dropout, *given, *numbers(shape), shape=shape)  # noqa: E731
+    return nn.dropped(x, rate, noise_shape, draw)
 
 
 general_dropout = nn.general_dropout
