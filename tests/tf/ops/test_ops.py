@@ -483,6 +483,7 @@ def test_gradient_of_what_rows_without_an_index_take():  # refused by TensorFlow
     assert "scatter" not in str(jax.make_jaxpr(pulled)(x, rows, by))
 
 
+@pytest.mark.filterwarnings("ignore::tapejax.errors.NarrowingWarning")
 def test_options_that_are_equal_but_of_other_types_are_told_apart():
     """What runs a body is kept by the options: True is not 1, and int64 is int32 while 64-bit types are off."""
     x = tf.constant([3.0, 1.0, 2.0])
