@@ -272,7 +272,7 @@ def _plain_key(args: tuple, kwargs: dict[str, Any]) -> Hashable:
     if not args or type(args[0]) is not Tensor or "name" in kwargs or not _PLAIN.issuperset(map(type, given)):
         return None
     # A name of a dtype means another one where 64-bit types are off.
-    return (jax.config.jax_enable_x64, *kwargs, *given, *map(type, given))
+    return (wide("int64"), *kwargs, *given, *map(type, given))
 
 
 def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:

@@ -170,7 +170,7 @@ class TestCase(absltest.TestCase):
     # ---- errors ----
 
     @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(
+    def assertRaisesWithPredicateMatch(  # type: ignore[override]
         self,
         exception_type: type[BaseException] | tuple[type[BaseException], ...],
         expected_err_re_or_predicate: str | Callable[[Exception], object],
