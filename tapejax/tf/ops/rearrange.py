@@ -125,7 +125,7 @@ def _dynamic_stitch(which, *arrays, ranks):
     return jnp.take(rows, jnp.where(which < 0, len(rows), which), 0, mode="fill", fill_value=0)
 
 
-def _bins(nbins: IntLike) -> int:
+def _bins(nbins: TensorLike) -> int:
     """How many bins are asked for."""
     number = operator.index(static(nbins, "nbins")) if np.ndim(nbins) == 0 else 0
     if number <= 0:
