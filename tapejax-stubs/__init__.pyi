@@ -454,7 +454,6 @@ from tapejax.math import reduce_sum as reduce_sum
 from tapejax.compat.v1 import register_tensor_conversion_function as register_tensor_conversion_function
 def repeat(input: TensorLike, repeats: IntsLike, axis: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """Every element (of the flattened input, or along `axis`) repeated; `repeats` is a number or one per element."""
-from tapejax.compat.v1 import required_space_to_batch_paddings as required_space_to_batch_paddings
 def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> tf.Tensor:
     """The same elements in another shape; one size may be -1 and is then computed.
 

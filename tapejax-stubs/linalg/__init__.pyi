@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 import tapejax as tf
-from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, AxisLike, Ignored
+from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, AxisLike
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> tf.Tensor:
     """The last two axes exchanged, the elements conjugated."""
@@ -35,17 +35,6 @@ def eig(tensor: TensorLike, name: str | None = None) -> Nest:
     """Eigenvalues and right eigenvectors; on the CPU only."""
 def eigh(tensor: TensorLike, name: str | None = None) -> Nest:
     """Eigenvalues in rising order, and eigenvectors, of a Hermitian matrix."""
-def eigh_tridiagonal(alpha: Any, beta: Any, eigvals_only: Any = True, select: Any = 'a', select_range: Any = None, tol: Any = None, name: str | None = None) -> Nest:
-    """The eigenvalues, and unless `eigvals_only` the eigenvectors, of a symmetric tridiagonal matrix.
-
-    Args:
-      alpha, beta: its diagonal, and the one above it.
-      select: 'a' for all, 'v' for those in the interval `select_range`, 'i' for those numbered from its first to its last.
-      tol: taken for TensorFlow's sake: they are found exactly.
-
-    Raises:
-      ValueError: an unknown `select`.
-    """
 def eigvals(tensor: TensorLike, name: str | None = None) -> Nest:
     """The eigenvalues; on the CPU only."""
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Nest:
@@ -82,12 +71,6 @@ def lu(input: TensorLike, output_idx_type: DTypeLike = 'int32', name: str | None
     Raises:
       InvalidArgumentError: `input` is not square, or is known and not invertible.
     """
-def lu_matrix_inverse(lower_upper: TensorLike, perm: TensorLike, validate_args: Any = False, name: str | None = None) -> tf.Tensor:
-    """The inverse of the matrix of which `lu` gave the two triangles and the permutation."""
-def lu_reconstruct(lower_upper: TensorLike, perm: TensorLike, validate_args: Any = False, name: str | None = None) -> tf.Tensor:
-    """The matrix of which `lu` gave the two triangles and the permutation."""
-def lu_solve(lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike, validate_args: Any = False, name: str | None = None) -> tf.Tensor:
-    """x with ``A @ x = rhs``, given what `lu` made of A; `rhs` is a matrix."""
 def matmul(a: TensorLike, b: TensorLike, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: DTypeLike | None = None, grad_a: bool = False, grad_b: bool = False, name: str | None = None) -> tf.Tensor:
     """The matrix product over the last two axes; the others broadcast.
 
@@ -153,14 +136,3 @@ def trace(x: TensorLike, name: str | None = None) -> tf.Tensor:
     """The sum of the diagonal."""
 def triangular_solve(matrix: TensorLike, rhs: TensorLike, lower: Any = True, adjoint: Any = False, name: str | None = None) -> tf.Tensor:
     """x with ``matrix @ x = rhs``, where only one triangle of `matrix` is read."""
-def tridiagonal_matmul(diagonals: Any, rhs: TensorLike, diagonals_format: Any = 'compact', name: str | None = None) -> tf.Tensor:
-    """A tridiagonal matrix times a matrix; see `tridiagonal_solve` for the formats."""
-def tridiagonal_solve(diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = 'compact', transpose_rhs: bool = False, conjugate_rhs: bool = False, name: Ignored = None, partial_pivoting: Ignored = True, perturb_singular: Ignored = False) -> tf.Tensor:
-    """x with ``A @ x = rhs`` for a tridiagonal A.
-
-    Args:
-      diagonals: 'compact': (..., 3, n), the diagonals above, on and below the main one, the last element of the first and the
-        first of the last left out of account; 'sequence': the three of them; 'matrix': A.
-      rhs: a vector or a matrix; `transpose_rhs` and `conjugate_rhs` are taken of it first.
-      partial_pivoting, perturb_singular: taken for TensorFlow's sake: XLA chooses.
-    """

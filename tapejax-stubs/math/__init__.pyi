@@ -39,10 +39,6 @@ def angle(input: TensorLike, name: str | None = None) -> tf.Tensor:
 
     Takes floating, complex tensors.
     """
-def approx_max_k(operand: TensorLike, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95, reduction_input_size_override: Any = -1, aggregate_to_topk: Any = True, name: str | None = None) -> tf.Tensor:
-    """The k largest or smallest elements and where they are, with `recall_target` of them right on a TPU."""
-def approx_min_k(operand: TensorLike, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95, reduction_input_size_override: Any = -1, aggregate_to_topk: Any = True, name: str | None = None) -> tf.Tensor:
-    """The k largest or smallest elements and where they are, with `recall_target` of them right on a TPU."""
 def argmax(input: TensorLike, axis: IntLike | None = None, output_type: DTypeLike | None = 'int64', name: str | None = None) -> tf.Tensor:
     """The index of the largest element along `axis`, which nan never is. The first axis by default; int64 (int32 while ``jax_enable_x64`` is off)."""
 def argmin(input: TensorLike, axis: IntLike | None = None, output_type: DTypeLike | None = 'int64', name: str | None = None) -> tf.Tensor:

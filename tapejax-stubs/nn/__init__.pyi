@@ -5,8 +5,6 @@ from typing import Any
 import tapejax as tf
 from tapejax.tf.values.types import TensorLike, DTypeLike, ShapeLike, AxisLike, IntLike, IntsLike, FloatLike, Ignored, PaddingLike
 
-from tapejax.math import approx_max_k as approx_max_k
-from tapejax.math import approx_min_k as approx_min_k
 def atrous_conv2d(value: TensorLike, filters: TensorLike, rate: IntsLike, padding: PaddingLike, name: str | None = None) -> tf.Tensor:
     """`conv2d` with ``dilations=rate``."""
 def atrous_conv2d_transpose(value: TensorLike, filters: TensorLike, output_shape: Any, rate: Any, padding: Any, name: str | None = None) -> tf.Tensor:
@@ -19,8 +17,6 @@ def avg_pool2d(input: TensorLike, ksize: IntsLike, strides: IntsLike, padding: P
     """The mean of each window of size `ksize`, `strides` apart. Padding as in `conv2d`."""
 def avg_pool3d(input: TensorLike, ksize: IntsLike, strides: IntsLike, padding: PaddingLike, data_format: str | None = 'NDHWC', name: str | None = None) -> tf.Tensor:
     """The mean of each window of size `ksize`, `strides` apart. Padding as in `conv2d`."""
-def batch_norm_with_global_normalization(input: Any, mean: Any, variance: Any, beta: Any, gamma: Any, variance_epsilon: Any, scale_after_normalization: bool, name: str | None = None) -> tf.Tensor:
-    """`batch_normalization`, with `gamma` as its scale or without."""
 def batch_normalization(x: TensorLike, mean: TensorLike, variance: TensorLike, offset: TensorLike, scale: TensorLike, variance_epsilon: TensorLike, name: str | None = None) -> tf.Tensor:
     """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset; offset and scale may be None.
 
@@ -33,8 +29,6 @@ def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None
       ValueError: an unknown `data_format`.
       InvalidArgumentError: the bias has another length than there are channels.
     """
-def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | None = None) -> tuple[tf.Tensor, tf.Tensor]:
-    """Runs of equal labels made one, for each row: the labels, filled up with 0, and their number."""
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> tf.Tensor:
     """The sum of the losses, weighted, divided by the batch size, by default the number of losses.
 
@@ -90,8 +84,6 @@ def depth_to_space(input: TensorLike, block_size: Any, data_format: Any = 'NHWC'
     """Channels moved into blocks of block_size x block_size pixels."""
 def depthwise_conv2d(input: TensorLike, filter: TensorLike, strides: IntsLike, padding: PaddingLike, data_format: str | None = None, dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
-def dilation2d(input: TensorLike, filters: TensorLike, strides: Any, padding: Any, data_format: Any, dilations: Any, name: str | None = None) -> tf.Tensor:
-    """The largest sum of each window's elements and the filter's: grey-scale dilation. Filters are (height, width, channels)."""
 def dropout(x: TensorLike, rate: TensorLike, noise_shape: ShapeLike | None = None, seed: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """Sets a fraction `rate` of the elements to 0 and scales up the others, so that the expected sum is kept.
 
@@ -108,8 +100,6 @@ def elu(features: TensorLike, name: str | None = None) -> tf.Tensor:
     """
 def embedding_lookup(params: TensorLike, ids: TensorLike, max_norm: FloatLike | None = None, name: str | None = None) -> tf.Tensor:
     """The rows of `params` at `ids`, clipped to `max_norm` where it is given; a list of tensors holds parts of the rows."""
-def erosion2d(value: TensorLike, filters: TensorLike, strides: Any, padding: Any, data_format: Any, dilations: Any, name: str | None = None) -> tf.Tensor:
-    """The smallest difference of each window's elements and the filter's: grey-scale erosion."""
 from tapejax.nn import experimental as experimental
 def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> tf.Tensor:
     """x * P(X <= x) for a normal X; `approximate` takes the formula with tanh."""
@@ -121,8 +111,6 @@ def leaky_relu(features: TensorLike, alpha: FloatLike = 0.2, name: str | None = 
     """x where positive, else alpha * x."""
 def local_response_normalization(input: TensorLike, depth_radius: Any = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5, name: str | None = None) -> tf.Tensor:
     """x / (bias + alpha * the sum of the squares of the channels up to `depth_radius` away) ** beta."""
-def log_poisson_loss(targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False, name: str | None = None) -> tf.Tensor:
-    """exp(log_input) - log_input * targets, and on request Stirling's term for the targets."""
 from tapejax.math import log_softmax as log_softmax
 from tapejax.nn import local_response_normalization as lrn
 def max_pool(input: TensorLike, ksize: IntsLike, strides: IntsLike, padding: PaddingLike, data_format: str | None = None, name: str | None = None) -> tf.Tensor:
@@ -149,8 +137,6 @@ def nce_loss(weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs
       inputs: shape (batch, dim).
       sampled_values: what a candidate sampler gave; by default that of `log_uniform_candidate_sampler`.
     """
-def normalize_moments(counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None) -> tuple[tf.Tensor, tf.Tensor]:
-    """Mean and variance of what `sufficient_statistics` gave."""
 def pool(input: TensorLike, window_shape: Sequence[int], pooling_type: str, strides: IntsLike | None = None, padding: PaddingLike = 'VALID', data_format: str | None = None, dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """Pooling of type 'MAX' or 'AVG'."""
 def relu(features: TensorLike, name: str | None = None) -> tf.Tensor:
@@ -211,13 +197,9 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
       ValueError: the shapes do not fit.
       InvalidArgumentError: a label is out of range (seen on the CPU; elsewhere the loss is NaN).
     """
-def sufficient_statistics(x: TensorLike, axes: Any, shift: TensorLike = None, keepdims: Any = False, name: str | None = None) -> tuple[Any, ...]:
-    """(number of elements, their sum, the sum of their squares, `shift`) over `axes`, all after `shift` is subtracted."""
 from tapejax.nn import silu as swish
 from tapejax.math import tanh as tanh
 from tapejax.math import top_k as top_k
 def weighted_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, pos_weight: TensorLike, name: str | None = None) -> tf.Tensor:
     """The sigmoid cross entropy with the positive labels weighted by `pos_weight`."""
-def weighted_moments(x: Any, axes: Any, frequency_weights: Any, keepdims: Any = False, name: str | None = None) -> tuple[tf.Tensor, tf.Tensor]:
-    """Mean and variance over `axes`, each element counted as often as its weight says."""
 from tapejax.math import zero_fraction as zero_fraction

@@ -23,8 +23,6 @@ def fft2d(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """The discrete Fourier transform of the last 2 axes, complex to complex."""
 def fft3d(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """The discrete Fourier transform of the last 3 axes, complex to complex."""
-def fftnd(input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None) -> tf.Tensor:
-    """``jnp.fft.fftn``: over `axes`, of lengths `fft_length`, scaled by `norm`."""
 def fftshift(x: TensorLike, axes: AxisLike | None = None, name: str | None = None) -> tf.Tensor:
     """The zero frequency moved to the middle."""
 def frame(signal: TensorLike, frame_length: Any, frame_step: Any, pad_end: Any = False, pad_value: Any = 0, axis: Any = -1, name: str | None = None) -> tf.Tensor:
@@ -44,8 +42,6 @@ def ifft2d(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """The inverse discrete Fourier transform of the last 2 axes, complex to complex."""
 def ifft3d(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """The inverse discrete Fourier transform of the last 3 axes, complex to complex."""
-def ifftnd(input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None) -> tf.Tensor:
-    """``jnp.fft.ifftn``: over `axes`, of lengths `fft_length`, scaled by `norm`."""
 def ifftshift(x: TensorLike, axes: AxisLike | None = None, name: str | None = None) -> tf.Tensor:
     """The zero frequency moved back to the start."""
 def inverse_stft(stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any = None, window_fn: Any = ..., name: str | None = None) -> tf.Tensor:
@@ -58,10 +54,6 @@ def irfft2d(input_tensor: TensorLike, fft_length: IntsLike | None = None, name: 
     """The inverse discrete Fourier transform of the last 2 axes of a real signal, of length `fft_length` (by default the signal's own)."""
 def irfft3d(input_tensor: TensorLike, fft_length: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """The inverse discrete Fourier transform of the last 3 axes of a real signal, of length `fft_length` (by default the signal's own)."""
-def irfftnd(input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None) -> tf.Tensor:
-    """``jnp.fft.irfftn``: over `axes`, of lengths `fft_length`, scaled by `norm`."""
-def kaiser_bessel_derived_window(window_length: Any, beta: Any = 12.0, dtype: Any = 'float32', name: str | None = None) -> tf.Tensor:
-    """A Kaiser-Bessel derived window of even length."""
 def kaiser_window(window_length: IntLike, beta: FloatLike = 12.0, dtype: DTypeLike = 'float32', name: str | None = None) -> tf.Tensor:
     """A Kaiser window."""
 def linear_to_mel_weight_matrix(num_mel_bins: IntLike = 20, num_spectrogram_bins: IntLike = 129, sample_rate: FloatLike = 8000, lower_edge_hertz: FloatLike = 125.0, upper_edge_hertz: FloatLike = 3800.0, dtype: DTypeLike = 'float32', name: str | None = None) -> tf.Tensor:
@@ -80,8 +72,6 @@ def rfft2d(input_tensor: TensorLike, fft_length: IntsLike | None = None, name: s
     """The discrete Fourier transform of the last 2 axes of a real signal, of length `fft_length` (by default the signal's own)."""
 def rfft3d(input_tensor: TensorLike, fft_length: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """The discrete Fourier transform of the last 3 axes of a real signal, of length `fft_length` (by default the signal's own)."""
-def rfftnd(input_tensor: TensorLike, fft_length: Any = None, axes: Any = None, norm: Any = None, name: str | None = None) -> tf.Tensor:
-    """``jnp.fft.rfftn``: over `axes`, of lengths `fft_length`, scaled by `norm`."""
 def stft(signals: TensorLike, frame_length: IntLike, frame_step: IntLike, fft_length: IntLike | None = None, window_fn: Callable[..., Any] | None = ..., pad_end: bool = False, name: str | None = None) -> tf.Tensor:
     """The short-time Fourier transform: (..., frames, fft_length // 2 + 1), complex.
 
@@ -90,5 +80,3 @@ def stft(signals: TensorLike, frame_length: IntLike, frame_step: IntLike, fft_le
       fft_length: by default the smallest power of two that holds a frame.
       window_fn: makes a window of a length and a ``dtype``; None for none.
     """
-def vorbis_window(window_length: IntLike, dtype: DTypeLike = 'float32', name: str | None = None) -> tf.Tensor:
-    """The window of Vorbis."""

@@ -11,6 +11,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
+
 from .ops import array, debugging, linalg, math, nn, random, tensor_array
 from .values import dtypes
 from .values import tensor as values
@@ -50,7 +52,7 @@ _TABLE = {
     "tf.nn": """
         avg_pool avg_pool1d avg_pool2d avg_pool3d batch_normalization bias_add conv1d conv1d_transpose conv2d
         conv2d_transpose conv3d conv3d_transpose convolution crelu depth_to_space depthwise_conv2d dropout elu
-        embedding_lookup gelu in_top_k l2_loss l2_normalize leaky_relu log_poisson_loss log_softmax max_pool max_pool1d
+        embedding_lookup gelu in_top_k l2_loss l2_normalize leaky_relu log_softmax max_pool max_pool1d
         max_pool2d max_pool3d moments pool relu relu6 selu separable_conv2d sigmoid
         sigmoid_cross_entropy_with_logits silu softmax softmax_cross_entropy_with_logits softplus softsign
         space_to_depth sparse_softmax_cross_entropy_with_logits swish tanh top_k weighted_cross_entropy_with_logits
@@ -58,8 +60,8 @@ _TABLE = {
         """,
     "tf.linalg": """
         adjoint band_part cholesky cholesky_solve cross det diag diag_part eig eigh eigvals eigvalsh einsum expm eye
-        global_norm inv l2_normalize logdet lstsq lu matmul matrix_rank matrix_transpose matvec norm normalize pinv qr
-        set_diag slogdet solve svd tensor_diag tensor_diag_part tensordot trace triangular_solve
+        global_norm inv l2_normalize logdet logm lstsq lu matmul matrix_rank matrix_transpose matvec norm normalize pinv qr
+        set_diag slogdet solve sqrtm svd tensor_diag tensor_diag_part tensordot trace triangular_solve
         """,
     "tf.random": """
         categorical fold_in gamma normal poisson set_seed shuffle split stateless_binomial stateless_categorical
@@ -106,14 +108,12 @@ _LATER: dict[str, dict[str, str]] = {
         "ops.initializers": """
             constant_initializer ones_initializer random_normal_initializer random_uniform_initializer zeros_initializer
             """,
-        "ops.linalg": "eig eigvals",
+        "ops.linalg": "eig eigvals matrix_square_root=sqrtm",
         "ops.printing": "print",
         "ops.rearrange": """
             batch_to_space bitcast dynamic_partition dynamic_stitch histogram_fixed_width histogram_fixed_width_bins
-            required_space_to_batch_paddings reverse_sequence space_to_batch space_to_batch_nd=space_to_batch
-            unravel_index
+            reverse_sequence space_to_batch space_to_batch_nd=space_to_batch unravel_index
             """,
-        "ops.solvers": "matrix_square_root",
         "ops.sparse": "SparseTensor",
         ".tools.seeing.source": "code",
     },
@@ -142,12 +142,6 @@ _LATER: dict[str, dict[str, str]] = {
             is_numeric_tensor
             """,
         "ops.graph": "assert_proper_iterable",
-    },
-    "tf.compat.v1.losses": {
-        "ops.losses": """
-            Reduction absolute_difference compute_weighted_loss hinge_loss huber_loss log_loss mean_squared_error
-            sigmoid_cross_entropy softmax_cross_entropy sparse_softmax_cross_entropy
-            """
     },
     "tf.compat.v1.logging": {
         "ops.compat": "DEBUG ERROR FATAL INFO WARN debug error fatal get_verbosity info log set_verbosity warn warning"
@@ -208,25 +202,11 @@ _LATER: dict[str, dict[str, str]] = {
     },
     "tf.experimental.numpy": {
         "ops.numpy_api": """
-            abs absolute add all allclose amax amin angle any append arange arccos arccosh arcsin arcsinh arctan
-            arctan2 arctanh argmax argmin argsort around array array_equal asanyarray asarray ascontiguousarray
-            atleast_1d atleast_2d atleast_3d average bitwise_and bitwise_not bitwise_or bitwise_xor bool_
-            broadcast_arrays broadcast_to cbrt ceil clip complex128 complex64 complex_ compress concatenate conj
-            conjugate copy cos cosh count_nonzero cross cumprod cumsum deg2rad diag diag_indices diagflat
-            diagonal diff divide divmod dot dsplit dstack e einsum empty empty_like equal exp exp2 expand_dims
-            experimental_enable_numpy_behavior expm1 eye fabs finfo fix flatten flip fliplr flipud float16
-            float32 float64 float_ float_power floor floor_divide full full_like gcd geomspace greater
-            greater_equal heaviside hsplit hstack hypot identity iinfo imag inexact inf inner int16 int32 int64
-            int8 int_ isclose iscomplex iscomplexobj isfinite isinf isnan isneginf isposinf isreal isrealobj
-            isscalar issubdtype ix_ kron lcm less less_equal linspace log log10 log1p log2 logaddexp logaddexp2
-            logical_and logical_not logical_or logical_xor logspace matmul max maximum mean meshgrid min minimum
-            mod moveaxis multiply nanmean nanprod nansum ndarray ndim negative newaxis nextafter nonzero
-            not_equal object_ ones ones_like outer pad pi polyval positive power prod promote_types ptp rad2deg
-            ravel real reciprocal remainder repeat reshape result_type roll rot90 round select shape sign
-            signbit sin sinc sinh size sort split sqrt square squeeze stack std string_ subtract sum swapaxes
-            take take_along_axis tan tanh tensordot tile trace transpose tri tril triu true_divide uint16 uint32
-            uint64 uint8 unicode_ vander var vdot vsplit vstack where zeros zeros_like
+            asanyarray ascontiguousarray bool_ complex128 complex64 complex_ e experimental_enable_numpy_behavior finfo fix
+            flatten float16 float32 float64 float_ iinfo inexact inf int16 int32 int64 int8 int_ ndarray newaxis object_ pi
+            string_ uint16 uint32 uint64 uint8 unicode_
             """
+        + " ".join(name for name, x in vars(jnp).items() if callable(x) and not isinstance(x, type) and name[0] != "_")
     },
     "tf.experimental.numpy.random": {
         "ops.numpy_api": """
@@ -266,22 +246,16 @@ _LATER: dict[str, dict[str, str]] = {
             GFile copy exists get_registered_schemes glob isdir join listdir makedirs mkdir remove rename rmtree stat walk
             """
     },
-    "tf.linalg": {
-        "ops.solvers": """
-            eigh_tridiagonal logm lu_matrix_inverse lu_reconstruct lu_solve sqrtm tridiagonal_matmul tridiagonal_solve
-            """
-    },
-    "tf.math": {"ops.rearrange": "approx_max_k approx_min_k is_non_decreasing is_strictly_increasing"},
+    "tf.math": {"ops.rearrange": "is_non_decreasing is_strictly_increasing"},
     "tf.math.special": {
         "ops.math": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e dawsn expint fresnel_cos fresnel_sin spence"
     },
     "tf.nn": {
-        "ops.rearrange": "approx_max_k approx_min_k space_to_batch",
+        "ops.rearrange": "space_to_batch",
         "ops.sampled": "nce_loss sampled_softmax_loss",
         "ops.windows": """
-            atrous_conv2d atrous_conv2d_transpose batch_norm_with_global_normalization collapse_repeated
-            compute_average_loss conv_transpose ctc_loss dilation2d erosion2d local_response_normalization lrn
-            max_pool_with_argmax normalize_moments scale_regularization_loss sufficient_statistics weighted_moments
+            atrous_conv2d atrous_conv2d_transpose compute_average_loss conv_transpose ctc_loss
+            local_response_normalization lrn max_pool_with_argmax scale_regularization_loss
             """,
     },
     "tf.nn.experimental": {"ops.windows": "general_dropout stateless_dropout"},
@@ -296,16 +270,15 @@ _LATER: dict[str, dict[str, str]] = {
     },
     "tf.random.experimental": {
         "ops.generator": """
-            Algorithm Generator create_rng_state get_global_generator index_shuffle set_global_generator stateless_shuffle
+            Algorithm Generator create_rng_state get_global_generator set_global_generator stateless_shuffle
             """,
         "ops.random": "stateless_fold_in=fold_in stateless_split=split",
     },
     "tf.signal": {
         "ops.signal": """
-            dct fft fft2d fft3d fftnd fftshift frame hamming_window hann_window idct ifft ifft2d ifft3d ifftnd ifftshift
-            inverse_stft inverse_stft_window_fn irfft irfft2d irfft3d irfftnd kaiser_bessel_derived_window kaiser_window
-            linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms overlap_and_add rfft rfft2d rfft3d rfftnd stft
-            vorbis_window
+            dct fft fft2d fft3d fftshift frame hamming_window hann_window idct ifft ifft2d ifft3d ifftshift inverse_stft
+            inverse_stft_window_fn irfft irfft2d irfft3d kaiser_window linear_to_mel_weight_matrix
+            mfccs_from_log_mel_spectrograms overlap_and_add rfft rfft2d rfft3d stft
             """
     },
     "tf.sparse": {

@@ -150,8 +150,6 @@ def register_tensor_conversion_function(base_type: type[Any] | tuple[type[Any], 
     >>> print(y.numpy(), tape.gradient(y, scale.logarithm).numpy())
     6.0 6.0
     """
-def required_space_to_batch_paddings(input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None) -> tuple[tf.Tensor, tf.Tensor]:
-    """(paddings, crops) with which `space_to_batch` and `batch_to_space` can be used on such a shape."""
 from tapejax.random import set_seed as set_random_seed
 from tapejax.nn import space_to_batch as space_to_batch_nd
 def timestamp(name: str | None = None) -> tf.Tensor:

@@ -1,18 +1,12 @@
 """Made by .ci/stubs of the live namespace."""
 
 import tapejax as tf
-from tapejax.tf.values.types import TensorLike, IntLike
+from tapejax.tf.values.types import TensorLike
 
 from tapejax.tf.ops.generator import Algorithm as Algorithm
 from tapejax.tf.ops.generator import Generator as Generator
 from tapejax.random import create_rng_state as create_rng_state
 from tapejax.random import get_global_generator as get_global_generator
-def index_shuffle(index: TensorLike, seed: TensorLike, max_index: IntLike) -> tf.Tensor:
-    """Where each `index` from 0 to `max_index` goes in an order that depends on `seed`, two or three integers, alone.
-
-    Raises:
-      InvalidArgumentError: `seed` is something else.
-    """
 from tapejax.random import set_global_generator as set_global_generator
 from tapejax.random import fold_in as stateless_fold_in
 def stateless_shuffle(value: TensorLike, seed: TensorLike, alg: str = 'auto_select', name: str | None = None) -> tf.Tensor:

@@ -306,20 +306,3 @@ def set_global_generator(generator: Generator) -> None:
 def stateless_shuffle(value: TensorLike, seed: TensorLike, alg: str = "auto_select", name: str | None = None) -> Tensor:
     """The parts of `value` along its first axis in an order that depends on `seed`, two integers, alone."""
     return random.draw(random._shuffle, *random._stateless(seed)(()), raw(value))
-
-
-def index_shuffle(index: TensorLike, seed: TensorLike, max_index: IntLike) -> Tensor:
-    """Where each `index` from 0 to `max_index` goes in an order that depends on `seed`, two or three integers, alone.
-
-    Raises:
-      InvalidArgumentError: `seed` is something else.
-    """
-    found = raw(seed)
-    if found.shape == (3,):  # as TensorFlow also takes it
-        found = raw(random.fold_in(found[:2], found[2]))
-    count = int(host(max_index, "max_index")) + 1
-    return random.draw(_index_shuffle, *random._stateless(found)(()), raw(index), length=count)
-
-
-def _index_shuffle(seed, count, index, length):
-    return jax.random.permutation(random.key_of(seed, count), length)[index].astype(index.dtype)

@@ -147,12 +147,22 @@ def dropout(
     Raises:
       ValueError: `rate` is not in [0, 1), or x is no floating point tensor.
     """
-    draw = lambda shape, dtype: _random.uniform(shape, dtype=dtype, seed=seed)  # noqa: E731
-    return general_dropout(x, rate, draw, noise_shape)
+    return dropped(
+        x, rate, noise_shape, lambda *given, shape: op(_dropout, *given, *_random.state.next(seed), shape=shape)
+    )
 
 
 def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=None, name=None) -> Tensor:
     """As `dropout`, with ``uniform_sampler(shape=shape, dtype=dtype)`` for numbers in [0, 1)."""
+
+    def drop(array: Array, rate: Array | float, shape: ShapeLike) -> Tensor:
+        return op(_keep, array, rate, raw(uniform_sampler(shape=shape, dtype=as_dtype(array.dtype))))
+
+    return dropped(x, rate, noise_shape, drop)
+
+
+def dropped(x: TensorLike, rate: TensorLike, noise_shape: ShapeLike | None, drop: Callable[..., Tensor]) -> Tensor:
+    """``drop(x, rate, shape=shape)`` of what `dropout` is given, or `x` where nothing is dropped."""
     array = raw(x)
     if kind_of(array.dtype) != "f":
         raise ValueError(f"x.dtype must be a floating point tensor as x will be scaled, got {array.dtype}")
@@ -161,8 +171,7 @@ def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=
         raise ValueError(f"rate must be a scalar tensor or a float in [0, 1), got {rate}")
     if number and rate == 0:
         return convert_to_tensor(x)
-    numbers = raw(uniform_sampler(shape=_noise_shape(noise_shape, array), dtype=as_dtype(array.dtype)))
-    return op(_dropout, array, numbers, rate if number else raw(rate, array.dtype))
+    return drop(array, rate if number else raw(rate, array.dtype), shape=_noise_shape(noise_shape, array))
 
 
 def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]:
@@ -174,8 +183,15 @@ def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]
     return shape_of(noise_shape, "noise_shape")
 
 
-def _dropout(x, numbers, rate):
+def _dropout(x, rate, seed, count, shape):  # draws by itself: two operations would cost half as much again
+    return _keep(x, rate, jax.random.uniform(_random.key_of(seed, count), shape, x.dtype))
+
+
+def _keep(x, rate, numbers):
     return jnp.where(numbers >= rate, x / (1 - rate), 0)
+
+
+renamed("dropout", _keep)
 
 
 # ---- Losses ------------------------------------------------------------------------------------------------
@@ -292,22 +308,6 @@ def _weighted_cross_entropy(labels, logits, pos_weight):
     weight = 1 + (pos_weight - 1) * labels
     tail = jnp.log1p(jnp.exp(-_math._abs(logits))) + jax.nn.relu(-logits)
     return (1 - labels) * logits + weight * tail
-
-
-def log_poisson_loss(
-    targets: TensorLike, log_input: TensorLike, compute_full_loss: bool = False, name: str | None = None
-) -> Tensor:
-    """exp(log_input) - log_input * targets, and on request Stirling's term for the targets."""
-    targets, log_input = _like_logits("log_poisson_loss", targets, log_input)
-    return op(_log_poisson, targets, log_input, full=bool(compute_full_loss))
-
-
-def _log_poisson(targets, log_input, full):
-    loss = jnp.exp(log_input) - log_input * targets
-    if not full:
-        return loss
-    stirling = targets * jnp.log(targets) - targets + 0.5 * jnp.log(2 * np.pi * targets)
-    return loss + jnp.where((targets >= 0) & (targets <= 1), 0, stirling)
 
 
 # ---- Normalisation -----------------------------------------------------------------------------------------

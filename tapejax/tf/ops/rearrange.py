@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from jax import lax
 from ..values.dtypes import requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, raw
-from ..values.types import Array, AxisLike, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
+from ..values.types import Array, DTypeLike, IntLike, IntsLike, ShapeLike, TensorLike
 from . import array as _array
 from .table import (
     NUMBER,
@@ -24,7 +23,6 @@ from .table import (
     integers,
     known,
     operation,
-    renamed,
     require_kind,
     shape_of,
     static,
@@ -127,7 +125,7 @@ def _dynamic_stitch(which, *arrays, ranks):
     return jnp.take(rows, jnp.where(which < 0, len(rows), which), 0, mode="fill", fill_value=0)
 
 
-def _bins(nbins: IntLike) -> int:
+def _bins(nbins: TensorLike) -> int:
     """How many bins are asked for."""
     number = operator.index(static(nbins, "nbins")) if np.ndim(nbins) == 0 else 0
     if number <= 0:
@@ -227,38 +225,7 @@ def batch_to_space(input, block_shape, crops):
     return x[(slice(None), *cut)]
 
 
-def required_space_to_batch_paddings(input_shape, block_shape, base_paddings=None, name=None) -> tuple[Tensor, Tensor]:
-    """(paddings, crops) with which `space_to_batch` and `batch_to_space` can be used on such a shape."""
-    sizes, blocks = (np.asarray(shape_of(x)) for x in (input_shape, block_shape))
-    base = np.zeros((len(sizes), 2), int) if base_paddings is None else np.asarray(static(base_paddings))
-    extra = -(sizes + base.sum(1)) % blocks
-    paddings = np.stack([base[:, 0], base[:, 1] + extra], 1)
-    crops = np.stack([np.zeros_like(extra), extra], 1)
-    return Tensor(raw(paddings.astype(np.int32))), Tensor(raw(crops.astype(np.int32)))
-
-
 # ---- Approximate and ordered -------------------------------------------------------------------------------
-
-
-class ApproxTopK(NamedTuple):
-    """What `approx_max_k` and `approx_min_k` return."""
-
-    values: Tensor | Array
-    indices: Tensor | Array
-
-
-def _approx(largest: bool) -> Callable[..., Any]:
-    def approx(
-        operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True
-    ):
-        """The k largest or smallest elements and where they are, with `recall_target` of them right on a TPU."""
-        options = reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk
-        return ApproxTopK(*(lax.approx_max_k if largest else lax.approx_min_k)(operand, k, *options))
-
-    return operation("operand")(renamed("approx_max_k" if largest else "approx_min_k", approx))
-
-
-approx_max_k, approx_min_k = _approx(True), _approx(False)
 
 
 @operation("x", REAL)
@@ -271,10 +238,3 @@ def is_non_decreasing(x):
 def is_strictly_increasing(x):
     """Whether each element, of all in a row, is larger than the one before it."""
     return jnp.all(x.ravel()[1:] > x.ravel()[:-1])
-
-
-def fftnd_axes(rank: int, axes: AxisLike | None, fft_length: IntsLike | None) -> tuple[int, ...]:
-    """The axes of an n-dimensional Fourier transform: the last ones, as many as there are lengths."""
-    if axes is not None:
-        return tuple(axis_of(axis, rank, "axes") for axis in static(axes, "axes"))
-    return tuple(range(rank - len(fft_length), rank)) if fft_length is not None else tuple(range(rank))

@@ -15,7 +15,6 @@ from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from ..values.types import Array, AxisLike, DTypeLike, FloatLike, IntLike, IntsLike, TensorLike
 from . import array as _array
 from . import math as _math
-from .rearrange import fftnd_axes
 from .table import FLOAT, NUMBER, axis_of, kind_of, renamed, require_kind, shape_of, static, whole
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------
@@ -69,21 +68,6 @@ fft, fft2d, fft3d = (_transform(name, n, "fftn") for n, name in _NAMES.items())
 ifft, ifft2d, ifft3d = (_transform("i" + name, n, "ifftn") for n, name in _NAMES.items())
 rfft, rfft2d, rfft3d = (_transform("r" + name, n, "rfftn") for n, name in _NAMES.items())
 irfft, irfft2d, irfft3d = (_transform("ir" + name, n, "irfftn") for n, name in _NAMES.items())
-
-
-def _transform_nd(name: str, how: str) -> Callable[..., Tensor]:
-    def public(input_tensor: TensorLike, fft_length=None, axes=None, norm=None, name=None) -> Tensor:
-        array = raw(input_tensor)
-        if norm not in (None, "backward", "forward", "ortho"):
-            raise ValueError(f"norm must be None, 'backward', 'forward' or 'ortho', got {norm!r}")
-        lengths = None if fft_length is None else shape_of(fft_length, "fft_length")
-        return op(_fft, array, how=how, axes=fftnd_axes(array.ndim, axes, lengths), lengths=lengths, norm=norm)
-
-    public.__doc__ = f"``jnp.fft.{how}``: over `axes`, of lengths `fft_length`, scaled by `norm`."
-    return renamed(name, public)
-
-
-fftnd, ifftnd, rfftnd, irfftnd = (_transform_nd(how + "d", how) for how in ("fftn", "ifftn", "rfftn", "irfftn"))
 
 
 def fftshift(x: TensorLike, axes: AxisLike | None = None, name: str | None = None) -> Tensor:
@@ -179,28 +163,11 @@ def _kaiser(beta, n):
     return ratio * jnp.exp(jnp.abs(beta) * (root - 1))  # i0 itself may be beyond the dtype
 
 
-def _kaiser_bessel_derived(beta, n):
-    half = jnp.cumsum(_kaiser(beta, n // 2 + 1))
-    root = jnp.sqrt(half[:-1] / half[-1])
-    return jnp.concatenate([root, root[::-1]])
-
-
 def kaiser_window(
     window_length: IntLike, beta: FloatLike = 12.0, dtype: DTypeLike = "float32", name: str | None = None
 ) -> Tensor:
     """A Kaiser window."""
     return _computed(_kaiser, dtype, beta, n=int(whole(window_length)))
-
-
-def kaiser_bessel_derived_window(window_length, beta=12.0, dtype="float32", name=None) -> Tensor:
-    """A Kaiser-Bessel derived window of even length."""
-    return _computed(_kaiser_bessel_derived, dtype, beta, n=int(whole(window_length)))
-
-
-def vorbis_window(window_length: IntLike, dtype: DTypeLike = "float32", name: str | None = None) -> Tensor:
-    """The window of Vorbis."""
-    n = int(whole(window_length))
-    return _window(np.sin(np.pi / 2 * np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2), dtype)
 
 
 # ---- Frames ------------------------------------------------------------------------------------------------

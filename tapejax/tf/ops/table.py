@@ -228,14 +228,15 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
         defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
         plain = {key: _option(key, value) for key, value in defaults.items() if key in names[count:]}
         complete = len(plain) == len(names) - count
-        alone = _of_one(fn, fn.__name__, kinds, plain, names[0]) if complete and count == 1 else None
+        ready: dict[Hashable, Callable[[Array], Any]] = {}  # what runs the body of one tensor with these options
         public_signature = _with_name(signature, names[:count])
         public_names = list(public_signature.parameters)
         known, required = set(public_names), set(names) - set(defaults)
 
         def public(*args, **kwargs):
-            if alone and not kwargs and len(args) == 1 and type(args[0]) is Tensor:
-                return alone(args[0]._array)
+            key = _plain_key(args, kwargs) if count == 1 else None
+            if key in ready:
+                return ready[key](args[0]._array)
             if complete and not kwargs and len(args) == count:
                 arrays, options = args, plain
             else:
@@ -244,6 +245,8 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
                     public_signature.bind(*args, **kwargs)  # raises the TypeError that Python does
                 arrays = [given[key] for key in names[:count]]
                 options = {key: _option(key, given[key]) if key in given else plain[key] for key in names[count:]}
+            if key is not None:
+                ready[key] = _of_one(fn, fn.__name__, kinds, options, names[0])
             if agree or count == 1:
                 return run(fn, fn.__name__, arrays, kinds, names, **options)
             arrays = [raw(array) for array in arrays]
@@ -255,6 +258,20 @@ def operation(tensors: str, kinds: str = ANY, agree: bool = True) -> Callable[[C
         return public
 
     return decorate
+
+
+_PLAIN = {int, bool, str, type(None)}
+
+
+def _plain_key(args: tuple, kwargs: dict[str, Any]) -> Hashable:
+    """What `operation` finds the options by, where a tensor comes with plain values; else None."""
+    if len(args) == 1 and not kwargs:
+        return () if type(args[0]) is Tensor else None
+    given = (*args[1:], *kwargs.values())
+    if not args or type(args[0]) is not Tensor or "name" in kwargs or not _PLAIN.issuperset(map(type, given)):
+        return None
+    # A name of a dtype means another one where 64-bit types are off.
+    return (wide("int64"), *kwargs, *given, *map(type, given))
 
 
 def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:

@@ -1,9 +1,8 @@
-"""``tf.test.TestCase``: Python's, with assertions about tensors."""
+"""``tf.test.TestCase``: absl's, as in TensorFlow, with assertions about tensors."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import re
@@ -11,17 +10,22 @@ import tempfile
 import threading
 import types
 import unittest
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from ..values import nest
-from ..values.errors import InvalidArgumentError, OpError
+from ..values.errors import InvalidArgumentError, OpError, extra_missing
 from ..values.tensor import is_array_like
 from ..values.types import DTypeLike, FloatLike, Nest, TensorLike
 from .random import set_seed
+
+try:
+    from absl.testing import absltest
+except ImportError as error:
+    raise extra_missing("tf.test.TestCase", "absl-py", "testing") from error
 
 _SEED = 87654321  # TensorFlow's
 
@@ -30,8 +34,8 @@ def _numpy(x: TensorLike) -> np.ndarray:
     return np.asarray(x) if not is_array_like(x) else np.asarray(x.numpy() if hasattr(x, "numpy") else x)
 
 
-class TestCase(unittest.TestCase):
-    """Python's TestCase, with TensorFlow's assertions about tensors and structures of them."""
+class TestCase(absltest.TestCase):
+    """absl's TestCase, with TensorFlow's assertions about tensors and structures of them."""
 
     def setUp(self) -> None:
         """Python's, NumPy's and TensorFlow's random numbers start from TensorFlow's number."""
@@ -166,7 +170,7 @@ class TestCase(unittest.TestCase):
     # ---- errors ----
 
     @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(
+    def assertRaisesWithPredicateMatch(  # type: ignore[override]
         self,
         exception_type: type[BaseException] | tuple[type[BaseException], ...],
         expected_err_re_or_predicate: str | Callable[[Exception], object],
@@ -194,162 +198,6 @@ class TestCase(unittest.TestCase):
         """Fails unless the block is refused for shapes that do not fit."""
         shapes = "Incompatible shapes|Dimensions must be equal|required broadcastable shapes"
         return self.assertRaisesWithPredicateMatch(exception_type, shapes)
-
-    def assertRaisesWithLiteralMatch(
-        self, expected_exception, expected_exception_message: str, callable_obj=None, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Fails unless the call, or without one the block, raises the exception with exactly this text."""
-        text = expected_exception_message
-        context = self.assertRaisesWithPredicateMatch(expected_exception, lambda error: str(error) == text)
-        if callable_obj is None:
-            return context
-        with context:
-            callable_obj(*args, **kwargs)
-
-    # ---- what TensorFlow's class has from its own base: containers, text, classes ----
-
-    def assertLen(self, container: Sized, expected_len: int, msg: str | None = None) -> None:
-        """Fails unless the container has that length."""
-        self._require(isinstance(container, Sized), f"Expected a Sized object, got: {type(container).__name__!r}", msg)
-        size = len(container)
-        self._require(size == expected_len, f"{container!r} has length {size}, not {expected_len}", msg)
-
-    def assertEmpty(self, container: Sized, msg: str | None = None) -> None:
-        """Fails unless the container has no elements."""
-        self.assertLen(container, 0, msg)
-
-    def assertNotEmpty(self, container: Sized, msg: str | None = None) -> None:
-        """Fails if the container has no elements."""
-        self._require(isinstance(container, Sized), f"Expected a Sized object, got: {type(container).__name__!r}", msg)
-        self._require(len(container) > 0, f"{container!r} has length of 0", msg)
-
-    def assertBetween(self, value: Any, minv: Any, maxv: Any, msg: str | None = None) -> None:
-        """Fails unless ``minv <= value <= maxv``."""
-        self._require(minv <= value <= maxv, f"{value!r} is not between {minv!r} and {maxv!r}", msg)
-
-    def assertContainsSubset(self, expected_subset: Iterable, actual_set: Iterable, msg: str | None = None) -> None:
-        """Fails unless all elements of the one are in the other."""
-        missing = set(expected_subset) - set(actual_set)
-        self._require(not missing, f"Missing elements {missing}", msg)
-
-    def assertNoCommonElements(self, expected_seq: Iterable, actual_seq: Iterable, msg: str | None = None) -> None:
-        """Fails if an element is in both."""
-        common = set(expected_seq) & set(actual_seq)
-        self._require(not common, f"Common elements {common}", msg)
-
-    def assertSameElements(self, expected_seq: Iterable, actual_seq: Iterable, msg: str | None = None) -> None:
-        """Fails unless both have the same elements, however often; strings are refused."""
-        texts = isinstance(expected_seq, (str, bytes)) or isinstance(actual_seq, (str, bytes))
-        self._require(not texts, "strings are compared by assertEqual", msg)
-        one, other = list(expected_seq), list(actual_seq)
-        missing, unexpected = [x for x in one if x not in other], [x for x in other if x not in one]
-        self._require(not missing and not unexpected, f"missing: {missing}; unexpected: {unexpected}", msg)
-
-    assertItemsEqual = unittest.TestCase.assertCountEqual
-
-    def assertSequenceStartsWith(self, prefix: object, whole: Iterable, msg: str | None = None) -> None:
-        """Fails unless the sequence begins with `prefix`, which is an element or a sequence, and not empty."""
-        start = list(prefix) if isinstance(prefix, Sequence) else [prefix]
-        self._require(bool(start), "Prefix is empty", msg)
-        self._require(list(whole)[: len(start)] == start, f"{whole!r} does not begin with {prefix!r}", msg)
-
-    def assertContainsSubsequence(self, container: Iterable, subsequence: Iterable, msg: str | None = None) -> None:
-        """Fails unless the elements are in the container in that order, with others between them or not."""
-        rest = iter(container)
-        self._require(all(x in rest for x in subsequence), f"{subsequence!r} not a subsequence of {container!r}", msg)
-
-    def assertContainsExactSubsequence(
-        self, container: Iterable, subsequence: Iterable, msg: str | None = None
-    ) -> None:
-        """Fails unless the elements are in the container in that order, one right after the other."""
-        whole, part = list(container), list(subsequence)
-        found = any(whole[i : i + len(part)] == part for i in range(len(whole) - len(part) + 1))
-        self._require(found, f"{subsequence!r} not an exact subsequence of {container!r}", msg)
-
-    def assertContainsInOrder(self, strings: str | bytes | Iterable[str], target: str, msg: str | None = None) -> None:
-        """Fails unless the strings are found in `target` in that order."""
-        at = 0
-        for string in [strings] if isinstance(strings, (str, bytes)) else strings:
-            at = target.find(str(string), at)
-            self._require(at >= 0, f"Did not find {string!r}, in order, in {target!r}", msg)
-
-    def assertSequenceAlmostEqual(self, expected_seq, actual_seq, places=None, msg=None, delta=None) -> None:
-        """Fails unless the sequences are equally long and ``assertAlmostEqual`` holds for each pair."""
-        self.assertEqual(len(expected_seq), len(actual_seq), msg)
-        for one, other in zip(expected_seq, actual_seq, strict=True):
-            self.assertAlmostEqual(one, other, places, msg, delta)
-
-    def assertDictAlmostEqual(self, a, b, places=None, msg=None, delta=None) -> None:
-        """Fails unless both have the same keys, with numbers that are almost equal, and other values that are equal."""
-        if places is not None and delta is not None:
-            raise ValueError("specify delta or places not both")
-        self.assertIsInstance(a, dict, msg)
-        self.assertIsInstance(b, dict, msg)
-        self.assertEqual(a.keys(), b.keys(), msg)
-        for key in a:
-            if isinstance(a[key], (int, float, complex)) and isinstance(b[key], (int, float, complex)):
-                self.assertAlmostEqual(a[key], b[key], places, msg, delta)
-            else:
-                self.assertEqual(a[key], b[key], msg)
-
-    def assertMappingEqual(self, a: Mapping, b: Mapping, msg: str | None = None, mapping_type: type = Mapping) -> None:
-        """Fails unless both are mappings with the same keys and values."""
-        self.assertIsInstance(a, mapping_type, msg)
-        self.assertIsInstance(b, mapping_type, msg)
-        unittest.TestCase.assertDictEqual(self, dict(a), dict(b), msg)  # absl's own calls this method
-
-    def assertDataclassEqual(self, first: object, second: object, msg: str | None = None) -> None:
-        """Fails unless two dataclasses are equal, and of one type."""
-        self.assertIs(type(first), type(second), msg)
-        self.assertEqual(first, second, msg)
-
-    def assertSameStructure(self, a: Nest, b: Nest, aname: str = "a", bname: str = "b", msg: str | None = None) -> None:
-        """Fails unless two structures of dicts and lists have the same content; lists and tuples are alike."""
-        if isinstance(a, Mapping) and isinstance(b, Mapping):
-            self.assertEqual(a.keys(), b.keys(), msg)
-            pairs = [(key, a[key], b[key]) for key in a]
-        elif all(isinstance(x, Sequence) and not isinstance(x, (str, bytes)) for x in (a, b)):
-            self._require(len(a) == len(b), f"{aname} has {len(a)} elements, {bname} has {len(b)}", msg)
-            pairs = [(i, x, y) for i, (x, y) in enumerate(zip(a, b, strict=True))]
-        else:
-            self._require(a == b, f"{aname} is {a!r}, {bname} is {b!r}", msg)
-            return
-        for key, x, y in pairs:
-            self.assertSameStructure(x, y, f"{aname}[{key!r}]", f"{bname}[{key!r}]", msg)
-
-    def assertJsonEqual(self, first: str, second: str, msg: str | None = None) -> None:
-        """Fails unless two strings are JSON of the same content."""
-        self.assertEqual(json.loads(first), json.loads(second), msg)
-
-    def assertStartsWith(self, actual: str, expected_start: str, msg: str | None = None) -> None:
-        """Fails unless the text begins so."""
-        self._require(actual.startswith(expected_start), f"{actual!r} does not start with {expected_start!r}", msg)
-
-    def assertNotStartsWith(self, actual: str, unexpected_start: str, msg: str | None = None) -> None:
-        """Fails if the text begins so."""
-        self._require(not actual.startswith(unexpected_start), f"{actual!r} starts with {unexpected_start!r}", msg)
-
-    def assertEndsWith(self, actual: str, expected_end: str, msg: str | None = None) -> None:
-        """Fails unless the text ends so."""
-        self._require(actual.endswith(expected_end), f"{actual!r} does not end with {expected_end!r}", msg)
-
-    def assertNotEndsWith(self, actual: str, unexpected_end: str, msg: str | None = None) -> None:
-        """Fails if the text ends so."""
-        self._require(not actual.endswith(unexpected_end), f"{actual!r} ends with {unexpected_end!r}", msg)
-
-    def assertRegexMatch(self, actual_str: str, regexes: Iterable[str], message: str | None = None) -> None:
-        """Fails unless one of the patterns, of which there is a list, is found in the text."""
-        self._require(not isinstance(regexes, (str, bytes)), "one pattern is for assertRegex", message)
-        found = any(re.search(regex, actual_str, re.MULTILINE) for regex in regexes)
-        self._require(found, f"{actual_str!r} does not contain any of these regexes: {regexes}", message)
-
-    def assertIsSubclass(self, cls: type, superclass: type, msg: str | None = None) -> None:
-        """Fails unless the one class is derived from the other."""
-        self._require(issubclass(cls, superclass), f"{cls!r} is not a subclass of {superclass!r}", msg)
-
-    def assertNotIsSubclass(self, cls: type, superclass: type, msg: str | None = None) -> None:
-        """Fails if the one class is derived from the other."""
-        self._require(not issubclass(cls, superclass), f"{cls!r} is a subclass of {superclass!r}", msg)
 
     def assertDeviceEqual(self, device1: object, device2: object, msg: str | None = None) -> None:
         """Fails unless two names of devices are the same, upper or lower case."""

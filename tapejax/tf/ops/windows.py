@@ -10,37 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...tape.rules import zero_gradient
 from ..values.dtypes import narrowed, requested
 from ..values.errors import InvalidArgumentError, extra_missing
-from ..values.tensor import Tensor, arrays_of, op, raw
+from ..values.tensor import Tensor, op, raw
 from ..values.types import Array, DTypeLike, IntsLike, PaddingLike, TensorLike
 from . import array as _array
 from . import math as _math
 from . import nn
 from . import random as _random
+from .image import _extract_patches
 from .sparse import SparseTensor
-from .table import FIELD, NUMBER, REAL, axes_of, host, integers, known, operation, require_kind, static, whole
+from .table import REAL, integers, known, operation, require_kind, static, whole
 
 # ---- Windows -----------------------------------------------------------------------------------------------
-
-
-def _windows(x, size, strides, rates, padding, fill):
-    """(batch, rows, columns, places in the window, channels), and where each place is: its row and its column."""
-    found = []
-    for axis, (n, stride, rate) in enumerate(zip(size, strides, rates, strict=True)):
-        length, reach = x.shape[1 + axis], (n - 1) * rate + 1
-        count = -(-length // stride) if padding == "SAME" else (length - reach) // stride + 1
-        before = max((count - 1) * stride + reach - length, 0) // 2 if padding == "SAME" else 0
-        found.append(np.arange(count)[:, None] * stride - before + np.arange(n) * rate)
-    rows, columns = found
-    inside = [(places >= 0) & (places < length) for places, length in zip(found, x.shape[1:3], strict=True)]
-    parts = x[:, rows.clip(0, x.shape[1] - 1)][:, :, :, columns.clip(0, x.shape[2] - 1)]
-    parts = jnp.where(inside[0][:, :, None, None, None] & inside[1][:, :, None], parts, jnp.asarray(fill, x.dtype))
-    parts = jnp.moveaxis(parts, 2, 3)  # (batch, rows, columns, window's rows, window's columns, channels)
-    flat = parts.reshape(*parts.shape[:3], -1, x.shape[-1])
-    place = rows[:, None, :, None] * x.shape[2] + columns[None, :, None, :]
-    return flat, place.reshape(1, len(rows), len(columns), -1, 1)
 
 
 def _images(input: TensorLike) -> Array:
@@ -87,46 +69,19 @@ def _places(padding: PaddingLike, **windows: tuple[str, IntsLike]) -> dict[str, 
 
 
 def _max_pool_with_argmax(x, size, strides, padding, dtype, whole):
-    parts, place = _windows(x, size, strides, (1, 1), padding, _math._lowest(x.dtype, -1))
+    widths = [(0, 0), *lax.padtype_to_pads(x.shape[1:3], size, strides, padding), (0, 0)]
+    padded = jnp.pad(x, widths, constant_values=_math._lowest(x.dtype, -1))
+    place = np.pad(np.arange(x[0].size).reshape(1, *x.shape[1:]), widths)
+    # (batch, rows, columns, places in the window, channels)
+    parts, places = (
+        (y := _extract_patches(each, size, strides, (1, 1), "VALID")).reshape(*y.shape[:3], -1, x.shape[3])
+        for each in (padded, jnp.asarray(place))
+    )
     best = jnp.argmax(parts, 3, keepdims=True)
-    values = jnp.take_along_axis(parts, best, 3)[..., 0, :]
-    index = jnp.take_along_axis(jnp.asarray(place), best, 3)[..., 0, :] * x.shape[3] + np.arange(x.shape[3])
+    values, index = (jnp.take_along_axis(each, best, 3)[..., 0, :] for each in (parts, places))
     if whole:
         index = index + (np.arange(len(x)) * x[0].size)[:, None, None, None]
     return MaxPoolWithArgmax(values, index.astype(dtype))
-
-
-def dilation2d(input: TensorLike, filters: TensorLike, strides, padding, data_format, dilations, name=None) -> Tensor:
-    """The largest sum of each window's elements and the filter's: grey-scale dilation. Filters are (height, width, channels)."""
-    if data_format != "NHWC":
-        raise ValueError(f"data_format must be 'NHWC', got {data_format!r}")
-    image, weights = arrays_of(input, filters)
-    x = _images(image)
-    require_kind("dilation2d", x, REAL)
-    return op(_dilation2d, x, weights, **_places(padding, strides=("strides", strides), rates=("dilations", dilations)))
-
-
-def _dilation2d(x, filters, strides, rates, padding):
-    parts, _ = _windows(x, filters.shape[:2], strides, rates, padding, 0)
-    inside, _ = _windows(jnp.ones(x.shape, bool), filters.shape[:2], strides, rates, padding, False)
-    # What is padded is left out after the sum, in which the lowest integer would wrap around.
-    sums = jnp.where(
-        inside, parts + filters.reshape(-1, filters.shape[-1]), jnp.asarray(_math._lowest(x.dtype, -1), x.dtype)
-    )
-    # Of equals the first gets the gradient.
-    return jnp.take_along_axis(sums, jnp.argmax(sums, 3, keepdims=True), 3)[..., 0, :]
-
-
-def erosion2d(value: TensorLike, filters: TensorLike, strides, padding, data_format, dilations, name=None) -> Tensor:
-    """The smallest difference of each window's elements and the filter's: grey-scale erosion."""
-    turned = _array.reverse(filters, [0, 1])
-    return _negative(dilation2d(_negative(value), turned, strides, padding, data_format, dilations))
-
-
-def _negative(x: TensorLike) -> Tensor:
-    array = raw(x)
-    require_kind("erosion2d", array, "if")
-    return op(jnp.negative, array)
 
 
 @operation("input", "S")
@@ -166,14 +121,6 @@ def conv_transpose(
     if rank not in _TRANSPOSED:
         raise ValueError(f"filters must have 3, 4 or 5 axes, got {rank}")
     return _TRANSPOSED[rank](input, filters, output_shape, strides, padding, data_format, dilations)
-
-
-def batch_norm_with_global_normalization(
-    input, mean, variance, beta, gamma, variance_epsilon, scale_after_normalization: bool, name=None
-) -> Tensor:
-    """`batch_normalization`, with `gamma` as its scale or without."""
-    scale = gamma if scale_after_normalization else None
-    return nn.batch_normalization(input, mean, variance, beta, scale, variance_epsilon)
 
 
 # ---- Losses ------------------------------------------------------------------------------------------------
@@ -286,78 +233,14 @@ def _ctc_loss(logits, labels, label_length, logit_length, blank):
     return loss.astype(logits.dtype)  # Optax computes in the widest type that is on
 
 
-# ---- Moments in steps --------------------------------------------------------------------------------------
-
-
-def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None) -> tuple[Tensor, Tensor]:
-    """Mean and variance over `axes`, each element counted as often as its weight says."""
-    array = raw(x)
-    require_kind("weighted_moments", array, FIELD)
-    weights = _array.cast(raw(frequency_weights), "float32" if array.dtype.itemsize < 4 else array.dtype)
-    return op(_weighted_moments, array, weights, axes=axes_of(axes, array.ndim), keepdims=bool(keepdims))
-
-
-@zero_gradient  # of no elements: JAX takes it for a constant
-def _weighted_moments(x, weights, axes, keepdims):
-    dtype = x.dtype
-    x, weights = x.astype(weights.dtype), jnp.broadcast_to(weights, x.shape)
-    total = jnp.sum(weights, axes, keepdims=True)
-
-    def average(values):
-        return _math._divide_no_nan(jnp.sum(weights * values, axes, keepdims=True), total)
-
-    mean = average(x)
-    found = mean, average(_math._squared_difference(x, mean))
-    return tuple((value if keepdims else jnp.squeeze(value, axes)).astype(dtype) for value in found)
-
-
-def sufficient_statistics(x: TensorLike, axes, shift: TensorLike = None, keepdims=False, name=None) -> tuple:
-    """(number of elements, their sum, the sum of their squares, `shift`) over `axes`, all after `shift` is subtracted."""
-    array = raw(x)
-    require_kind("sufficient_statistics", array, NUMBER)
-    over = axes_of(axes, array.ndim)
-    count = _array.fill([], np.asarray(np.prod([array.shape[axis] for axis in over]), array.dtype))
-    shifted = array if shift is None else op(jnp.subtract, array, raw(shift, dtype_hint=array.dtype))
-    sums = op(_sufficient_statistics, shifted, axes=over, keepdims=bool(keepdims))
-    return count, *sums, None if shift is None else Tensor(raw(shift))
-
-
-def _sufficient_statistics(x, axes, keepdims):
-    return _math._sum(x, axes, keepdims), _math._sum(jnp.square(x), axes, keepdims)
-
-
-def normalize_moments(counts, mean_ss, variance_ss, shift, name=None) -> tuple[Tensor, Tensor]:
-    """Mean and variance of what `sufficient_statistics` gave."""
-    arrays = arrays_of(mean_ss, variance_ss, counts, *([] if shift is None else [shift]))
-    require_kind("normalize_moments", arrays[0], FIELD)
-    return op(_normalize_moments, *arrays)
-
-
-def _normalize_moments(total, squares, count, *shift):
-    mean = total / count
-    return (mean + shift[0] if shift else mean), squares / count - jnp.square(mean)
-
-
 # ---- Dropout by seed ---------------------------------------------------------------------------------------
 
 
 def stateless_dropout(x: TensorLike, rate, seed: TensorLike, rng_alg=None, noise_shape=None, name=None) -> Tensor:
     """As `dropout`, but the same `seed`, two integers, always drops the same elements."""
-    draw = lambda shape, dtype: _random.stateless_uniform(shape, seed, dtype=dtype)  # noqa: E731
-    return nn.general_dropout(x, rate, draw, noise_shape)
+    numbers = _random._stateless(seed)
+    draw = lambda *given, shape: op(nn._dropout, *given, *numbers(shape), shape=shape)  # noqa: E731
+    return nn.dropped(x, rate, noise_shape, draw)
 
 
 general_dropout = nn.general_dropout
-
-
-def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Runs of equal labels made one, for each row: the labels, filled up with 0, and their number."""
-    rows, lengths = host(labels, "labels"), host(seq_length, "seq_length")
-    if rows.ndim != 2:
-        raise InvalidArgumentError(f"labels must have shape (batch, length), got {rows.shape}")
-    parts = [row[:n] for row, n in zip(rows, lengths, strict=True)]
-    kept = [np.concatenate([part[:1], part[1:][part[1:] != part[:-1]]]) for part in parts]
-    width = max(map(len, kept), default=0)
-    padded = np.stack([np.pad(row, (0, width - len(row))) for row in kept])
-    counts = np.asarray([len(row) for row in kept], lengths.dtype)
-    return Tensor(raw(padded)), Tensor(raw(counts))

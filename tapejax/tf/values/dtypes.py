@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .errors import NarrowingWarning
-from .types import DTypeLike, IntLike, ShapeLike
+from .types import DTypeLike, ShapeLike
 
 # TensorFlow's numbers for its types: `as_dtype` understands them, and pickles of ported programs hold them.
 _ENUMS = {
@@ -134,7 +134,7 @@ half, double = float16, float64
 _known.update({"half": float16, "float": float32, "double": float64, builtins.float: float32, builtins.bool: bool})
 
 
-def as_dtype(type_value: DTypeLike) -> DType:
+def as_dtype(type_value: object) -> DType:
     """The `DType` for a name, a NumPy or ``jnp`` type, a TensorFlow type number, or a `DType`.
 
     Like TensorFlow, takes Python's ``float`` (float32) and ``bool`` but not ``int`` or ``complex``.
@@ -166,11 +166,11 @@ def __getattr__(name: str) -> Any:
 _did_you_mean = {int: " (did you mean tf.int32?)", complex: " (did you mean tf.complex64?)"}
 
 
-def _find(type_value: DTypeLike) -> DType:
+def _find(type_value: Any) -> DType:
     hint = _did_you_mean.get(type_value, "") if isinstance(type_value, type) else ""
     # np.dtype is generous: it takes None, int, struct strings ...; only what is a type by name or class
     # is meant here.
-    numpy_dtype: DTypeLike = getattr(type_value, "dtype", type_value if isinstance(type_value, (str, type)) else None)
+    numpy_dtype: Any = getattr(type_value, "dtype", type_value if isinstance(type_value, (str, type)) else None)
     if numpy_dtype is not None and not hint and type_value is not str:
         try:
             numpy_dtype = np.dtype(numpy_dtype)
@@ -194,7 +194,7 @@ def narrowed(dtype: np.dtype) -> np.dtype:
     return dtype if wide else _narrow.get(dtype, dtype)
 
 
-def requested(dtype: DTypeLike) -> np.dtype:
+def requested(dtype: object) -> np.dtype:
     """The NumPy dtype that JAX will use where the user asks for `dtype`.
 
     Warns, once per process, when a 64-bit type was asked for while ``jax_enable_x64`` is off.
@@ -428,7 +428,7 @@ def is_symbolic(size: object) -> builtins.bool:
     return type(size).__name__ == "_DimExpr"
 
 
-def _size(dim: IntLike | None) -> int | None:
+def _size(dim: Any) -> int | None:
     if dim is None:
         return None
     try:

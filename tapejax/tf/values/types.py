@@ -1,6 +1,6 @@
 """What the functions of tensors take and give, by name.
 
-Most are ``Any`` to a type checker: so many types are taken wherever one of them is, and JAX's tracers are of no public class.
+Where so many types are taken that a union would not be read, and for JAX's tracers, which are of no public class, it is ``Any``.
 The names say what a reader may expect; `tapejax.jaxprs.types` has those of the core.
 """
 
@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, Union
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .dtypes import DType
 
 TensorLike: TypeAlias = Any  # a Tensor, a Variable, a jax.Array, NumPy's, a Python number, or a nested list of these
 Nest: TypeAlias = Any  # a tensor or another leaf, or a list, tuple, dict ... of nests (tf.nest); to a tape any pytree
@@ -16,14 +21,14 @@ Number: TypeAlias = Any  # Python's int, float, bool or complex, or a NumPy valu
 Array: TypeAlias = Any  # an array of JAX's, or a tracer that stands for one
 VariableLike: TypeAlias = Any  # a Variable, or a library's: of Keras, Flax ...
 
-DTypeLike: TypeAlias = Any  # a DType, a dtype of NumPy's or JAX's, a Python type, or a name
+DTypeLike: TypeAlias = Union["DType", np.dtype, type, str]  # also NumPy's and JAX's scalar types, and Python's
 ShapeLike: TypeAlias = Any  # a TensorShape, or one size or several: a number, a list, a tuple, an integer tensor
-AxisLike: TypeAlias = Any  # one axis or several: a number, a list, a tuple, an integer tensor
-IntLike: TypeAlias = Any  # an integer, or a scalar tensor that holds one
+AxisLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]  # one axis or several; an integer tensor is an index, too
+IntLike: TypeAlias = SupportsIndex  # an integer, or a scalar tensor that holds one
 IntsLike: TypeAlias = Any  # one integer or several: a number, a list, a tuple, an integer tensor
 FloatLike: TypeAlias = Any  # a number, or a scalar tensor that holds one
 Index: TypeAlias = Any  # what stands in x[...]: a number, a slice, an ellipsis, None, a tensor, or several of these
-Ignored: TypeAlias = Any  # an argument of TensorFlow's that changes nothing here
+Ignored: TypeAlias = object  # an argument of TensorFlow's that changes nothing here
 
 PaddingLike: TypeAlias = str | Sequence[Sequence[int]]  # "SAME", "VALID", or how much before and after, of each axis
 PathLike: TypeAlias = str | bytes | os.PathLike[str]

@@ -475,3 +475,29 @@ def test_gradient_of_what_rows_without_an_index_take():  # refused by TensorFlow
 
     np.testing.assert_array_equal(pulled(x, rows, by), [7.0])
     assert "scatter" not in str(jax.make_jaxpr(pulled)(x, rows, by))
+
+
+@pytest.mark.filterwarnings("ignore::tapejax.errors.NarrowingWarning")
+def test_options_that_are_equal_but_of_other_types_are_told_apart():
+    """What runs a body is kept by the options: True is not 1, and int64 is int32 while 64-bit types are off."""
+    x = tf.constant([3.0, 1.0, 2.0])
+    for _ in range(2):
+        assert tf.math.top_k(x, 2, True, "int64").indices.dtype == tf.int32
+        with jax.enable_x64(True):
+            assert tf.math.top_k(x, 2, True, "int64").indices.dtype == tf.int64
+        np.testing.assert_array_equal(tf.sort(x, 0), [1, 2, 3])
+        np.testing.assert_array_equal(tf.sort(x, direction="DESCENDING"), [3, 2, 1])
+        np.testing.assert_array_equal(tf.cumsum(x, 0, True), [0, 3, 4])
+        np.testing.assert_array_equal(tf.cumsum(x, 0, False, True), [6, 3, 2])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="axis=1"):
+            tf.cumsum(x, 1)
+        with pytest.raises(ValueError, match="direction"):
+            tf.sort(x, 0, "UP")
+
+
+def test_stateless_dropout_is_what_general_dropout_makes_of_the_same_numbers():
+    x, seed = tf.random.normal([4, 5]), [3, 7]
+    draw = lambda shape, dtype: tf.random.stateless_uniform(shape, seed, dtype=dtype)  # noqa: E731
+    for noise_shape in (None, [4, 1]):
+        one = tf.nn.experimental.stateless_dropout(x, 0.4, seed, noise_shape=noise_shape)
+        np.testing.assert_array_equal(one, tf.nn.experimental.general_dropout(x, 0.4, draw, noise_shape))

@@ -12,7 +12,6 @@ VARIANCES = {
     "moments-keepdims": lambda x: tf.nn.moments(x, [0], keepdims=True)[1][0],
     "reduce_variance": tf.math.reduce_variance,
     "reduce_std": lambda x: tf.math.reduce_std(x) ** 2,
-    "weighted_moments": lambda x: tf.nn.weighted_moments(x, [0], np.array([1.0, 2.0, 1.0, 3.0]))[1],
     "batch_normalization": lambda x: tf.nn.batch_normalization(x, *tf.nn.moments(x, [0]), None, None, 1e-3) ** 3,
     "standardized-image": lambda x: tf.cast(tf.image.per_image_standardization(tf.reshape(x, [2, 2, 1])), x.dtype) ** 3,
 }

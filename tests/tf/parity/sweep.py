@@ -162,7 +162,6 @@ ROLES = {
     "channels of four": shaped(1, 2, 2, 4),
     "logits of time": shaped(3, 1, 3),
     "pointwise": shaped(1, 1, 4, 2, start=4),
-    "shape of window": shaped(2, 2, 2, start=3),
     "variance": like(lambda x: np.abs(x) + 1, shaped(2, start=7)),
     "probabilities": two([[0.25, 0.25, 0.5], [0.5, 0.0, 0.5]], [[0, 1, 0], [1, 0, 0]]),
     "weights": Role(lambda kind: [1.0, 0.5, 2.0, 0.75] if kind in "fc" else [1, 2, 1, 3]),
@@ -185,7 +184,6 @@ ROLES = {
     "lower half": same([[4, 9, 7], [1, 3, 8], [-1, 0, 2]]),
     "definite": same([[4, 1, -1], [1, 3, 0], [-1, 0, 2]]),
     "regular": same([[2, 1, -1], [1, -3, 0], [0, 1, 2]]),
-    "diagonals": same([[1, 2, 0], [4, 5, 6], [0, 1, 2]]),
     "factor": same([[2, 0, 0], [1, 3, 0], [-1, 1, 1]]),
     "signal": shaped(2, 6),
     "spectrum": shaped(2, 4),
@@ -395,7 +393,6 @@ in_nn("bias_add", "image", "channels")
 in_nn("embedding_lookup", "rows", call=lambda f, x: f(x, [0, 3]))
 in_nn("embedding_lookup", "rows", label=" max_norm", call=lambda f, x: f(x, [1], max_norm=1.0))
 in_nn("embedding_lookup", "labels", label=" ids", call=lambda f, ids: f(ROWS_OF_FLOATS, ids))
-in_nn("collapse_repeated", "ids", label=" labels", call=lambda f, x: f(x[None], [4]))
 in_nn(
     "batch_normalization",
     "image",
@@ -405,19 +402,10 @@ in_nn(
     "channels",
     call=lambda f, *args: f(*args, 1e-3),
 )
-in_nn(
-    "batch_norm_with_global_normalization",
-    *("image", "channels", "variance", "channels2", "channels"),
-    call=lambda f, *args: f(*args, 1e-3, True),
-)
 in_nn("moments", "matrix", call=lambda f, x: [*f(x, [0]), *f(x, [0, 1], keepdims=True)])
-in_nn("weighted_moments", "matrix", "probabilities", call=lambda f, x, w: f(x, [0], w))
-in_nn("sufficient_statistics", "matrix", call=lambda f, x: [y for y in f(x, [0]) if y is not None])
-in_nn("normalize_moments", "count", "channels", "variance", call=lambda f, *args: f(*args, None))
 in_nn("local_response_normalization", "image", call=lambda f, x: f(x, 1, 1.0, 0.5, 0.75))
 in_nn("sigmoid_cross_entropy_with_logits", "unit", "x")
 in_nn("weighted_cross_entropy_with_logits", "unit", "x", "positive")
-in_nn("log_poisson_loss", "positive", "x", call=lambda f, x, y: [f(x, y), f(x, y, True)])
 in_nn("softmax_cross_entropy_with_logits", "probabilities", "matrix")
 in_nn("sparse_softmax_cross_entropy_with_logits", "matrix", call=lambda f, x: f([2, 0], x))
 in_nn(
@@ -436,9 +424,6 @@ in_nn("conv3d_transpose", "volume", "filter3", call=lambda f, x, w: f(x, w, [1, 
 in_nn("atrous_conv2d_transpose", "image", "filter2", call=lambda f, x, w: f(x, w, [1, 6, 6, 2], 2, "VALID"))
 in_nn("depthwise_conv2d", "image", "filter2", call=lambda f, x, w: f(x, w, [1, 1, 1, 1], "SAME"))
 in_nn("separable_conv2d", "image", "filter2", "pointwise", call=lambda f, x, w, p: f(x, w, p, [1, 1, 1, 1], "SAME"))
-in_nn(
-    "dilation2d erosion2d", "image", "shape of window", call=lambda f, x, w: f(x, w, [1] * 4, "SAME", "NHWC", [1] * 4)
-)
 for _rank, _role in ((1, "sequence"), (2, "image"), (3, "volume")):
     in_nn(f"avg_pool{_rank}d max_pool{_rank}d", _role, call=lambda f, x: f(x, 2, 2, "SAME"))
 in_nn("avg_pool max_pool max_pool_with_argmax", "image", call=lambda f, x: f(x, 2, 2, "VALID"))
@@ -551,7 +536,6 @@ in_linalg("matmul", "square", call=lambda f, x: [f(x, x, transpose_a=True), f(x,
 in_linalg("matvec", "square", call=lambda f, x: [f(x, x), f(x, x, adjoint_a=True)])
 in_linalg("global_norm", "matrix", call=lambda f, x: f([x, x]))
 in_linalg("normalize", "matrix", call=lambda f, x: [*f(x), *f(x, axis=1)])
-in_linalg("tridiagonal_solve tridiagonal_matmul", "diagonals", call=lambda f, x: f(x, x))
 
 
 def in_signal(names: str, *roles: str, **options: Any) -> None:
@@ -590,9 +574,7 @@ OTHER_NAMES = {  # the same function under another name
     f"nn.{name}": f"math.{name}"
     for name in "in_top_k l2_normalize log_softmax sigmoid softmax softplus tanh top_k zero_fraction".split()
 } | {f"math.special.bessel_{name}": f"math.bessel_{name}" for name in ("i0", "i0e", "i1", "i1e")}  # fmt: skip
-NOT_SWEPT = {  # TensorFlow has no kernel for them but on TPUs
-    f"{module}.approx_{which}_k" for module in ("math", "nn") for which in ("max", "min")
-} | {"nn.nce_loss", "nn.sampled_softmax_loss"}  # they draw: tests/tf/parity/test_sampled_losses.py
+NOT_SWEPT = {"nn.nce_loss", "nn.sampled_softmax_loss"}  # they draw: tests/tf/parity/test_sampled_losses.py
 
 # ---- Outcomes ------------------------------------------------------------------------------------------------------
 
@@ -913,7 +895,7 @@ differs(
     "a NumPy value, list or number of a dtype that the function does not take, beside no tensor: TensorFlow casts it silently",
     "math.nextafter, int32, n n",
     *("math.nextafter", "math.logical_and", "math.logical_or", "math.logical_xor", "math.in_top_k targets"),
-    *("math.invert_permutation", "nn.batch_normalization", "nn.batch_norm_with_global_normalization"),
+    *("math.invert_permutation", "nn.batch_normalization"),
     *("nn.local_response_normalization", "nn.max_pool", "nn.max_pool2d"),
     *(row for row in ROWS if row.endswith((" number", " lengths")) or row.startswith("signal.")),
     *("unravel_index ids", "linalg.matrix_rank"),
@@ -922,7 +904,7 @@ differs(
 differs(
     "a NumPy value beside tensors takes their dtype first: what does not fit it is refused, and so is a wrong shape",
     "clip_by_value, int8, 2 t t",
-    *("clip_by_value", "nn.batch_normalization", "nn.batch_norm_with_global_normalization"),
+    *("clip_by_value", "nn.batch_normalization"),
     "nn.weighted_cross_entropy_with_logits",
     only=lambda found: refused(found.got) and has_constant(found.case.form),
 )
@@ -962,20 +944,6 @@ differs(
     "operator matmul",
     only=lambda found: found.case.form in (("t", "t:float32"), ("t", "t:float64")),
 )
-differs(
-    "weighted moments of bfloat16 are computed in float32, as those of float16",
-    "nn.weighted_moments, bfloat16, t t:float32",
-    "nn.weighted_moments",
-    only=lambda found: found.case.dtype == "bfloat16" and not refused(found.got) and not refused(found.want),
-)
-differs(
-    "labels carry no gradient",
-    "nn.collapse_repeated labels, float32, t",
-    "nn.collapse_repeated labels",
-    only=only_gradients,
-)
-
-
 differs(
     "what only moves elements about takes every dtype",
     "signal.frame, bool, t",

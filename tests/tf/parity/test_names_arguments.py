@@ -442,7 +442,6 @@ table.gradients(
         tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 2], logits=x, name="s"),
         tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.ones([2, 3]), logits=x, name="s"),
         tf.nn.weighted_cross_entropy_with_logits(labels=tf.ones([2, 3]), logits=x, pos_weight=2.0, name="w"),
-        tf.nn.log_poisson_loss(targets=tf.ones([2, 3]) * 2, log_input=x, compute_full_loss=True, name="l"),
     ],
     LOGITS,
 )

@@ -209,9 +209,6 @@ table.gradients(
     ],
     CUBE,
 )
-table.values(
-    "required_space_to_batch_paddings", lambda tf: tf.required_space_to_batch_paddings([5, 6], [2, 4], [[0, 0], [1, 0]])
-)
 table.errors(
     "arrangement-errors",
     lambda tf: [
@@ -236,10 +233,6 @@ table.values(
         tf.math.is_strictly_increasing([[1, 2], [3, 4]]),
         tf.math.is_non_decreasing([]),
     ],
-)
-table.values(
-    "approx_max_k",
-    lambda tf: [tf.math.approx_max_k(VECTOR, 3), tf.nn.approx_max_k(ROWS, 2, aggregate_to_topk=True)],
 )
 table.values(
     "bincount",

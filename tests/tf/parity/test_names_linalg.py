@@ -21,53 +21,6 @@ table.values(
 )
 
 
-def factors(tf, x):
-    return tf.linalg.lu(tf.stop_gradient(x))
-
-
-table.gradients("lu_solve", lambda tf, x, b: tf.linalg.lu_solve(*factors(tf, x), b), GENERAL, RHS)
-table.gradients("lu_solve-of-factors", lambda tf, f, b: tf.linalg.lu_solve(f, [[1, 0, 3, 2]] * 2, b), GENERAL, RHS)
-table.gradients("lu_reconstruct", lambda tf, f: tf.linalg.lu_reconstruct(f, [[1, 3, 0, 2]] * 2), GENERAL)
-table.values("lu_matrix_inverse", lambda tf: tf.linalg.lu_matrix_inverse(*tf.linalg.lu(GENERAL)))
-
-MAIN, OFF = BANDS[0, 1], BANDS[0, 0, :3]
-for only in (True, False):
-    table.values(
-        f"eigh_tridiagonal-{only}",
-        lambda tf, only=only: [
-            tf.abs(x) if not only else x
-            for options in ({}, {"select": "i", "select_range": [1, 2]}, {"select": "v", "select_range": [3.0, 5.0]})
-            for x in (lambda found: [found] if only else found)(
-                tf.linalg.eigh_tridiagonal(MAIN, OFF, eigvals_only=only, **options)
-            )
-        ],
-    )
-FORMATS = {
-    "compact": lambda tf, d: d,
-    "sequence": lambda tf, d: (d[:, 0], d[:, 1], d[:, 2]),
-    "matrix": lambda tf, d: tf.linalg.diag(d, k=(-1, 1), align="LEFT_RIGHT"),
-}
-for how, build in FORMATS.items():
-    table.gradients(
-        f"tridiagonal_solve-{how}",
-        lambda tf, d, b, how=how, build=build: tf.linalg.tridiagonal_solve(build(tf, d), b, diagonals_format=how),
-        BANDS,
-        RHS,
-    )
-    table.gradients(
-        f"tridiagonal_matmul-{how}",
-        lambda tf, d, b, how=how, build=build: tf.linalg.tridiagonal_matmul(build(tf, d), b, diagonals_format=how),
-        BANDS,
-        RHS,
-    )
-table.gradients("tridiagonal_solve-vector", lambda tf, d, b: tf.linalg.tridiagonal_solve(d, b), BANDS[0], RHS[0, :, 0])
-table.gradients(
-    "tridiagonal_solve-transposed",
-    lambda tf, d, b: tf.linalg.tridiagonal_solve(d, b, transpose_rhs=True),
-    BANDS,
-    RHS.swapaxes(1, 2).copy(),
-)
-
 # ---- Several diagonals ---------------------------------------------------------------------------------------------
 
 for align in ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"):
@@ -101,8 +54,6 @@ table.errors(
         lambda: tf.linalg.diag_part(WIDE, k=5),
         lambda: tf.linalg.set_diag(WIDE, WIDE, k=(0, 1)),
         lambda: tf.linalg.diag([[1, 2]], k=(0, 1)),
-        lambda: tf.linalg.lu_solve(GENERAL[0, :2], [0, 1], RHS[0]),
-        lambda: tf.linalg.tridiagonal_solve(BANDS, RHS, diagonals_format="dense"),
         lambda: tf.linalg.sqrtm(WIDE),
     ],
 )

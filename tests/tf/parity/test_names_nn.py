@@ -31,18 +31,6 @@ for padding in ("SAME", "VALID"):
         np.round(IMAGES),
     )
     table.gradients(
-        f"dilation2d-{padding}",
-        lambda tf, x, f, p=padding: tf.nn.dilation2d(x, f, [1, 2, 1, 1], p, "NHWC", [1, 1, 2, 1]),
-        IMAGES,
-        SHAPE,
-    )
-    table.gradients(
-        f"erosion2d-{padding}",
-        lambda tf, x, f, p=padding: tf.nn.erosion2d(x, f, [1, 1, 1, 1], p, "NHWC", [1, 1, 1, 1]),
-        IMAGES,
-        SHAPE,
-    )
-    table.gradients(
         f"atrous_conv2d-{padding}", lambda tf, x, f, p=padding: tf.nn.atrous_conv2d(x, f, 2, p), IMAGES, FILTERS
     )
 table.values(
@@ -73,36 +61,6 @@ table.gradients(
     IMAGES,
 )
 table.gradients(
-    "weighted_moments",
-    lambda tf, x, w: [
-        *tf.nn.weighted_moments(x, [0], w),
-        *tf.nn.weighted_moments(x, [0, 1], w, keepdims=True),
-        *tf.nn.weighted_moments(x, 1, 2.0),
-    ],
-    ROWS,
-    np.abs(ROWS[:, :1]) + 1,
-)
-table.values(
-    "sufficient_statistics",
-    lambda tf: [
-        tf.nn.sufficient_statistics(ROWS, [0]),
-        tf.nn.sufficient_statistics(ROWS, [0, 1], shift=0.5, keepdims=True),
-    ],
-)
-table.gradients(
-    "normalize_moments",
-    lambda tf, x: [
-        *tf.nn.normalize_moments(*tf.nn.sufficient_statistics(x, [0])),
-        *tf.nn.normalize_moments(*tf.nn.sufficient_statistics(x, [0], shift=0.5)),
-    ],
-    ROWS,
-)
-table.gradients(
-    "batch_norm_with_global_normalization",
-    lambda tf, x: [tf.nn.batch_norm_with_global_normalization(x, *CHANNELS, 1e-3, scale) for scale in (True, False)],
-    IMAGES,
-)
-table.gradients(
     "compute_average_loss",
     lambda tf, x: [
         tf.nn.compute_average_loss(x),
@@ -111,7 +69,6 @@ table.gradients(
     ROWS[:, 0].copy(),
 )
 table.gradients("scale_regularization_loss", lambda tf, x: tf.nn.scale_regularization_loss(x), ROWS)
-table.values("collapse_repeated", lambda tf: tf.nn.collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 4, 5]], [5, 3]))
 table.errors(
     "nn-errors",
     lambda tf: [

@@ -451,7 +451,6 @@ LOSSES = [
         (L - 1) * 1000,
     ),
     row("weighted_xent", lambda tf, p, x: tf.nn.weighted_cross_entropy_with_logits(p, x, 2.0), P, L - 1),
-    row("log_poisson", lambda tf, p, x: tf.nn.log_poisson_loss(p + 2, x, compute_full_loss=True), P, L),
     row("moments", lambda tf, x: tf.nn.moments(x, [0, 2]), CUBE),
     row("moments_keepdims", lambda tf, x: tf.nn.moments(x, axes=[1], keepdims=True)[1] * x, CUBE),
     row(

@@ -277,7 +277,6 @@ def test_shapes_and_dtypes(tf):
         tf.random.fold_in([1, 2], 3),
         tf.random.experimental.stateless_split([1, 2], 2),
         tf.random.experimental.stateless_fold_in([1, 2], 3),
-        tf.random.experimental.index_shuffle([0, 1, 2], [1, 2], 2),
         g.normal([2, 3]),
         g.normal([2, 3], dtype=tf.float64),
         g.normal([2, 3], mean=[1.0, 2.0, 3.0]),
@@ -317,7 +316,6 @@ def test_statistics(tf):
     found += [abs(x.mean()) < 0.02, abs(x.std() - 0.577) < 0.01]
     x = tf.random.poisson([20000], 4.0).numpy()
     found += [abs(x.mean() - 4) < 0.1, abs(x.var() - 4) < 0.2]
-    found.append(sorted(plain(tf.random.experimental.index_shuffle(tf.range(9), [1, 2], 8))))
     found.append(sorted(plain(tf.random.experimental.stateless_shuffle(tf.range(9), [1, 2]))))
     return found
 
