@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import marks
@@ -67,6 +68,18 @@ def test_the_readme_shows_what_the_tape_says(tmp_path):
     assert all(any(row.startswith(" ".join(shown.split())) for row in rows) for shown in table.splitlines()[:-1])
     assert names["shown"][1] == code
     assert len(re.sub(r"[|`*#]|-{3,}", " ", readme).split()) <= 600
+
+
+def test_the_extras_that_messages_and_pages_name_are_there():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    # pip before 23.3 compares a name as it is written with the one in the wheel, which is normalised
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in extras)
+    features = (ROOT / "docs" / "features.md").read_text(encoding="utf-8").partition("## Extras")[2]
+    assert set(re.findall(r"(?m)^\| `([\w-]+)` \|", features)) == {*extras} - {"bench", "browser", "docs", "libraries", "test"}
+    for path in [*PAGES, *(ROOT / "tapejax").rglob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        named = re.findall(r"(?:tapejax|\.)\[([a-z_][\w,-]*)\]", text) + re.findall(r'extra_missing\(.*"(\S+)"\)', text)
+        assert {*",".join(named).split(",")} <= {*extras, "", "extra"}, path
 
 
 @pytest.mark.parametrize("name", ["main job", "tests"])

@@ -579,7 +579,13 @@ def _getitem(x, i):
     return jax.lax.dynamic_index_in_dim(x, i, keepdims=False)
 
 
-class _Value:
+if TYPE_CHECKING:  # functions of `jnp` are annotated with jax.Array, and take whatever has __jax_array__
+    _Array = jax.Array
+else:
+    _Array = object
+
+
+class _Value(_Array):
     """What a `Tensor` and a `Variable` both can do; `_read` gives the array."""
 
     __slots__ = ()
@@ -610,7 +616,7 @@ class _Value:
         return self._array
 
     @property
-    def dtype(self) -> DType:
+    def dtype(self) -> DType:  # type: ignore[override]
         return as_dtype(self._array.dtype)
 
     @property
@@ -659,7 +665,9 @@ class _Value:
     def __jax_array__(self) -> Array:
         return self._read()
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(  # type: ignore[override]
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> np.ndarray:
         array = np.asarray(self._seen())  # under a trace JAX's error says which and why
         active.record_escape("python", self._array)
         if copy is False and dtype is not None and array.dtype != dtype:
