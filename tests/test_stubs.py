@@ -39,6 +39,7 @@ print(len(tape), tape[0], tape.explain(loss, w))
 # A tensor or variable is an argument of any function of JAX's.
 assert_type(jnp.tanh(w * x), jax.Array)
 assert_type(jnp.all(b > 0), jax.Array)
+assert_type(x * b, jax.Array)
 assert_type(jax.nn.relu(jnp.sin(w)), jax.Array)
 
 # Operators, methods, functions.
