@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import marks
@@ -69,6 +70,24 @@ def test_the_readme_shows_what_the_tape_says(tmp_path):
     assert len(re.sub(r"[|`*#]|-{3,}", " ", readme).split()) <= 600
 
 
+def test_the_extras_that_messages_and_pages_name_are_there():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    # pip before 23.3 compares a name as it is written with the one in the wheel, which is normalised
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in extras)
+    features = (ROOT / "docs" / "features.md").read_text(encoding="utf-8").partition("## Extras")[2]
+    assert set(re.findall(r"(?m)^\| `([\w-]+)` \|", features)) == {*extras} - {
+        "bench",
+        "browser",
+        "docs",
+        "libraries",
+        "test",
+    }
+    for path in [*PAGES, *(ROOT / "tapejax").rglob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        named = re.findall(r"(?:tapejax|\.)\[([a-z_][\w,-]*)\]", text) + re.findall(r'extra_missing\(.*"(\S+)"\)', text)
+        assert {*",".join(named).split(",")} <= {*extras, "", "extra"}, path
+
+
 @pytest.mark.parametrize("name", ["main job", "tests"])
 def test_the_commands_that_ci_runs_are_marked(name):
     blocks = re.findall(rf"(?m)^<!-- ci: {name} -->\n```sh\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -109,3 +128,17 @@ def test_a_button_opens_a_notebook_where_the_repository_has_an_address(monkeypat
         "github.com.example.org/a/b",
     ):
         assert colab_address(other, "x.ipynb") is None and button(other, "x.ipynb") == ""
+
+
+def test_the_architecture_names_what_is_there():
+    package = ROOT / "tapejax"
+    folders = [ROOT, package, *(path for path in package.rglob("*") if path.is_dir())]
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[\w.*]+/)*[\w.*]+(?:/|\.py|\.txt|\.md))(?:: \w+)?`", text)
+    assert len(named) > 40
+    assert not [name for name in named if not any(any(folder.glob(name.rstrip("/"))) for folder in folders)]
+    rooms = re.findall(r"(?ms)^## `(\w+)/`(.*?)(?=^## )", text)
+    for room, section in rooms:
+        for row in re.findall(r"(?m)^\| ((?:`[\w/]+`(?:, )?)+) \|", section):
+            for name in re.findall(r"`([\w/]+)`", row):
+                assert (package / room / name).exists() or (package / room / f"{name}.py").exists(), f"{room}/{name}"

@@ -36,6 +36,12 @@ assert_type(tape.jacobian(loss, w), Tensor)
 assert_type(tape.batch_jacobian(loss, b), Tensor)
 print(len(tape), tape[0], tape.explain(loss, w))
 
+# A tensor or variable is an argument of any function of JAX's.
+assert_type(jnp.tanh(w * x), jax.Array)
+assert_type(jnp.all(b > 0), jax.Array)
+assert_type(x * b, jax.Array)
+assert_type(jax.nn.relu(jnp.sin(w)), jax.Array)
+
 # Operators, methods, functions.
 assert_type(2.0 * b + 1.0 - b / 3 % 2, Tensor)
 assert_type(-b, Tensor)

@@ -842,4 +842,4 @@ def _require_flatbuffers() -> None:
     try:
         import flatbuffers  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
-        raise extra_missing("tf.saved_model", "flatbuffers, with which jax.export writes", "saved_model") from error
+        raise extra_missing("tf.saved_model", "flatbuffers, with which jax.export writes", "saved-model") from error
