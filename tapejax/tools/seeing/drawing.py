@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any, TypeAlias
 
 import jax
-import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...tape import active
