@@ -100,7 +100,8 @@ def cut(notebook: Any) -> None:
         kind, high = begins(cell, i), height(cell)
         together = high + sum(map(height, belong(cell, *shown[i + 1 : i + 3])))
         needed = together if together <= FITS else high
-        if kind == "-" and (filled + needed > FITS or count == CELLS):
+        folded = cell.source.startswith("<details>")  # an answer, which stays below its exercise
+        if kind == "-" and not folded and (filled + needed > FITS or count >= CELLS):
             kind = "subslide"
         filled, count = (filled + high, count + 1) if kind == "-" else (high, 1)
         cell.metadata["slideshow"] = {"slide_type": kind}

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any, TypeAlias
 
 import jax
-import numpy as np
 
 from ...jaxprs.fence import Tracer
 from ...places import Line
@@ -430,26 +429,36 @@ def place(layers: Sequence[Sequence[Node]], across: bool) -> None:
         for i, node in enumerate(layer):
             node.at = float(i)
     gap = 0.3 if across else 0.35
+    rows = []
+    for layer in layers:
+        around = [[*_neighbours(n, True), *_neighbours(n, False)] for n in layer]
+        # what is alone stands beside the last
+        around = [near or [layer[max(i - 1, 0)]] for i, near in enumerate(around)]
+        steps = [(a.size(not across) + b.size(not across)) / 2 + gap for a, b in itertools.pairwise(layer)]
+        rows.append((layer, around, [0.0, *itertools.accumulate(steps)][: len(layer)]))
     for sweep in range(60):
-        for layer in layers if sweep % 2 == 0 else list(layers)[::-1]:
-            around = [[*_neighbours(n, True), *_neighbours(n, False)] for n in layer]
-            around = [
-                near or [layer[max(i - 1, 0)]] for i, near in enumerate(around)
-            ]  # what is alone stands beside the last
+        for layer, around, offsets in rows if sweep % 2 == 0 else reversed(rows):
             wishes = [sum(m.at * m.pull for m in near) / sum(m.pull for m in near) for near in around]
-            steps = [(a.size(not across) + b.size(not across)) / 2 + gap for a, b in itertools.pairwise(layer)]
-            for node, at in zip(layer, _spread(wishes, steps, [n.pull for n in layer]), strict=True):
+            for node, at in zip(layer, _spread(wishes, offsets, [n.pull for n in layer]), strict=True):
                 node.at = at
 
 
-def _spread(wishes: Sequence[float], steps: Sequence[float], pulls: Sequence[float]) -> list[float]:
-    """The places nearest to `wishes`, in least squares weighted by `pulls`, that are `steps` apart."""
-    from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]  # JAX needs SciPy, too
+def _spread(wishes: Sequence[float], offsets: Sequence[float], pulls: Sequence[float]) -> list[float]:
+    """The places nearest to `wishes`, in least squares weighted by `pulls`, that are at least as far apart as `offsets`.
 
-    if len(wishes) < 2:
-        return list(wishes)
-    offsets = np.cumsum([0.0, *steps])
-    return list(isotonic_regression(wishes - offsets, weights=pulls).x + offsets)
+    Isotonic regression by pooling adjacent violators; SciPy has it, in a module that takes a second to import.
+    """
+    pools: list[
+        tuple[float, float, int]
+    ] = []  # places that touch: their mean without offsets, its weight, their number
+    for wish, offset, pull in zip(wishes, offsets, pulls, strict=True):
+        mean, weight, count = wish - offset, pull, 1
+        while pools and pools[-1][0] > mean:
+            other, own, more = pools.pop()
+            mean, weight, count = (mean * weight + other * own) / (weight + own), weight + own, count + more
+        pools.append((mean, weight, count))
+    means = itertools.chain.from_iterable([mean] * count for mean, _, count in pools)
+    return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
 
 
 class Layout:

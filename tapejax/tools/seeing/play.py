@@ -6,6 +6,7 @@ The graph is that of `drawing`, the sweep that of `steps`. Here they become data
 from __future__ import annotations
 
 import base64
+import functools
 import html
 import json
 import linecache
@@ -63,6 +64,10 @@ class Play:
         self.data = data
         self._still = still
 
+    @functools.cached_property
+    def _svg(self) -> str | None:
+        return None if self._still is None else self._still.svg()
+
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes the page. It opens in any browser, without a server or network."""
         head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -78,8 +83,8 @@ class Play:
     def _html(self, kind: str) -> str:
         title = html.escape(self._title())
         still = title
-        if self._still is not None:  # all that a notebook which is not trusted keeps; it would drop an <svg>
-            svg = base64.b64encode(self._still.svg().encode()).decode()
+        if self._svg is not None:  # all that a notebook which is not trusted keeps; it would drop an <svg>
+            svg = base64.b64encode(self._svg.encode()).decode()
             still = f'<img alt="{title}" src="data:image/svg+xml;base64,{svg}" style="max-width:100%">'
         data = json.dumps(self.data, separators=(",", ":"))
         for sign in "<>&":  # no text of the user's ends the script
@@ -92,7 +97,7 @@ class Play:
         )
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        svg = {} if self._still is None else {"image/svg+xml": self._still.svg()}
+        svg = {} if self._svg is None else {"image/svg+xml": self._svg}
         return {"text/html": self._html("output"), **svg, "text/plain": repr(self)}
 
     def __repr__(self) -> str:
@@ -303,7 +308,7 @@ class _Page:
         if len(seeds) == 1 and seeds[0].size == 1 and not isinstance(seeds[0], Tracer) and (seeds[0] == 1).all():
             pairs = [(x, v) for x, v in zip(self.gradients, self.directions, strict=True) if x is not None]
             if pairs and not any(jax.numpy.iscomplexobj(v) for _, v in pairs):
-                told["product"] = self.value(sum(jax.numpy.vdot(x, v) for x, v in pairs))
+                told["product"] = self.value(_along(pairs))
         return told
 
     def inside(self, node: Node) -> Json | None:
@@ -402,6 +407,12 @@ def _path(curves: Sequence[Sequence[tuple[float, float]]]) -> str:
         texts = [" ".join(map(str, _pixels(*point))) for point in curve]
         found += f"{'L' if found else 'M'}{texts[0]}{''.join(f'L{x}' for x in texts[1:-3])}C{' '.join(texts[-3:])}"
     return found
+
+
+@jax.jit  # one program to compile, where each product would be one
+def _along(pairs: Sequence[tuple[Array, Array]]) -> Array:
+    """The derivative in a direction, from gradients and the parts of the direction."""
+    return sum(jax.numpy.vdot(x, v) for x, v in pairs)
 
 
 # ---- values and lines -----------------------------------------------------------------------------------------------

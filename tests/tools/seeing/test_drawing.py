@@ -286,9 +286,19 @@ def test_odd_tapes():
 
 
 def test_places_are_the_nearest_that_keep_their_distance():
-    assert drawing._spread([0.0, 0.0, 10.0], [1.0, 1.0], [1.0, 1.0, 1.0]) == [-0.5, 0.5, 10.0]
-    assert drawing._spread([0.0, 0.0], [1.0], [3.0, 1.0]) == [-0.25, 0.75]  # who pulls harder moves less
-    assert drawing._spread([5.0], [], [1.0]) == [5.0]
+    assert drawing._spread([0.0, 0.0, 10.0], [0.0, 1.0, 2.0], [1.0, 1.0, 1.0]) == [-0.5, 0.5, 10.0]
+    assert drawing._spread([0.0, 0.0], [0.0, 1.0], [3.0, 1.0]) == [-0.25, 0.75]  # who pulls harder moves less
+    assert drawing._spread([5.0], [0.0], [1.0]) == [5.0]
+
+
+def test_places_are_those_of_isotonic_regression():
+    regression = pytest.importorskip("scipy.optimize").isotonic_regression
+    rng = np.random.default_rng(0)
+    for size in (2, 5, 40):
+        wishes, pulls = rng.normal(size=size), rng.uniform(0.1, 5.0, size)
+        offsets = np.cumsum(rng.uniform(0.0, 0.5, size))
+        expected = regression(wishes - offsets, weights=pulls).x + offsets
+        np.testing.assert_allclose(drawing._spread(wishes, offsets, pulls), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_source_that_no_gradient_reaches_has_no_blue_frame():
