@@ -17,7 +17,7 @@ import numpy as np
 from ..jaxprs import dependence, derivatives
 from ..jaxprs.cache import Cache
 from ..jaxprs.canonical import exact
-from ..jaxprs.dependence import Links, has_inexact_dtype, is_inexact, is_inexact_kind
+from ..jaxprs.dependence import Links, is_inexact, is_inexact_kind
 from ..jaxprs.fence import Ref, Tracer, trace_context, user_type
 from ..jaxprs.types import Function, Positions, Value, Values
 from . import dispatch, rules, runner
@@ -134,19 +134,6 @@ class Op:
 def _set_call(op: weakref.ref[Op], compiled: Function) -> None:
     if (found := op()) is not None:
         found.call = compiled
-
-
-class ZeroGradientOp(Op):
-    """An operation whose derivative is zero, not ``None``: see `rules.zero_gradient`."""
-
-    __slots__ = ()
-
-    def traced(self, inputs: Values) -> Any:
-        return rules.connected(super().traced(inputs), inputs)
-
-    def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
-        inexact = [i for i, x in enumerate(entry.inputs) if has_inexact_dtype(x)]
-        return Links(dependence.everything(inexact, [*map(has_inexact_dtype, entry.outputs)]), False)
 
 
 class PythonOp(Op):
@@ -301,6 +288,8 @@ def _explained(op: Op, error: Exception) -> Exception:
 # ---- the operation of a function and its static arguments -----------------------------------------------------------
 
 _function_ops: Cache[Op] = Cache(CACHED_OPS)
+# The kinds of the operations of functions, where it is not `Op`.
+kinds: weakref.WeakKeyDictionary[Function, type[Op]] = weakref.WeakKeyDictionary()
 
 
 def op_of(fn: Function, static: dict[str, Any]) -> Op:
@@ -319,8 +308,7 @@ def _make_function_op(fn: Function, static: dict[str, Any], key: Any) -> Op:
     if static or name != getattr(fn, "__name__", name):
         run = functools.partial(fn, **static)
         run.__name__ = name  # as JAX's programs show it
-    kind = ZeroGradientOp if fn in rules.zero_gradients else Op
-    return kind(name, run, key=key, bound=(fn, static))
+    return kinds.get(fn, Op)(name, run, key=key, bound=(fn, static))
 
 
 def apply(fn: Function, *arrays: Any, **static: Any) -> Any:

@@ -1,19 +1,15 @@
-"""Gradients that do not come from JAX: rules registered by an operation's name, and functions marked as connected."""
+"""Gradients that do not come from JAX: rules registered by an operation's name."""
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import lax
 
 from ..jaxprs.cache import Cache
 from ..jaxprs.dependence import carries_tangent
-from ..jaxprs.types import Function, Value
+from ..jaxprs.types import Function
 
 if TYPE_CHECKING:
     from .operation import Op
@@ -82,28 +78,3 @@ def with_rule(name: str, fn: Function) -> Function:
     wrapped = jax.custom_vjp(flat)
     wrapped.defvjp(forward, backward)
     return wrapped
-
-
-# ---- connected with a gradient of zero ------------------------------------------------------------------------------
-
-zero_gradients: weakref.WeakSet[Function] = weakref.WeakSet()
-
-
-def zero_gradient(fn: Function) -> Function:
-    """Marks `fn`, whose derivative is zero, as connected: its gradient is zeros, not ``None``."""
-    zero_gradients.add(fn)
-    return fn
-
-
-def connected(outputs: Any, inputs: Iterable[Value]) -> Any:
-    """`outputs` of a marked function, made to depend on `inputs` with a derivative of zero, for JAX to see in a program."""
-
-    def from_inputs(y: Value) -> Value:
-        for x in inputs:
-            if carries_tangent(x) and carries_tangent(y):
-                unused = x if np.shape(x) == y.shape else jnp.sum(jnp.ravel(x)[:1])
-                unused = unused if jnp.iscomplexobj(y) else jnp.real(unused)
-                y = jnp.where(False, lax.convert_element_type(unused, y.dtype), y)
-        return y
-
-    return jax.tree.map(from_inputs, outputs)

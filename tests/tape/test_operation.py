@@ -11,9 +11,9 @@ from tapejax.jaxprs.dependence import kind_of
 from tapejax.tape.operation import (
     Op,
     PythonOp,
-    ZeroGradientOp,
     apply,
     is_size,
+    kinds,
     op_of,
     pullback,
     pushforward,
@@ -37,8 +37,15 @@ def test_links_are_what_the_derivative_depends_on():
     assert links(Op("f", lambda x, y: [jnp.floor(x) * y, x > y]), X, Y) == [{1}, set()]
 
 
-def test_a_zero_gradient_is_connected():
-    assert links(ZeroGradientOp("f", jnp.sign), X) == [{0}]
+def test_a_function_may_have_operations_of_another_kind(no_shadow):
+    class Other(Op):
+        __slots__ = ()
+
+    def fn(x):
+        return x
+
+    kinds[fn] = Other
+    assert type(op_of(fn, {})) is Other and type(op_of(jnp.abs, {})) is Op
 
 
 def test_a_python_operation_may_look_at_values():

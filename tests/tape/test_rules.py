@@ -49,12 +49,6 @@ def test_a_function_without_a_rule_is_itself():
     assert rules.with_rule("rules.unknown", jnp.sin) is jnp.sin
 
 
-def test_connected_results_have_a_derivative_of_zero():
-    y, pull = jax.vjp(lambda x: rules.connected(jnp.ones(2), [x]), X)
-    np.testing.assert_array_equal(y, [1.0, 1.0])
-    np.testing.assert_array_equal(pull(jnp.ones(2))[0], [0.0, 0.0])
-
-
 def test_what_depends_on_rules_is_forgotten_when_one_is_registered(no_shadow, monkeypatch):
     monkeypatch.setattr(rules, "caches", rules.caches[:])  # what is added here ends with the test
     kept = cache.Cache(8)

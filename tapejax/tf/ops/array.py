@@ -16,8 +16,8 @@ from jax import lax
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
-from ...tape.rules import zero_gradient
 from ..values import reading
+from ..values.connected import zero_gradient
 from ..values.dtypes import TensorShape, as_dtype, as_shape, narrowed, requested
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, is_array_like, op, operands, raw

@@ -20,10 +20,10 @@ from ...tape.operation import Op
 from ...tape.pullback import PullbackOp
 from ...tape.query import Query, Source
 from ...tape.recording import Recording
-from ...tape.rules import connected
 from ...tape.structures import Leaf, conjugate
 from ...tape.sweep import sweep
 from ..values import nest, reading
+from ..values.connected import connected
 from ..values.errors import InvalidArgumentError
 from ..values.staging import Staged, abstract
 from ..values.structures import in_pytree, is_variable, leaf_of

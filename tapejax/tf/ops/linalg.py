@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...tape.rules import zero_gradient
+from ..values.connected import zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import FailedPreconditionError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, operands, raw

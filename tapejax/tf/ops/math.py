@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from ...jaxprs.poles import scaled
-from ...tape.rules import connected, zero_gradient
+from ..values.connected import connected, zero_gradient
 from ..values.dtypes import requested
 from ..values.errors import DTypeError, InvalidArgumentError
 from ..values.tensor import Tensor, arrays_of, op, op_on_arrays, operands, raw

@@ -1,0 +1,50 @@
+"""Functions that are connected by a derivative of zero: their gradient is zeros, where JAX's would be None."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ...jaxprs import dependence
+from ...jaxprs.dependence import Links, carries_tangent, has_inexact_dtype
+from ...jaxprs.types import Positions, Value, Values
+from ...tape.operation import Op, kinds
+from ...tape.recording import Entry
+
+
+class ZeroGradientOp(Op):
+    """An operation whose derivative is zero, not ``None``."""
+
+    __slots__ = ()
+
+    def traced(self, inputs: Values) -> Any:
+        return connected(super().traced(inputs), inputs)
+
+    def _find_links(self, entry: Entry, perturbed: Positions | None = None) -> Links:
+        inexact = [i for i, x in enumerate(entry.inputs) if has_inexact_dtype(x)]
+        return Links(dependence.everything(inexact, [*map(has_inexact_dtype, entry.outputs)]), False)
+
+
+def zero_gradient(fn: Callable) -> Callable:
+    """Marks `fn`, whose derivative is zero, as connected: its gradient is zeros, not ``None``."""
+    kinds[fn] = ZeroGradientOp
+    return fn
+
+
+def connected(outputs: Any, inputs: Iterable[Value]) -> Any:
+    """`outputs` of a marked function, made to depend on `inputs` with a derivative of zero, for JAX to see in a program."""
+
+    def from_inputs(y: Value) -> Value:
+        for x in inputs:
+            if carries_tangent(x) and carries_tangent(y):
+                unused = x if np.shape(x) == y.shape else jnp.sum(jnp.ravel(x)[:1])
+                unused = unused if jnp.iscomplexobj(y) else jnp.real(unused)
+                y = jnp.where(False, lax.convert_element_type(unused, y.dtype), y)
+        return y
+
+    return jax.tree.map(from_inputs, outputs)
