@@ -69,11 +69,6 @@ class ForwardAccumulator:
             activation, self._active = self._active, None
             activation.stop(failed=kind is not None and kind is not GeneratorExit)
 
-    def _outer_recordings(self) -> Sequence[Recording]:
-        """The recordings that get the products: those outside of this one, as if each product were taken at its operation."""
-        trace, recordings = self._around
-        return recordings if trace is not None and trace() is active.outer_trace() else ()
-
     @in_recorded_types
     def jvp(
         self, primals: Pytree, unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE
@@ -107,8 +102,10 @@ class ForwardAccumulator:
         query = Query(recording, [leaf.array for leaf in ends.leaves], starts)
         program, values = query.program()
         tangents = [self._tangents[i] for i in query.owners]
-        # not recorded by this accumulator itself, as in TensorFlow
-        found = active.alone(self._outer_recordings(), runner.current.sweep, push, program, values, tangents)
+        # as if each product were taken at its operation: recorded by those outside of this one, as in TensorFlow
+        trace, around = self._around
+        outer = around if trace is not None and trace() is active.outer_trace() else ()
+        found = active.alone(outer, runner.current.sweep, push, program, values, tangents)
         if zeros:
             found = [jnp.zeros_like(leaf.array) if x is None else x for leaf, x in zip(ends.leaves, found, strict=True)]
         return ends.pack(found)

@@ -10,7 +10,6 @@ import functools
 import itertools
 import sys
 import threading
-import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -34,16 +33,15 @@ class _OfThread(threading.local):
 class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
     """A trace that appends entries to the active recordings. `RecorderTrace` in `trace.py` adds the methods that JAX calls."""
 
-    def __init__(self, outer: Any, recordings: Any):
+    def __init__(self, outer: Any, recordings: _OfThread):
         super().__init__()
         self.requires_low = False  # the outer trace lowers
         self.outer = self.parent_trace = outer  # JAX follows `parent_trace` to see whether there is a jit around
-        self._recordings: _OfThread | types.SimpleNamespace = recordings
+        self._recordings = recordings
 
     @property
     def recordings(self) -> list[Recording]:
-        found: list[Recording] = self._recordings.active
-        return found
+        return self._recordings.active
 
     def note(self, op: Any, inputs: Values, outputs: Any, kept: Kept | None = None) -> Any:
         """Appends an entry to every active recording and returns `outputs`."""
@@ -166,7 +164,7 @@ def start(recording: Recording) -> Activation:
         fence.hide(kind)
         fence.adapt(kind, lambda: bool(_eager_recordings.active) or bool(active_recordings()))
         if type(trace) is not fence.EvalTrace:
-            trace = kind(trace, types.SimpleNamespace(active=[]))
+            trace = kind(trace, _OfThread())
         else:
             if _eager is None or _eager.outer is not trace:
                 _eager = kind(trace, _eager_recordings)
@@ -209,8 +207,7 @@ def unwind() -> None:
 
 
 class _Continuations(threading.local):
-    def __init__(self) -> None:
-        self.of: dict[int, tuple[Recording, Recording]] = {}  # by id: a recording, kept alive, and its continuation
+    of: dict[int, tuple[Recording, Recording]] = {}  # by id: a recording, kept alive, and its continuation
 
 
 _continuations = _Continuations()

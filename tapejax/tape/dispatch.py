@@ -72,9 +72,8 @@ def _call(op: Op, inputs: Values) -> Any:
 class _Reads(threading.local):
     """Reads of variables while a call is traced: whether one was refused; the recordings that may note reads, None: no reads."""
 
-    def __init__(self) -> None:
-        self.refused = False
-        self.recordings: Sequence[Recording] | None = None
+    refused = False
+    recordings: Sequence[Recording] | None = None
 
 
 reads = _Reads()

@@ -242,7 +242,7 @@ class GradientTape:
         """
         recording = self._usable()
         ends, starts = targets_of(target).leaves, sources_of(sources)
-        zeros = _same_shape if gives_zeros(unconnected_gradients) else None
+        zeros = (lambda shape: shape) if gives_zeros(unconnected_gradients) else None
         cotangents = None if output_gradients is None else structures.current.cotangents(target, output_gradients)
 
         def pull_back(program: Program, values: Sequence[Value]) -> list[Value | None]:
@@ -250,11 +250,8 @@ class GradientTape:
             return runner.current.sweep(sweep, program, values, *ends)
 
         found = self._differentiate("gradient", recording, ends, starts, pull_back, zeros)
-        found = [
-            x if x is None else runner.current.placed(leaf.array, x)
-            for leaf, x in zip(starts.leaves, found, strict=True)
-        ]
-        return starts.pack(found)
+        pairs = zip(starts.leaves, found, strict=True)
+        return starts.pack([x if x is None else runner.current.placed(leaf.array, x) for leaf, x in pairs])
 
     @in_recorded_types
     def jacobian(
@@ -384,10 +381,8 @@ class GradientTape:
             _log_missing(name, found)
         if zeros is None:
             return found
-        return [
-            _zeros_of(leaf, zeros(leaf.array.shape)) if x is None else x
-            for leaf, x in zip(sources.leaves, found, strict=True)
-        ]
+        pairs = zip(sources.leaves, found, strict=True)
+        return [_zeros_of(leaf, zeros(leaf.array.shape)) if x is None else x for leaf, x in pairs]
 
     def __getattr__(self, name: str) -> Any:
         structures.current.no_attribute("GradientTape", self, name)
@@ -404,10 +399,6 @@ class GradientTape:
         self._watched = self.watched_variables()
         self._used = caller() or ()
         self._recording = None
-
-
-def _same_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return shape
 
 
 def _log_missing(what: str, found: Sequence[Value | None]) -> None:

@@ -26,13 +26,11 @@ def jacobian(program: Program, values: Values, mode: str | None = None) -> list[
     connected = [slot for slot in program.sources if slot is not None]
     if target is None or not connected:
         return [None] * len(program.sources)
-    if mode is None:
-        passes = sum(values[slot].size for slot in dict.fromkeys(connected))
-        # for a complex source forward mode takes two passes an element
-        forward = _less(passes, target.size) and not any([jnp.iscomplexobj(x) for x in values])
-        mode = "forward" if forward else "reverse"
+    passes = sum(values[slot].size for slot in dict.fromkeys(connected))
+    # for a complex source forward mode takes two passes an element
+    fewer = _less(passes, target.size) and not any([jnp.iscomplexobj(x) for x in values])
     rows, others = _reverse_rows, _forward_columns
-    if mode == "forward":
+    if mode == "forward" or (mode is None and fewer):
         rows, others = others, rows
     try:
         return runner.current.rows("jacobian", rows, program, values)

@@ -37,8 +37,6 @@ class Leaf(NamedTuple):
 class Structure:
     """A pytree of arrays taken apart."""
 
-    leaves: list[Leaf]
-
     def __init__(self, structure: Pytree):
         arrays, self._tree = jax.tree.flatten(structure)
         self.leaves = [Leaf(x, x, lambda x: x) for x in arrays]

@@ -91,15 +91,11 @@ class RecorderTrace(Recorder):
     def process_call(self, primitive: Primitive, f: Subfun, tracers: Values, params: Params, /) -> Any:
         return self._run_staged(primitive, (f,), tracers, params)
 
-    def process_custom_jvp_call(
-        self, primitive: Primitive, fun: Subfun, jvp: Subfun, tracers: Values, /, **params: Any
-    ) -> Any:
-        return self._run_custom(primitive, (fun, jvp), tracers, params)
+    def process_custom_jvp_call(self, primitive: Primitive, /, *given: Any, **params: Any) -> Any:
+        *subfuns, tracers = given  # the function and its rule
+        return self._run_custom(primitive, subfuns, tracers, params)
 
-    def process_custom_vjp_call(
-        self, primitive: Primitive, fun: Subfun, fwd: Subfun, bwd: Subfun, tracers: Values, /, **params: Any
-    ) -> Any:
-        return self._run_custom(primitive, (fun, fwd, bwd), tracers, params)
+    process_custom_vjp_call = process_custom_jvp_call
 
     def process_shard_map(self, primitive: Primitive, fun: Subfun, tracers: Values, /, **params: Any) -> Any:
         return self._run_staged(primitive, (fun,), tracers, params)
@@ -189,11 +185,8 @@ class RecorderTrace(Recorder):
                 if reads_again and reads.refused:
                     raise
                 return op, inputs
-            if (
-                contents.touches_refs(staged)
-                or contents.asks_host(staged)
-                or not (arrays := contents.constants(staged))
-            ):
+            arrays = contents.constants(staged)
+            if not arrays or contents.touches_refs(staged) or contents.asks_host(staged):
                 return op, inputs
             lifted = lifting.lift_jaxpr(staged, arrays)
         call = functools.partial(
