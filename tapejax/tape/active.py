@@ -19,6 +19,7 @@ import numpy as np
 
 from ..jaxprs import fence, interning
 from ..jaxprs.canonical import snapshot
+from ..jaxprs.fence import ConcreteArray
 from ..jaxprs.types import Function, TraceLike, Value, Values
 from ..places import caller
 from . import runner
@@ -48,7 +49,7 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
         recordings = self._recordings.active
         if not recordings:
             return outputs
-        if type(outputs) is fence.ConcreteArray:
+        if type(outputs) is ConcreteArray:
             for x in inputs:
                 if x is outputs:
                     outputs = copied(outputs)
@@ -57,7 +58,7 @@ class Recorder(fence.Trace):  # type: ignore[misc]  # JAX has no types for it
             outputs = distinct(outputs, inputs)
             flat = (outputs,) if hasattr(outputs, "dtype") else tuple(jax.tree.leaves(outputs))
         for x in inputs:
-            if type(x) is not fence.ConcreteArray and isinstance(x, np.ndarray):  # the user may change it later
+            if type(x) is not ConcreteArray and isinstance(x, np.ndarray):  # the user may change it later
                 inputs = [*map(snapshot, inputs)]
                 break
         entry = new_tuple(Entry, (op, tuple(inputs), flat, caller(4), kept))

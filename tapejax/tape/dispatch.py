@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from ..jaxprs import fence
+from ..jaxprs.fence import ConcreteArray, EvalTrace, set_trace_key, set_trace_reference, trace_reference
 from ..jaxprs.types import Values
 from ..places import caller
 from . import active
@@ -26,13 +26,11 @@ def run(op: Op, inputs: Values) -> Any:
 
     It is called by a function of tapejax's, not by the user's code: the search for the user's line begins above that.
     """
-    trace = fence.trace_reference.value
+    trace = trace_reference.value
     outer = trace.outer if type(trace) is active.kind else trace
-    given = (
-        inputs if type(outer) is fence.EvalTrace else None
-    )  # arrays for `op.call`; None if `_call` decides how to run it
+    given = inputs if type(outer) is EvalTrace else None  # arrays for `op.call`; None if `_call` decides how to run it
     for x in inputs:
-        if type(x) is not fence.ConcreteArray:
+        if type(x) is not ConcreteArray:
             given = None if given is None else op.arrays(inputs)
             break
     if outer is trace:
@@ -41,12 +39,12 @@ def run(op: Op, inputs: Values) -> Any:
         outputs = op.call(*given)
         return outputs if given is inputs else distinct(outputs, given)
     try:
-        fence.set_trace_reference(outer)
-        fence.set_trace_key(outer._weakref)
+        set_trace_reference(outer)
+        set_trace_key(outer._weakref)
         if given is None:
             return trace.note(op, inputs, _call(op, inputs))
         outputs = op.call(*given)
-        if type(outputs) is not fence.ConcreteArray:
+        if type(outputs) is not ConcreteArray:
             return trace.note(op, inputs, outputs if given is inputs else distinct(outputs, given))
         for x in given:  # from here on the part of `Recorder.note` that one array needs, inlined for speed
             if x is outputs:
@@ -57,13 +55,13 @@ def run(op: Op, inputs: Values) -> Any:
         return outputs
     finally:
         try:
-            fence.set_trace_reference(trace)
+            set_trace_reference(trace)
         finally:
-            fence.set_trace_key(trace._weakref)
+            set_trace_key(trace._weakref)
 
 
 def _call(op: Op, inputs: Values) -> Any:
-    return op.call(*inputs) if type(fence.trace_reference.value) is fence.EvalTrace else op.traced(inputs)
+    return op.call(*inputs) if type(trace_reference.value) is EvalTrace else op.traced(inputs)
 
 
 # ---- derivatives that run the user's Python -------------------------------------------------------------------------
@@ -102,7 +100,7 @@ def run_python(op: PythonOp, inputs: Values, reads_variables: bool) -> Any:
     A variable may be read in it only if it is traced for this call alone. So a read is refused at first, and if one was, it is
     traced once more in a `reading` block.
     """
-    trace = fence.current_trace()
+    trace = trace_reference.value
     records = type(trace) is active.kind and bool(trace.recordings)
     may_read = reads_variables and not stages(trace)
     reads.refused = False
