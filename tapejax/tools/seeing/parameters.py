@@ -58,11 +58,23 @@ class Parameter(NamedTuple):
             array = jnp.asarray(value, None if weak or not fits else self.array.dtype)
         else:
             array = jnp.asarray(value)
-        same = array.shape == self.array.shape and array.dtype == self.array.dtype
-        if same and (_is_weak(array) or not weak):
-            return array
-        expected = type_of(self.array) + ", from a Python number" * same
-        raise TypeError(_said("other type", name=self.name, expected=expected, got=type_of(array)))
+        require_type(self.name, array, self.array)
+        if weak and not _is_weak(array):
+            raise _other_type(self.name, type_of(self.array) + ", from a Python number", array)
+        return array
+
+
+def require_type(name: str, array: Array, recorded: Array) -> None:
+    """Raises a TypeError where `array` has another shape or dtype than was `recorded`.
+
+    Sizes and dtypes are constants of recorded operations, which would give a wrong number.
+    """
+    if array.shape != recorded.shape or array.dtype != recorded.dtype:
+        raise _other_type(name, type_of(recorded), array)
+
+
+def _other_type(name: str, expected: str, array: Array) -> TypeError:
+    return TypeError(_said("other type", name=name, expected=expected, got=type_of(array)))
 
 
 class Parameters:

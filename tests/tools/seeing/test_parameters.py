@@ -188,3 +188,20 @@ def test_printed_dropout_with_a_recorded_key():
     with tf.GradientTape() as tape:
         y = tf.nn.dropout(w, 0.5)
     np.testing.assert_allclose(pasted(tape.as_function(y, w))(jnp.asarray(w)), y.numpy())
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_source_of_another_type_is_refused(jitted, x64):
+    """A jitted program reads the bytes of integers as floats; a size that was counted is a constant."""
+    with jax.enable_x64(x64):
+        x = jnp.array([1.0, 2.0], jnp.float32)
+        mean = lambda x: jnp.sum(jnp.sin(x)) / len(x)  # noqa: E731
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = (jax.jit(mean) if jitted else mean)(x)
+        f = tape.as_function(y, x)
+        for other in (jnp.array([1, 2], jnp.int32), jnp.ones(3, jnp.float32), jnp.ones(2, jnp.float16)):
+            with pytest.raises(TypeError, match=r"sources: expected float32\[2\], as recorded; got"):
+                f(other)
+        np.testing.assert_allclose(jax.vmap(f)(jnp.stack([x, 2 * x])), [mean(x), mean(2 * x)], rtol=1e-6)
