@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import sys
+import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...places import Line
+from ...tape.pullback import PullbackOp
 from ...tape.query import Query, Source
 from ...tape.recording import Entry, Recording
 from ...tf.values.shown import bold, faint, page, table_html
+from ...tf.values.tensor import Tensor
 from .listing import cut
 from .tables import bar_html, bar_text, in_columns
 
@@ -138,10 +142,46 @@ def _calls(entries: Sequence[Entry]) -> list[object]:
 def _kept_alone(entries: Sequence[Entry], watched: set[int]) -> set[int]:
     """The ids of the arrays that were made by `entries` and to which nothing else refers."""
     references = Counter(id(x) for entry in entries for x in (*entry.inputs, *_made_by(entry)))
+    references.update(_held_by_pullbacks([entry.op.pull for entry in entries if isinstance(entry.op, PullbackOp)]))
     arrays = (x for entry in entries for x in _made_by(entry) if isinstance(x, jax.Array))
     made = {id(x): x for x in arrays if not isinstance(x, Tracer)}
     here = _references({0: object()})[0]  # from this loop
     return {x for x, count in _references(made).items() if count - here <= references[x] + (x in watched)}
+
+
+def _held_by_pullbacks(pullbacks: Sequence[Callable]) -> list[int]:
+    """The id of an array for each reference to it in what these functions close over, as the arguments of `recompute_grad`."""
+    held = _closed_over(pullbacks)
+    here = _references({0: object()})[0]
+    counts = Counter(id(x) for x in held if isinstance(x, Tensor))
+    tensors = {id(x): x for x in held if isinstance(x, Tensor)}
+    alone = [
+        key for key, count in _references(tensors).items() if count - here <= 2 * counts[key]
+    ]  # `held` refers, too
+    return [id(x) for x in held if isinstance(x, jax.Array)] + [id(tensors[key]._array) for key in alone]
+
+
+def _closed_over(functions: Sequence[Callable]) -> list[Any]:
+    """The arrays and tensors that `functions` close over, one for each reference."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    waiting: list[Any] = list(functions)
+    while waiting:
+        x = waiting.pop()
+        if isinstance(x, (jax.Array, Tensor)):
+            found.append(x)
+        elif id(x) not in seen:
+            seen.add(id(x))
+            waiting += _parts(x)
+    return found
+
+
+def _parts(x: object) -> list[Any]:
+    if isinstance(x, types.FunctionType):
+        return [cell.cell_contents for cell in x.__closure__ or () if cell != types.CellType()]
+    if isinstance(x, functools.partial):
+        return [x.func, *x.args, *x.keywords.values()]
+    return list(x.values() if isinstance(x, dict) else x) if isinstance(x, (tuple, list, dict)) else []
 
 
 def _references(held: Mapping[int, object]) -> dict[int, int]:

@@ -106,3 +106,21 @@ def test_a_tape_that_is_used_up():
     tape.gradient(y, x)
     with pytest.raises(RuntimeError, match="persistent"):
         tape.memory(y, x)
+
+
+def test_what_a_custom_pullback_closes_over_is_the_tapes():
+    """The arguments of `recompute_grad` are in its pullback as well; what the user holds, too, does not count."""
+    layers = [tf.Variable(np.eye(64, dtype=np.float32)) for _ in range(4)]
+    with tf.GradientTape() as tape:
+        h, outputs = tf.constant(np.ones((64, 64), np.float32)), []
+        for layer in layers:
+            h = tf.recompute_grad(lambda x, layer=layer: tf.tanh(x @ layer))(h)
+            outputs.append(h)
+        loss = tf.reduce_sum(h)
+    del h
+    each = 64 * 64 * 4
+    assert tape.memory(loss, layers).bytes == 0  # `loss` and all of `outputs`
+    del outputs[1:3]
+    assert tape.memory(loss, layers).bytes == 2 * each
+    del outputs[:]
+    assert tape.memory(loss, layers).bytes == 4 * each
