@@ -12,8 +12,8 @@ from ..tape.slicing import Program, Step, compact
 class Chunk(NamedTuple):
     """A stretch of a longer program as a program of its own.
 
-    `read` are the long program's slots for the values it reads, `targets` those whose cotangents go in, `sources` those
-    whose come out: added to what has come back there so far, or for the last `computed`, which it computes itself, in its place.
+    `read`: the slots of the long program whose values it reads. Cotangents of the slots `targets` go in; those of `sources` come
+    out and are added to what has come back there so far. For the last `computed` of them they replace it.
     """
 
     program: Program
@@ -58,7 +58,7 @@ def _find_chunks(program: Program) -> tuple[Chunk, ...]:
 
 
 def _chunk(steps: Sequence[Step], later: Set[int | None], sources: Set[int | None]) -> Chunk:
-    """`steps` of a longer program that has these `sources`, of which the slots `later` are read afterwards."""
+    """The chunk of these `steps` of a longer program with these `sources`. `later`: the slots that are read after it."""
     written = dict.fromkeys(slot for step in steps for slot in step.outs)
     targets = tuple(dict.fromkeys(step.outs[j] for step in steps for j in step.active_outs if step.outs[j] in later))
     active_ins = dict.fromkeys(step.ins[i] for step in steps for i in step.active_ins)

@@ -168,7 +168,7 @@ def _exchanged(x: Value, w: Value, windows: Windows) -> Any:
 
 
 def _by_zeros(x: Value, w: Value, windows: Windows) -> Any:
-    """A dilated `x` of which strides leave places out: with the zeros that lie between its numbers."""
+    """A dilated `x` where strides leave results out: the zeros between its numbers are written down."""
     between = [(0, 0, 0), *[(0, 0, apart - 1) for apart in windows.x_dilation], (0, 0, 0)]
     x = lax.pad(x, jnp.zeros((), x.dtype), between)
     return convolve(x, w, windows._replace(x_dilation=(1,) * len(windows.strides)))

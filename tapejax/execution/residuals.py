@@ -238,7 +238,7 @@ depends_on_rules(_keeping, lambda key: key[:1])
 
 def _measure(jaxpr: JaxProgram) -> bool:
     large = bool(_multiplications(jaxpr) >= WORTH_KEEPING) and not open_jaxpr(jaxpr).effects
-    # it is not known yet with respect to which inputs a gradient will be asked for
+    # a rule that is told which inputs are perturbed cannot be asked yet
     return large and not tells_zeros(jaxpr)
 
 

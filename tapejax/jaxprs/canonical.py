@@ -150,7 +150,7 @@ def _dataclass(value: Any) -> Hashable:
 
 
 def _high_primitive(value: Any) -> Hashable:
-    # JAX's equality compares parameters by theirs, and leaves the types out; of the user's nothing says that it is whole.
+    # JAX compares parameters by their own equality, without types, and a user's equality may leave something out.
     if not _is_library(type(value)):
         return Identity(value)
     types_of = tuple(jax.tree.leaves((value.in_avals, value.out_aval)))
@@ -188,7 +188,7 @@ _EXACT: dict[type, Callable[[Any], Hashable]] = {
     **dict.fromkeys((list, dict, set, bytearray), _refused),
 }
 
-# By their base class, in this order; then what has no equality of its own, then types whose equality says it all.
+# Base classes, in the order in which they are looked for; objects without an equality of their own; types with an exact one.
 _BY_BASE: tuple[tuple[Any, Callable[[Any], Hashable]], ...] = (
     ((type, enum.Enum), _typed),
     (jax.Array, _refused),
@@ -226,7 +226,7 @@ def _handler(kind: Any) -> Callable[[Any], Hashable]:
 
 # ---- programs -------------------------------------------------------------------------------------------------------
 
-# By the name of a primitive whose parameters do not say what it does: what gives keys for some of them.
+# For primitives whose parameters do not tell what they do: by name, what gives the keys of some parameters.
 parameter_rules: dict[str, Callable[[dict[str, Any]], dict[str, Hashable]]] = {}
 
 
@@ -278,7 +278,7 @@ def open_jaxpr(jaxpr: JaxProgram) -> Any:
 
 
 def snapshot(value: Any) -> Any:
-    """`value` with a copy in the place of every NumPy array and list that it is or holds, as a program does.
+    """`value` with each NumPy array and list in it copied.
 
     JAX's programs refer to the arrays that they were traced with: one that is changed in place changes the program.
     """

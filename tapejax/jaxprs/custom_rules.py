@@ -68,7 +68,7 @@ class Composed(NamedTuple):
     make: Callable[..., Function]
 
 
-# By the function that pulls back. To trace a rule whose rule has rules takes a time that grows with a power of their number.
+# By the function that pulls back. Tracing rules inside rules takes a time that grows with a power of their number.
 composed: weakref.WeakKeyDictionary[Function, Composed] = weakref.WeakKeyDictionary()
 
 

@@ -21,7 +21,7 @@ SCALARS = frozenset((float, int, bool, complex))
 
 
 def kind_of(value: Value) -> Any:
-    """All that a program may depend on of a value that it is given."""
+    """What a program may depend on of an input: its type, as JAX sees it."""
     kind: Any = type(value)
     if kind is ConcreteArray:
         return value.aval

@@ -74,7 +74,7 @@ def function_in(bwd: Any) -> Function:
 
 
 def stores_in(function: Any) -> list[Any]:
-    """Where `function`, and the functions that it is made of, put what they find out beside their results."""
+    """The stores of `function` and of the functions in it: what they find out goes there, beside their results."""
     found: list[Any] = []
     seen: set[int] = set()
     left = [function]
@@ -97,7 +97,7 @@ _EMPTY_CELL = types.CellType()  # which only another empty one equals
 
 
 def user_type(value: Value) -> Any:
-    """JAX's type of a value whose type a user has made known to it (``jax.experimental.hijax``), else None."""
+    """JAX's type of a value, if a user has registered it (``jax.experimental.hijax``); else None."""
     aval = core.typeof(value) if type(value) in core.pytype_aval_mappings else None
     return aval if isinstance(aval, hijax.HiType) else None
 

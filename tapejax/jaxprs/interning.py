@@ -19,18 +19,18 @@ from .contents import constants, jaxprs_in, mapped
 from .types import JaxProgram, Params, Value
 
 CACHED_STRUCTURES = 4096
-# Of those that stand for no program that is alive this many are kept, and all that were asked for in the last ages.
+# Representatives of programs that are gone: this many are kept, and all that were asked for in the last ages.
 UNUSED_KEPT, AGES_KEPT = 128, 64
 _representatives: Cache[JaxProgram] = Cache(CACHED_STRUCTURES)
 _known: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
 _forward: weakref.WeakKeyDictionary[JaxProgram, Any] = weakref.WeakKeyDictionary()
-# Jaxprs that have no exact key, such as those with a custom rule that closes over arrays: no two are the same to us, and to
-# keep one is to keep its arrays.
+# Jaxprs without an exact key, as with a custom rule that closes over arrays. No two are taken to be the same, and none is kept:
+# it would keep its arrays.
 _uncacheable: weakref.WeakSet[JaxProgram] = weakref.WeakSet()
 
 
 class _Use:
-    """Of a representative: the programs that it stands for, and at which age it was last asked for."""
+    """The programs that a representative stands for, and the age at which it was last asked for."""
 
     __slots__ = ("programs", "age")
 
@@ -41,7 +41,7 @@ class _Use:
 
 class _Ages:
     now = 0
-    new = 0  # representatives since it was last looked which are not used
+    new = 0  # representatives that were made since the last search for unused ones
 
 
 _ages = _Ages()
@@ -120,7 +120,7 @@ def on_drop(forget: Callable[[list[JaxProgram]], object]) -> None:
 
 
 def _drop_unused() -> list[JaxProgram]:
-    """The representatives of programs that are gone, but for the last ones. They are forgotten here."""
+    """Drops the representatives of programs that are gone, but for the latest, and returns them."""
     _ages.new = 0
     found = [(key, first, _uses.get(first) or _Use()) for key, first in _representatives.items()]
     unused = sorted([x for x in found if not x[2].programs], key=lambda x: -x[2].age)[UNUSED_KEPT:]
@@ -147,5 +147,5 @@ def interned_key(value: Value) -> Any:
 
 
 def is_uncacheable(params: Params) -> bool:
-    """Whether `intern` found one of the jaxprs among a primitive's parameters to be like no other."""
+    """Whether `intern` found one of the jaxprs among a primitive's parameters to have no exact key."""
     return any(jaxpr in _uncacheable for jaxpr in jaxprs_in(params))

@@ -58,7 +58,7 @@ class Query:
 
     An operation counts if, when it runs, one of its inputs is watched or was computed from a watched one. Then every source
     among its inputs counts, even if its watch begins later. What a holder held counts only from when it is watched. So it is in
-    TensorFlow, whose tape keeps an operation as a whole or not at all, and to which reading a variable is an operation.
+    TensorFlow: its tape keeps an operation as a whole or not at all, and reading a variable is an operation.
 
     Args:
       recording: of a tape.

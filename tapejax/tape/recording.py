@@ -109,7 +109,7 @@ class Recording:
         self.forgotten |= {key: ref for key, ref in former.forgotten.items() if ref() is not None}
 
     def continuation(self) -> Recording:
-        """An independent copy: what either of the two records from here on, the other does not have."""
+        """A copy that is independent: what one of the two records from here on is not in the other."""
         found = Recording()
         vars(found).update({name: copy.copy(value) for name, value in vars(self).items()})
         found.variables = {key: (variable, dict(arrays)) for key, (variable, arrays) in self.variables.items()}

@@ -189,7 +189,7 @@ def _is_key(dtype: Any, aval: Any) -> bool:
 
 _NUMBERS = DTYPES | HALF
 
-# What is right of a key whose two numbers NumPy has as an array of shape (2,), where JAX's shape is ().
+# Operations that are right for random keys: NumPy has a key as two numbers, of shape (2,), where JAX's shape is ().
 _OF_KEYS = frozenset(("copy", "copy_p", "select_n", "stop_gradient", "random_wrap", "random_unwrap"))
 
 # The greatest number below one, for each dtype: a product with it is an underflow where the other factor is subnormal.
