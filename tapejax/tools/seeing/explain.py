@@ -10,7 +10,7 @@ is then said stands in a table (`reasons`).
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -37,6 +37,7 @@ from .listing import Names, Variables, loops, name_of
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
+from .tables import Rows
 from .text_evidence import TextEvidence, Texts, number_name
 
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
@@ -122,30 +123,20 @@ _EMPTY = (
 _GRADIENT, _JVP = "The gradient of {} with respect to", "The jvp of {}, as it depends on"
 
 
-class Explanation:
+class Explanation(Rows[SourceReport]):
     """A `SourceReport` for each source, in the order in which a gradient has them: print it, iterate, or index."""
 
     def __init__(self, reports: Sequence[SourceReport], target: str, heading: str = _GRADIENT):
-        self.reports = tuple(reports)
-        self.target = target
-        self._heading = heading
-
-    def __len__(self) -> int:
-        return len(self.reports)
-
-    def __iter__(self) -> Iterator[SourceReport]:
-        return iter(self.reports)
-
-    def __getitem__(self, index: int) -> SourceReport:
-        return self.reports[index]
+        super().__init__(reports)
+        self.target, self._heading = target, heading
 
     def __str__(self) -> str:
-        return "\n".join([self._heading.format(self.target), *(map(str, self.reports) if self else [_EMPTY])])
+        return "\n".join([self._heading.format(self.target), *(map(str, self.rows) if self else [_EMPTY])])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        texts = map(_html, self.reports) if self else [_EMPTY]
+        texts = map(_html, self.rows) if self else [_EMPTY]
         blocks = "".join(f'<div style="margin:4px 0 4px 1em">{text}</div>' for text in texts)
         heading = self._heading.format(f"<b>{html.escape(self.target)}</b>")
         return page(f"<div>{heading}</div>{blocks}")
