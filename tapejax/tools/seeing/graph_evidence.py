@@ -22,7 +22,7 @@ from ...tf.values import staging
 from ...tf.values.structures import is_variable
 from ...tf.values.tensor import Variable
 from ...tf.values.types import Array
-from .listing import Names, active_positions, ancestors, name_of
+from .listing import Names, active_positions, ancestors, dependents, name_of
 from .reasons import At, Reason, as_code, at, reason
 
 # Where several paths break, so many are reported.
@@ -46,17 +46,9 @@ class Graph:
         self.positions = {id(x): position for position, entry in enumerate(self.entries) for x in entry.outputs}
         self.sought = source.source(recording)
         self.arrays = Query(recording, (), [self.sought]).arrays
-        self.dependents = self._dependents(self.arrays)
+        self.dependents = dependents(self.entries, self.arrays)
         variable = isinstance(source.value, Variable) and source.value.trainable and recording.watch_accessed
         self.never_read = variable and id(source.value) not in recording.variables
-
-    def _dependents(self, arrays: Sequence[Array]) -> set[int]:
-        """All that was computed from `arrays`, gradient or not, by id."""
-        found = {id(x) for x in arrays}
-        for entry in self.entries:
-            if not found.isdisjoint(map(id, entry.inputs)):
-                found.update(map(id, entry.outputs))
-        return found
 
     def marked(self, kind: str) -> list[Mark]:
         return [mark for mark in self.marks if mark.kind == kind]
@@ -223,7 +215,7 @@ class Graph:
 
     def breaks_behind(self, x: Array | None, target: Array) -> list[Reason]:
         """What else is broken between a value and the target."""
-        if x is None or x is target or not is_inexact(x) or id(target) not in self._dependents([x]):
+        if x is None or x is target or not is_inexact(x) or id(target) not in dependents(self.entries, [x]):
             return []
         return self.breaks(target, [x])
 

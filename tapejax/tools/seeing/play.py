@@ -169,7 +169,7 @@ class _Page:
             "of": self.walk.of,
             "operations": sum(len(node.positions) for node in self.operations),
             "nodes": nodes,
-            "edges": [[self.number[id(run[0].tail)], self.number[id(run[-1].head)], _kind(run[0])] for run in runs],
+            "edges": [[self.number[id(run[0].tail)], self.number[id(run[-1].head)], run[0].kind] for run in runs],
             "layouts": {"across": self.layout(runs, True), "down": self.layout(runs, False)},
             "code": self.code,
             "frames": frames,
@@ -385,10 +385,6 @@ def _pieces(edge: Edge) -> list[Edge]:
     while found[-1].head.kind == "turn":
         found += found[-1].head.outs
     return found
-
-
-def _kind(edge: Edge) -> str:
-    return "carries" if edge.carries else "cut" if edge.cut else "plain"
 
 
 def _pixels(*inches: float) -> list[float]:

@@ -18,7 +18,7 @@ from ...tf.values.structures import is_variable
 from ...tf.values.types import Array
 from .flow import PREDICTS, Assignment, Text, root
 from .graph_evidence import Graph
-from .listing import Variables, watched_as
+from .listing import Variables, dependents, watched_as
 from .reasons import At, Reason, at, reason
 
 # What Python and NumPy make, which no tape records.
@@ -142,7 +142,7 @@ class TextEvidence:
         """Whether an array was computed from a Variable that no name means any more."""
         held = {id(x) for x in self.values.values()}
         lost = [arrays.values() for key, (_, arrays) in self.graph.recording.variables.items() if key not in held]
-        return any(id(array) in self.graph._dependents(list(arrays)) for arrays in lost)
+        return any(id(array) in dependents(self.graph.entries, arrays) for arrays in lost)
 
     def number(self, role: str, value: Value) -> Reason:
         """Of a number that is no tensor: where it was made."""
