@@ -265,7 +265,7 @@ def _bytecode(code: CodeType) -> Bytecode:
     called: str | None = None
     for step in dis.get_instructions(code):
         opname = step.opname
-        names = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
+        names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
         binding = opname == "FOR_ITER" or binding and opname.startswith(("UNPACK_", "STORE_"))
         if binding and opname.startswith("STORE_"):
             found.loops.update(filter(None, names))
