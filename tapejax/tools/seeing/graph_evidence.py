@@ -10,6 +10,7 @@ import numpy as np
 
 from ...jaxprs import contents
 from ...jaxprs.dependence import equation_links, is_inexact
+from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal
 from ...jaxprs.types import JaxProgram, Value
 from ...tape import active
@@ -343,17 +344,13 @@ def _inside(entry: Entry, came: Value, made: Value) -> tuple[str, bool] | None:
 def _ends_in(closed: JaxProgram, inputs: set[int], output: int, users: bool) -> tuple[str, bool] | None:
     jaxpr = contents.open_jaxpr(closed)
     users = users or _is_users(jaxpr)
-    needed = {jaxpr.outvars[output]} if not isinstance(jaxpr.outvars[output], Literal) else set()
-    for eqn in reversed(jaxpr.eqns):
-        if needed.intersection(eqn.outvars):
-            needed.update(v for v in eqn.invars if not isinstance(v, Literal))
     active = {v for i, v in enumerate(jaxpr.invars) if i in inputs}
-    for eqn in jaxpr.eqns:
+    for eqn, wanted in needed(closed, [jaxpr.outvars[output]]):
         reached = {i for i, v in enumerate(eqn.invars) if not isinstance(v, Literal) and v in active}
         if not reached:
             continue
         linked = equation_links(eqn)
-        ends = [j for j, v in enumerate(eqn.outvars) if v in needed and linked[j].isdisjoint(reached)]
+        ends = [j for j, v in enumerate(eqn.outvars) if v in wanted and linked[j].isdisjoint(reached)]
         if ends:
             for inner in contents.jaxprs_in(eqn.params):
                 body = contents.open_jaxpr(inner)

@@ -364,10 +364,6 @@ class Code:
             if list(eqn.outvars) == list(jaxpr.outvars) and len(set(eqn.outvars)) == len(eqn.outvars):
                 names = dict(zip(jaxpr.invars, args, strict=True))
                 return [_assign(outs, self.equation(eqn, [self._atom(v, names) for v in eqn.invars]))]
-        if not jaxpr.eqns:
-            names = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
-            copies = zip(outs, jaxpr.outvars, strict=True)
-            return [f"{out} = jnp.copy({self._atom(v, names)})" for out, v in copies if out != "_"]
         try:
             return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
         except Unspellable:

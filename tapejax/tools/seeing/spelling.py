@@ -332,10 +332,8 @@ def _einsums(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
     b = [x or next(letters) for x in b]
     out = [a[i] for i in batch_left] + [x for i, x in enumerate(a) if i not in (*left, *batch_left)]
     out += [x for j, x in enumerate(b) if j not in (*right, *batch_right)]
-    first, second, orders = "".join(a), "".join(b), [out]
-    if len(out) <= 4:
-        orders += [list(order) for order in itertools.permutations(out)]
-    for order in orders:
+    first, second = "".join(a), "".join(b)
+    for order in itertools.permutations(out) if len(out) <= 4 else [out]:
         yield f"jnp.einsum({f'{first},{second}->' + ''.join(order)!r}, {holes[0]}, {holes[1]})"
         yield f"jnp.einsum({f'{second},{first}->' + ''.join(order)!r}, {holes[1]}, {holes[0]})"
     yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(left)})"
