@@ -18,6 +18,7 @@ from typing import IO, Any, TypeAlias
 import jax
 import numpy as np
 
+from ...jaxprs.dependence import is_key
 from ...jaxprs.fence import Tracer
 from ...tape import active
 from ...tape.query import Query
@@ -326,8 +327,8 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
 
 def is_number(x: Array, names: Names) -> bool:
     """A scalar without a name: it is written into the operation that uses it."""
-    if isinstance(x, Tracer) or x.ndim or names.name(x) or jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
-        return False  # an extended dtype is that of a random key
+    if isinstance(x, Tracer) or x.ndim or names.name(x) or is_key(x):
+        return False
     return not names.is_result(x)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from ....jaxprs.dependence import is_key
 from ....jaxprs.types import Value
 from . import kept, probes
 from .comparing import STEPS, Written
@@ -127,7 +127,7 @@ class Program:
             position = kind.steps.index(step)
             for name, values in kind.arguments.items():
                 value = values[position]
-                if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.extended):
+                if is_key(value):
                     raise Refused(self.functions.at(kind.block), "key", name=name)
                 end = ".number" if isinstance(value, (bool, int, float)) else ""
                 yield f"{i}.{name}{end}", np.asarray(value)
