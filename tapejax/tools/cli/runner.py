@@ -169,7 +169,7 @@ def _settings(full_traceback: bool) -> Iterator[None]:
 @contextlib.contextmanager
 def _nothing_older_searched() -> Iterator[None]:
     # To search all objects of JAX's modules takes 0.1 to 0.2 s, a third of a short program's time.
-    if gc.get_freeze_count():  # somebody did it already, and may undo it
+    if gc.get_freeze_count():  # other code froze objects, and may unfreeze them
         yield
         return
     gc.freeze()

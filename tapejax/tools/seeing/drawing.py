@@ -30,9 +30,9 @@ from ...tf.values.types import Array
 from .graph_evidence import given_at
 from .listing import Names, ancestors, cut, name_of, options, shortened
 
-# More operations than this are folded into groups,
+# More operations than this are folded into groups.
 OPERATIONS = 60
-# of which there are so many at most.
+# The largest number of groups.
 GROUPS = 30
 # A picture of up to so many inches runs from left to right, as one reads; a longer one runs down the page.
 ACROSS = 11.0

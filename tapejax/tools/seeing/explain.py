@@ -58,7 +58,7 @@ class PathStep(NamedTuple):
 
 
 class SourceReport(NamedTuple):
-    """What there is to say of one source: connected along `path`, or not, for `reasons`, all of which must be fixed."""
+    """The report on one source: connected along `path`, or not, for `reasons`; each of these must be fixed."""
 
     name: str
     source: TensorLike
@@ -215,11 +215,11 @@ def _source_name(leaf: Leaf, position: int, names: Names) -> str:
 
 
 class _Case:
-    """What is asked of one tape: why the sum of `ends` has the gradients that it has."""
+    """One call of `explain`: why the sum of `ends` has the gradients that it has."""
 
     def __init__(
         self,
-        tape: GradientTape | None,  # None for an accumulator: it is not asked for numbers, which take a backward pass
+        tape: GradientTape | None,  # None for an accumulator: numbers take a backward pass
         recording: Recording,
         names: Names,
         spaces: Sequence[dict],
@@ -231,7 +231,7 @@ class _Case:
         self.texts, self.ends, self.entries = Texts(recording, places), ends, recording.entries
         self.traced: set[Hashable] = set()  # pullbacks that were found to be sound
         self.values = values
-        # of each connected source what else there is to ask
+        # what the notes on connected sources need
         self._connected: list[tuple[int, Leaf, TextEvidence, Sequence[Relevant]]] = []
 
     def report(self, source: Leaf, position: int) -> SourceReport:

@@ -1,7 +1,7 @@
 """What a tape recorded, as a table: names, shapes, and the lines of the user's code, in text and in HTML.
 
 Nothing here runs while a tape records. An entry holds the code object and the instruction that ran it; which line that
-is, and what the user calls the values, is found when somebody looks.
+is, and what the user calls the values, is looked up when the table is shown.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class _Page:
         }
 
     def array(self, x: Array) -> int:
-        """The number of an array of the recording, of which the page gets the name and the value."""
+        """The number of an array of the recording; the page gets its name and value."""
         if id(x) not in self._found:
             self._found[id(x)] = len(self.arrays)
             self.seen.append(x)

@@ -81,8 +81,9 @@ def _refuse(message: str) -> int:
 
 
 def _written(observer: Observer, make: Callable[..., Program]) -> tuple[Program, Program]:
-    """The program of which steps assign all that is assigned, and the same for the program's own loop, where statements
-    between the steps assign, too: what these read turns up while it is written. It may be the first once more."""
+    """The program whose steps make all assignments, for the recorded arguments; and the one for the program's own loop, in
+    which statements between the steps assign, too. The latter is written again until no more state is found; where that
+    fails, it is the former."""
     plain = grown = make(set(), set(), False)
     state, apart = set[int](), {place for _, place in observer.firsts if place}
     with contextlib.suppress(Refused):
