@@ -39,6 +39,7 @@ import tapejax
 
 from ...tf.programs import autograph
 from ...tf.values.missing import missing
+from ..seeing.tables import in_columns
 from . import imports, notebook
 
 _ROOTS = (imports.ALIAS, "tapejax")  # a ported program says `import tapejax as tf`
@@ -632,11 +633,8 @@ def _rows(uses: Sequence[Use]) -> list[str]:
     for use in sorted(uses, key=lambda use: (_STATUSES.index(use.status), use)):
         advice = f"use {use.use}" if use.use else "there is nothing in its place"
         rows.setdefault((use.status, use.name, advice if use.status == "missing" else ""), []).append(use.place)
-    name_width = max((len(name) for _, name, _ in rows), default=0)
-    more = {key: [f"and {len(row) - _PLACES} more"] if row[_PLACES:] else [] for key, row in rows.items()}
-    places = [", ".join(row[:_PLACES] + more[key]) for key, row in rows.items()]
-    width = min(max(map(len, places), default=0), 30)
-    return [
-        f"  {status:9}  {name:{name_width}}  {where:{width}}  {advice}".rstrip()
-        for (status, name, advice), where in zip(rows, places, strict=True)
-    ]
+    cells = []
+    for (status, name, advice), places in rows.items():
+        more = [f"and {len(places) - _PLACES} more"] if places[_PLACES:] else []
+        cells.append((f"  {status}", name, ", ".join(places[:_PLACES] + more), advice))
+    return in_columns(cells, "<<<<") if cells else []

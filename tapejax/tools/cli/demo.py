@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import linecache
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from ..seeing.tables import sections
@@ -21,30 +19,30 @@ def main() -> int:
     """Runs the parts one after the other, each behind its code; returns the exit status."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # where ∂ cannot be written
-    heading, code = _writers()
     linecache.cache[FILE] = (0, None, [line for _, text in PARTS for line in text.splitlines(keepends=True)], FILE)
     space: dict = {"__name__": "__demo__"}
     at = 0
     for title, text in PARTS:
-        heading(title)
-        code(text)
+        _heading(title)
+        _code(text)
         # each part has the line numbers of the whole, so that the tape can show them
         exec(compile("\n" * at + text, FILE, "exec"), space)
         at += text.count("\n")
-    heading("More: tape.draw(), tape.check_numerics(), tape.jaxpr(), and the notebooks")
+    _heading("More: tape.draw(), tape.check_numerics(), tape.jaxpr(), and the notebooks")
     return 0
 
 
-def _writers() -> tuple[Callable[[str], None], Callable[[str], None]]:
-    """How headings and code are written: in colours where the terminal has them."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return (lambda title: print(f"\n{title}\n{'-' * len(title)}")), _prompted
-    coloured = functools.partial(_prompted, start="\033[36m", end="\033[0m")
-    return (lambda title: print(f"\n\033[1;34m{title}\033[0m")), coloured
+def _coloured(text: str, colour: str) -> str:
+    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else f"\033[{colour}m{text}\033[0m"
 
 
-def _prompted(text: str, start: str = "", end: str = "") -> None:
+def _heading(title: str) -> None:
+    print(f"\n{_coloured(title, '1;34')}\n{'-' * len(title)}")
+
+
+def _code(text: str) -> None:
     for line in text.splitlines():
         prompt = "... " if line.startswith(" ") else ">>> " if line else ""
-        print(f"{start}{prompt}{line}{end}".rstrip())
+        print(_coloured(f"{prompt}{line}", "36"))
     print()

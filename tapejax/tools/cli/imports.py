@@ -120,8 +120,11 @@ def _import(name: str, names: Sequence[str]) -> types.ModuleType:
         raise ModuleNotFoundError(f"{top} is built on TensorFlow itself: use {BUILT_ON_TENSORFLOW[top]}", name=name)
     found = resolve(name)
     for each in names:
-        if each != "*":
-            _require(found, each, name)
+        try:
+            if each != "*":
+                getattr(found, each)
+        except AttributeError as error:  # `from module import name` would drop its text, which says what to use instead
+            raise ImportError(f"cannot import name {each!r} from {name!r}: {error}", name=name) from None
     return found if names else resolve(top)
 
 
@@ -132,14 +135,6 @@ def _spec(name: str) -> importlib.machinery.ModuleSpec | None:
     except ModuleNotFoundError:
         return None
     return importlib.machinery.ModuleSpec(name, None)
-
-
-def _require(module: Any, name: str, fullname: str) -> None:
-    # `from module import name` would drop the text of the AttributeError, which says what to use instead.
-    try:
-        getattr(module, name)
-    except AttributeError as error:
-        raise ImportError(f"cannot import name {name!r} from {fullname!r}: {error}", name=fullname) from None
 
 
 @contextlib.contextmanager

@@ -122,9 +122,10 @@ def _cell(source: str, name: str) -> Callable[[dict], None]:
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
         python = notebook.as_python(source)
         tree = ast.parse(python, name)
-        shown = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) else []
-        if shown and _behind(shown[0], python).startswith(";"):  # then the value of a last expression is not shown
-            shown = []
+        shown: list[Any] = tree.body[-1:] if tree.body and isinstance(tree.body[-1], ast.Expr) else []
+        if shown:  # the value of a last expression, unless the cell ends in a semicolon
+            last = python.splitlines()[shown[0].end_lineno - 1].encode()[shown[0].end_col_offset :]
+            shown = [] if last.lstrip().startswith(b";") else shown
         body = ast.Module(tree.body[: len(tree.body) - len(shown)], [])
         exec(compile(body, name, "exec", dont_inherit=True), names)
         exec(compile(ast.Interactive(shown), name, "single", dont_inherit=True), names)
@@ -136,12 +137,6 @@ def _of_jupyter(main: types.ModuleType) -> dict[str, Any]:
     """The names that Jupyter gives to a notebook's cells."""
     jupyter = notebook.Jupyter(lambda source: _cell(source, "<get_ipython().run_cell>")(vars(main)))
     return {"display": _display, "get_ipython": lambda: jupyter}
-
-
-def _behind(node: ast.stmt, source: str) -> str:
-    """What stands behind a statement on its last line."""
-    line = source.splitlines()[(node.end_lineno or 0) - 1].encode()
-    return line[node.end_col_offset :].decode().lstrip()
 
 
 def _display(*values: object) -> None:
@@ -174,7 +169,7 @@ def _settings(full_traceback: bool) -> Iterator[None]:
 @contextlib.contextmanager
 def _nothing_older_searched() -> Iterator[None]:
     # To search all objects of JAX's modules takes 0.1 to 0.2 s, a third of a short program's time.
-    if gc.get_freeze_count():  # somebody did it already, and may undo it
+    if gc.get_freeze_count():  # other code froze objects, and may unfreeze them
         yield
         return
     gc.freeze()
@@ -210,15 +205,11 @@ def _keep_compiled_programs() -> None:
 def _as_in_jupyter(folder: Path) -> Iterator[None]:
     """A notebook runs in its folder, and its figures need no window."""
     figures = imports.replaced(os.environ, MPLBACKEND=os.environ.get("MPLBACKEND", "agg"))
-    with contextlib.chdir(folder), warnings.catch_warnings(), figures, imports.replaced(vars(sys), displayhook=_show):
+    # Python's own hook would also leave the value in builtins._
+    hook = imports.replaced(vars(sys), displayhook=lambda x: _display(*[] if x is None else [x]))
+    with contextlib.chdir(folder), warnings.catch_warnings(), figures, hook:
         warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
         yield
-
-
-def _show(value: object) -> None:
-    # Python's own would also leave the value in builtins._
-    if value is not None:
-        _display(value)
 
 
 @contextlib.contextmanager

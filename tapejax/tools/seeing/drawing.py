@@ -17,6 +17,7 @@ from typing import IO, Any, TypeAlias
 
 import jax
 
+from ...jaxprs.dependence import is_key
 from ...jaxprs.fence import Tracer
 from ...places import Line
 from ...tape import active
@@ -28,9 +29,9 @@ from ...tf.values.types import Array
 from .graph_evidence import given_at
 from .listing import Names, ancestors, cut, name_of, options, shortened
 
-# More operations than this are folded into groups,
+# More operations than this are folded into groups.
 OPERATIONS = 60
-# of which there are so many at most.
+# The largest number of groups.
 GROUPS = 30
 # A picture of up to so many inches runs from left to right, as one reads; a longer one runs down the page.
 ACROSS = 11.0
@@ -47,6 +48,8 @@ NEAR = 3
 
 BLUE, PALE, GREY, SILVER, AMBER, GREEN = "#1d4ed8", "#dbeafe", "#6b7280", "#f3f4f6", "#fde68a", "#bbf7d0"
 OUTLINE, EDGE, RED = "#9ca3af", "#b6bcc6", "#b91c1c"
+# By the kind of an edge: its colour, its width, its place above others, the colour of its label.
+_EDGES = {"carries": (BLUE, 1.5, 2, BLUE), "cut": (RED, 1.0, 1, RED), "plain": (EDGE, 1.0, 1, GREY)}
 # In dark themes, of JupyterLab, of VS Code and of the site, the picture is dark: light and dark change places, hues stay.
 DARK = (
     '<style>body:is([data-jp-theme-light="false"],.vscode-dark,[data-md-color-scheme="slate"]) img.tapejax'
@@ -115,8 +118,7 @@ class Edge:
     tail: Node
     head: Node
     label: str
-    carries: bool
-    cut: bool = False  # an assignment: the value goes on, its gradient does not
+    kind: str  # "carries" gradient, "plain", or "cut" (an assignment: the value goes on, its gradient does not)
 
 
 class Drawing:
@@ -237,7 +239,7 @@ def graph(names: Names, query: Query) -> list[Node]:
             for given in assigned.get(id(x), ()):
                 if (tail := maker.get(id(given))) is not None:
                     node.note = "after assign"  # another node may have the variable's name: what it held before
-                    tail.outs.append(edge := Edge(tail, node, "assign", carries=False, cut=True))
+                    tail.outs.append(edge := Edge(tail, node, "assign", "cut"))
                     node.ins.append(edge)
             nodes.append(node)
         return maker[id(x)]
@@ -256,7 +258,7 @@ def graph(names: Names, query: Query) -> list[Node]:
                 tail, carries = maker_of(x), i in active.get(position, ())
                 if (id(tail), id(node), id(x)) not in joined:
                     joined.add((id(tail), id(node), id(x)))
-                    edge = Edge(tail, node, shape_text(x), carries)
+                    edge = Edge(tail, node, shape_text(x), "carries" if carries else "plain")
                     tail.outs.append(edge)
                     node.ins.append(edge)
         for x in node.arrays:
@@ -324,8 +326,8 @@ def _operation(recording: Recording, names: Names, group: Sequence[int], carries
 
 def is_number(x: Array, names: Names) -> bool:
     """A scalar without a name: it is written into the operation that uses it."""
-    if isinstance(x, Tracer) or x.ndim or names.name(x) or jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
-        return False  # an extended dtype is that of a random key
+    if isinstance(x, Tracer) or x.ndim or names.name(x) or is_key(x):
+        return False
     return not names.is_result(x)
 
 
@@ -379,10 +381,10 @@ def _turn(edge: Edge, layers: list[list[Node]]) -> None:
         return
     head.ins.remove(edge)
     for layer in range(tail.layer + 1, head.layer):
-        turn = Node("", kind="turn", carries=edge.carries, layer=layer)
+        turn = Node("", kind="turn", carries=edge.kind == "carries", layer=layer)
         edge.head = turn
         turn.ins.append(edge)
-        edge = Edge(turn, head, "", edge.carries, edge.cut)
+        edge = Edge(turn, head, "", edge.kind)
         turn.outs.append(edge)
         layers[layer].append(turn)
     head.ins.append(edge)
@@ -545,10 +547,10 @@ def _paint_edge(axes: Axes, edge: Edge, points: Sequence[tuple[float, float]], l
     codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
     if len(points) > 4:  # straight through the layer that it passes
         codes[:1] = [Path.MOVETO, Path.LINETO]
-    colour, width, order = (BLUE, 1.5, 2) if edge.carries else (RED, 1.0, 1) if edge.cut else (EDGE, 1.0, 1)
+    colour, width, order, ink = _EDGES[edge.kind]
     style = "-|>,head_length=4,head_width=2" if head.kind != "turn" else "-"
     arrow = FancyArrowPatch(path=Path(points, codes), arrowstyle=style, shrinkA=0, shrinkB=0)
-    arrow.set(color=colour, linewidth=width, zorder=order, linestyle=":" if edge.cut else "-")
+    arrow.set(color=colour, linewidth=width, zorder=order, linestyle=":" if edge.kind == "cut" else "-")
     axes.add_patch(arrow)
     if edge.label and (id(tail), edge.label) not in labelled:
         labelled.add((id(tail), edge.label))
@@ -556,7 +558,6 @@ def _paint_edge(axes: Axes, edge: Edge, points: Sequence[tuple[float, float]], l
         weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3]
         x, y = (sum(w * p[i] for w, p in zip(weights, points[-4:], strict=True)) for i in (0, 1))
         box = {"boxstyle": "square,pad=0.08", "facecolor": "white", "edgecolor": "none"}
-        ink = BLUE if edge.carries else RED if edge.cut else GREY
         axes.text(x, y, edge.label, fontsize=7.5, color=ink, bbox=box, zorder=4, **CENTRED)
 
 

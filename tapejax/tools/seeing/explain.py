@@ -10,7 +10,7 @@ is then said stands in a table (`reasons`).
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -36,6 +36,7 @@ from .listing import Names, Variables, loops, name_of
 from .number_evidence import GradientNumbers
 from .reasons import At, Reason, at, reason
 from .steps import Backward, BackwardStep
+from .tables import Rows
 from .text_evidence import TextEvidence, Texts, number_name
 
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
@@ -56,7 +57,7 @@ class PathStep(NamedTuple):
 
 
 class SourceReport(NamedTuple):
-    """What there is to say of one source: connected along `path`, or not, for `reasons`, all of which must be fixed."""
+    """The report on one source: connected along `path`, or not, for `reasons`; each of these must be fixed."""
 
     name: str
     source: TensorLike
@@ -121,30 +122,20 @@ _EMPTY = (
 _GRADIENT, _JVP = "The gradient of {} with respect to", "The jvp of {}, as it depends on"
 
 
-class Explanation:
+class Explanation(Rows[SourceReport]):
     """A `SourceReport` for each source, in the order in which a gradient has them: print it, iterate, or index."""
 
     def __init__(self, reports: Sequence[SourceReport], target: str, heading: str = _GRADIENT):
-        self.reports = tuple(reports)
-        self.target = target
-        self._heading = heading
-
-    def __len__(self) -> int:
-        return len(self.reports)
-
-    def __iter__(self) -> Iterator[SourceReport]:
-        return iter(self.reports)
-
-    def __getitem__(self, index: int) -> SourceReport:
-        return self.reports[index]
+        super().__init__(reports)
+        self.target, self._heading = target, heading
 
     def __str__(self) -> str:
-        return "\n".join([self._heading.format(self.target), *(map(str, self.reports) if self else [_EMPTY])])
+        return "\n".join([self._heading.format(self.target), *(map(str, self.rows) if self else [_EMPTY])])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        texts = map(_html, self.reports) if self else [_EMPTY]
+        texts = map(_html, self.rows) if self else [_EMPTY]
         blocks = "".join(f'<div style="margin:4px 0 4px 1em">{text}</div>' for text in texts)
         heading = self._heading.format(f"<b>{html.escape(self.target)}</b>")
         return page(f"<div>{heading}</div>{blocks}")
@@ -223,11 +214,11 @@ def _source_name(leaf: Leaf, position: int, names: Names) -> str:
 
 
 class _Case:
-    """What is asked of one tape: why the sum of `ends` has the gradients that it has."""
+    """One call of `explain`: why the sum of `ends` has the gradients that it has."""
 
     def __init__(
         self,
-        tape: GradientTape | None,  # None for an accumulator: it is not asked for numbers, which take a backward pass
+        tape: GradientTape | None,  # None for an accumulator: numbers take a backward pass
         recording: Recording,
         names: Names,
         spaces: Sequence[dict],
@@ -239,7 +230,7 @@ class _Case:
         self.texts, self.ends, self.entries = Texts(recording, places), ends, recording.entries
         self.traced: set[Hashable] = set()  # pullbacks that were found to be sound
         self.values = values
-        # of each connected source what else there is to ask
+        # what the notes on connected sources need
         self._connected: list[tuple[int, Leaf, TextEvidence, Sequence[Relevant]]] = []
 
     def report(self, source: Leaf, position: int) -> SourceReport:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...jaxprs import contents
 from ...jaxprs.dependence import equation_links, is_inexact
+from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal
 from ...jaxprs.types import JaxProgram, Value
 from ...places import Line, line_of, serves
@@ -22,7 +23,7 @@ from ...tf.values import staging
 from ...tf.values.structures import is_variable
 from ...tf.values.tensor import Variable
 from ...tf.values.types import Array
-from .listing import Names, active_positions, ancestors, name_of
+from .listing import Names, active_positions, ancestors, dependents, name_of
 from .reasons import At, Reason, as_code, at, reason
 
 # Where several paths break, so many are reported.
@@ -46,17 +47,9 @@ class Graph:
         self.positions = {id(x): position for position, entry in enumerate(self.entries) for x in entry.outputs}
         self.sought = source.source(recording)
         self.arrays = Query(recording, (), [self.sought]).arrays
-        self.dependents = self._dependents(self.arrays)
+        self.dependents = dependents(self.entries, self.arrays)
         variable = isinstance(source.value, Variable) and source.value.trainable and recording.watch_accessed
         self.never_read = variable and id(source.value) not in recording.variables
-
-    def _dependents(self, arrays: Sequence[Array]) -> set[int]:
-        """All that was computed from `arrays`, gradient or not, by id."""
-        found = {id(x) for x in arrays}
-        for entry in self.entries:
-            if not found.isdisjoint(map(id, entry.inputs)):
-                found.update(map(id, entry.outputs))
-        return found
 
     def marked(self, kind: str) -> list[Mark]:
         return [mark for mark in self.marks if mark.kind == kind]
@@ -223,7 +216,7 @@ class Graph:
 
     def breaks_behind(self, x: Array | None, target: Array) -> list[Reason]:
         """What else is broken between a value and the target."""
-        if x is None or x is target or not is_inexact(x) or id(target) not in self._dependents([x]):
+        if x is None or x is target or not is_inexact(x) or id(target) not in dependents(self.entries, [x]):
             return []
         return self.breaks(target, [x])
 
@@ -351,17 +344,13 @@ def _inside(entry: Entry, came: Value, made: Value) -> tuple[str, bool] | None:
 def _ends_in(closed: JaxProgram, inputs: set[int], output: int, users: bool) -> tuple[str, bool] | None:
     jaxpr = contents.open_jaxpr(closed)
     users = users or _is_users(jaxpr)
-    needed = {jaxpr.outvars[output]} if not isinstance(jaxpr.outvars[output], Literal) else set()
-    for eqn in reversed(jaxpr.eqns):
-        if needed.intersection(eqn.outvars):
-            needed.update(v for v in eqn.invars if not isinstance(v, Literal))
     active = {v for i, v in enumerate(jaxpr.invars) if i in inputs}
-    for eqn in jaxpr.eqns:
+    for eqn, wanted in needed(closed, [jaxpr.outvars[output]]):
         reached = {i for i, v in enumerate(eqn.invars) if not isinstance(v, Literal) and v in active}
         if not reached:
             continue
         linked = equation_links(eqn)
-        ends = [j for j, v in enumerate(eqn.outvars) if v in needed and linked[j].isdisjoint(reached)]
+        ends = [j for j, v in enumerate(eqn.outvars) if v in wanted and linked[j].isdisjoint(reached)]
         if ends:
             for inner in contents.jaxprs_in(eqn.params):
                 body = contents.open_jaxpr(inner)

@@ -29,7 +29,7 @@ def opened(op: Op, inputs: Values) -> tuple[GradientTape, list[Any]] | None:
         return None
     try:
         program = jax.make_jaxpr(op.fn)(*inputs)
-    except Exception:  # some operations run Python, which wants values
+    except Exception:  # some operations run Python, which needs values
         return None
     while (inner := _only_call(program)) is not None:
         program = inner

@@ -1,7 +1,7 @@
 """What a tape recorded, as a table: names, shapes, and the lines of the user's code, in text and in HTML.
 
 Nothing here runs while a tape records. An entry holds the code object and the instruction that ran it; which line that
-is, and what the user calls the values, is found when somebody looks.
+is, and what the user calls the values, is looked up when the table is shown.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import itertools
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -70,7 +70,7 @@ def places() -> list[Place]:
 class Space(dict[str, Any]):
     """The variables of a running function or module; `passing` are those that a loop binds anew each time."""
 
-    passing: frozenset[str] = frozenset()
+    passing: Set[str] = frozenset()
 
 
 def namespaces() -> list[Variables]:
@@ -78,7 +78,7 @@ def namespaces() -> list[Variables]:
     found: list[Variables] = []
     for frame in user_frames():
         found.append(space := Space(frame.f_locals))
-        space.passing = _bound_by_loops(frame.f_code)
+        space.passing = _bytecode(frame.f_code).loops
         if len(found) == 1 and frame.f_globals is not frame.f_locals:
             found.append(frame.f_globals)
     return found or [vars(sys.modules["__main__"])]
@@ -104,7 +104,7 @@ class Names:
         # the order of the search: values with a plain name, then everything else; the better name of a Variable that a
         # loop goes over is ``layers[1]``, not ``layer``
         with active.outside():
-            passing: list[frozenset[str]] = [getattr(space, "passing", frozenset()) for space in spaces]
+            passing: list[Set[str]] = [getattr(space, "passing", frozenset()) for space in spaces]
             named = [
                 (name in loops, name, value)
                 for space, loops in zip(spaces, passing, strict=True)
@@ -215,7 +215,7 @@ def _is_scalar(x: Array) -> bool:
 
 def watched_as(mark: Mark) -> str | None:
     """The name in ``tape.watch(x)`` that a mark notes, where the argument is no more than a name."""
-    return None if mark.where is None else _arguments(mark.where[0]).get(mark.where[1])
+    return None if mark.where is None else _bytecode(mark.where[0]).arguments.get(mark.where[1])
 
 
 def _stored(entries: Sequence[Entry]) -> dict[int, str]:
@@ -239,7 +239,7 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
     last_use = {id(x): position for position, entry in enumerate(entries) for x in entry.inputs}
     found = {}
     for (code, instruction), (start, stop) in runs:
-        name = _stores(code).get(instruction)
+        name = _bytecode(code).stores.get(instruction)
         if name is None or len(entries[stop - 1].outputs) != 1:
             continue
         used = {i for i in range(start, stop) for x in entries[i].outputs if last_use.get(id(x), -1) >= stop}
@@ -248,49 +248,43 @@ def _stored(entries: Sequence[Entry]) -> dict[int, str]:
     return found
 
 
-@functools.lru_cache(256)
-def _bound_by_loops(code: CodeType) -> frozenset[str]:
-    found: set[str] = set()
-    binding = False
-    for step in dis.get_instructions(code):
-        binding = step.opname == "FOR_ITER" or binding and step.opname.startswith(("UNPACK_", "STORE_"))
-        if binding and step.opname.startswith("STORE_") and step.argval:
-            found.update(step.argval if isinstance(step.argval, tuple) else [step.argval])
-    return frozenset(found)
+class Bytecode(NamedTuple):
+    """What the instructions of a code object say: the name under which the result of each is stored right away, the name
+    that is the only argument of each call, and the names that loops bind."""
+
+    stores: dict[int, str]
+    arguments: dict[int, str]
+    loops: set[str]
 
 
 @functools.lru_cache(256)
-def _arguments(code: CodeType) -> dict[int, str]:
-    """For each instruction that calls something with one argument which is a name: that name."""
-    found: dict[int, str] = {}
-    loaded = called = None
-    start = 0
+def _bytecode(code: CodeType) -> Bytecode:
+    found = Bytecode({}, {}, set())
+    binding, before, start = False, 0, 0
+    loaded: str | None = None
+    called: str | None = None
     for step in dis.get_instructions(code):
-        if called is not None:  # while a call runs, 3.11 points behind its instruction
-            found |= dict.fromkeys(range(start, step.offset), called)
+        opname = step.opname
+        names: tuple = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # 3.13 has two in one
+        binding = opname == "FOR_ITER" or binding and opname.startswith(("UNPACK_", "STORE_"))
+        if binding and opname.startswith("STORE_"):
+            found.loops.update(filter(None, names))
+        # while a call runs, 3.11 points behind its instruction
+        if called is not None:
+            found.arguments.update(dict.fromkeys(range(start, step.offset), called))
             called = None
-        if step.opname == "CALL":
+        if opname == "CALL":
             called, start, loaded = loaded if step.arg == 1 else None, step.offset, None
-        elif step.opname != "PRECALL":
-            loads = step.opname.startswith(("LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF"))
-            loaded = step.argval if loads and isinstance(step.argval, str) else None
+        elif opname != "PRECALL":
+            loaded = step.argval if opname.startswith(_LOADS) and isinstance(step.argval, str) else None
+        if opname.startswith(_STORES) and not names[0].startswith("_"):
+            found.stores.update(dict.fromkeys(range(before, step.offset), names[0]))
+        before = before if opname == "COPY" else step.offset  # of ``a = b = f(x)`` or ``(a := f(x))``
     return found
 
 
-@functools.lru_cache(256)
-def _stores(code: CodeType) -> dict[int, str]:
-    """For each instruction whose result is stored under a name right away: that name."""
-    found: dict[int, str] = {}
-    before = 0
-    for step in dis.get_instructions(code):
-        if step.opname == "COPY":  # of ``a = b = f(x)`` or ``(a := f(x))``
-            continue
-        if step.opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")):
-            name = step.argval[0] if isinstance(step.argval, tuple) else step.argval  # 3.13 has two in one
-            if not name.startswith("_"):  # while a call runs, 3.11 points behind its instruction
-                found |= {offset: name for offset in range(before, step.offset)}
-        before = step.offset
-    return found
+on_clear(_bytecode.cache_clear)
+_LOADS, _STORES = (tuple(f"{do}_{of}" for of in ("FAST", "NAME", "GLOBAL", "DEREF")) for do in ("LOAD", "STORE"))
 
 
 def leaf_of_quietly(value: object) -> Leaf | None:
@@ -391,6 +385,15 @@ def ancestors(
                 if isinstance(x, jax.Array):
                     want(x, position)
     return found[::-1], used
+
+
+def dependents(entries: Sequence[Entry], arrays: Iterable[Value], without: Container[int] = ()) -> set[int]:
+    """The ids of `arrays` and of all that was computed from them, gradient or not, but for those `without`."""
+    found = {id(x) for x in arrays}
+    for entry in entries:
+        if not found.isdisjoint(map(id, entry.inputs)):
+            found.update(id(x) for x in entry.outputs if id(x) not in without)
+    return found
 
 
 # ---- the table ------------------------------------------------------------------------------------------------------
@@ -621,7 +624,3 @@ def _typed_html(text: str) -> str:
         name, colon, kind = item.partition(": ")
         parts.append(html.escape(name) + (f" {faint(kind)}" if colon else ""))
     return ", ".join(parts)
-
-
-for _table in (_bound_by_loops, _arguments, _stores):
-    on_clear(_table.cache_clear)

@@ -7,16 +7,17 @@ is shown where its value is JAX's.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...jaxprs.dependence import is_key
 from ...jaxprs.fence import Tracer
 from ...jaxprs.types import Value
 from ...tape import operation
+from ...tape.operation import Op
 from ...tape.pullback import PullbackOp
 from ...tape.recording import Entry
 from ...tape.slicing import Step
@@ -101,7 +102,7 @@ class Pass(NamedTuple):
     names: Names
     of: str
 
-    def run(self, derivative: Any, x: Array) -> Array:
+    def run(self, derivative: Callable[..., Op], x: Array) -> Array:
         """The pullback of one cotangent, or the pushforward of one tangent."""
         op = derivative(self.step.op, (self.i,), tuple(self.cotangents), self.step.perturbed)
         return self.step.op.run_derivative(op, (*self.inputs, x))[0]
@@ -158,10 +159,7 @@ def _of_jacobian(at: Pass, x: Array, z: Array) -> Local | None:
 
 
 def _environment(at: Pass, z: Array) -> dict[str, Any]:
-    named = zip("xyw", at.inputs, strict=False)
-    given = {
-        name: _numbers(x) for name, x in named if not jax.dtypes.issubdtype(jax.typeof(x).dtype, jax.dtypes.extended)
-    }
+    given = {name: _numbers(x) for name, x in zip("xyw", at.inputs, strict=False) if not is_key(x)}
     return given | {"z": _numbers(z), "n": _exponent(at)}
 
 

@@ -21,7 +21,7 @@ from ...tape.recording import Entry, Recording
 from ...tf.values.shown import bold, faint, page, table_html
 from ...tf.values.tensor import Tensor
 from .listing import cut
-from .tables import bar_html, bar_text, in_columns
+from .tables import Rows, bar_html, bar_text, in_columns
 
 UNITS = ("B", "KB", "MB", "GB", "TB")
 
@@ -40,7 +40,7 @@ class MemoryRow(NamedTuple):
     saved: int
 
 
-class Memory:
+class Memory(Rows[MemoryRow]):
     """What a tape keeps, in rows, largest first. Made by `GradientTape.memory`; printed, or shown by a notebook, it is a table.
 
     ``bytes`` is the sum of the rows: what is freed with the tape. Arrays that a variable of yours holds, too, do not count, nor
@@ -49,14 +49,8 @@ class Memory:
     """
 
     def __init__(self, rows: Sequence[MemoryRow]):
-        self.rows = sorted(rows, key=lambda row: -row.bytes)
+        super().__init__(sorted(rows, key=lambda row: -row.bytes))
         self.bytes, self.needed, self.saved = map(sum, zip((0, 0, 0), *(row[2:] for row in rows), strict=True))
-
-    def __iter__(self) -> Iterator[MemoryRow]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def _heading(self) -> str:
         parts = f"{size_text(self.needed)} for this gradient, recompute_grad could save {size_text(self.saved)}"

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...jaxprs.dependence import is_key
 from ...places import line_of
 from ...tape.operation import PythonOp, is_ref
 from ...tape.query import Query, Source
@@ -28,7 +29,7 @@ from ...tf.ops.opaque import ConstantOp
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest, TensorLike
 from .graph_evidence import given_at
-from .listing import Names, name_of
+from .listing import Names, dependents, name_of
 from .spelling import SCOPE
 from .tables import sections
 
@@ -160,35 +161,32 @@ class Parameters:
         Raises:
           ValueError: there is one; it says which, through what, and at which line.
         """
-        recording, names = self.recording, {id(each.array): each.name for each in self.all}
-        if not names:
-            return
-        for mark in recording.marks:
-            if mark.kind in ("stop", "reset"):
-                raise ValueError(_said("stopped", at=_at(mark)))
-        cut = {id(x) for x in arrays}  # what is a source is given anew, whatever it was computed from
-        came_of = dict(names)  # id of a value -> the argument that it was computed from
-        state: dict[int, tuple[str, Mark]] = {}  # id of a value -> the argument that it came of through a variable
-        used = {id(x) for x in query.targets}
-        marks = sorted(recording.marks, key=lambda mark: mark.position, reverse=True)
-        for position, entry in enumerate((*recording.entries, None)):
-            while marks and marks[-1].position <= position:
-                self._follow(marks.pop(), came_of, state, used, cut)
-            if entry is None:
-                break
-            arrays_in = [id(x) for x in entry.inputs if hasattr(x, "dtype")]
-            used.update(arrays_in)
-            ways: tuple[dict, ...] = (came_of, state)
-            for reached in ways:
-                if (found := next((reached[x] for x in arrays_in if x in reached), None)) is not None:
-                    reached.update((id(x), found) for x in entry.outputs if id(x) not in cut)
-        for target in query.targets:
-            if id(target) in state:
-                name, mark = state[id(target)]
-                _refuse(name, "a variable was assigned what was computed of", mark)
-        self._require_connected(query)
-        self._require_recorded(came_of, used)
-        self._require_no_python(query)
+        stop = next((mark for mark in self.recording.marks if mark.kind in ("stop", "reset")), None)
+        if self.all and stop is not None:
+            raise ValueError(_said("stopped", at=_at(stop)))
+        entries = self.recording.entries
+        held = {id(x) for x in arrays}  # these are given anew, whatever they were computed from
+        looks = [(mark, given_at(mark)) for mark in self.recording.marks if mark.kind in (*_LOOKED, "state")]
+        came_of: dict[int, str] = {}  # id of a value -> the argument that it was computed from
+        for each in self.all:
+            came = dependents(entries, [each.array], held)
+            state: dict[int, Mark] = {}  # what was computed from it through an assignment to a variable
+            for mark, (into, *given) in looks:
+                if mark.kind in _LOOKED and any(id(x) in came for x in given):
+                    _refuse(each.name, _said(mark.kind), mark)
+                if mark.kind == "state" and into is not None and id(into) not in held:
+                    ways = (mark if id(x) in came else state.get(id(x)) for x in given)
+                    if (first := next(filter(None, ways), None)) is not None:
+                        state |= dict.fromkeys(dependents(entries, [into], held), first)
+            for target in query.targets:
+                if id(target) in state:
+                    _refuse(each.name, "a variable was assigned what was computed of", state[id(target)])
+            came_of |= dict.fromkeys(came, each.name)
+        if self.all:
+            self._require_connected(query)
+            used = {id(x) for _, (_, *given) in looks for x in given} | {id(x) for x in query.targets}
+            self._require_recorded(came_of, used.union(id(x) for entry in entries for x in entry.inputs))
+            self._require_no_python(query)
 
     def _require_connected(self, query: Query) -> None:
         used = {id(x) for x in query.targets}
@@ -204,21 +202,6 @@ class Parameters:
                 why = "it has been assigned to since, or was" if is_variable(each.value) else "it was"
                 raise ValueError(_said("not used", name=each.name, why=why))
 
-    def _follow(self, mark: Mark, came_of: dict, state: dict, used: set[int], cut: set[int]) -> None:
-        """Refuses a look at what came of an argument; what a variable was assigned goes on in it."""
-        if mark.kind not in (*_LOOKED, "state"):
-            return
-        into, *arrays = given_at(mark)
-        used.update(id(x) for x in arrays if x is not None)
-        found = next((came_of[id(x)] for x in arrays if id(x) in came_of), None)
-        if found is not None and mark.kind in _LOOKED:
-            _refuse(found, _said(mark.kind), mark)
-        elif mark.kind == "state" and into is not None and id(into) not in cut:
-            if found is not None:
-                state[id(into)] = found, mark
-            elif (before := next((state[id(x)] for x in arrays if id(x) in state), None)) is not None:
-                state[id(into)] = before
-
     def _require_recorded(self, came_of: Mapping[int, str], used: set[int]) -> None:
         """What was computed of an argument and not used by any operation may have been used by Python, as ``if x > 0`` does."""
         for entry in self.recording.entries:
@@ -233,7 +216,7 @@ class Parameters:
 
     def _require_no_python(self, query: Query) -> None:
         """Python that runs as one operation may use any value, and NumPy can read a jax.Array without a trace."""
-        plain = [each.name for each in self.all if isinstance(each.value, jax.Array) and not _is_key(each.array)]
+        plain = [each.name for each in self.all if isinstance(each.value, jax.Array) and not is_key(each.array)]
         needed = {id(x) for x in query.targets}
         for entry in reversed(self.recording.entries):
             if not any(id(x) in needed for x in entry.outputs):
@@ -263,10 +246,6 @@ def _at(where: Mark | Entry | None) -> str:
 
 def _is_weak(array: Array) -> bool:
     return bool(getattr(jax.typeof(array), "weak_type", False))
-
-
-def _is_key(array: Array) -> bool:
-    return bool(jnp.issubdtype(array.dtype, jax.dtypes.extended))
 
 
 def is_parameter_name(name: Any) -> bool:

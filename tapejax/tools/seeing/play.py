@@ -174,7 +174,7 @@ class _Page:
             "of": self.walk.of,
             "operations": sum(len(node.positions) for node in self.operations),
             "nodes": nodes,
-            "edges": [[self.number[id(run[0].tail)], self.number[id(run[-1].head)], _kind(run[0])] for run in runs],
+            "edges": [[self.number[id(run[0].tail)], self.number[id(run[-1].head)], run[0].kind] for run in runs],
             "layouts": {"across": self.layout(runs, True), "down": self.layout(runs, False)},
             "code": self.code,
             "frames": frames,
@@ -185,7 +185,7 @@ class _Page:
         }
 
     def array(self, x: Array) -> int:
-        """The number of an array of the recording, of which the page gets the name and the value."""
+        """The number of an array of the recording; the page gets its name and value."""
         if id(x) not in self._found:
             self._found[id(x)] = len(self.arrays)
             self.seen.append(x)
@@ -390,10 +390,6 @@ def _pieces(edge: Edge) -> list[Edge]:
     while found[-1].head.kind == "turn":
         found += found[-1].head.outs
     return found
-
-
-def _kind(edge: Edge) -> str:
-    return "carries" if edge.carries else "cut" if edge.cut else "plain"
 
 
 def _pixels(*inches: float) -> list[float]:

@@ -15,6 +15,7 @@ import itertools
 import keyword
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,20 +25,23 @@ import numpy as np
 
 from ...jaxprs import canonical, contents
 from ...jaxprs.custom_rules import RULES_IN_RULES
-from ...jaxprs.dependence import is_inexact, is_inexact_kind
+from ...jaxprs.dependence import is_inexact, is_inexact_kind, is_key
 from ...jaxprs.evaluate import needed
 from ...jaxprs.fence import Literal, RefType, Tracer, jaxpr_as_fun
-from ...jaxprs.types import Atom, Equation, JaxProgram, Value
+from ...jaxprs.types import Atom, Equation, JaxProgram, Value, Values
 from ...tape import active
 from ...tape.gradient_tape import GradientTape
 from ...tape.operation import Op
 from ...tape.recording import type_of
+from ...tape.slicing import Program
+from ...tape.structures import Structure
 from ...tf.ops import table
 from ...tf.values import nest
 from ...tf.values.shown import page
 from ...tf.values.structures import is_variable, leaf_of
 from ...tf.values.types import Array, Nest
 from .listing import unused
+from .parameters import Parameters
 from .spelling import (
     SCOPE,
     WIDTH,
@@ -69,7 +73,9 @@ class TapeFunction:
     the user's own; ``constants`` holds them: ``exec(f.code, {**globals(), **f.constants})`` always runs.
     """
 
-    def __init__(self, function: Callable, printed: Callable[[], tuple[str, dict[str, Array]]], signature: Any):
+    def __init__(
+        self, function: Callable, printed: Callable[[], tuple[str, dict[str, Array]]], signature: inspect.Signature
+    ):
         """`printed` gives the code and the constants."""
         self._function, self._print, self.__signature__ = function, functools.cache(printed), signature
         self.__name__ = self.__qualname__ = "f"
@@ -98,7 +104,7 @@ class TapeFunction:
         return page(f"<pre>{html.escape(self.code)}</pre>")
 
 
-def _from_code(code: str, constants: dict[str, Array], signature: Any) -> TapeFunction:
+def _from_code(code: str, constants: dict[str, Array], signature: inspect.Signature) -> TapeFunction:
     """What was pickled of a `TapeFunction`: operations cannot be, so it runs as code."""
     scope: dict[str, Any] = {"jax": jax, "jnp": jnp, "np": np, **constants}
     exec(compile(code, "<tape.as_function>", "exec"), scope)
@@ -173,13 +179,23 @@ def printed(*parts: Any) -> tuple[str, dict[str, Array]]:
         return _FunctionPrinter(*parts).print()
 
 
+@dataclass
 class _FunctionPrinter:
-    def __init__(self, parameters, program, values, arrays, owner, starts, ends, names: dict[int, str]):
-        self.arguments = parameters.all
-        self.program, self.values = program, values
-        self.arrays, self.owner = arrays, owner
-        (self.sources, self.starts), (self.target, self.ends) = starts, ends
-        self.names = names
+    """The printer of a recorded program; `values` are in its slots, and `owner` has for each of `arrays` its source."""
+
+    parameters: Parameters
+    program: Program
+    values: Values
+    arrays: Sequence[Array]
+    owner: Sequence[int]
+    sources: Nest
+    starts: Structure
+    target: Nest
+    ends: Structure
+    names: dict[int, str]
+
+    def __post_init__(self) -> None:
+        self.arguments = self.parameters.all
         self.scope = _Scope({each.name for each in self.arguments})
         self.code = Code(self.scope)
         self.lines: list[str] = []
@@ -203,7 +219,7 @@ class _FunctionPrinter:
                     name = moved
                 self.env[slot] = name
         returned = zip(self.program.targets, self.ends.leaves, strict=True)
-        ends = iter([self.env.get(slot) or self._constant(leaf.array) for slot, leaf in returned])
+        ends = iter([slot is not None and self.env.get(slot) or self._constant(leaf.array) for slot, leaf in returned])
         return self._assemble(packed(self.target, ends)), self.code.large
 
     def _assemble(self, returned: str) -> str:
@@ -319,7 +335,7 @@ class Code:
         """The code for `x`: a number as it is, a small array by a name defined above, anything else as a parameter."""
         if not hasattr(x, "shape") or isinstance(x, (bool, int, float, complex)):
             return number(x)
-        plain = not isinstance(x, Tracer) and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
+        plain = not isinstance(x, Tracer) and not is_key(x)
         if x.ndim == 0 and plain and (text := array_text(x)) is not None:
             return text
         return self._named(x, wish or "c", None if isinstance(x, Tracer) else array_text(x))
@@ -364,10 +380,6 @@ class Code:
             if list(eqn.outvars) == list(jaxpr.outvars) and len(set(eqn.outvars)) == len(eqn.outvars):
                 names = dict(zip(jaxpr.invars, args, strict=True))
                 return [_assign(outs, self.equation(eqn, [self._atom(v, names) for v in eqn.invars]))]
-        if not jaxpr.eqns:
-            names = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
-            copies = zip(outs, jaxpr.outvars, strict=True)
-            return [f"{out} = jnp.copy({self._atom(v, names)})" for out, v in copies if out != "_"]
         try:
             return [_assign(outs, f"{self.helper(closed, op.name)}({_arrays(args)})")]
         except Unspellable:

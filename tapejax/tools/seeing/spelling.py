@@ -29,6 +29,7 @@ from ...jaxprs import canonical as canonical_form
 from ...jaxprs import contents, lifting
 from ...jaxprs.cache import Cache
 from ...jaxprs.canonical import UncacheableError
+from ...jaxprs.dependence import is_key
 from ...jaxprs.fence import Literal, Tracer, has_public_primitive, trace_context
 from ...jaxprs.types import Atom, Equation, JaxProgram, Pytree, Value
 from ...tape.operation import Op
@@ -258,10 +259,10 @@ def _facts(closed: JaxProgram, holes: Sequence[str], static: tuple) -> dict[str,
     facts |= {"all": [", ".join(holes)], "rest": [", ".join(holes[1:])], "rest2": [", ".join(holes[2:])]}
     facts["arrays"] = [", ".join(hole for hole in holes if hole.startswith("{"))]
     for out in jaxpr.outvars[:1]:
-        shape, dtype = tuple(getattr(out.aval, "shape", ())), getattr(out.aval, "dtype", None)
+        shape = tuple(getattr(out.aval, "shape", ()))
         facts["shape"] = [str(shape)]
-        if dtype is not None and not jnp.issubdtype(dtype, jax.dtypes.extended):
-            facts["dtype"] = [dtype_text(dtype)]
+        if hasattr(out.aval, "dtype") and not is_key(out.aval):
+            facts["dtype"] = [dtype_text(out.aval.dtype)]
         if shape:
             facts |= {"rows": [str(shape[0])], "last": [str(shape[-1])]}
     axes = [eqn.params.get(key) for eqn in equations for key in ("axes", "axis", "dimension", "dimensions")]
@@ -332,10 +333,8 @@ def _einsums(eqn: Equation, holes: Sequence[str]) -> Iterator[str]:
     b = [x or next(letters) for x in b]
     out = [a[i] for i in batch_left] + [x for i, x in enumerate(a) if i not in (*left, *batch_left)]
     out += [x for j, x in enumerate(b) if j not in (*right, *batch_right)]
-    first, second, orders = "".join(a), "".join(b), [out]
-    if len(out) <= 4:
-        orders += [list(order) for order in itertools.permutations(out)]
-    for order in orders:
+    first, second = "".join(a), "".join(b)
+    for order in itertools.permutations(out) if len(out) <= 4 else [out]:
         yield f"jnp.einsum({f'{first},{second}->' + ''.join(order)!r}, {holes[0]}, {holes[1]})"
         yield f"jnp.einsum({f'{second},{first}->' + ''.join(order)!r}, {holes[1]}, {holes[0]})"
     yield f"jnp.tensordot({holes[0]}, {holes[1]}, {len(left)})"
@@ -459,7 +458,7 @@ def _same_as(eqn: Equation, ins: Sequence[Key]) -> Key | None:
         return ins[1 + int(which)]
     if name in PRIMITIVES and ins and out.size <= _FOLDED:
         known = [_known(x) for x in ins]
-        if all(x is not None for x in known) and not jnp.issubdtype(out.dtype, jax.dtypes.extended):
+        if all(x is not None for x in known) and not is_key(out):
             with jax.ensure_compile_time_eval():
                 found = eqn.primitive.bind(*map(jnp.asarray, known), **eqn.primitive.get_bind_params(eqn.params))
             return _literal_key(np.asarray(found), out)
@@ -578,7 +577,7 @@ def _float(x: float | str) -> str:
 
 def array_text(x: Array) -> str | None:
     """An array as code, None if it is too large (or is no array of numbers)."""
-    if jnp.issubdtype(x.dtype, jax.dtypes.extended):
+    if is_key(x):
         data = jax.random.key_data(x)
         inner = array_text(data)
         return None if inner is None else f"jax.random.wrap_key_data({inner})"

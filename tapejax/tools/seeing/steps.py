@@ -139,10 +139,13 @@ class Backward:
 
     @property
     def gradients(self) -> Nest:
+        return self.structure.pack(self.found())
+
+    def found(self) -> list[Array | None]:
+        """The gradient of each source, None where nothing came back."""
         ct: dict[int, Array] = {}
-        for _ in self.sweep(ct):
-            pass
-        return self.structure.pack(self.gathered(ct))
+        deque(self.sweep(ct), 0)
+        return self.gathered(ct)
 
     def gathered(self, ct: dict[int, Array]) -> list[Array | None]:
         """The gradient of each source, None where nothing came back, of the cotangents of the whole sweep."""

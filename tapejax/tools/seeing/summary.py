@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...tape.gradient_tape import GradientTape
 from ...tape.recording import type_of
-from ...tape.structures import sources_of
 from ...tf.values.shown import ORANGE, RED, bold, faint, page, table_html
 from ...tf.values.structures import leaf_of
 from ...tf.values.types import Array, Nest
 from .listing import Variables, shortened
 from .steps import Backward
-from .tables import bar_html, bar_text, in_columns
+from .tables import Rows, bar_html, bar_text, in_columns
 
 DECADES = 8  # a gradient so many powers of ten below it has none
 
@@ -63,7 +62,7 @@ class SummaryRow(NamedTuple):
     gradient: Numbers | None
 
 
-class Summary:
+class Summary(Rows[SummaryRow]):
     """A row for each source, in order. Made by `GradientTape.summary`; printed, or shown by a notebook, it is a table with bars.
 
     A bar shows the norm of a gradient on a logarithmic scale. So bars that become shorter from layer to layer are gradients
@@ -71,13 +70,8 @@ class Summary:
     """
 
     def __init__(self, of: str, rows: Sequence[SummaryRow]):
-        self.of, self.rows = of, list(rows)
-
-    def __iter__(self) -> Iterator[SummaryRow]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
+        super().__init__(rows)
+        self.of = of
 
     def _share(self, row: SummaryRow) -> float:
         """The length of a row's bar, that of the longest being 1."""
@@ -116,11 +110,8 @@ def summary(tape: GradientTape, target: Nest, sources: Any, spaces: Sequence[Var
     if leaf_of(sources) is None and hasattr(sources, "trainable_variables"):
         sources = list(sources.trainable_variables)
     walk = Backward(tape, target, sources, None, spaces)
-    ct: dict[int, Array] = {}
-    for _ in walk.sweep(ct):
-        pass
     rows = []
-    for leaf, gradient in zip(sources_of(sources).leaves, walk.gathered(ct), strict=True):
+    for leaf, gradient in zip(walk.structure.leaves, walk.found(), strict=True):
         numbers = None if gradient is None else Numbers.of(gradient)
         rows.append(SummaryRow(walk.names.of(leaf.array), type_of(leaf.array), Numbers.of(leaf.array), numbers))
     return Summary(walk.of, rows)

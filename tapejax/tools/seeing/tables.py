@@ -4,10 +4,27 @@ from __future__ import annotations
 
 import configparser
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 BAR = 24  # the length of the longest bar of text
+
+
+Item = TypeVar("Item")
+
+
+class Rows(Sequence[Item]):
+    """A sequence of `rows`, for tables that are more than that."""
+
+    def __init__(self, rows: Iterable[Item]):
+        self.rows = list(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
 
 
 def in_columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:

@@ -127,7 +127,7 @@ class Seen(GradientTape):
             return ends.pack_raw([leaf.array if x is None else x for leaf, x in zip(ends.leaves, out, strict=True)])
 
         names = named.only([*values, *(leaf.array for leaf in starts.leaves)]) | called
-        parts = rest, program, values, arrays, owner, (sources, starts), (target, ends), names
+        parts = rest, program, values, arrays, owner, sources, starts, target, ends, names
         return source.TapeFunction(function, lambda: source.printed(*parts), rest.signature)
 
     def __str__(self) -> str:

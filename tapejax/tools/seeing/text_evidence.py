@@ -1,4 +1,4 @@
-"""Why there is no gradient, as far as the text of the program tells: asked where the recording is silent."""
+"""Why there is no gradient, as far as the program's text tells: used where the recording tells nothing."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ...tf.values.structures import is_variable
 from ...tf.values.types import Array
 from .flow import PREDICTS, Assignment, Text, root
 from .graph_evidence import Graph
-from .listing import Variables, watched_as
+from .listing import Variables, dependents, watched_as
 from .reasons import At, Reason, at, reason
 
 # What Python and NumPy make, which no tape records.
 _PYTHON_VALUES = (np.ndarray, np.generic, float, int, list)
 _FLOATS = (np.ndarray, np.floating, np.complexfloating)
-# Where a prediction is compared with what it should be; and what gives a value the shape that was asked for.
+# Operations that compare a prediction with a label; operations that give a value a chosen shape.
 _DIFFERENCES = {"subtract", "sub", "squared_difference"}
 _SHAPING = {"reshape", "expand_dims", "broadcast_in_dim", "broadcast_to", "getitem", "transpose"}
 
 
-# whether a way back ends at a statement, which binds a name that is used at a line
+# Whether the search ends at a statement, given the name that it binds and the line that uses the name.
 Stops: TypeAlias = Callable[[Assignment, str, int | None], bool]
 
 
@@ -39,22 +39,22 @@ def number_name(value: object, values: Variables) -> str | None:
 
 
 class Texts:
-    """The text around the tape's block and around the code that asks."""
+    """The text around the tape's block and around the call of `explain`."""
 
     def __init__(self, recording: Recording, places: Sequence[Place]):
         entered = [mark.where for mark in recording.marks if mark.kind in ("enter", "reset") and mark.where]
         self.block = Text(entered[0] if entered else None)
-        # the code that asks: where it is the block's own, it is known which lines have run
+        # where the call is in the block's own text, it is known which lines have run
         self._places = [(Text(place).scope, line_of(place)) for place in places]
         self.here = Text(places[0] if places else None)
         self._codes = [place[0] for place in places]
 
     def asked(self, text: Text) -> int | None:
-        """The line of `text` that asks, or None if that is another text's."""
+        """The line of `text` that calls `explain`, or None if another text does."""
         return next((line.number for scope, line in self._places if line is not None and scope == text.scope), None)
 
     def source(self, position: int) -> tuple[str, frozenset[str]]:
-        """What the code that asks calls one of the sources, and the names in that."""
+        """The expression for a source in the call of `explain`, and the names in it."""
         given = self.here.sources(self.asked(self.here))
         if len(given) == 1 or position >= len(given):
             position = 0
@@ -62,11 +62,11 @@ class Texts:
         return given[position] if given else ("this source", frozenset())
 
     def bound(self, name: str) -> list[tuple[Text, Assignment]]:
-        """The statements that bind `name`, the last of each text first, which the code that asks may depend on."""
+        """The statements that bind `name` and may matter where `explain` is called, the last of each text first."""
         return [(text, a) for text in (self.block, self.here) for a in text.of(root(name), self.asked(text))]
 
     def sees(self, where: Place) -> bool:
-        """Whether the code that asks has the names of the code at `where`: the same function, or cells of one notebook."""
+        """Whether the calling code has the names of the code at `where`: the same function, or cells of one notebook."""
         module = where[0].co_name == "<module>"
         return any(code is where[0] or module and code.co_name == "<module>" for code in self._codes)
 
@@ -142,7 +142,7 @@ class TextEvidence:
         """Whether an array was computed from a Variable that no name means any more."""
         held = {id(x) for x in self.values.values()}
         lost = [arrays.values() for key, (_, arrays) in self.graph.recording.variables.items() if key not in held]
-        return any(id(array) in self.graph._dependents(list(arrays)) for arrays in lost)
+        return any(id(array) in dependents(self.graph.entries, arrays) for arrays in lost)
 
     def number(self, role: str, value: Value) -> Reason:
         """Of a number that is no tensor: where it was made."""
@@ -241,7 +241,7 @@ class TextEvidence:
         return []
 
     def _shaped(self, column: Array) -> bool:
-        """Whether somebody said that a value is to be a column, or might have: what nothing is known of."""
+        """Whether the program made a value a column on purpose; True also where nothing is known of it."""
         if (entry := self.graph.made.get(id(column))) is not None:
             return entry.op.name in _SHAPING
         name = self.graph.names.name(column)
@@ -284,7 +284,7 @@ class TextEvidence:
     def _start(self, text: Text, target: Array) -> str | None:
         """The name in `text` from which the target can be followed back."""
         names = self.graph.names
-        # in the block's function the target may have another name than where it is asked about
+        # in the block's function the target may have another name than where `explain` is called
         called = (names.name(target), names.stored(target) if text is self.texts.block else None)
         found = (root(name) for name in called if name is not None and text.readable)
         return next((name for name in found if text.of(name)), None)

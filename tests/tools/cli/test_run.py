@@ -530,6 +530,14 @@ def test_a_magic_that_ipython_registers(run_cells):
     assert (status, out, err) == (0, "jax\n2\n", "")
 
 
+def test_only_lines_of_jupyters_need_ipython(run_cells, monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "IPython.core.inputtransformer2", None)
+    status, out, err = run_cells("print(7 % 4)", "%%time\nprint(2)", "%cd ..")
+    assert (status, out) == (1, "3\n2\n") and "needs IPython, which is not installed" in err
+    assert main(["check", str(tmp_path / "book.ipynb")]) == 2
+    assert "tapejax[notebooks]" in capsys.readouterr().out
+
+
 def test_figures_need_no_display(run_cells, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.delenv("MPLBACKEND", raising=False)

@@ -86,8 +86,8 @@ def test_colours_and_marks():
     assert nodes["reduce_sum"].target and not nodes["add"].target
     assert [(nodes[n].kind) for n in ("x", "c")] == ["source", "constant"]
     (to_sum,) = nodes["add"].outs
-    assert to_sum.carries and to_sum.label == "4×2"
-    assert {edge.tail.label: edge.carries for edge in nodes["add"].ins} == {
+    assert to_sum.kind == "carries" and to_sum.label == "4×2"
+    assert {edge.tail.label: edge.kind == "carries" for edge in nodes["add"].ins} == {
         "multiply 2.0": True,
         "stop_gradient": False,
     }
@@ -104,7 +104,7 @@ def test_what_an_assignment_cuts():
         next(n for n in nodes if n.label == s or n.note == s) for s in ("add", "after assign", "pow 2")
     )
     (cut,) = after.ins
-    assert (cut.tail, cut.label, cut.cut, cut.carries) == (add, "assign", True, False)
+    assert (cut.tail, cut.label, cut.kind) == (add, "assign", "cut")
     assert not add.carries and power.carries and after.label == "average"
     assert [n.note for n in nodes if n.label in ("before", "average")] == ["", "after assign"]
     said = texts(tape.draw(y, [x, average]))

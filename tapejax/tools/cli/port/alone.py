@@ -20,7 +20,7 @@ class Blocked:
 
 
 class Enough(BaseException):
-    """Ends a program after as many steps as were asked for."""
+    """Ends a program after the requested number of steps."""
 
 
 class Losses(list):

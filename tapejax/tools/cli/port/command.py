@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import os
 import sys
 import textwrap
@@ -68,8 +69,8 @@ def port(
         if status:
             return _refuse(f"{program} does not run whole: see above, and `python -m tapejax check {program}`")
         try:
-            found = _written(observer, partial(Program, path, target, observer, randoms, values))
-            return _compared(found, arguments, tolerance)
+            programs = _written(observer, partial(Program, path, target, observer, randoms, values))
+            return _compared(*programs, arguments, tolerance)
         except Refused as refusal:
             return _refuse(str(refusal))
 
@@ -79,49 +80,52 @@ def _refuse(message: str) -> int:
     return 2
 
 
-def _written(observer: Observer, make: Callable[..., Program]) -> Program:
-    """The program with all that it reads and assigns between its steps, which turns up while it is written."""
+def _written(observer: Observer, make: Callable[..., Program]) -> tuple[Program, Program]:
+    """The program whose steps make all assignments, for the recorded arguments; and the one for the program's own loop, in
+    which statements between the steps assign, too. The latter is written again until no more state is found; where that
+    fails, it is the former."""
+    plain = grown = make(set(), set(), False)
     state, apart = set[int](), {place for _, place in observer.firsts if place}
-    for _ in range(5):
-        written = make(state, apart)
-        before, (state, apart) = (state, apart), (written.steps.state, written.apart)
-        if before == (state, apart):
-            break
-    return written
+    with contextlib.suppress(Refused):
+        for _ in range(5):
+            grown = make(state, apart, True)
+            before, (state, apart) = (state, apart), (grown.steps.state, grown.apart)
+            if before == (state, apart):
+                break
+    return plain, grown
 
 
-def _compared(program: Program, arguments: Sequence[str], tolerance: float) -> int:
+def _compared(last: Program, grown: Program, arguments: Sequence[str], tolerance: float) -> int:
     """Writes the whole program if its losses are right, or else the one on the recorded arguments."""
-    observer, target, kinds = program.observer, program.target, program.steps.kinds
+    observer, target, kinds = last.observer, last.target, last.steps.kinds
     beside = target.with_name(f"{target.stem}_batches.npz")
-    np.savez_compressed(beside, **dict(program.batches()))
+    np.savez_compressed(beside, **dict(last.batches()))
     # of a step's gradients those that changed variables, which are the first, second ... of so many
     used = {len(k.steps[0].gradients): [int(piece.name.rpartition("_")[2]) - 1 for piece in k.losses] for k in kinds}
     expected = [tuple(loss[i] for i in used.get(len(loss), range(len(loss)))) for loss in observer.losses]
 
     def compare(how: str, result: dict, losses: Sequence) -> int:
-        return comparing.compare(f"{program.path.name} and the JAX program, {how}", result, losses, tolerance)
+        return comparing.compare(f"{last.path.name} and the JAX program, {how}", result, losses, tolerance)
 
-    written, whole, notes = program.recorded, program.whole, program.notes
-    # at the latest until a step more than the program's
-    count = observer.stop_after or len(observer.losses) + 1
-    texts = [written, *([whole] if whole else [])]
-    result, *results = comparing.run(texts, target, program.path.parent, arguments, count)
-    firsts = [expected[step.number] for step in program.first]
+    written, whole, notes = last.recorded, grown.whole or last.whole, last.notes
+    texts = [written] if whole is None else [written, whole]
+    count = observer.stop_after or len(observer.losses) + 1  # a step more than the program's tells that there are more
+    result, *results = comparing.run(texts, target, last.path.parent, arguments, count)
+    firsts = [expected[step.number] for step in last.first]
     status = compare("step by step, on the recorded arguments", result, firsts)
-    if whole and compare("as a whole, with the program's own data and loop", results[0], expected):
+    if whole is not None and compare("as a whole, with the program's own data and loop", results[0], expected):
         notes = "run as a whole it does not give the same losses, see above"
-    elif whole:
+    elif whole is not None:
         written, notes = whole, ""
         beside.unlink()
     text = written.text
     if notes:
         print(f"The program's loop was not kept: {notes}. {target.name} runs on the recorded arguments.")
         text += "\n\n# What the program did around its steps, to be done here by hand:\n#\n"
-        text += textwrap.indent(program.source, "# ", lambda _: True)
+        text += textwrap.indent(last.source, "# ", lambda _: True)
     target.write_text(text)
     np.savez_compressed(target.with_suffix(".npz"), **written.data)
     looks = text.count("# LOOK")
-    summary = f"{len(program.steps.variables)} variables, {len(kinds)} kind(s) of step, {looks} place(s) marked LOOK"
+    summary = f"{len(last.steps.variables)} variables, {len(kinds)} kind(s) of step, {looks} place(s) marked LOOK"
     print(f"wrote {target.name} and {target.stem}.npz: {summary}")
     return status

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import io
 import keyword
 import re
-import tokenize
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -117,14 +115,7 @@ def _owner(definition: str) -> str:
 
 
 def _renamed(code: str, names: dict[str, str]) -> str:
-    """Code with other names for variables, where they are not attributes."""
-    changes = []
-    before = ""
-    for token in tokenize.generate_tokens(io.StringIO(code).readline):
-        if token.type == tokenize.NAME and before != "." and names.get(token.string, token.string) != token.string:
-            changes.append((token.start, token.end, names[token.string]))
-        before = token.string
-    lines = code.splitlines(keepends=True)
-    for (row, start), (_, end), new in reversed(changes):
-        lines[row - 1] = lines[row - 1][:start] + new + lines[row - 1][end:]
-    return "".join(lines)
+    """Code with other names for variables, where they are no attributes and in no string."""
+    found = "|".join(map(re.escape, names)) or "(?!)"
+    pattern = rf"""'[^'\n]*'|"[^"\n]*"|(?<![\w.])({found})\b"""
+    return re.sub(pattern, lambda match: names[match[1]] if match[1] else match[0], code)

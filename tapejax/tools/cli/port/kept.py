@@ -35,7 +35,7 @@ JNP = {
 
 _KEYWORDS = ("axis", "dtype", "keepdims", "num")  # with which these functions may be called
 
-# the text of an expression, if it fits; if wanted, of other `Texts`, too
+# The text of an expression, if it fits; if wanted, what `Program.expression` gives for its parts, too.
 Fitting = Callable[[ast.expr, bool], str | None]
 
 
@@ -450,7 +450,7 @@ class Translated(_ToJnp):
         return ast.unparse(new) if self.rewriter.fits(new, self.gone) else None
 
 
-# ---- the names in a syntax tree; an attribute's has a dot before it, of whichever object ----------------------------
+# ---- the names in a syntax tree -------------------------------------------------------------------------------------
 
 
 def stored(node: ast.AST) -> Iterator[str]:
@@ -473,7 +473,7 @@ def is_gradient(node: ast.AST | None) -> bool:
 
 
 def name_of(node: ast.AST) -> str:
-    """A name, or an attribute's with a dot before it: of whichever object."""
+    """A name; that of an attribute has a dot before it, whatever its object is."""
     return node.id if isinstance(node, ast.Name) else f".{node.attr}" if isinstance(node, ast.Attribute) else ""
 
 

@@ -132,14 +132,14 @@ class Computed:
 
 
 class Enough(SystemExit):
-    """Ends a program after as many steps as were asked for."""
+    """Ends a program after the requested number of steps."""
 
 
 class Observer:
     """Notes the steps of a program that runs while `installed`.
 
-    ``steps`` are the first `keep`, then some; ``losses`` are those of all. ``values`` says of the array that
-    a variable holds what was assigned to it, ``owners`` of which variable it is.
+    ``steps`` are the first `keep`, then some; ``losses`` are those of all. By the id of an array that a variable holds,
+    ``values`` has what was assigned, and ``owners`` the variable.
     """
 
     def __init__(self, keep: int, stop_after: int | None):
@@ -315,7 +315,7 @@ class Observer:
         self.steps.append(step)
 
     def _goes_on(self, step: Step) -> bool:
-        """Whether the tensors of the step before are its own, too: what it made of them, nobody has asked for any more."""
+        """Whether its gradients are with respect to tensors that the step before made."""
         known = {id(x.after) for x in self.steps[-1].events} if self.steps else set()
         return any(id(x) in known for each in step.gradients for x in each.held)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from ....jaxprs.dependence import is_key
 from ....jaxprs.types import Value
 from . import kept, probes
 from .comparing import STEPS, Written
@@ -31,6 +31,7 @@ class Program:
       path: the program's; `target` the text's.
       state: ids of variables that are state in any case.
       apart: places of statements whose assignments are no part of a step.
+      grows: whether more of either may be found.
     """
 
     def __init__(
@@ -42,8 +43,9 @@ class Program:
         values: probes.Values,
         state: set[int],
         apart: set[int],
+        grows: bool,
     ):
-        self.path, self.target = path, target
+        self.path, self.target, self.grows = path, target, grows
         self.observer, self.randoms, self.values = observer, randoms, values
         self.source = path.read_text()
         if not observer.steps:
@@ -53,6 +55,7 @@ class Program:
         self.nodes: dict[int, Any] = {node.place: node for node in ast.walk(self.tree)}  # type: ignore[attr-defined]
         self.expressions: dict[tuple, str | None] = {}  # place, and what may be arguments -> text
         self.steps = Steps(observer, self._used_after, state, apart)
+        self.state = set(self.steps.state)
         self.definitions = Definitions(self.source)
         self.functions = Functions(path, self.source, self.steps, self.definitions)
         self.apart: set[int] = set()  # statements that assign to variables apart from the steps
@@ -124,7 +127,7 @@ class Program:
             position = kind.steps.index(step)
             for name, values in kind.arguments.items():
                 value = values[position]
-                if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.extended):
+                if is_key(value):
                     raise Refused(self.functions.at(kind.block), "key", name=name)
                 end = ".number" if isinstance(value, (bool, int, float)) else ""
                 yield f"{i}.{name}{end}", np.asarray(value)
@@ -176,7 +179,7 @@ class Program:
         """A call that assigns to variables what the statement did, outside of a step."""
         place: int = node.place  # type: ignore[attr-defined]
         runs = self.values.computed.get(place, [])
-        if not runs:
+        if not runs or not self.grows:
             return None
 
         def assigned(texts: dict[int, str]) -> str | None:
@@ -215,6 +218,9 @@ class Program:
         wish = re.sub(r"\W+", "_", wish.rpartition(".")[2]).strip("_") if len(wish) < 30 else ""
         wish = wish if wish.isidentifier() else "value"
         result = self.steps.expression(runs, texts)
+        if not self.grows and self.steps.state != self.state:
+            self.steps.state = set(self.state)
+            return None
         if result is None:
             name = f"{wish}_{node.lineno}_{node.col_offset}"
             return f"step_found[{name!r}]" if self.steps.output(runs, name) else None

@@ -1,4 +1,4 @@
-"""What the steps of a program have in common: which functions they are, of which parameters.
+"""What the steps of a program have in common: their functions, and the parameters of these.
 
 Each step is taken apart into *pieces*: the loss of each gradient, what became of the gradients before an optimizer was given
 them, and what was assigned to variables. A piece is a slice of a recording. Between the steps it must be the same

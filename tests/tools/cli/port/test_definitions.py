@@ -7,7 +7,7 @@ import numpy as np
 
 from tapejax.tools.cli.port import kept
 from tapejax.tools.cli.port.alike import argument_name, equal, same
-from tapejax.tools.cli.port.definitions import PARTS, Definitions, tuple_text
+from tapejax.tools.cli.port.definitions import PARTS, Definitions, _renamed, tuple_text
 
 
 def test_each_definition_has_a_name_of_its_own_and_is_written_once():
@@ -22,6 +22,14 @@ def test_each_definition_has_a_name_of_its_own_and_is_written_once():
         "def loss_3(x):\n    return g(x).g",
     ]
     assert definitions.needed("y = loss_3(1)").count("def ") == 2 and definitions.needed("y = 1") == ""
+
+
+def test_variables_get_other_names_and_nothing_else_does():
+    code = "def f(x, jk):\n    return x.x + xx + jnp.einsum('ij,jk->ik', x, jk)[\"x\"]"
+    assert _renamed(code, {"x": "y", "jk": "z"}) == (
+        "def f(y, z):\n    return y.x + xx + jnp.einsum('ij,jk->ik', y, z)[\"x\"]"
+    )
+    assert _renamed(code, {}) == code
 
 
 def test_parts_and_tuples_of_names_are_defined_once():
