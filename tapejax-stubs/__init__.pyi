@@ -533,8 +533,6 @@ def stack(values: Sequence[TensorLike], axis: IntLike = 0, name: str = 'stack') 
     """Tensors of one shape joined along a new axis."""
 def stop_gradient(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """The value of `input`, without what it was computed from: no gradient passes."""
-def strided_slice(input_: TensorLike, begin: TensorLike, end: TensorLike, strides: TensorLike = None, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Ignored = None, name: str | None = None) -> tf.Tensor:
-    """``input_[begin[0]:end[0]:strides[0], ...]``; bit i of a mask: entry i is open, None, ``...`` or a number."""
 string: tf.DType
 from tapejax.math import subtract as subtract
 from tapejax import summary as summary

@@ -6,7 +6,7 @@ import tapejax as tf
 from tapejax.tf.values.types import TensorLike, DTypeLike
 
 from tapejax.tf.values.dtypes import DType as DType
-def as_dtype(type_value: DTypeLike) -> tf.DType:
+def as_dtype(type_value: object) -> tf.DType:
     """The `DType` for a name, a NumPy or ``jnp`` type, a TensorFlow type number, or a `DType`.
 
     Like TensorFlow, takes Python's ``float`` (float32) and ``bool`` but not ``int`` or ``complex``.

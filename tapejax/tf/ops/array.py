@@ -380,8 +380,6 @@ def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> Te
     if sizes.count(-1) == 1:
         missing = array.size // rest if rest != 0 else _product(array.shape) // _product(sizes)
         sizes = tuple(missing if size == -1 else size for size in sizes)
-    if sizes.count(-1) or math.prod(sizes) != array.size:
-        raise InvalidArgumentError(f"reshape: {array.shape} has {array.size} elements, not {tuple(static(shape))}")
     return op(lax.reshape, array, new_sizes=sizes)
 
 
@@ -391,12 +389,8 @@ def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: bool = Fal
     Raises:
       InvalidArgumentError: `perm` is no permutation of the axes.
     """
-    array = raw(a)
-    axes = tuple(builtins.range(array.ndim))
-    order = axes[::-1] if perm is None else shape_of(perm, "perm")
-    if perm is not None and sorted(axis % array.ndim if array.ndim else axis for axis in order) != list(axes):
-        raise InvalidArgumentError(f"transpose: perm={order} is no permutation of the axes of shape {array.shape}")
-    return op(_transpose, array, perm=order, conjugate=bool(conjugate))
+    order = None if perm is None else shape_of(perm, "perm")
+    return op(_transpose, raw(a), perm=order, conjugate=bool(conjugate))
 
 
 def _transpose(x, perm, conjugate):
@@ -431,9 +425,6 @@ def squeeze(input: TensorLike, axis: AxisLike | None = None, name: str | None = 
         axes = tuple(i for i, length in enumerate(array.shape) if length == 1)
     else:
         axes = axes_of(axis, array.ndim)
-    for one in axes:
-        if (length := array.shape[one]) != 1:
-            raise InvalidArgumentError(f"squeeze: axis {one} of shape {array.shape} has length {length}, not 1")
     return op(lax.squeeze, array, dimensions=axes)
 
 
@@ -559,8 +550,6 @@ def stack(values: Sequence[TensorLike], axis: IntLike = 0, name: str = "stack") 
             with contextlib.suppress(TypeError, ValueError):
                 return Tensor(raw(values))  # one literal in TensorFlow, too: NumPy's integers are int32 if they fit
     arrays = _list_of("stack", values)
-    if len({array.shape for array in arrays}) > 1:
-        raise InvalidArgumentError(f"stack: Shapes of all inputs must match, got {[array.shape for array in arrays]}")
     return op(_stack, *arrays, axis=_value_axis(axis, arrays[0].ndim + 1))
 
 
@@ -789,36 +778,6 @@ def slice_(input_: TensorLike, begin: TensorLike, size: TensorLike, name: str | 
 
 
 slice_.__name__ = slice_.__qualname__ = "slice"
-
-
-def strided_slice(
-    input_: TensorLike,
-    begin: TensorLike,
-    end: TensorLike,
-    strides: TensorLike = None,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
-    var: Ignored = None,
-    name: str | None = None,
-) -> Tensor:
-    """``input_[begin[0]:end[0]:strides[0], ...]``; bit i of a mask: entry i is open, None, ``...`` or a number."""
-    start, stop = shape_of(begin, "begin"), shape_of(end, "end")
-    steps = (1,) * len(start) if strides is None else shape_of(strides, "strides")
-
-    def item(i):
-        bit = 1 << i
-        if ellipsis_mask & bit:
-            return Ellipsis
-        if new_axis_mask & bit:
-            return None
-        if shrink_axis_mask & bit:
-            return start[i]
-        return slice(None if begin_mask & bit else start[i], None if end_mask & bit else stop[i], steps[i])
-
-    return getitem(input_, tuple(item(i) for i in builtins.range(len(start))))
 
 
 def boolean_mask(

@@ -643,10 +643,7 @@ def top_k(input, k: IntLike = 1, sorted: bool = True, index_type: DTypeLike = "i
     Raises:
       InvalidArgumentError: the last axis is shorter than k.
     """
-    k = int(whole(k, "k"))
-    if input.ndim == 0 or input.shape[-1] < k:
-        raise InvalidArgumentError(f"top_k: input must have at least k={k} columns, got shape {input.shape}")
-    values, indices = lax.top_k(input, k)
+    values, indices = lax.top_k(input, int(whole(k, "k")))
     return TopKV2(values, indices.astype(index_type))
 
 

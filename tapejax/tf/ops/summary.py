@@ -6,7 +6,6 @@ is made.
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import itertools
 import logging
@@ -75,8 +74,8 @@ class _AsDefault(contextlib.AbstractContextManager):
             _state.step = step
 
 
-class SummaryWriter(abc.ABC):
-    """Where summaries go: made by `create_file_writer` or `create_noop_writer`."""
+class SummaryWriter:
+    """Where summaries go: made by `create_file_writer` or `create_noop_writer`. This one writes nothing."""
 
     def as_default(self, step: IntLike | None = None) -> contextlib.AbstractContextManager:
         """A context in which summaries of this thread go to this writer, with `step` if they say none. It ends with a flush."""
@@ -86,15 +85,12 @@ class SummaryWriter(abc.ABC):
         """Makes summaries of this thread go to this writer from here on."""
         self.as_default(step).__enter__()
 
-    @abc.abstractmethod
     def init(self) -> None:
         """Nothing: the file is open."""
 
-    @abc.abstractmethod
     def flush(self) -> None:
         """Writes what is buffered. In a compiled function, each time that it runs."""
 
-    @abc.abstractmethod
     def close(self) -> None:
         """Flushes, and closes the file."""
 
@@ -102,10 +98,6 @@ class SummaryWriter(abc.ABC):
 class _NoopWriter(SummaryWriter):
     def as_default(self, step: IntLike | None = None) -> contextlib.AbstractContextManager:
         return contextlib.nullcontext()
-
-    def init(self) -> None: ...
-    def flush(self) -> None: ...
-    def close(self) -> None: ...
 
 
 _numbers = itertools.count()

@@ -456,11 +456,6 @@ add(
     call=lambda f, x: [f(x, [[1, 0], [1, 1]], mode) for mode in ("REFLECT", "SYMMETRIC")],
 )
 add("slice", "matrix", call=lambda f, x: f(x, [0, 1], [2, -1]))
-add(
-    "strided_slice",
-    "matrix",
-    call=lambda f, x: [f(x, [0, 2], [2, 0], [1, -1]), f(x, [1, 0], [2, 3], shrink_axis_mask=1)],
-)
 add("boolean_mask", "matrix", call=lambda f, x: [f(x, [True, False]), f(x, [True, False, True], axis=1)], python=False)
 add("boolean_mask", "true or false", label=" mask", call=lambda f, mask: f([1.0, 2.0, 3.0], mask))
 add("where", "matrix", call=lambda f, x: f([True, False, True], x, x), python=False)

@@ -266,7 +266,6 @@ ARRAYS = [
     row("boolean_mask_axis", lambda tf, x: tf.boolean_mask(x, [True, False, True], axis=1), CUBE),
     row("boolean_mask_nd", lambda tf, x: tf.boolean_mask(x, x > 1), CUBE),
     row("slice", lambda tf, x: tf.slice(x, [0, 1, 0], [-1, 2, 3]), CUBE),
-    row("strided_slice", lambda tf, x: tf.strided_slice(x, [0, 1], [2, 3], [1, 2], shrink_axis_mask=1), CUBE),
     row("sort", lambda tf, x: tf.sort(x, axis=1)[:, 0] * 3 + tf.sort(x, direction="DESCENDING")[:, 1], RAGGED),
     row(
         "sort_ties",
