@@ -88,6 +88,10 @@ _PLACES = {
 
 
 # Those that took other arguments in version 1.
+_ASSERTIONS_OF_1 = """
+    assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
+    assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in
+    """
 
 # Families that few programs need: each is imported when one of its names is first asked for. {namespace: {module: names}}
 _LATER: dict[str, dict[str, str]] = {
@@ -123,13 +127,22 @@ _LATER: dict[str, dict[str, str]] = {
             enable_eager_execution enable_v2_behavior name_scope where
             enable_resource_variables=enable_v2_behavior enable_v2_tensorshape=enable_v2_behavior
             convert_to_tensor_or_sparse_tensor
-            """,
+            """
+        + _ASSERTIONS_OF_1,
+        "ops.debugging": "assert_integer assert_scalar assert_type",
         "ops.math": "floor_div=floordiv",
         "ops.random": "set_random_seed=set_seed",
         "ops.sparse": "SparseTensorValue",
         "ops.graph": "get_logger",
     },
-    "tf.compat.v1.debugging": {"ops.graph": "assert_proper_iterable"},
+    "tf.compat.v1.debugging": {
+        "ops.compat": _ASSERTIONS_OF_1,
+        "ops.debugging": """
+            Assert assert_integer assert_same_float_dtype assert_scalar assert_shapes assert_type check_numerics
+            is_numeric_tensor
+            """,
+        "ops.graph": "assert_proper_iterable",
+    },
     "tf.compat.v1.logging": {
         "ops.compat": "DEBUG ERROR FATAL INFO WARN debug error fatal get_verbosity info log set_verbosity warn warning"
     },
@@ -270,8 +283,8 @@ _LATER: dict[str, dict[str, str]] = {
     },
     "tf.sparse": {
         "ops.sparse": """
-            SparseTensor add concat expand_dims eye from_dense map_values reduce_sum reorder reshape retain slice
-            sparse_dense_matmul to_dense transpose
+            SparseTensor add concat expand_dims eye from_dense map_values reduce_sum reorder reshape retain segment_mean
+            segment_sqrt_n segment_sum slice sparse_dense_matmul to_dense transpose
             """
     },
     "tf.summary": {
@@ -317,8 +330,6 @@ def _found(entry: str, places: tuple) -> tuple[str, Any]:
 NAMESPACES: dict[str, dict[str, Any]] = {
     namespace: dict(_found(entry, _PLACES[namespace]) for entry in names.split()) for namespace, names in _TABLE.items()
 }
-NAMESPACES["tf.compat.v1.debugging"] = NAMESPACES["tf.debugging"]
-NAMESPACES["tf.compat.v1"] = {name: x for name, x in NAMESPACES["tf.debugging"].items() if name.startswith("assert_")}
 NAMESPACES["tf.dtypes"] = {"DType": dtypes.DType, "as_dtype": dtypes.as_dtype} | {
     name: x for name, x in vars(dtypes).items() if isinstance(x, dtypes.DType)
 }

@@ -15,25 +15,36 @@ from tapejax.tf.ops.compat import Session as Session
 from tapejax.tf.ops.sparse import SparseTensor as SparseTensor
 from tapejax.tf.ops.sparse import SparseTensorValue as SparseTensorValue
 from tapejax.tf.ops.graph import VariableSynchronization as VariableSynchronization
-from tapejax.debugging import assert_all_finite as assert_all_finite
-from tapejax.debugging import assert_equal as assert_equal
-from tapejax.debugging import assert_greater as assert_greater
-from tapejax.debugging import assert_greater_equal as assert_greater_equal
+def assert_equal(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``x == y`` holds for all elements."""
+def assert_greater(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``x > y`` holds for all elements."""
+def assert_greater_equal(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``x >= y`` holds for all elements."""
 from tapejax.debugging import assert_integer as assert_integer
-from tapejax.debugging import assert_less as assert_less
-from tapejax.debugging import assert_less_equal as assert_less_equal
-from tapejax.debugging import assert_near as assert_near
-from tapejax.debugging import assert_negative as assert_negative
-from tapejax.debugging import assert_non_negative as assert_non_negative
-from tapejax.debugging import assert_non_positive as assert_non_positive
-from tapejax.debugging import assert_none_equal as assert_none_equal
-from tapejax.debugging import assert_positive as assert_positive
-from tapejax.debugging import assert_rank as assert_rank
-from tapejax.debugging import assert_rank_at_least as assert_rank_at_least
-from tapejax.debugging import assert_rank_in as assert_rank_in
-from tapejax.debugging import assert_same_float_dtype as assert_same_float_dtype
+def assert_less(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``x < y`` holds for all elements."""
+def assert_less_equal(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``x <= y`` holds for all elements."""
+def assert_near(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``abs(x - y) <= atol + rtol * abs(y)``. Each is 10 epsilons by default."""
+def assert_negative(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``x < 0`` holds for all elements."""
+def assert_non_negative(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``x >= 0`` holds for all elements."""
+def assert_non_positive(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``x <= 0`` holds for all elements."""
+def assert_none_equal(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``x != y`` holds for all elements."""
+def assert_positive(*args: Any, **named: Any) -> None:
+    """Raises InvalidArgumentError unless ``x > 0`` holds for all elements."""
+def assert_rank(*args: Any, **named: Any) -> None:
+    """Raises ValueError unless `x` has that many axes."""
+def assert_rank_at_least(*args: Any, **named: Any) -> None:
+    """Raises ValueError unless `x` has at least that many axes."""
+def assert_rank_in(*args: Any, **named: Any) -> None:
+    """Raises ValueError unless the number of x's axes is one of `ranks`."""
 from tapejax.debugging import assert_scalar as assert_scalar
-from tapejax.debugging import assert_shapes as assert_shapes
 from tapejax.debugging import assert_type as assert_type
 def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> tf.Tensor:
     """The same bits as elements of another dtype; narrower ones along a new last axis, wider ones out of the last axis."""

@@ -3,8 +3,11 @@ and functions that took other arguments."""
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import logging
 import os
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,9 +17,10 @@ from ..values.dtypes import as_dtype, narrowed
 from ..values.errors import InvalidArgumentError
 from ..values.tensor import Tensor, Variable, convert_to_tensor, raw
 from ..values.types import DTypeLike, Ignored, TensorLike
-from . import array
+from . import array, debugging
 from .graph import get_logger
 from .sparse import SparseTensor, SparseTensorValue
+from .table import renamed
 
 DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL
 
@@ -99,6 +103,26 @@ def convert_to_tensor_or_sparse_tensor(
     if dtype is not None and value.dtype != as_dtype(dtype):
         raise RuntimeError(f"Sparse dtype: requested = {as_dtype(dtype).name}, actual = {value.dtype.name}")
     return value
+
+
+def _of_version_1(name: str) -> Callable[..., None]:
+    """`tf.debugging`'s assertion, which took two more arguments before its message."""
+    now = getattr(debugging, name)
+    own = [*itertools.takewhile(lambda x: x not in ("message", "summarize"), inspect.signature(now).parameters)]
+
+    def public(*args: Any, **named: Any) -> None:
+        named |= zip([*own, "data", "summarize", "message", "name"], args, strict=False)
+        now(**{key: value for key, value in named.items() if key not in ("data", "summarize")})
+
+    public.__doc__ = now.__doc__
+    return renamed(name, public)
+
+
+for _name in """
+    assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_negative
+    assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in
+""".split():
+    globals()[_name] = _of_version_1(_name)
 
 
 # ---- tf.compat.v1.logging ---------------------------------------------------------------------------------------------

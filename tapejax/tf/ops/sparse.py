@@ -21,7 +21,7 @@ from . import math as _math
 from .array import broadcast_to, gather, gather_nd, scatter_nd, stop_gradient, tensor_scatter_nd_add
 from .array import concat as _concat
 from .linalg import adjoint
-from .table import Sparse, axis_of, host, known, shape_of
+from .table import Sparse, axis_of, host, known, named, shape_of
 
 
 @nest.composite
@@ -373,3 +373,29 @@ def eye(
     sizes = int(num_rows), int(num_rows if num_columns is None else num_columns)
     places = np.repeat(np.arange(min(sizes))[:, None], 2, axis=1)
     return SparseTensor(places, jnp.ones(min(sizes), requested(as_dtype(dtype))), sizes)
+
+
+def _segment(how: str) -> Callable[..., Tensor]:
+    reduce = getattr(_math, f"unsorted_segment_{how}")
+
+    def public(
+        data: TensorLike,
+        indices: TensorLike,
+        segment_ids: TensorLike,
+        num_segments: IntLike | None = None,
+        sparse_gradient: bool = False,
+        name: str | None = None,
+    ) -> Tensor:
+        ids = host(segment_ids, "segment_ids") if num_segments is None else known(raw(segment_ids))
+        if ids is not None and (np.diff(ids) < 0).any():
+            raise InvalidArgumentError(f"sparse.segment_{how}: segment_ids are not increasing: {ids.tolist()}")
+        if ids is not None and num_segments is None:
+            num_segments = int(ids[-1]) + 1 if ids.size else 0
+        rows = gather(data, convert_to_tensor(indices, dtype_hint="int32"))
+        return reduce(rows, convert_to_tensor(segment_ids, dtype_hint="int32"), num_segments)
+
+    doc = f"`tf.math.unsorted_segment_{how}` of the rows of `data` at `indices`; the ids must be sorted."
+    return named(public, f"segment_{how}", doc)
+
+
+segment_sum, segment_mean, segment_sqrt_n = map(_segment, ("sum", "mean", "sqrt_n"))

@@ -191,7 +191,7 @@ def test_a_traced_index_is_wrapped():
             tf.errors.InvalidArgumentError,
             r"indices\[1\] = 7 is not in \[0, 3\)",
         ),
-        (lambda x: tf.reshape(x, [5, -1]), tf.errors.InvalidArgumentError, "12 elements"),
+        (lambda x: tf.reshape(x, [5, -1]), tf.errors.InvalidArgumentError, "size 12 into shape"),
         (lambda x: tf.reduce_sum(x, 2), tf.errors.InvalidArgumentError, "axis=2 is out of range"),
         (lambda x: tf.constant(7) // 0, tf.errors.InvalidArgumentError, "Integer division by zero"),
         (lambda x: tf.nn.dropout(x, 1.5), ValueError, "rate"),

@@ -92,14 +92,14 @@ def test_where_chooses_rows(tf):
 
 @parity
 def test_assertions_of_version_1(tf):
-    """What they print comes before the message there; here it is taken for the message where it stands in its place."""
+    """What they were to print came before the message."""
     x, passed = tf.constant([1.0, 2.0]), []
     for where in (tf.compat.v1, tf.compat.v1.debugging):
         calls = (where.assert_equal, x, x), (where.assert_less, x, x + 1.0), (where.assert_rank, x, 1)
         calls += (where.assert_positive, x), (where.assert_near, x, x, 0.1, 0.1), (where.assert_none_equal, x, x + 1.0)
         for check, *arguments in calls:
             passed.append(check(*arguments, [x], 2, "said"))
-            passed.append(check(*arguments, message="said"))
+            passed.append(check(*arguments, data=[x], message="said"))
             passed.append(error_of(lambda check=check, arguments=arguments: check(-x, *arguments[1:], [x], 2, "said")))
     return passed, tf.compat.v1.debugging.assert_integer(tf.constant(1))
 

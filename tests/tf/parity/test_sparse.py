@@ -1,5 +1,7 @@
 """``tf.sparse`` under both systems: products, conversions and their gradients."""
 
+import functools
+
 import numpy as np
 from harness import error_of, parity
 
@@ -109,6 +111,22 @@ def test_products_with_dense_tensors(tf):
         found.append((tf.sparse.to_dense(product), tf.sparse.to_dense(quotient), tape.gradient(total, [values, other])))
     matrix = tf.SparseTensor(indices, values, [2, 3])
     return found, [tf.sparse.to_dense(x) for x in (matrix * 3.0, matrix / 2, matrix * tf.constant(2.0))]
+
+
+@parity
+def test_segments_of_chosen_rows(tf):
+    """The rows at indices, and then their segments; without rows zero."""
+    rows = tf.Variable([[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], [5.0, 6.0, 7.0]])
+    found = []
+    for reduce in (tf.sparse.segment_sum, tf.sparse.segment_mean, tf.sparse.segment_sqrt_n):
+        for options in ({}, {"num_segments": 4}):
+            with tf.GradientTape() as tape:
+                y = reduce(rows, tf.constant([0, 1, 0, 2]), [0, 0, 2, 2], **options)
+            found.append((y, tf.convert_to_tensor(tape.gradient(y, rows))))
+        found.append(reduce(rows, tf.constant([], tf.int32), tf.constant([], tf.int32)))
+        refused = ([0, 1], [1, 0]), ([0, 5], [0, 1]), ([0, 1], [0, -1]), ([0], [0, 1]), ([0, 1], [0, 3], 2)
+        found += [error_of(functools.partial(reduce, rows, *arguments)) for arguments in refused]
+    return found
 
 
 @parity(x64_only="places are int32 while 64-bit types are off")
