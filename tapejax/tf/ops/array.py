@@ -202,7 +202,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> TensorLike
 
 
 def _cast(x, dtype):
-    if jnp.iscomplexobj(x) and kind_of(dtype) != "c":  # TensorFlow's bool, too, is that of the real part
+    if jnp.iscomplexobj(x) and kind_of(dtype) != "c":  # also to bool, as in TensorFlow
         x = jnp.real(x)
     return mask_as(dtype, x) if x.dtype == bool else x.astype(dtype)
 
@@ -263,7 +263,7 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
       indices: integers; one outside of [0, depth) gives a row of `off_value`.
       depth: the length of the new axis.
       axis: where the new axis goes; the last by default.
-      dtype: by default that of the values, or float32.
+      dtype: by default the dtype of the values, or float32.
     """
     values = [None if value is None else raw(value, dtype_hint=dtype) for value in (on_value, off_value)]
     given = [value.dtype for value in values if value is not None]
@@ -815,7 +815,7 @@ def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, nam
       InvalidArgumentError: `condition` is not of dtype bool, or the shapes do not broadcast.
       ValueError: one of x and y is missing.
     """
-    if isinstance(condition, (np.ndarray, np.generic)):  # TensorFlow makes truths of NumPy's numbers, not of a tensor's
+    if isinstance(condition, (np.ndarray, np.generic)):  # TensorFlow converts NumPy's numbers to bool, but no tensor's
         condition = np.asarray(condition, bool)
     chosen = raw(condition)
     if x is None and y is None:
@@ -841,7 +841,7 @@ def _require_within(name: str, indices: Array, length: int) -> None:
 def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None) -> Tensor:
     """The parts of `params` along `axis` at `indices`; `batch_dims` leading axes of both go together.
 
-    Where an index is out of range, TensorFlow raises on the CPU and gives zeros on the GPU and under jit: so does this.
+    Where an index is out of range, TensorFlow raises on the CPU and gives zeros on the GPU and under jit. This function does the same.
 
     Raises:
       InvalidArgumentError: an index is negative or too large, or is no integer; the axes of `batch_dims` differ.
@@ -850,7 +850,7 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     batch_dims = 0 if batch_dims is None else int(whole(batch_dims, "batch_dims"))
     axis = batch_dims if axis is None else whole(axis, "axis")  # so a negative one counts the axes of params here
     if axis == 0:
-        batch_dims = 0  # whatever it was: so it is in TensorFlow
+        batch_dims = 0  # TensorFlow ignores it here
     axis, batch_dims = axis_of(axis, array.ndim), batch_dims + (places.ndim if batch_dims < 0 else 0)
     if not 0 <= batch_dims <= min(places.ndim, axis) or array.shape[:batch_dims] != places.shape[:batch_dims]:
         shapes = f"params of shape {array.shape}, at axis {axis}, and indices of shape {places.shape}"

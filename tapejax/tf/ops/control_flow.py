@@ -407,7 +407,7 @@ def _folded(fn: Callable, elems: Nest, initializer: Nest, reverse: bool, every: 
     """The accumulated value: the last one, or with `every` all of them, stacked in the order of the elements."""
     tensors, count = _rows(elems)
     order = list(range(count))[:: -1 if reverse else 1]
-    # TensorFlow's eager folds hand on Python's numbers as they are: they take the dtype of what stands beside them.
+    # TensorFlow's eager folds pass Python's numbers on unchanged: they take the dtype of the other operand.
     convert = _value if every or active.staging() else lambda x: x
     if initializer is not None:
         value = nest.map_structure(convert, initializer)

@@ -33,7 +33,7 @@ def no_op(name: str | None = None) -> None:
 
 
 def control_dependencies(control_inputs: Nest | Callable[[], object]) -> contextlib.AbstractContextManager[None]:
-    """A context that does nothing: operations run in the order in which they are written."""
+    """A context that does nothing: operations run in program order."""
     if callable(control_inputs):
         control_inputs()
     return contextlib.nullcontext()

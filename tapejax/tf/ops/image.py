@@ -289,7 +289,7 @@ def extract_patches(images: TensorLike, sizes, strides, rates, padding: str, nam
 
 @zero_gradient  # of no elements, as above
 def _extract_patches(x, sizes, strides, rates, padding):
-    # By indices: a convolution with ones and zeros, as JAX's own function, would spread what is not finite.
+    # By indices. JAX's own function is a convolution with ones and zeros, which would spread infinities and NaN.
     reach = [(size - 1) * rate + 1 for size, rate in zip(sizes, rates, strict=True)]
     pads = lax.padtype_to_pads(x.shape[1:3], reach, strides, padding)
     x = jnp.pad(x, [(0, 0), *pads, (0, 0)])
@@ -599,7 +599,7 @@ def uniform(
 
 
 def stateless(function: Callable, seed: TensorLike = inspect.Parameter.empty) -> Callable[..., Tensor]:
-    """The twin of a random function to which the same `seed`, with this default, always gives the same."""
+    """The stateless twin of a random function: the same `seed` always gives the same numbers."""
     signature = inspect.signature(function)
     parameters = [
         p.replace(default=seed, annotation="TensorLike") if p.name == "seed" else p

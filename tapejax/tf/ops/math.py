@@ -82,7 +82,7 @@ def _stops_zero(fn, stops=(True, True)):
 
 
 def _inverse(fn, of, kinds="c"):
-    """`fn`, the inverse of `of`, with the slope that goes with its value. JAX may take that of another branch."""
+    """`fn`, the inverse of `of`, with the slope at its value. JAX may take the slope of another branch."""
     inverse = jax.custom_jvp(renamed(fn.__name__, lambda x: fn(x)))
 
     @inverse.defjvp
@@ -150,7 +150,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "asinh": (_inverse(jnp.arcsinh, jnp.sinh), FIELD, "The inverse hyperbolic sine."),
     "atan": (jnp.arctan, FIELD, "The arc tangent."),
     "atanh": (jnp.arctanh, FIELD, "The inverse hyperbolic tangent."),
-    # JAX's own has a slope at 0, that of its absolute value
+    # JAX's own has the absolute value's slope at 0
     "bessel_i0": (lambda x: jnp.exp(_abs(x)) * special.i0e(x), FLOAT, "The modified Bessel function of order 0."),
     "bessel_i0e": (special.i0e, FLOAT, "The modified Bessel function of order 0, times exp(-abs(x))."),
     "bessel_i1": (special.i1, FLOAT, "The modified Bessel function of order 1."),
@@ -380,7 +380,7 @@ def _static_power(x, *, y):
 
 
 renamed("pow", _static_power)
-# One program per exponent: for the exponents that people write, not for those that a loop runs through.
+# Each exponent has its own program, so only for small ones: a loop may run through many exponents.
 _STATIC_EXPONENTS = range(-16, 17)
 
 
@@ -460,7 +460,7 @@ def add_n(inputs: Iterable[TensorLike], name: str | None = None) -> Tensor:
 
 
 def widened(x):
-    """Numbers of 16 bits in float32, to be added up; others as they are."""
+    """16-bit numbers in float32, for a sum; other arrays unchanged."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32)) if kind_of(x.dtype) == "f" else x
 
 
@@ -482,7 +482,7 @@ def accumulate_n(
 
 
 def _own(dtype):
-    # Integers stay as narrow as they are. To say so of floats would make of a sum in float32 one in 16 bits.
+    # Integers keep their dtype. If floats did, 16-bit numbers would be added in 16 bits, not in float32.
     return dtype if kind_of(dtype) in INTEGER else None
 
 
@@ -758,7 +758,7 @@ def bincount(
     """How often each number 0, 1, 2 ... occurs in `arr` (or the sum of `weights` there).
 
     Args:
-      minlength, maxlength: how long the result is at least and at most; what is not below `maxlength` is left out.
+      minlength, maxlength: the least and the greatest length of the result; numbers from `maxlength` on are left out.
       axis: None or 0 for all elements at once, -1 for each row of a matrix by itself.
       binary_output: whether to give 1 for what occurs, however often.
 

@@ -64,7 +64,7 @@ def _elu(x):
 
 
 def _selu(x):
-    # At 0 the slope is that of the right side; jax.nn.selu has the left one.
+    # At 0 the slope is the right one; jax.nn.selu has the left one.
     scale, alpha = 1.0507009873554805, 1.6732632423543772
     return scale * jnp.where(x < 0, alpha * jnp.expm1(jnp.where(x < 0, x, 0)), x)
 
@@ -175,7 +175,7 @@ def dropped(x: TensorLike, rate: TensorLike, noise_shape: ShapeLike | None, drop
 
 
 def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]:
-    """The shape in which elements are dropped: None in it, or for it, is the array's own."""
+    """The shape of the random numbers: None stands for the array's size or shape."""
     if noise_shape is None:
         return array.shape
     if isinstance(noise_shape, (list, tuple)) and len(noise_shape) == array.ndim:
@@ -341,7 +341,7 @@ def batch_normalization(
 ) -> Tensor:
     """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset; offset and scale may be None.
 
-    What `x` is scaled with may have a dtype of its own, in which it is computed before it is cast to that of `x`.
+    The mean, variance, offset and scale may have another dtype: factor and shift are computed in it, then cast to the dtype of `x`.
     """
     array = raw(x)
     given = [value for value in (mean, variance, offset, scale) if value is not None]
@@ -557,7 +557,7 @@ def conv3d():
 
 @_convolution(2, _depthwise_conv, filters="filter")
 def depthwise_conv2d():
-    """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
+    """Each channel convolved with its own filters: `filter` is (height, width, channels, multiplier)."""
 
 
 def convolution(

@@ -220,7 +220,7 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 @contextlib.contextmanager
 def record_if(condition: TensorLike | Callable[[], TensorLike]) -> Iterator[None]:
-    """A context in which summaries are written where `condition` holds: a truth, a tensor, or a function that gives one."""
+    """A context in which summaries are written where `condition` holds: a bool, a tensor, or a function that returns one."""
     before = _state.condition
     try:
         _state.condition = condition

@@ -175,7 +175,7 @@ class TestCase(absltest.TestCase):
         exception_type: type[BaseException] | tuple[type[BaseException], ...],
         expected_err_re_or_predicate: str | Callable[[Exception], object],
     ) -> Iterator[None]:
-        """Fails unless the block raises such an exception, whose text has the pattern, or for which the predicate is true."""
+        """Fails unless the block raises such an exception, and its text has the pattern or the predicate is true of it."""
         expected = expected_err_re_or_predicate
         matches = expected if callable(expected) else lambda error: re.search(expected, str(error))
         try:

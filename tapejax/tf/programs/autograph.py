@@ -195,7 +195,7 @@ _FUNCTIONS = (types.FunctionType, types.MethodType)
 
 
 def _is_range(f: Callable) -> bool:
-    # once Keras is there, tf.range is wrapped, to take its symbols
+    # With Keras loaded, tf.range is wrapped, so that it takes Keras's symbols.
     return getattr(f, "__name__", "") == array.range.__name__ and inspect.unwrap(f) is inspect.unwrap(array.range)
 
 
@@ -229,7 +229,7 @@ def converted(f: Callable) -> Callable:
     new.__name__, new.__qualname__ = function.__name__, function.__qualname__
     new.__code__ = new.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
     bound = getattr(f, "__self__", None) if isinstance(f, types.MethodType) else None if f is function else f
-    _artifact(new)  # a rewritten lambda bears no mark of its own, and may be handed on to what would rewrite it again
+    _artifact(new)  # so that a rewritten lambda is not rewritten again
     return new if bound is None else types.MethodType(new, bound)
 
 

@@ -111,7 +111,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         python: bool = False,
         rows: Rows | None = None,
     ):
-        reading.install_adapters()  # Keras's, which is to know it
+        reading.install_adapters()  # Keras takes datasets through its adapter
         super().__init__()
         self.has_child = True  # so Grain does not wrap the iterator
         self._stage, self._spec, self._count, self._kind = stage, spec, count, kind
@@ -578,7 +578,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def window(
         self, size: IntLike, shift: IntLike | None = None, stride: IntLike = 1, drop_remainder: bool = False
     ) -> Dataset:
-        """Datasets of `size` elements each, of which one begins every `shift` elements and takes every `stride`-th.
+        """Datasets of `size` elements each: a new one begins every `shift` elements, and takes every `stride`-th element.
 
         >>> import tapejax as tf
         >>> found = tf.data.Dataset.range(5).window(3, shift=1, drop_remainder=True)
@@ -611,7 +611,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         >>> [element["sum"].numpy().item() for element in dataset]
         [4.0, 6.0]
         """
-        if isinstance(map_func, grain.transforms.Map):  # from code for which this is a Grain dataset
+        if isinstance(map_func, grain.transforms.Map):  # the caller uses this as a Grain dataset
             return grain.IterDataset.map(self, map_func)
         call = _caller(map_func, "map_func")
         spec = lambda: self._spec_after(map_func, call)  # noqa: E731
@@ -871,7 +871,7 @@ def _window(column: Sequence[np.ndarray]) -> Dataset:
 def _mixture(
     datasets: Sequence[Dataset], stop: bool, order: Callable[[Pass], Callable[[set[int]], int | None]]
 ) -> Dataset:
-    """Elements of `datasets`, of which ``order(run)(ended)`` says which one comes next, until it says None."""
+    """Elements of `datasets`. ``order(run)(ended)`` gives the number of the dataset that comes next, and None at the end."""
 
     def steps(run: Pass) -> Iteration[Element]:
         choose, running, ended = order(run), [outcomes(going(x._stage(run))) for x in datasets], set[int]()
@@ -1059,7 +1059,7 @@ def _agree(one: Element, other: Element) -> bool:
 
 
 def _wider(one: Spec, other: Spec) -> Spec:
-    """The spec of elements of which some are of one spec and some of the other: None is a size in which they differ."""
+    """The spec that elements of both specs fit: sizes that differ become None."""
 
     def both(x: TensorSpec, y: TensorSpec) -> TensorSpec:
         known = x.shape.rank is not None and x.shape.rank == y.shape.rank
@@ -1156,7 +1156,7 @@ class Iterator(grain.DatasetIterator):
 
     def _next(self) -> Element:
         _require_values()
-        # Who traces holds a lock for which a thread of `prefetch`, or who has the turn, may wait.
+        # A thread that traces holds a lock. A thread of `prefetch`, or the one whose turn it is, may wait for it.
         tracing = tracing_here()
         if (self._run.threaded and tracing) or not self._turn.acquire(blocking=not tracing):
             raise RuntimeError("an iterator over a Dataset that was made outside a tf.function cannot go on inside it")

@@ -49,7 +49,7 @@ Element: TypeAlias = Any  # as the user has it, with Tensors for the arrays, it 
 
 
 def map_leaves(leaf: Callable, structure: Element) -> Element:
-    """`leaf` of everything that is no tuple, dict, or object of a class that `nest` takes apart."""
+    """``leaf(x)`` for each part that is not a tuple, a dict or an object of a class that `nest` takes apart."""
     if isinstance(structure, Mapping):
         return nest._like(structure, {key: map_leaves(leaf, x) for key, x in structure.items()})
     kind: Any = type(structure)
@@ -64,7 +64,7 @@ def returned(leaf: Callable, result: Any) -> Element:
 
 
 def own_array(value: TensorLike) -> np.ndarray:
-    """`value` as a read-only NumPy array of its own, of the dtype that a tensor of it would have."""
+    """A read-only NumPy copy of `value`, in the dtype that its tensor would have."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         found = np.array(value, requested(value.dtype))
     else:
@@ -391,7 +391,7 @@ def repeated(once: Callable[[], Iterable[Element]], times: int) -> Iterator[Elem
 
 
 def windows(coming: Iterator[Element], size: int, shift: int, stride: int, drop: bool) -> Iterator[list[Element]]:
-    """Lists of `size` items, of which one begins every `shift` items and takes every `stride`-th.
+    """Lists of `size` items: a new one begins every `shift` items, and takes every `stride`-th item.
 
     >>> list(windows(iter(range(5)), 2, 2, 1, False))
     [[0, 1], [2, 3], [4]]

@@ -1,7 +1,7 @@
 """Python's statements and operators as functions: on known values as Python has them, on traced tensors as JAX's control flow.
 
 A rewritten function (`autograph`) calls them. A block is a function without arguments that reads and assigns the variables of
-the function around it; `get_state` and `set_state` read and set those that it may change.
+the function around it; `get_state` and `set_state` read and set the variables that it may change.
 """
 
 from __future__ import annotations

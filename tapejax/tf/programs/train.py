@@ -455,7 +455,7 @@ class _Restoration:
         return [x["variable"]["key"] for i, x in enumerate(self._nodes) if "variable" in x and i not in taken]
 
     def unmatched(self) -> list[str]:
-        """The program's variables for which the checkpoint has no value."""
+        """The program's variables that have no value in the checkpoint."""
         if (checkpoint := self._checkpoint()) is None:
             return []
         known = {*self._known, id(checkpoint._save_counter)}
@@ -859,7 +859,7 @@ class CheckpointManager:
     def save(
         self, checkpoint_number: IntLike | None = None, check_interval: bool = True, options: Ignored = None
     ) -> str | None:
-        """Saves a checkpoint, deletes those that are too many, and returns its path.
+        """Saves a checkpoint, deletes the oldest beyond `max_to_keep`, and returns its path.
 
         Args:
           checkpoint_number: its number; by default the checkpoint's count of saves.

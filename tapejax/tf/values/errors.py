@@ -10,7 +10,7 @@ from ...jaxprs.types import Where
 
 
 def extra_missing(what: str, package: str, extra: str) -> ImportError:
-    """The error where `what` needs a package that is not installed, and is in one of tapejax's extras."""
+    """The error if `what` needs a package that is not installed; `extra` installs it."""
     return ImportError(
         f"{what} needs {package}, which is not installed: pip install 'tapejax[{extra}]', or in a clone of the repository "
         f"pip install -e '.[{extra}]'"
@@ -168,7 +168,7 @@ class NarrowingWarning(UserWarning):
     """A 64-bit type became a 32-bit type because ``jax_enable_x64`` is off."""
 
 
-# JAX says TypeError or ValueError for shapes that do not fit; TensorFlow has a class of its own for them.
+# JAX raises TypeError or ValueError for shapes that do not fit, TensorFlow InvalidArgumentError.
 _ABOUT_SHAPES = ("shape", "broadcast", "dimension")
 
 
