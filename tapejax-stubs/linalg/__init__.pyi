@@ -8,7 +8,7 @@ from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, AxisLike
 def adjoint(matrix: TensorLike, name: str | None = None) -> tf.Tensor:
     """The last two axes exchanged, the elements conjugated."""
 def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> tf.Tensor:
-    """The matrix with all but so many diagonals below and above the main one set to 0; -1 keeps all on that side."""
+    """The matrix with `num_lower` diagonals below and `num_upper` above the main one, the others set to 0; -1 keeps all."""
 def cholesky(input: TensorLike, name: str | None = None) -> Nest:
     """The lower triangular Cholesky factor; NaN where there is none."""
 def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> tf.Tensor:

@@ -93,7 +93,7 @@ _ASSERTIONS_OF_1 = """
     assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in
     """
 
-# Families that few programs need: each is imported when one of its names is first asked for. {namespace: {module: names}}
+# Families that few programs need: each is imported when one of its names is first used. {namespace: {module: names}}
 _LATER: dict[str, dict[str, str]] = {
     "tf": {
         "ops.config": "device",

@@ -75,7 +75,7 @@ def _like(full: Callable, like: Callable) -> Callable:
     ) -> Tensor:
         array = raw(input)
         if dtype is None or requested(dtype) == array.dtype:
-            return op(like, array)  # computed of `input`, and so a source that carries gradient, as in TensorFlow
+            return op(like, array)  # computed from `input`, so the gradient is zeros, not None, as in TensorFlow
         return op(full, shape=array.shape, dtype=requested(dtype))
 
     public.__doc__ = f"{full.__name__.capitalize()} of the shape of `input`, and of its dtype unless another is given."
@@ -584,7 +584,7 @@ def unstack(value: TensorLike, num: IntLike | None = None, axis: IntLike = 0, na
 
 
 def split(value: TensorLike, num_or_size_splits, axis=0, num=None, name="split") -> list[Tensor]:
-    """Cuts along an axis into so many equal parts, or into parts of the given sizes, one of which may be -1.
+    """Cuts along an axis into that number of equal parts, or into parts of the given sizes; one size may be -1.
 
     Raises:
       InvalidArgumentError: the sizes do not add up to the length of the axis, or are not `num`.
@@ -841,7 +841,7 @@ def _require_within(name: str, indices: Array, length: int) -> None:
 def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None) -> Tensor:
     """The parts of `params` along `axis` at `indices`; `batch_dims` leading axes of both go together.
 
-    Where an index is out of range, TensorFlow raises on the CPU and gives zeros on the GPU and under jit. This function does the same.
+    An index out of range raises on the CPU and gives zeros on the GPU and under jit, as in TensorFlow.
 
     Raises:
       InvalidArgumentError: an index is negative or too large, or is no integer; the axes of `batch_dims` differ.
@@ -898,7 +898,7 @@ def _scattered(scatter, array, indices, updates):
 
 
 def _require_updates(name: str, updates: Array, indices: Array, shape: tuple[int, ...]) -> None:
-    if indices.shape[-1] == 0 and math.prod(shape):  # of nothing, there is nothing to put in
+    if indices.shape[-1] == 0 and math.prod(shape):  # an empty tensor has no updates
         raise InvalidArgumentError(f"{name}: indices has rows of length 0, which are no indices")
     wanted = (*indices.shape[:-1], *shape[indices.shape[-1] :])
     if updates.shape != wanted:

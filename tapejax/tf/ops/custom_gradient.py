@@ -111,7 +111,7 @@ class _Arguments(NamedTuple):
     def of(cls, fn: Callable, args: Sequence, kwargs: dict[str, Any]) -> _Arguments:
         positional = len(nest.flatten(args))
         if kwargs:
-            # there is no signature, or the call says what does not fit it
+            # no signature; if the arguments do not fit, the call raises
             with contextlib.suppress(TypeError, ValueError):
                 bound = inspect.signature(fn).bind(*args, **kwargs)
                 args, kwargs = bound.args, bound.kwargs
@@ -189,7 +189,7 @@ class _Call(NamedTuple):
             return None
         array = raw(gradient, dtype_hint=primal.dtype)
         if array.shape == () != primal.shape and leaf_of(gradient) is None:
-            array = jnp.full(primal.shape, array)  # a Python number stands for itself everywhere
+            array = jnp.full(primal.shape, array)  # a Python number is broadcast
         if array.shape != primal.shape:
             shapes = f"shape {array.shape} for {what}, which has shape {primal.shape}"
             raise InvalidArgumentError(f"the gradient function of {self.name} returned {shapes}.")
@@ -451,7 +451,7 @@ def _recomputed_in_program(name: str, given: _Arguments) -> Nest:
 
 
 def grad_pass_through(f: Callable) -> Callable:
-    """`f` whose gradient is the identity: what comes back to its results goes on to its arguments.
+    """`f` with the identity as its gradient: cotangents of its results are passed on to its arguments.
 
     Raises:
       ValueError (when differentiated): `f` does not have as many results as arguments.

@@ -306,7 +306,7 @@ def _set_diag(x, diagonals, bands):
 
 @operation("input")
 def band_part(input, num_lower, num_upper):
-    """The matrix with all but so many diagonals below and above the main one set to 0; -1 keeps all on that side."""
+    """The matrix with `num_lower` diagonals below and `num_upper` above the main one, the others set to 0; -1 keeps all."""
     rows, columns = _matrix("band_part", input).shape[-2:]
     for name, value, most in (("num_lower", num_lower, rows), ("num_upper", num_upper, columns)):
         if value > most:

@@ -999,5 +999,5 @@ renamed("multiply", _by_scale)
 
 
 def _global_scale(norm, clip_norm):
-    # The difference is nan where the norm is not finite, and so is what comes back to it then.
+    # If the norm is not finite, the difference is nan, and so is the gradient.
     return clip_norm * _minimum(1 / norm, 1 / clip_norm) + (norm - norm)

@@ -183,7 +183,7 @@ def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]
     return shape_of(noise_shape, "noise_shape")
 
 
-def _dropout(x, rate, seed, count, shape):  # draws by itself: two operations would cost half as much again
+def _dropout(x, rate, seed, count, shape):  # draws the numbers, too: two operations cost 50 % more
     return _keep(x, rate, jax.random.uniform(_random.key_of(seed, count), shape, x.dtype))
 
 
@@ -341,7 +341,7 @@ def batch_normalization(
 ) -> Tensor:
     """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset; offset and scale may be None.
 
-    The mean, variance, offset and scale may have another dtype: factor and shift are computed in it, then cast to the dtype of `x`.
+    The other tensors may have another dtype: factor and shift are computed in it, then cast to the dtype of `x`.
     """
     array = raw(x)
     given = [value for value in (mean, variance, offset, scale) if value is not None]

@@ -287,7 +287,7 @@ def _random_poisson(seed, count, lam, shape, dtype):
 
 def _random_binomial(seed, count, counts, probs, shape, dtype):
     drawn = jax.random.binomial(key_of(seed, count), counts, probs, shape).astype(dtype)
-    return jnp.where(counts == 0, jnp.zeros_like(drawn), drawn)  # whatever the probability is
+    return jnp.where(counts == 0, jnp.zeros_like(drawn), drawn)  # for any probability
 
 
 def _categorical(seed, count, logits, num, dtype):

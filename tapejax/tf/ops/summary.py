@@ -320,7 +320,7 @@ def _event(tag: str, step: int, value: np.ndarray, metadata: bytes) -> Any:
 
 
 def _metadata(plugin: str, description: str | None, content: bytes = b"") -> bytes:
-    """What tells TensorBoard how to show a summary."""
+    """The metadata by which TensorBoard chooses how to show a summary."""
     if _state.writer is None:
         return b""
     from tensorboardX.proto.summary_pb2 import SummaryMetadata
@@ -489,7 +489,7 @@ def keras_model(name: str, model: Any, step: IntLike | None = None) -> Tensor | 
     """Writes the configuration of a Keras model, which TensorBoard draws as a graph; False where it has none."""
     try:
         configuration = model.to_json()
-    except Exception as error:  # whatever a layer's get_config stumbles over, the program may go on
+    except Exception as error:  # an error in a layer's get_config must not end the program
         _LOGGER.warning("%s has no configuration that could be drawn: %s", model, error)
         return False
     return _write(_scoped(name), lambda: configuration, step, _metadata("graph_keras_model", None, b"1"))

@@ -276,7 +276,7 @@ def _plain_key(args: tuple, kwargs: dict[str, Any]) -> Hashable:
 
 
 def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:
-    """Decorator: the function also takes these parameters, in this order; values of parameters that it does not define are ignored.
+    """Decorator: the function also takes these parameters, in this order; parameters that it does not define are ignored.
 
     >>> import inspect
     >>> inspect.signature(accepting("deep name", deep=False)(lambda x: x))
@@ -405,7 +405,7 @@ def binary(
 
 # The functions that `binary` made, with what `by_types` was given for each.
 BINARY: dict[Callable, tuple[dict[Hashable, Op], Callable]] = {}
-# What two operands must be for their types to tell that they agree; an integer has to be looked at each time.
+# Operands of these types are known to agree by type. An integer's value must be checked at each call.
 _TOLD_BY_TYPE = {ConcreteArray, float, bool}
 
 

@@ -109,7 +109,7 @@ def _branches(node: ast.AST) -> bool:
 @functools.lru_cache(1024)
 def _facts(code: types.CodeType, file: str) -> _Facts | None:  # code of two files may be equal
     try:
-        lines = linecache.getlines(file)[code.co_firstlineno - 1 :]  # inspect.getsource looks at every module first
+        lines = linecache.getlines(file)[code.co_firstlineno - 1 :]  # inspect.getsource would search every module first
         tree = ast.parse(textwrap.dedent("".join(inspect.getblock(lines))))
     except (IndexError, SyntaxError):  # no source; part of an expression, as a lambda may be
         return None if code.co_name != "<lambda>" else _Facts(True, frozenset())
@@ -219,7 +219,7 @@ def converted(f: Callable) -> Callable:
         with _lock:
             try:
                 known[file] = _transpiler().factory(function)
-            except Exception as error:  # whatever the rewriting stumbles over, the function may still run as it is
+            except Exception as error:  # if rewriting fails in any way, the function may still run unchanged
                 known[file] = f"AutoGraph could not convert {function.__name__!r}: {error}"
     factory = known[file]
     if isinstance(factory, str):

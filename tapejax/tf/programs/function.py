@@ -148,7 +148,7 @@ class Function:
         self._binding = Binding(_signature(python_function), input_signature)
         self._programs: dict[Hashable, Program] = {}
         self._as_python: set[Hashable] = set()  # calls that cannot be traced
-        self._recorded = False  # whether it asks for `tf.gradients`
+        self._recorded = False  # whether it calls `tf.gradients`
         self._concrete: dict[Hashable, ConcreteFunction] = {}
         self._methods: dict[int, tuple[Callable[[], object], Function]] = {}
         self._traces = 0

@@ -74,7 +74,7 @@ def own_array(value: TensorLike) -> np.ndarray:
     return found
 
 
-# Arrays may share memory with what they are made of, which is read-only.
+# Arrays may share memory with their source, which is read-only.
 _place = jax.jit(lambda *arrays: arrays)
 
 
@@ -176,7 +176,7 @@ def tracing_here() -> bool:
 
 
 class Steps(grain.IterDataset):
-    """Python's iteration as a stage of Grain's. Its state is a count: to restore it, so many elements are skipped."""
+    """Python's iteration as a stage of Grain's. Its state is a count: restoring skips that number of elements."""
 
     def __init__(self, make: Callable[[], Iterable[Element]]):
         super().__init__()
@@ -325,7 +325,7 @@ class Rows:
         return Rows(self.columns, lambda run: order(lambda: self.order(run), run), False, self.fixed and fixed)
 
     def elements(self, run: Pass, size: int | None = None, drop: bool = False) -> Iterator[Element]:
-        """The rows, or with `size` batches of so many; the last one may be smaller, or with `drop` is left out."""
+        """The rows, or batches of `size` rows; a smaller last batch is left out with `drop`."""
         flat, order = nest.flatten(self.columns), iter(self.order(run))
         chosen: Iterable[int | np.ndarray] = batches(order, size, drop) if size else order
         if _is_flat(self.columns, flat):

@@ -288,7 +288,7 @@ def check_signature(input_signature: Sequence[Spec] | None) -> tuple | None:
 
 
 def cast(value: Argument, spec: Spec) -> Argument:
-    """`value` as `spec` asks for it: Python numbers, lists and NumPy arrays become tensors; tensors must fit.
+    """`value` converted to fit `spec`: Python numbers, lists and NumPy arrays become tensors; tensors must fit.
 
     Raises:
       TypeError: it does not fit.

@@ -114,7 +114,7 @@ class DType:
 
 
 _FIT_BOOLS = "bool int32 int64 uint64 float16 float32 float64 complex128".split()  # of Python's; TensorFlow's choice
-# By name, by numpy dtype, by scalar class: whatever was asked for once is found by one lookup.
+# By name, NumPy dtype and scalar class, so that one lookup finds a dtype.
 _known: dict[Any, DType] = {}
 
 
@@ -269,7 +269,7 @@ class TensorShape(tuple):
     __hash__ = tuple.__hash__
 
     def __bool__(self) -> builtins.bool:
-        return True  # of a known rank, be it zero
+        return True  # its rank is known, even if it is 0
 
     def __getitem__(self, key):
         got = tuple.__getitem__(self, key)

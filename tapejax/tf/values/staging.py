@@ -334,7 +334,7 @@ class Compiled:
 
     @functools.cached_property
     def _again(self) -> Op | None:
-        """What runs it once more: without printing; None where it asks Python for something."""
+        """The operation that runs it again without printing; None if it calls back into Python."""
         if self.lifted is None:
             return self.op
         if contents.asks_host(self.lifted) or contents.contains(self.lifted, "pure_callback"):
