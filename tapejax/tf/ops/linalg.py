@@ -96,21 +96,14 @@ def _turned(x, how):
     return jnp.conj(x) if how == "adjoint" else x
 
 
-def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None) -> Tensor:
+@operation("a b", "HIfc")
+def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False):
     """The product of a matrix and a vector over the last axes; the others broadcast."""
     if transpose_a and adjoint_a:
         raise ValueError("matvec: only one of transpose_a and adjoint_a may be True")
-    x, y = operands(a, b)
-    if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
-        x, y = raw(x), raw(y)
-    require_kind("matvec", x if hasattr(x, "dtype") else y, "HIfc", "a")
-    if x.ndim < 2 or y.ndim < 1:
-        raise InvalidArgumentError(f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}")
-    return op(_matvec, x, y, how="adjoint" if adjoint_a else "transpose" if transpose_a else "")
-
-
-def _matvec(a, b, how):
-    return jnp.matmul(_turned(a, how), b[..., None])[..., 0]
+    if np.ndim(a) < 2 or np.ndim(b) < 1:
+        raise InvalidArgumentError(f"matvec: needs a matrix and a vector, got shapes {np.shape(a)} and {np.shape(b)}")
+    return jnp.matmul(_turned(a, "adjoint" if adjoint_a else "transpose" if transpose_a else ""), b[..., None])[..., 0]
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: AxisLike, name: str | None = None) -> Tensor:
@@ -192,13 +185,14 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
     return op(_matrix_transpose, array, how="adjoint" if conjugate else "transpose")
 
 
-def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The last two axes exchanged, the elements conjugated."""
-    return op(_matrix_transpose, _matrix("adjoint", raw(matrix)), how="adjoint")
-
-
 def _matrix_transpose(x, how):
     return _turned(x, how)
+
+
+@operation("matrix")
+def adjoint(matrix):
+    """The last two axes exchanged, the elements conjugated."""
+    return _turned(_matrix("adjoint", matrix), "adjoint")
 
 
 @operation("x", NUMBER)

@@ -361,7 +361,8 @@ def _batch_normalization(x, mean, variance, *rest, has_offset, has_scale):
     return x * factor.astype(x.dtype) + shift.astype(x.dtype)
 
 
-def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None) -> Tensor:
+@operation("value bias", NUMBER)
+def bias_add(value, bias, data_format: str | None = None):
     """`bias`, a vector, added along the channel axis: the last, or the second for data formats that begin with 'NC'.
 
     Raises:
@@ -370,16 +371,10 @@ def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None
     """
     if data_format is not None and not data_format.startswith("N"):
         raise ValueError(f"data_format must be of the form 'N...C' or 'NC...', got {data_format!r}")
-    x, b = arrays_of(value, bias)
-    require_kind("bias_add", x, NUMBER, "value")
-    axis = 1 if (data_format or "").startswith("NC") else x.ndim - 1
-    if x.ndim < 2 or b.ndim != 1 or x.shape[axis] != b.shape[0]:
-        raise InvalidArgumentError(f"bias_add: a bias of shape {b.shape} does not fit axis {axis} of shape {x.shape}")
-    return op(_bias_add, x, b, axis=axis)
-
-
-def _bias_add(x, bias, axis):
-    return x + bias.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    axis = 1 if (data_format or "").startswith("NC") else value.ndim - 1
+    if value.ndim < 2 or np.shape(bias) != value.shape[axis : axis + 1]:
+        raise InvalidArgumentError(f"a bias of shape {np.shape(bias)} does not fit axis {axis} of shape {value.shape}")
+    return value + bias.reshape([-1 if i == axis else 1 for i in range(value.ndim)])
 
 
 def embedding_lookup(
