@@ -91,7 +91,7 @@ def matrix_rank(a: TensorLike, tol: Any = None, validate_args: Any = False, name
     """The number of singular values above `tol`, int32."""
 def matrix_transpose(a: TensorLike, name: str = 'matrix_transpose', conjugate: bool = False) -> tf.Tensor:
     """The last two axes exchanged. Raises ValueError for a vector."""
-def matvec(a: Any, b: Any, transpose_a: Any = False, adjoint_a: Any = False, a_is_sparse: Any = False, b_is_sparse: Any = False, name: str | None = None) -> tf.Tensor:
+def matvec(a: TensorLike, b: TensorLike, transpose_a: Any = False, adjoint_a: Any = False, a_is_sparse: Any = False, b_is_sparse: Any = False, name: str | None = None) -> tf.Tensor:
     """The product of a matrix and a vector over the last axes; the others broadcast."""
 def norm(tensor: TensorLike, ord: str | float = 'euclidean', axis: AxisLike | None = None, keepdims: bool | None = None, name: str | None = None) -> tf.Tensor:
     """The norm of vectors (`axis` a number, or None for all elements) or matrices (`axis` a pair).
