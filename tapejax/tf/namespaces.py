@@ -188,17 +188,7 @@ _LATER: dict[str, dict[str, str]] = {
             has_strategy
             """
     },
-    "tf.dtypes": {
-        "ops.array": "cast complex saturate_cast",
-        "values.dtypes": """
-            float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4
-            """,
-    },
-    "tf.experimental": {
-        "values.dtypes": """
-            float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4
-            """,
-    },
+    "tf.dtypes": {"ops.array": "cast complex saturate_cast"},
     "tf.experimental.numpy": {
         "ops.numpy_api": """
             asanyarray ascontiguousarray bool_ complex128 complex64 complex_ e experimental_enable_numpy_behavior finfo fix

@@ -153,16 +153,6 @@ def as_dtype(type_value: object) -> DType:
         return _find(type_value)
 
 
-_TINY = "float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4".split()
-
-
-def __getattr__(name: str) -> Any:
-    """The dtypes of ``tf.experimental``, which few programs name."""
-    if name in _TINY:
-        return as_dtype(name)
-    raise AttributeError(name)
-
-
 _did_you_mean = {int: " (did you mean tf.int32?)", complex: " (did you mean tf.complex64?)"}
 
 
