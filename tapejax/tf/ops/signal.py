@@ -20,15 +20,15 @@ from .table import FLOAT, NUMBER, axis_of, kind_of, operation, renamed, require_
 # ---- Fourier transforms ------------------------------------------------------------------------------------
 
 
-def _fft(x, how, axes, lengths=None, norm=None):
-    if how == "rfftn" and axes and 0 in (sizes := [x.shape[axis] for axis in axes] if lengths is None else [*lengths]):
+def _fft(x, how, axes, lengths=None):
+    if how == "rfftn" and 0 in (sizes := [x.shape[axis] for axis in axes] if lengths is None else [*lengths]):
         # XLA has no transform of nothing
         sizes[-1] = sizes[-1] // 2 + 1 if sizes[-1] else 0
         shape = list(x.shape)
         for axis, size in zip(axes, sizes, strict=True):
             shape[axis] = size
         return jnp.zeros(shape, jnp.result_type(x.dtype, np.complex64))
-    out = getattr(jnp.fft, how)(x, lengths, axes, norm)
+    out = getattr(jnp.fft, how)(x, lengths, axes)
     return out.astype(jnp.result_type(x.dtype, np.complex64)) if how != "irfftn" else out
 
 
