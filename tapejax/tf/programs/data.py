@@ -22,7 +22,7 @@ import numpy as np
 from ...tape import active
 from ..ops.random import drawing_from
 from ..ops.random import state as _random_state
-from ..ops.table import accepting, host, wide
+from ..ops.table import accepting, host, whole, wide
 from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
@@ -587,8 +587,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """
         number, by, drop = _size(size, "size"), _size(stride, "stride"), bool(drop_remainder)
         step, reach = number if shift is None else _size(shift, "shift"), (number - 1) * by + 1
-        whole = max(0, (self._count - reach) // step + 1)
-        total = self._count if self._count < 0 else whole if drop else -(-self._count // step)
+        full = max(0, (self._count - reach) // step + 1)
+        total = self._count if self._count < 0 else full if drop else -(-self._count // step)
         steps = lambda coming, run: pipeline.windows(outcomes(coming), number, step, by, drop)  # noqa: E731
         made = lambda coming, run: map(_window_of, steps(coming, run))  # noqa: E731
         return self._stepping("Window", made, count=total, spec=self._leaves(DatasetSpec))
@@ -961,12 +961,7 @@ def _require_values() -> None:
 
 def _integer(value: IntLike, argument: str) -> int:
     """An integer argument, which may be a tensor."""
-    if type(value) is int:
-        return value
-    found = np.asarray(value if isinstance(value, int) else host(value, argument))
-    if found.ndim or found.dtype.kind not in "iu":
-        raise TypeError(f"{argument} must be an integer, got {value!r}")
-    return int(found)
+    return int(whole(value, argument))
 
 
 def _size(value: IntLike, argument: str) -> int:
