@@ -226,7 +226,7 @@ def function(
 def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = None, batch_dims: Any = 0, name: str | None = None) -> tf.Tensor:
     """The parts of `params` along `axis` at `indices`; `batch_dims` leading axes of both go together.
 
-    Where an index is out of range, TensorFlow raises on the CPU and gives zeros on the GPU and under jit: so does this.
+    An index out of range raises on the CPU and gives zeros on the GPU and under jit, as in TensorFlow.
 
     Raises:
       InvalidArgumentError: an index is negative or too large, or is no integer; the axes of `batch_dims` differ.
@@ -238,7 +238,7 @@ def get_current_name_scope() -> str:
 from tapejax.compat.v1 import get_logger as get_logger
 from tapejax.compat.v1 import get_static_value as get_static_value
 def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` whose gradient is the identity: what comes back to its results goes on to its arguments.
+    """`f` with the identity as its gradient: cotangents of its results are passed on to its arguments.
 
     Raises:
       ValueError (when differentiated): `f` does not have as many results as arguments.
@@ -355,7 +355,7 @@ from tapejax.compat.v1 import no_op as no_op
 from tapejax.linalg import norm as norm
 from tapejax.math import not_equal as not_equal
 def numpy_function(func: Callable[..., Any], inp: Sequence[TensorLike], Tout: DTypeLike | Sequence[DTypeLike], stateful: builtins.bool = True, name: str | None = None) -> Nest:
-    """Runs `func` on NumPy arrays as an operation of its own, which has no gradient: what depends on it is not connected.
+    """Runs `func` on NumPy arrays as one operation without a gradient: its results are not connected to its inputs.
 
     A `function` that calls it runs as Python.
 
@@ -376,7 +376,7 @@ def one_hot(indices: Any, depth: Any, on_value: Any = None, off_value: Any = Non
       indices: integers; one outside of [0, depth) gives a row of `off_value`.
       depth: the length of the new axis.
       axis: where the new axis goes; the last by default.
-      dtype: by default that of the values, or float32.
+      dtype: by default the dtype of the values, or float32.
     """
 def ones(shape: ShapeLike, dtype: DTypeLike = 'float32', name: str | None = None, layout: Ignored = None) -> tf.Tensor:
     """A tensor of ones."""
@@ -516,7 +516,7 @@ from tapejax.nn import space_to_batch as space_to_batch
 from tapejax.nn import space_to_batch as space_to_batch_nd
 from tapejax import sparse as sparse
 def split(value: TensorLike, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str | None = 'split') -> list[tf.Tensor]:
-    """Cuts along an axis into so many equal parts, or into parts of the given sizes, one of which may be -1.
+    """Cuts along an axis into that number of equal parts, or into parts of the given sizes; one size may be -1.
 
     Raises:
       InvalidArgumentError: the sizes do not add up to the length of the axis, or are not `num`.
@@ -533,8 +533,6 @@ def stack(values: Sequence[TensorLike], axis: IntLike = 0, name: str = 'stack') 
     """Tensors of one shape joined along a new axis."""
 def stop_gradient(input: TensorLike, name: str | None = None) -> tf.Tensor:
     """The value of `input`, without what it was computed from: no gradient passes."""
-def strided_slice(input_: TensorLike, begin: TensorLike, end: TensorLike, strides: TensorLike = None, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Ignored = None, name: str | None = None) -> tf.Tensor:
-    """``input_[begin[0]:end[0]:strides[0], ...]``; bit i of a mask: entry i is open, None, ``...`` or a number."""
 string: tf.DType
 from tapejax.math import subtract as subtract
 from tapejax import summary as summary

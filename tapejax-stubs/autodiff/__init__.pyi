@@ -725,8 +725,9 @@ class GradientTape:
 
         Returns:
           A function of one argument, structured as `sources`, and of `arguments`, by position or by name, that returns
-          arrays structured as `target`. Its
-          `jax.grad` at `sources` is the tape's gradient; what the tape did not see depend on the sources is constant.
+          arrays structured as `target`. What it is given has the shapes and dtypes that were recorded; any other is a
+          TypeError. Its `jax.grad` at `sources` is the tape's gradient; what the tape did not see depend on the sources is
+          constant.
           Printed, it is code: plain ``jnp`` that runs where it is pasted (after ``import jax``, ``import jax.numpy as
           jnp`` and ``import numpy as np``). Arrays too large to write down are names in it: its ``constants``.
 

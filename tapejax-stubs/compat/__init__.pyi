@@ -3,7 +3,7 @@
 from typing import Any
 
 def as_bytes(bytes_or_text: str | bytes, encoding: str = 'utf-8') -> bytes:
-    """Bytes of a text, or bytes as they are. Raises TypeError for anything else."""
+    """A text's bytes, or bytes unchanged. Raises TypeError for anything else."""
 def as_str(bytes_or_text: str | bytes, encoding: str = 'utf-8') -> str:
     """A text, or the text that bytes are. Raises TypeError for anything else."""
 def as_str_any(value: object, encoding: str = 'utf-8') -> str:

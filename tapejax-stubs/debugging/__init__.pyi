@@ -78,7 +78,7 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 def enable_shadow_mode() -> None:
     """Makes tapejax distrust what it keeps: whatever it uses again is made anew as well, and the two are compared.
 
-    For whoever suspects a wrong number: operations, programs and derivatives that were recognised are compared as they are
+    If a number may be wrong: operations, programs and derivatives that were recognised are compared as they are
     written and, where they are run, in what they compute (to the square root of the dtype's epsilon). It is slow, and for the
     whole process; a step then takes a hundred times as long. `disable_shadow_mode` takes it back, `shadow_mode` is both.
 

@@ -8,7 +8,7 @@ from tapejax.tf.values.types import TensorLike, Nest, DTypeLike, AxisLike
 def adjoint(matrix: TensorLike, name: str | None = None) -> tf.Tensor:
     """The last two axes exchanged, the elements conjugated."""
 def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> tf.Tensor:
-    """The matrix with all but so many diagonals below and above the main one set to 0; -1 keeps all on that side."""
+    """The matrix with `num_lower` diagonals below and `num_upper` above the main one, the others set to 0; -1 keeps all."""
 def cholesky(input: TensorLike, name: str | None = None) -> Nest:
     """The lower triangular Cholesky factor; NaN where there is none."""
 def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -> tf.Tensor:
@@ -21,16 +21,15 @@ def diag(diagonal: Any, name: str | None = 'diag', k: Any = 0, num_rows: Any = -
     """A matrix with the last axis of `diagonal` on its k-th diagonal and `padding_value` elsewhere.
 
     Args:
-      diagonal: (..., length), or for several diagonals (..., how many, longest length), the highest first.
-      k: the number of the diagonal, 0 the main one, or a pair of the lowest and the highest.
+      k: the number of the diagonal, 0 the main one.
       num_rows, num_cols: the matrix' size; -1 for the smallest that will do.
-      align: at which side the shorter ones of several diagonals lie, those above and those below the main one.
+      align: taken for TensorFlow's sake.
 
     Raises:
-      InvalidArgumentError: the diagonals do not fit in.
+      InvalidArgumentError: the diagonal does not fit, or `k` names several.
     """
 def diag_part(input: TensorLike, name: str | None = 'diag_part', k: Any = 0, padding_value: Any = 0, align: Any = 'RIGHT_LEFT') -> tf.Tensor:
-    """The k-th diagonal of the last two axes; several for a pair k, padded to one length. See `diag`."""
+    """The k-th diagonal of the last two axes. See `diag`."""
 def eig(tensor: TensorLike, name: str | None = None) -> Nest:
     """Eigenvalues and right eigenvectors; on the CPU only."""
 def eigh(tensor: TensorLike, name: str | None = None) -> Nest:
@@ -91,7 +90,7 @@ def matrix_rank(a: TensorLike, tol: Any = None, validate_args: Any = False, name
     """The number of singular values above `tol`, int32."""
 def matrix_transpose(a: TensorLike, name: str = 'matrix_transpose', conjugate: bool = False) -> tf.Tensor:
     """The last two axes exchanged. Raises ValueError for a vector."""
-def matvec(a: Any, b: Any, transpose_a: Any = False, adjoint_a: Any = False, a_is_sparse: Any = False, b_is_sparse: Any = False, name: str | None = None) -> tf.Tensor:
+def matvec(a: TensorLike, b: TensorLike, transpose_a: Any = False, adjoint_a: Any = False, a_is_sparse: Any = False, b_is_sparse: Any = False, name: str | None = None) -> tf.Tensor:
     """The product of a matrix and a vector over the last axes; the others broadcast."""
 def norm(tensor: TensorLike, ord: str | float = 'euclidean', axis: AxisLike | None = None, keepdims: bool | None = None, name: str | None = None) -> tf.Tensor:
     """The norm of vectors (`axis` a number, or None for all elements) or matrices (`axis` a pair).
@@ -109,7 +108,7 @@ def pinv(a: TensorLike, rcond: Any = None, validate_args: Any = False, name: str
 def qr(input: TensorLike, full_matrices: Any = False, name: str | None = None) -> tf.Tensor:
     """``input = q @ r`` with orthonormal columns in q and r upper triangular."""
 def set_diag(input: TensorLike, diagonal: TensorLike, name: str | None = 'set_diag', k: Any = 0, align: Any = 'RIGHT_LEFT') -> tf.Tensor:
-    """`input` with its k-th diagonal replaced, or for a pair k several; see `diag`."""
+    """`input` with its k-th diagonal replaced; see `diag`."""
 def slogdet(input: TensorLike, name: str | None = None) -> Nest:
     """The determinant's sign and the logarithm of its absolute value."""
 def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> tf.Tensor:

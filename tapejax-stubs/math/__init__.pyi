@@ -94,7 +94,7 @@ def bincount(arr: TensorLike, weights: TensorLike = None, minlength: IntLike | N
     """How often each number 0, 1, 2 ... occurs in `arr` (or the sum of `weights` there).
 
     Args:
-      minlength, maxlength: how long the result is at least and at most; what is not below `maxlength` is left out.
+      minlength, maxlength: the least and the greatest length of the result; numbers from `maxlength` on are left out.
       axis: None or 0 for all elements at once, -1 for each row of a matrix by itself.
       binary_output: whether to give 1 for what occurs, however often.
 
@@ -340,12 +340,6 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> tf.Tenso
     """The a-th derivative of digamma.
 
     Takes float32, float64 tensors.
-    """
-def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> tf.Tensor:
-    """The polynomial with the given coefficients, the highest power first, at x.
-
-    Raises:
-      ValueError: `coeffs` is no list.
     """
 def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> tf.Tensor:
     """x to the power of y, elementwise.

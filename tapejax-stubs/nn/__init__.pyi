@@ -20,7 +20,7 @@ def avg_pool3d(input: TensorLike, ksize: IntsLike, strides: IntsLike, padding: P
 def batch_normalization(x: TensorLike, mean: TensorLike, variance: TensorLike, offset: TensorLike, scale: TensorLike, variance_epsilon: TensorLike, name: str | None = None) -> tf.Tensor:
     """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset; offset and scale may be None.
 
-    What `x` is scaled with may have a dtype of its own, in which it is computed before it is cast to that of `x`.
+    The other tensors may have another dtype: factor and shift are computed in it, then cast to the dtype of `x`.
     """
 def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None) -> tf.Tensor:
     """`bias`, a vector, added along the channel axis: the last, or the second for data formats that begin with 'NC'.
@@ -83,7 +83,7 @@ def ctc_loss(labels: Any, logits: Any, label_length: Any, logit_length: Any, log
 def depth_to_space(input: TensorLike, block_size: Any, data_format: Any = 'NHWC', name: str | None = None) -> tf.Tensor:
     """Channels moved into blocks of block_size x block_size pixels."""
 def depthwise_conv2d(input: TensorLike, filter: TensorLike, strides: IntsLike, padding: PaddingLike, data_format: str | None = None, dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
-    """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
+    """Each channel convolved with its own filters: `filter` is (height, width, channels, multiplier)."""
 def dropout(x: TensorLike, rate: TensorLike, noise_shape: ShapeLike | None = None, seed: IntLike | None = None, name: str | None = None) -> tf.Tensor:
     """Sets a fraction `rate` of the elements to 0 and scales up the others, so that the expected sum is kept.
 
@@ -135,7 +135,7 @@ def nce_loss(weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs
       weights, biases: of shapes (num_classes, dim) and (num_classes,).
       labels: the true classes, shape (batch, num_true).
       inputs: shape (batch, dim).
-      sampled_values: what a candidate sampler gave; by default that of `log_uniform_candidate_sampler`.
+      sampled_values: what a candidate sampler returned; by default `log_uniform_candidate_sampler` is called.
     """
 def pool(input: TensorLike, window_shape: Sequence[int], pooling_type: str, strides: IntsLike | None = None, padding: PaddingLike = 'VALID', data_format: str | None = None, dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
     """Pooling of type 'MAX' or 'AVG'."""

@@ -39,7 +39,7 @@ def set_global_generator(generator: Any) -> None:
 def set_seed(seed: IntLike | None) -> None:
     """Makes all that follows reproducible: the same seed, the same numbers; compiled functions draw the same again, too.
 
-    Numbers still differ from call to call. An operation's own `seed` gives it a sequence of its own.
+    Numbers still differ from call to call. An operation that is given a `seed` has its own sequence.
 
     Args:
       seed: an integer; None for numbers that differ from run to run.

@@ -9,7 +9,7 @@ def dct(input: TensorLike, type: Any = 2, n: Any = None, axis: Any = -1, norm: A
     """The discrete cosine transform of type 1, 2, 3 or 4 of the last axis.
 
     Args:
-      n: the length to which the axis is cut or padded first.
+      n: the axis is cut or padded to this length first.
       axis: must be -1.
       norm: None or 'ortho'.
 

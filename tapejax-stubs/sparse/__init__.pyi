@@ -45,9 +45,9 @@ def reduce_sum(sp_input: tf.SparseTensor, axis: AxisLike | None = None, keepdims
 def reorder(sp_input: tf.SparseTensor, name: str | None = None) -> tf.SparseTensor:
     """The same, with its indices in order, row by row."""
 def reshape(sp_input: tf.SparseTensor, shape: ShapeLike, name: str | None = None) -> tf.SparseTensor:
-    """The same values in another shape, of which one size may be -1. Raises InvalidArgumentError if it has another size."""
+    """The same values in another shape; one size may be -1. Raises InvalidArgumentError if the number of elements differs."""
 def retain(sp_input: tf.SparseTensor, to_retain: TensorLike) -> tf.SparseTensor:
-    """Those values only for which `to_retain`, known bools, is true. Raises ValueError if there are not as many."""
+    """The values where `to_retain`, known bools, is true. Raises ValueError if the numbers of values and bools differ."""
 def segment_mean(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, num_segments: IntLike | None = None, sparse_gradient: bool = False, name: str | None = None) -> tf.Tensor:
     """`tf.math.unsorted_segment_mean` of the rows of `data` at `indices`; the ids must be sorted."""
 def segment_sqrt_n(data: TensorLike, indices: TensorLike, segment_ids: TensorLike, num_segments: IntLike | None = None, sparse_gradient: bool = False, name: str | None = None) -> tf.Tensor:

@@ -72,7 +72,7 @@ def image(name: str, data: TensorLike, step: IntLike | None = None, max_outputs:
       InvalidArgumentError: `max_outputs` is negative.
     """
 def record_if(condition: TensorLike | Callable[[], TensorLike]) -> contextlib.AbstractContextManager[None]:
-    """A context in which summaries are written where `condition` holds: a truth, a tensor, or a function that gives one."""
+    """A context in which summaries are written where `condition` holds: a bool, a tensor, or a function that returns one."""
 def scalar(name: str, data: TensorLike, step: IntLike | None = None, description: str | None = None) -> tf.Tensor:
     """Writes a number, as float32, for TensorBoard to draw against `step`.
 

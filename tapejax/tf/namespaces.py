@@ -33,7 +33,7 @@ _TABLE = {
         argsort boolean_mask broadcast_dynamic_shape broadcast_static_shape broadcast_to cast complex concat
         ensure_shape expand_dims eye fill gather gather_nd identity linspace meshgrid newaxis one_hot ones ones_like pad
         parallel_stack range rank repeat reshape reverse roll saturate_cast scatter_nd searchsorted sequence_mask shape
-        shape_n size slice=slice_ sort split squeeze stack stop_gradient strided_slice tensor_scatter_nd_add
+        shape_n size slice=slice_ sort split squeeze stack stop_gradient tensor_scatter_nd_add
         tensor_scatter_nd_max tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update tile transpose unique
         unique_with_counts unstack where zeros zeros_like
         einsum matmul tensordot
@@ -45,7 +45,7 @@ _TABLE = {
     + """
         accumulate_n add_n angle argmax argmin atan2 betainc bincount confusion_matrix conj count_nonzero cumprod cumsum
         cumulative_logsumexp floordiv floormod igamma igammac imag in_top_k invert_permutation l2_normalize lbeta
-        log_softmax logical_not mod nextafter polygamma polyval pow real scalar_mul segment_max segment_mean segment_min
+        log_softmax logical_not mod nextafter polygamma pow real scalar_mul segment_max segment_mean segment_min
         segment_prod segment_sum softmax softplus softsign top_k unsorted_segment_max unsorted_segment_mean
         unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum zero_fraction zeta
         """,
@@ -93,7 +93,7 @@ _ASSERTIONS_OF_1 = """
     assert_non_negative assert_non_positive assert_none_equal assert_positive assert_rank assert_rank_at_least assert_rank_in
     """
 
-# Families that few programs need: each is imported when one of its names is first asked for. {namespace: {module: names}}
+# Families that few programs need: each is imported when one of its names is first used. {namespace: {module: names}}
 _LATER: dict[str, dict[str, str]] = {
     "tf": {
         "ops.config": "device",
@@ -188,18 +188,7 @@ _LATER: dict[str, dict[str, str]] = {
             has_strategy
             """
     },
-    "tf.dtypes": {
-        "ops.array": "cast complex saturate_cast",
-        "values.dtypes": """
-            float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4
-            """,
-    },
-    "tf.experimental": {
-        "values.dtypes": """
-            float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4
-            """,
-        "ops.graph": "async_clear_error async_scope enable_strict_mode function_executor_type",
-    },
+    "tf.dtypes": {"ops.array": "cast complex saturate_cast"},
     "tf.experimental.numpy": {
         "ops.numpy_api": """
             asanyarray ascontiguousarray bool_ complex128 complex64 complex_ e experimental_enable_numpy_behavior finfo fix

@@ -49,7 +49,7 @@ from tapejax.debugging import assert_type as assert_type
 def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> tf.Tensor:
     """The same bits as elements of another dtype; narrower ones along a new last axis, wider ones out of the last axis."""
 def control_dependencies(control_inputs: Nest | Callable[[], object]) -> contextlib.AbstractContextManager[None]:
-    """A context that does nothing: operations run in the order in which they are written."""
+    """A context that does nothing: operations run in program order."""
 def convert_to_tensor_or_sparse_tensor(value: TensorLike | tf.SparseTensor, dtype: DTypeLike | None = None, name: str | None = None) -> tf.Tensor | tf.SparseTensor:
     """A `SparseTensor` as it is, and anything else as a `Tensor`. Raises RuntimeError if it is sparse, of another dtype."""
 from tapejax.compat.v1 import debugging as debugging
@@ -92,7 +92,7 @@ def histogram_fixed_width(values: TensorLike, value_range: TensorLike, nbins: In
       InvalidArgumentError: `nbins` is not positive, the range does not ascend, or a value is nan (these two seen on the CPU).
     """
 def histogram_fixed_width_bins(values: TensorLike, value_range: TensorLike, nbins: IntLike = 100, dtype: DTypeLike = 'int32', name: str | None = None) -> tf.Tensor:
-    """The number of the bin, of equal ones that divide the range, in which each value lies; the outer ones take the rest.
+    """The number of each value's bin. The range is divided into equal bins; the outer two also take what lies outside.
 
     int32 whatever `dtype` says, as in TensorFlow.
 

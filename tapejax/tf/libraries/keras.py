@@ -387,7 +387,7 @@ _functions: dict[int, Callable] = {}
 
 def _mirrored(full: str, found: Any) -> Any:
     if isinstance(found, types.FunctionType) and found.__module__.startswith("keras."):
-        if found.__module__.startswith("keras.src.tree."):  # structures of whatever it is, for functions of the user's
+        if found.__module__.startswith("keras.src.tree."):  # functions on structures of any leaves
             return found
         legacy = found.__module__.startswith("keras.src.legacy.")  # programs for TensorFlow, which need tensors
         return _functions.setdefault(id(found), _given_tensors(found) if legacy else visible(found))
@@ -404,7 +404,7 @@ def _mirrored(full: str, found: Any) -> Any:
 
 
 def _share_functions() -> None:
-    """Makes ``layer.activation is tf.keras.activations.relu`` hold of a layer that was told its activation by name.
+    """Makes ``layer.activation is tf.keras.activations.relu`` true of a layer that was given its activation by name.
 
     The same holds for functions that are losses and metrics.
     """

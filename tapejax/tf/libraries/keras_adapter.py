@@ -47,7 +47,7 @@ OF_PYTHON = (
     "call the model, or compile(run_eagerly=True) it for fit, evaluate and predict."
 )
 
-# Of Keras, which is imported when a program does.
+# Keras's classes; Keras is imported only by programs.
 Layer: TypeAlias = Any
 Model: TypeAlias = Any
 Optimizer: TypeAlias = Any

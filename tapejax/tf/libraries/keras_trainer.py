@@ -98,7 +98,7 @@ def _predict_step(model: Model, data: Nest) -> Nest:
 def _compiled_loss(
     model: Model, y: Nest, y_pred: Nest, sample_weight: Nest = None, regularization_losses: Nest = None
 ) -> Array:
-    """The loss that `compile` was told, with the model's own losses, whether or not they are passed."""
+    """The loss given to `compile`, plus the model's own losses, whether or not they are passed."""
     _deprecated("compiled_loss", "self.compute_loss(y=y, y_pred=y_pred)")
     return model.compute_loss(y=y, y_pred=y_pred, sample_weight=sample_weight)
 

@@ -75,7 +75,7 @@ def _like(full: Callable, like: Callable) -> Callable:
     ) -> Tensor:
         array = raw(input)
         if dtype is None or requested(dtype) == array.dtype:
-            return op(like, array)  # computed of `input`, and so a source that carries gradient, as in TensorFlow
+            return op(like, array)  # computed from `input`, so the gradient is zeros, not None, as in TensorFlow
         return op(full, shape=array.shape, dtype=requested(dtype))
 
     public.__doc__ = f"{full.__name__.capitalize()} of the shape of `input`, and of its dtype unless another is given."
@@ -202,7 +202,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> TensorLike
 
 
 def _cast(x, dtype):
-    if jnp.iscomplexobj(x) and kind_of(dtype) != "c":  # TensorFlow's bool, too, is that of the real part
+    if jnp.iscomplexobj(x) and kind_of(dtype) != "c":  # also to bool, as in TensorFlow
         x = jnp.real(x)
     return mask_as(dtype, x) if x.dtype == bool else x.astype(dtype)
 
@@ -263,7 +263,7 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
       indices: integers; one outside of [0, depth) gives a row of `off_value`.
       depth: the length of the new axis.
       axis: where the new axis goes; the last by default.
-      dtype: by default that of the values, or float32.
+      dtype: by default the dtype of the values, or float32.
     """
     values = [None if value is None else raw(value, dtype_hint=dtype) for value in (on_value, off_value)]
     given = [value.dtype for value in values if value is not None]
@@ -380,8 +380,6 @@ def reshape(tensor: TensorLike, shape: ShapeLike, name: str | None = None) -> Te
     if sizes.count(-1) == 1:
         missing = array.size // rest if rest != 0 else _product(array.shape) // _product(sizes)
         sizes = tuple(missing if size == -1 else size for size in sizes)
-    if sizes.count(-1) or math.prod(sizes) != array.size:
-        raise InvalidArgumentError(f"reshape: {array.shape} has {array.size} elements, not {tuple(static(shape))}")
     return op(lax.reshape, array, new_sizes=sizes)
 
 
@@ -391,12 +389,8 @@ def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: bool = Fal
     Raises:
       InvalidArgumentError: `perm` is no permutation of the axes.
     """
-    array = raw(a)
-    axes = tuple(builtins.range(array.ndim))
-    order = axes[::-1] if perm is None else shape_of(perm, "perm")
-    if perm is not None and sorted(axis % array.ndim if array.ndim else axis for axis in order) != list(axes):
-        raise InvalidArgumentError(f"transpose: perm={order} is no permutation of the axes of shape {array.shape}")
-    return op(_transpose, array, perm=order, conjugate=bool(conjugate))
+    order = None if perm is None else shape_of(perm, "perm")
+    return op(_transpose, raw(a), perm=order, conjugate=bool(conjugate))
 
 
 def _transpose(x, perm, conjugate):
@@ -431,9 +425,6 @@ def squeeze(input: TensorLike, axis: AxisLike | None = None, name: str | None = 
         axes = tuple(i for i, length in enumerate(array.shape) if length == 1)
     else:
         axes = axes_of(axis, array.ndim)
-    for one in axes:
-        if (length := array.shape[one]) != 1:
-            raise InvalidArgumentError(f"squeeze: axis {one} of shape {array.shape} has length {length}, not 1")
     return op(lax.squeeze, array, dimensions=axes)
 
 
@@ -559,8 +550,6 @@ def stack(values: Sequence[TensorLike], axis: IntLike = 0, name: str = "stack") 
             with contextlib.suppress(TypeError, ValueError):
                 return Tensor(raw(values))  # one literal in TensorFlow, too: NumPy's integers are int32 if they fit
     arrays = _list_of("stack", values)
-    if len({array.shape for array in arrays}) > 1:
-        raise InvalidArgumentError(f"stack: Shapes of all inputs must match, got {[array.shape for array in arrays]}")
     return op(_stack, *arrays, axis=_value_axis(axis, arrays[0].ndim + 1))
 
 
@@ -595,7 +584,7 @@ def unstack(value: TensorLike, num: IntLike | None = None, axis: IntLike = 0, na
 
 
 def split(value: TensorLike, num_or_size_splits, axis=0, num=None, name="split") -> list[Tensor]:
-    """Cuts along an axis into so many equal parts, or into parts of the given sizes, one of which may be -1.
+    """Cuts along an axis into that number of equal parts, or into parts of the given sizes; one size may be -1.
 
     Raises:
       InvalidArgumentError: the sizes do not add up to the length of the axis, or are not `num`.
@@ -791,36 +780,6 @@ def slice_(input_: TensorLike, begin: TensorLike, size: TensorLike, name: str | 
 slice_.__name__ = slice_.__qualname__ = "slice"
 
 
-def strided_slice(
-    input_: TensorLike,
-    begin: TensorLike,
-    end: TensorLike,
-    strides: TensorLike = None,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
-    var: Ignored = None,
-    name: str | None = None,
-) -> Tensor:
-    """``input_[begin[0]:end[0]:strides[0], ...]``; bit i of a mask: entry i is open, None, ``...`` or a number."""
-    start, stop = shape_of(begin, "begin"), shape_of(end, "end")
-    steps = (1,) * len(start) if strides is None else shape_of(strides, "strides")
-
-    def item(i):
-        bit = 1 << i
-        if ellipsis_mask & bit:
-            return Ellipsis
-        if new_axis_mask & bit:
-            return None
-        if shrink_axis_mask & bit:
-            return start[i]
-        return slice(None if begin_mask & bit else start[i], None if end_mask & bit else stop[i], steps[i])
-
-    return getitem(input_, tuple(item(i) for i in builtins.range(len(start))))
-
-
 def boolean_mask(
     tensor: TensorLike, mask: TensorLike, axis: IntLike | None = None, name: str = "boolean_mask"
 ) -> Tensor:
@@ -856,7 +815,7 @@ def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, nam
       InvalidArgumentError: `condition` is not of dtype bool, or the shapes do not broadcast.
       ValueError: one of x and y is missing.
     """
-    if isinstance(condition, (np.ndarray, np.generic)):  # TensorFlow makes truths of NumPy's numbers, not of a tensor's
+    if isinstance(condition, (np.ndarray, np.generic)):  # TensorFlow converts NumPy's numbers to bool, but no tensor's
         condition = np.asarray(condition, bool)
     chosen = raw(condition)
     if x is None and y is None:
@@ -882,7 +841,7 @@ def _require_within(name: str, indices: Array, length: int) -> None:
 def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None) -> Tensor:
     """The parts of `params` along `axis` at `indices`; `batch_dims` leading axes of both go together.
 
-    Where an index is out of range, TensorFlow raises on the CPU and gives zeros on the GPU and under jit: so does this.
+    An index out of range raises on the CPU and gives zeros on the GPU and under jit, as in TensorFlow.
 
     Raises:
       InvalidArgumentError: an index is negative or too large, or is no integer; the axes of `batch_dims` differ.
@@ -891,7 +850,7 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     batch_dims = 0 if batch_dims is None else int(whole(batch_dims, "batch_dims"))
     axis = batch_dims if axis is None else whole(axis, "axis")  # so a negative one counts the axes of params here
     if axis == 0:
-        batch_dims = 0  # whatever it was: so it is in TensorFlow
+        batch_dims = 0  # TensorFlow ignores it here
     axis, batch_dims = axis_of(axis, array.ndim), batch_dims + (places.ndim if batch_dims < 0 else 0)
     if not 0 <= batch_dims <= min(places.ndim, axis) or array.shape[:batch_dims] != places.shape[:batch_dims]:
         shapes = f"params of shape {array.shape}, at axis {axis}, and indices of shape {places.shape}"
@@ -939,7 +898,7 @@ def _scattered(scatter, array, indices, updates):
 
 
 def _require_updates(name: str, updates: Array, indices: Array, shape: tuple[int, ...]) -> None:
-    if indices.shape[-1] == 0 and math.prod(shape):  # of nothing, there is nothing to put in
+    if indices.shape[-1] == 0 and math.prod(shape):  # an empty tensor has no updates
         raise InvalidArgumentError(f"{name}: indices has rows of length 0, which are no indices")
     wanted = (*indices.shape[:-1], *shape[indices.shape[-1] :])
     if updates.shape != wanted:

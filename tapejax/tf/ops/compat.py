@@ -49,7 +49,7 @@ disable_eager_execution = disable_v2_behavior
 
 
 def get_or_create_global_step(graph: Ignored = None) -> Variable:
-    """The process's one count of training steps: a variable that is not trainable, 0 at first; int64 where JAX has that.
+    """The process's count of training steps: a variable, not trainable, 0 at first; int64, or int32 while 64-bit types are off.
 
     >>> import tapejax as tf
     >>> step = tf.compat.v1.train.get_or_create_global_step()
@@ -140,7 +140,7 @@ def get_verbosity() -> int:
 
 
 def set_verbosity(v: int | str) -> None:
-    """Sets the level from which on the logger ``tapejax`` says something."""
+    """Sets the level of the logger ``tapejax``."""
     get_logger().setLevel(v)
 
 
@@ -148,7 +148,7 @@ def set_verbosity(v: int | str) -> None:
 
 
 def as_bytes(bytes_or_text: str | bytes, encoding: str = "utf-8") -> bytes:
-    """Bytes of a text, or bytes as they are. Raises TypeError for anything else."""
+    """A text's bytes, or bytes unchanged. Raises TypeError for anything else."""
     if isinstance(bytes_or_text, (bytes, bytearray)):
         return bytes(bytes_or_text)
     return as_text(bytes_or_text, encoding).encode(encoding)

@@ -253,7 +253,7 @@ def while_loop(
 
     start = _arrays(variables)
     if any(isinstance(x, TensorArray) and not x.arrays() for x in nest.flatten(variables)):
-        # What the body writes says which shape the elements have: it is traced once for that alone.
+        # The first trace is only for the shapes of elements, which the body's writes determine.
         _look_at(flat, start)
         start = _arrays(variables)
     threaded = Threaded((flat, start), (lambda *arrays: [raw(cond(*_tensors(variables, arrays)))], start))
@@ -393,7 +393,7 @@ def vectorized_map(fn: Callable, elems: Nest, fallback_to_while_loop: bool = Tru
     structures: list[Nest] = []
 
     def flat(row: Array, arrays: Sequence[Array]) -> list[Array]:
-        with each_row(row):  # a tape around may be asked for a gradient here, of what JAX's tracers stand for
+        with each_row(row):  # an outer tape may compute a gradient here, of values that are tracers
             around = active.active_recordings()
             result = active.continuing(around, reading.run, True, fn, _tensors(elems, arrays))
         structures.append(_outline(result))
@@ -407,7 +407,7 @@ def _folded(fn: Callable, elems: Nest, initializer: Nest, reverse: bool, every: 
     """The accumulated value: the last one, or with `every` all of them, stacked in the order of the elements."""
     tensors, count = _rows(elems)
     order = list(range(count))[:: -1 if reverse else 1]
-    # TensorFlow's eager folds hand on Python's numbers as they are: they take the dtype of what stands beside them.
+    # TensorFlow's eager folds pass Python's numbers on unchanged: they take the dtype of the other operand.
     convert = _value if every or active.staging() else lambda x: x
     if initializer is not None:
         value = nest.map_structure(convert, initializer)

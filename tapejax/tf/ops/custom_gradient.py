@@ -99,7 +99,7 @@ def _value_of(x: object) -> Any:
 
 
 class _Arguments(NamedTuple):
-    """What a function is called with. `leaves` are its parts in the order of the parameters, which is that of gradients."""
+    """A function and its arguments. `leaves` are their parts in the order of the parameters; gradients have the same order."""
 
     fn: Callable
     args: Sequence
@@ -111,7 +111,7 @@ class _Arguments(NamedTuple):
     def of(cls, fn: Callable, args: Sequence, kwargs: dict[str, Any]) -> _Arguments:
         positional = len(nest.flatten(args))
         if kwargs:
-            # there is no signature, or the call says what does not fit it
+            # no signature; if the arguments do not fit, the call raises
             with contextlib.suppress(TypeError, ValueError):
                 bound = inspect.signature(fn).bind(*args, **kwargs)
                 args, kwargs = bound.args, bound.kwargs
@@ -189,7 +189,7 @@ class _Call(NamedTuple):
             return None
         array = raw(gradient, dtype_hint=primal.dtype)
         if array.shape == () != primal.shape and leaf_of(gradient) is None:
-            array = jnp.full(primal.shape, array)  # a Python number stands for itself everywhere
+            array = jnp.full(primal.shape, array)  # a Python number is broadcast
         if array.shape != primal.shape:
             shapes = f"shape {array.shape} for {what}, which has shape {primal.shape}"
             raise InvalidArgumentError(f"the gradient function of {self.name} returned {shapes}.")
@@ -270,7 +270,7 @@ def _outline(structure: Nest) -> Nest:
 
 
 def _like(outline: Nest, arrays: Sequence[Array]) -> Nest:
-    """The `arrays` in the structure of which that is the `_outline`: tensors, where it had no ``jax.Array``."""
+    """The `arrays` in the structure that `outline` describes; a tensor where the structure had no ``jax.Array``."""
     leaves = zip(arrays, nest.flatten(outline), strict=True)
     return nest.pack_sequence_as(outline, [y if is_array else Tensor(y) for y, is_array in leaves])
 
@@ -300,7 +300,7 @@ def _anew(fn: Callable, given: _Arguments, used: Sequence[reading.Used], arrays:
 
 
 def _holding(used: Sequence[reading.Used], arrays: Iterator[Array], fn: Callable, /, *args: Any, **kwargs: Any) -> Any:
-    """``fn(*args, **kwargs)`` with `arrays` in place of those that were `used`. What it assigns is undone."""
+    """``fn(*args, **kwargs)`` with `arrays` in the places that were `used`. Its assignments are undone."""
     with reading.tracing:
         before = [(holder, attribute, getattr(holder, attribute)) for holder, attribute, _ in used]
         restore = itertools.starmap(setattr, before)
@@ -317,7 +317,7 @@ def _copies(count: int, *arrays: Array) -> list[Array]:
 
 
 class _Traced(NamedTuple):
-    """A backward function: a jaxpr, and to which arguments it gives a gradient."""
+    """A backward function: a jaxpr, and for each argument whether it gives a gradient."""
 
     jaxpr: JaxProgram
     connected: list[bool]
@@ -451,7 +451,7 @@ def _recomputed_in_program(name: str, given: _Arguments) -> Nest:
 
 
 def grad_pass_through(f: Callable) -> Callable:
-    """`f` whose gradient is the identity: what comes back to its results goes on to its arguments.
+    """`f` with the identity as its gradient: cotangents of its results are passed on to its arguments.
 
     Raises:
       ValueError (when differentiated): `f` does not have as many results as arguments.

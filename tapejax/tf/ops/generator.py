@@ -106,7 +106,7 @@ def _advance(state, low, high):
 
 
 class Generator:
-    """A stream of random numbers with a state of its own.
+    """A stream of random numbers with its own state.
 
     Args:
       copy_from: a generator whose state and algorithm it starts with.

@@ -17,7 +17,6 @@ from ..values.names import _current
 from ..values.tensor import Tensor, convert_to_tensor, is_array_like, raw
 from ..values.types import Array, Ignored, Nest, TensorLike  # TensorLike: also tf.types.experimental's
 from . import array as _array
-from .table import renamed
 
 # ---- Order -------------------------------------------------------------------------------------------------
 
@@ -33,7 +32,7 @@ def no_op(name: str | None = None) -> None:
 
 
 def control_dependencies(control_inputs: Nest | Callable[[], object]) -> contextlib.AbstractContextManager[None]:
-    """A context that does nothing: operations run in the order in which they are written."""
+    """A context that does nothing: operations run in program order."""
     if callable(control_inputs):
         control_inputs()
     return contextlib.nullcontext()
@@ -163,17 +162,6 @@ def from_dlpack(dlcapsule: Any) -> Tensor:
     if not hasattr(dlcapsule, "__dlpack_device__"):
         raise TypeError(f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {dlcapsule!r}")
     return Tensor(jnp.from_dlpack(dlcapsule))
-
-
-async_scope = function_executor_type = renamed("async_scope", lambda *args, **kwargs: contextlib.nullcontext())
-
-
-def async_clear_error() -> None:
-    """Nothing."""
-
-
-def enable_strict_mode() -> None:
-    """Nothing: dtypes never mix in silence here."""
 
 
 def assert_proper_iterable(values: object) -> None:

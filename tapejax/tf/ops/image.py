@@ -21,7 +21,7 @@ from . import array as _array
 from . import random as _random
 from .math import _abs, _maximum, _minimum, _sum
 from .registry import opaque
-from .table import FLOAT, host, integers, kind_of, known, renamed, require_kind, shape_of, static, whole
+from .table import FLOAT, host, integers, kind_of, known, operation, renamed, require_kind, shape_of, static, whole
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")  # of images, filters and results, for JAX's convolutions
 
@@ -289,7 +289,7 @@ def extract_patches(images: TensorLike, sizes, strides, rates, padding: str, nam
 
 @zero_gradient  # of no elements, as above
 def _extract_patches(x, sizes, strides, rates, padding):
-    # By indices: a convolution with ones and zeros, as JAX's own function, would spread what is not finite.
+    # By indices. JAX's own function is a convolution with ones and zeros, which would spread infinities and NaN.
     reach = [(size - 1) * rate + 1 for size, rate in zip(sizes, rates, strict=True)]
     pads = lax.padtype_to_pads(x.shape[1:3], reach, strides, padding)
     x = jnp.pad(x, [(0, 0), *pads, (0, 0)])
@@ -599,7 +599,7 @@ def uniform(
 
 
 def stateless(function: Callable, seed: TensorLike = inspect.Parameter.empty) -> Callable[..., Tensor]:
-    """The twin of a random function to which the same `seed`, with this default, always gives the same."""
+    """The stateless twin of a random function: the same `seed` always gives the same numbers."""
     signature = inspect.signature(function)
     parameters = [
         p.replace(default=seed, annotation="TensorLike") if p.name == "seed" else p
@@ -716,13 +716,10 @@ def _sobel_edges(x):
     return jnp.stack([filtered((-1, 0, 1), (1, 2, 1)), filtered((1, 2, 1), (-1, 0, 1))], -1)
 
 
-def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
+@operation("images")
+def total_variation(images):
     """The sum of the absolute differences of neighbouring pixels: a number for each image."""
-    return op(_total_variation, _image(images, 3, 4))
-
-
-def _total_variation(x):
-    return sum(_sum(_abs(jnp.diff(x, axis=axis)), (-3, -2, -1), False) for axis in (-3, -2))
+    return sum(_sum(_abs(jnp.diff(_image(images, 3, 4), axis=i)), (-3, -2, -1), False) for i in (-3, -2))
 
 
 def _pair(a: TensorLike, b: TensorLike, max_val: FloatLike) -> tuple[Tensor, Tensor, Array]:

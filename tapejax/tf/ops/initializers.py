@@ -53,7 +53,7 @@ class zeros_initializer(_Initializer):  # noqa: N801
     """
 
     def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
-        """Zeros of that shape and dtype. Raises ValueError for a dtype that is no number."""
+        """Zeros of that shape and dtype. Raises ValueError for a dtype that is not numeric."""
         _refuse(kwargs)
         return array.zeros(shape, _numeric(dtype))
 
@@ -62,7 +62,7 @@ class ones_initializer(_Initializer):  # noqa: N801
     """Makes ones."""
 
     def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
-        """Ones of that shape and dtype. Raises ValueError for a dtype that is no number."""
+        """Ones of that shape and dtype. Raises ValueError for a dtype that is not numeric."""
         _refuse(kwargs)
         return array.ones(shape, _numeric(dtype))
 
@@ -94,7 +94,7 @@ class random_normal_initializer(_Initializer):  # noqa: N801
         self.mean, self.stddev, self.seed = mean, stddev, seed
 
     def __call__(self, shape: ShapeLike, dtype: DTypeLike = "float32", **kwargs: Any) -> Tensor:
-        """Numbers of that shape and dtype. Raises ValueError for a dtype that is no float."""
+        """Numbers of that shape and dtype. Raises ValueError for a dtype that is not floating."""
         _refuse(kwargs)
         wanted = _checked(dtype, "floating point", lambda wanted: wanted.is_floating)
         draw, seed = _draw(random.normal, random.stateless_normal, self.seed)

@@ -27,7 +27,7 @@ from ..values.tensor import Tensor, convert_to_tensor
 from ..values.types import DTypeLike, PathLike, TensorLike
 from .table import host, static
 
-# Of those that are something else than a FailedPreconditionError.
+# Errors of the system that do not become a FailedPreconditionError.
 _ERRORS = {FileNotFoundError: NotFoundError, FileExistsError: AlreadyExistsError}
 _ERRORS[PermissionError] = PermissionDeniedError
 

@@ -96,21 +96,14 @@ def _turned(x, how):
     return jnp.conj(x) if how == "adjoint" else x
 
 
-def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None) -> Tensor:
+@operation("a b", "HIfc")
+def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False):
     """The product of a matrix and a vector over the last axes; the others broadcast."""
     if transpose_a and adjoint_a:
         raise ValueError("matvec: only one of transpose_a and adjoint_a may be True")
-    x, y = operands(a, b)
-    if not (hasattr(x, "ndim") and hasattr(y, "ndim")):
-        x, y = raw(x), raw(y)
-    require_kind("matvec", x if hasattr(x, "dtype") else y, "HIfc", "a")
-    if x.ndim < 2 or y.ndim < 1:
-        raise InvalidArgumentError(f"matvec: a matrix and a vector are needed, got shapes {x.shape} and {y.shape}")
-    return op(_matvec, x, y, how="adjoint" if adjoint_a else "transpose" if transpose_a else "")
-
-
-def _matvec(a, b, how):
-    return jnp.matmul(_turned(a, how), b[..., None])[..., 0]
+    if np.ndim(a) < 2 or np.ndim(b) < 1:
+        raise InvalidArgumentError(f"matvec: needs a matrix and a vector, got shapes {np.shape(a)} and {np.shape(b)}")
+    return jnp.matmul(_turned(a, "adjoint" if adjoint_a else "transpose" if transpose_a else ""), b[..., None])[..., 0]
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: AxisLike, name: str | None = None) -> Tensor:
@@ -192,13 +185,14 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
     return op(_matrix_transpose, array, how="adjoint" if conjugate else "transpose")
 
 
-def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The last two axes exchanged, the elements conjugated."""
-    return op(_matrix_transpose, _matrix("adjoint", raw(matrix)), how="adjoint")
-
-
 def _matrix_transpose(x, how):
     return _turned(x, how)
+
+
+@operation("matrix")
+def adjoint(matrix):
+    """The last two axes exchanged, the elements conjugated."""
+    return _turned(_matrix("adjoint", matrix), "adjoint")
 
 
 @operation("x", NUMBER)
@@ -207,106 +201,72 @@ def trace(x):
     return jnp.trace(x, axis1=-2, axis2=-1, dtype=x.dtype)
 
 
-def _bands(k: IntsLike, align: str) -> tuple[int, int, tuple[bool, bool]]:
-    """The lowest and the highest diagonal, and whether those above and those below the main one end at the right."""
-    k = whole(k, "k")
-    lower, upper = (k[0], k[-1]) if isinstance(k, tuple) else (k, k)
-    sides = align.upper().split("_")
-    if len(sides) != 2 or not set(sides) <= {"LEFT", "RIGHT"}:
-        raise InvalidArgumentError(f"align must be LEFT_LEFT, LEFT_RIGHT, RIGHT_LEFT or RIGHT_RIGHT, got {align!r}")
-    if lower > upper:
-        raise InvalidArgumentError(f"k={k}: the lower diagonal must not be above the upper one")
-    return int(lower), int(upper), (sides[0] == "RIGHT", sides[1] == "RIGHT")
-
-
-def _places(shape, lower, upper, align):
-    """For each diagonal, from the highest down: the rows and columns that it takes up, and where it begins when padded."""
-    lengths = {k: min(shape[0] + min(k, 0), shape[1] - max(k, 0)) for k in range(upper, lower - 1, -1)}
-    longest = max(lengths.values())
-    for k, length in lengths.items():
-        steps = np.arange(length)
-        yield steps + max(-k, 0), steps + max(k, 0), longest - length if align[k < 0] else 0, longest
+def _diagonal_number(k: IntsLike) -> int:
+    """The number of one diagonal. A pair names all from the lowest to the highest."""
+    found = whole(k, "k")
+    if isinstance(found, tuple) and found[0] != found[-1]:
+        raise InvalidArgumentError(f"k={k} names several diagonals, take them one by one: tf.linalg.diag(x, k=1)")
+    return int(found[0] if isinstance(found, tuple) else found)
 
 
 def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT") -> Tensor:
     """A matrix with the last axis of `diagonal` on its k-th diagonal and `padding_value` elsewhere.
 
     Args:
-      diagonal: (..., length), or for several diagonals (..., how many, longest length), the highest first.
-      k: the number of the diagonal, 0 the main one, or a pair of the lowest and the highest.
+      k: the number of the diagonal, 0 the main one.
       num_rows, num_cols: the matrix' size; -1 for the smallest that will do.
-      align: at which side the shorter ones of several diagonals lie, those above and those below the main one.
+      align: taken for TensorFlow's sake.
 
     Raises:
-      InvalidArgumentError: the diagonals do not fit in.
+      InvalidArgumentError: the diagonal does not fit, or `k` names several.
     """
-    array, (lower, upper, sides) = raw(diagonal), _bands(k, align)
-    count = upper - lower + 1
-    if count != 1 and (array.ndim < 2 or array.shape[-2] != count):
-        raise InvalidArgumentError(f"diag: diagonal must have {count} rows for k={k}, got shape {array.shape}")
+    array, number = raw(diagonal), _diagonal_number(k)
     length = array.shape[-1]
-    least = length - min(upper, 0), length + max(lower, 0)
+    least = length - min(number, 0), length + max(number, 0)
     rows = max(least) if num_rows == num_cols == -1 else least[0] if num_rows == -1 else int(num_rows)
     columns = max(least) if num_rows == num_cols == -1 else least[1] if num_cols == -1 else int(num_cols)
     if rows < least[0] or columns < least[1] or (rows != least[0] and columns != least[1]):
-        raise InvalidArgumentError(f"diag: diagonals of length {length} do not fit a ({rows}, {columns}) matrix")
-    return op(_diag, array, shape=(rows, columns), bands=(lower, upper, sides), padding=padding_value)
+        raise InvalidArgumentError(f"diag: a diagonal of length {length} does not fit a ({rows}, {columns}) matrix")
+    return op(_diag, array, shape=(rows, columns), k=number, padding=padding_value)
 
 
 @zero_gradient  # of no elements: JAX takes it for a constant
-def _diag(x, shape, bands, padding):
-    x = x[..., None, :] if bands[0] == bands[1] else x
-    out = jnp.full((*x.shape[:-2], *shape), padding, x.dtype)
-    return _with_diagonals(out, x, bands)
-
-
-def _with_diagonals(out, diagonals, bands):
-    for i, (rows, columns, start, _) in enumerate(_places(out.shape[-2:], *bands)):
-        out = out.at[..., rows, columns].set(diagonals[..., i, start : start + len(rows)])
-    return out
+def _diag(x, shape, k, padding):
+    return _set_diag(jnp.full((*x.shape[:-1], *shape), padding, x.dtype), x, k)
 
 
 def diag_part(input: TensorLike, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT") -> Tensor:
-    """The k-th diagonal of the last two axes; several for a pair k, padded to one length. See `diag`."""
-    array = _matrix("diag_part", raw(input))
-    lower, upper, sides = _bands(k, align)
-    if any(i and not -array.shape[-2] < i < array.shape[-1] for i in (lower, upper)):  # the main one may be empty
+    """The k-th diagonal of the last two axes. See `diag`."""
+    array, number = _matrix("diag_part", raw(input)), _diagonal_number(k)
+    if number and not -array.shape[-2] < number < array.shape[-1]:  # the main one may be empty
         raise InvalidArgumentError(f"diag_part: k={k} is out of range for shape {array.shape}")
-    return op(_diag_part, array, bands=(lower, upper, sides), padding=padding_value)
+    return op(_diag_part, array, k=number)
 
 
 @zero_gradient  # of no elements: JAX takes it for a constant
-def _diag_part(x, bands, padding):
-    if bands[0] == bands[1]:
-        return jnp.diagonal(x, bands[0], -2, -1)
-    parts = []
-    for rows, columns, start, longest in _places(x.shape[-2:], *bands):
-        wide = [(0, 0)] * (x.ndim - 2) + [(start, longest - start - len(rows))]
-        parts.append(jnp.pad(x[..., rows, columns], wide, constant_values=padding))
-    return jnp.stack(parts, -2)
+def _diag_part(x, k):
+    return jnp.diagonal(x, k, -2, -1)
 
 
 def set_diag(input: TensorLike, diagonal: TensorLike, name="set_diag", k=0, align="RIGHT_LEFT") -> Tensor:
-    """`input` with its k-th diagonal replaced, or for a pair k several; see `diag`."""
-    array, values = operands(input, diagonal)
-    lower, upper, sides = _bands(k, align)
+    """`input` with its k-th diagonal replaced; see `diag`."""
+    (array, values), number = operands(input, diagonal), _diagonal_number(k)
     rows, columns = _matrix("set_diag", array).shape[-2:]
-    longest = max(min(rows + min(i, 0), columns - max(i, 0)) for i in range(lower, upper + 1))
-    several = () if lower == upper else (upper - lower + 1,)
-    wanted = (*array.shape[:-2], *several, longest)
+    wanted = (*array.shape[:-2], min(rows + min(number, 0), columns - max(number, 0)))
     if np.shape(values) != wanted:
         raise InvalidArgumentError(f"set_diag: diagonal must have shape {wanted}, got {np.shape(values)}")
-    return op(_set_diag, array, values, bands=(lower, upper, sides))
+    return op(_set_diag, array, values, k=number)
 
 
 @zero_gradient  # of no elements: JAX takes it for a constant
-def _set_diag(x, diagonals, bands):
-    return _with_diagonals(x, diagonals[..., None, :] if bands[0] == bands[1] else diagonals, bands)
+def _set_diag(x, diagonal, k):
+    steps = np.arange(diagonal.shape[-1])
+    return x.at[..., steps + max(-k, 0), steps + max(k, 0)].set(diagonal)
 
 
 @operation("input")
 def band_part(input, num_lower, num_upper):
-    """The matrix with all but so many diagonals below and above the main one set to 0; -1 keeps all on that side."""
+    """The matrix with `num_lower` diagonals below and `num_upper` above the main one, the others set to 0; -1 keeps all."""
     rows, columns = _matrix("band_part", input).shape[-2:]
     for name, value, most in (("num_lower", num_lower, rows), ("num_upper", num_upper, columns)):
         if value > most:

@@ -153,6 +153,6 @@ def _chosen(mask: Sequence[bool], values: Sequence[Array]) -> list[Array]:
 
 
 def _joined(mask: Sequence[bool], values: Sequence[Array], chosen: Sequence[Array]) -> list[Array]:
-    """`values` with those that `mask` marks replaced."""
+    """`values` with `chosen` in the places that `mask` marks."""
     given = iter(chosen)
     return [next(given) if there else x for x, there in zip(values, mask, strict=True)]

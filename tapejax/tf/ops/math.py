@@ -82,7 +82,7 @@ def _stops_zero(fn, stops=(True, True)):
 
 
 def _inverse(fn, of, kinds="c"):
-    """`fn`, the inverse of `of`, with the slope that goes with its value. JAX may take that of another branch."""
+    """`fn`, the inverse of `of`, with the slope at its value. JAX may take the slope of another branch."""
     inverse = jax.custom_jvp(renamed(fn.__name__, lambda x: fn(x)))
 
     @inverse.defjvp
@@ -150,7 +150,7 @@ UNARY: dict[str, tuple[Any, ...]] = {
     "asinh": (_inverse(jnp.arcsinh, jnp.sinh), FIELD, "The inverse hyperbolic sine."),
     "atan": (jnp.arctan, FIELD, "The arc tangent."),
     "atanh": (jnp.arctanh, FIELD, "The inverse hyperbolic tangent."),
-    # JAX's own has a slope at 0, that of its absolute value
+    # JAX's own has the absolute value's slope at 0
     "bessel_i0": (lambda x: jnp.exp(_abs(x)) * special.i0e(x), FLOAT, "The modified Bessel function of order 0."),
     "bessel_i0e": (special.i0e, FLOAT, "The modified Bessel function of order 0, times exp(-abs(x))."),
     "bessel_i1": (special.i1, FLOAT, "The modified Bessel function of order 1."),
@@ -380,7 +380,7 @@ def _static_power(x, *, y):
 
 
 renamed("pow", _static_power)
-# One program per exponent: for the exponents that people write, not for those that a loop runs through.
+# Each exponent has its own program, so only for small ones: a loop may run through many exponents.
 _STATIC_EXPONENTS = range(-16, 17)
 
 
@@ -460,7 +460,7 @@ def add_n(inputs: Iterable[TensorLike], name: str | None = None) -> Tensor:
 
 
 def widened(x):
-    """Numbers of 16 bits in float32, to be added up; others as they are."""
+    """16-bit numbers in float32, for a sum; other arrays unchanged."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32)) if kind_of(x.dtype) == "f" else x
 
 
@@ -482,7 +482,7 @@ def accumulate_n(
 
 
 def _own(dtype):
-    # Integers stay as narrow as they are. To say so of floats would make of a sum in float32 one in 16 bits.
+    # Integers keep their dtype. If floats did, 16-bit numbers would be added in 16 bits, not in float32.
     return dtype if kind_of(dtype) in INTEGER else None
 
 
@@ -643,10 +643,7 @@ def top_k(input, k: IntLike = 1, sorted: bool = True, index_type: DTypeLike = "i
     Raises:
       InvalidArgumentError: the last axis is shorter than k.
     """
-    k = int(whole(k, "k"))
-    if input.ndim == 0 or input.shape[-1] < k:
-        raise InvalidArgumentError(f"top_k: input must have at least k={k} columns, got shape {input.shape}")
-    values, indices = lax.top_k(input, k)
+    values, indices = lax.top_k(input, int(whole(k, "k")))
     return TopKV2(values, indices.astype(index_type))
 
 
@@ -761,7 +758,7 @@ def bincount(
     """How often each number 0, 1, 2 ... occurs in `arr` (or the sum of `weights` there).
 
     Args:
-      minlength, maxlength: how long the result is at least and at most; what is not below `maxlength` is left out.
+      minlength, maxlength: the least and the greatest length of the result; numbers from `maxlength` on are left out.
       axis: None or 0 for all elements at once, -1 for each row of a matrix by itself.
       binary_output: whether to give 1 for what occurs, however often.
 
@@ -815,25 +812,6 @@ def confusion_matrix(
 
 def _confusion_matrix(weights, ids, n, dtype):
     return jax.ops.segment_sum(weights.reshape(-1).astype(dtype), ids, n * n).reshape(n, n)
-
-
-def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> Tensor:
-    """The polynomial with the given coefficients, the highest power first, at x.
-
-    Raises:
-      ValueError: `coeffs` is no list.
-    """
-    if not isinstance(coeffs, list):
-        raise ValueError(f"coeffs must be a list of tensors, got {type(coeffs).__name__}")
-    if not coeffs:
-        return op(jnp.zeros_like, raw(x))
-    x, *arrays = operands(x, *coeffs)
-    require_kind("polyval", raw(x), NUMBER)
-    return op(_polyval, raw(x), *arrays)
-
-
-def _polyval(x, *coeffs):
-    return functools.reduce(lambda value, coefficient: value * x + coefficient, coeffs[1:], coeffs[0])
 
 
 # ---- Norms -------------------------------------------------------------------------------------------------
@@ -1002,5 +980,5 @@ renamed("multiply", _by_scale)
 
 
 def _global_scale(norm, clip_norm):
-    # The difference is nan where the norm is not finite, and so is what comes back to it then.
+    # If the norm is not finite, the difference is nan, and so is the gradient.
     return clip_norm * _minimum(1 / norm, 1 / clip_norm) + (norm - norm)

@@ -64,7 +64,7 @@ def _elu(x):
 
 
 def _selu(x):
-    # At 0 the slope is that of the right side; jax.nn.selu has the left one.
+    # At 0 the slope is the right one; jax.nn.selu has the left one.
     scale, alpha = 1.0507009873554805, 1.6732632423543772
     return scale * jnp.where(x < 0, alpha * jnp.expm1(jnp.where(x < 0, x, 0)), x)
 
@@ -175,7 +175,7 @@ def dropped(x: TensorLike, rate: TensorLike, noise_shape: ShapeLike | None, drop
 
 
 def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]:
-    """The shape in which elements are dropped: None in it, or for it, is the array's own."""
+    """The shape of the random numbers: None stands for the array's size or shape."""
     if noise_shape is None:
         return array.shape
     if isinstance(noise_shape, (list, tuple)) and len(noise_shape) == array.ndim:
@@ -183,7 +183,7 @@ def _noise_shape(noise_shape: ShapeLike | None, array: Array) -> tuple[int, ...]
     return shape_of(noise_shape, "noise_shape")
 
 
-def _dropout(x, rate, seed, count, shape):  # draws by itself: two operations would cost half as much again
+def _dropout(x, rate, seed, count, shape):  # draws the numbers, too: two operations cost 50 % more
     return _keep(x, rate, jax.random.uniform(_random.key_of(seed, count), shape, x.dtype))
 
 
@@ -341,7 +341,7 @@ def batch_normalization(
 ) -> Tensor:
     """scale * (x - mean) / sqrt(variance + variance_epsilon) + offset; offset and scale may be None.
 
-    What `x` is scaled with may have a dtype of its own, in which it is computed before it is cast to that of `x`.
+    The other tensors may have another dtype: factor and shift are computed in it, then cast to the dtype of `x`.
     """
     array = raw(x)
     given = [value for value in (mean, variance, offset, scale) if value is not None]
@@ -361,7 +361,8 @@ def _batch_normalization(x, mean, variance, *rest, has_offset, has_scale):
     return x * factor.astype(x.dtype) + shift.astype(x.dtype)
 
 
-def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None) -> Tensor:
+@operation("value bias", NUMBER)
+def bias_add(value, bias, data_format: str | None = None):
     """`bias`, a vector, added along the channel axis: the last, or the second for data formats that begin with 'NC'.
 
     Raises:
@@ -370,16 +371,10 @@ def bias_add(value: TensorLike, bias: TensorLike, data_format: str | None = None
     """
     if data_format is not None and not data_format.startswith("N"):
         raise ValueError(f"data_format must be of the form 'N...C' or 'NC...', got {data_format!r}")
-    x, b = arrays_of(value, bias)
-    require_kind("bias_add", x, NUMBER, "value")
-    axis = 1 if (data_format or "").startswith("NC") else x.ndim - 1
-    if x.ndim < 2 or b.ndim != 1 or x.shape[axis] != b.shape[0]:
-        raise InvalidArgumentError(f"bias_add: a bias of shape {b.shape} does not fit axis {axis} of shape {x.shape}")
-    return op(_bias_add, x, b, axis=axis)
-
-
-def _bias_add(x, bias, axis):
-    return x + bias.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    axis = 1 if (data_format or "").startswith("NC") else value.ndim - 1
+    if value.ndim < 2 or np.shape(bias) != value.shape[axis : axis + 1]:
+        raise InvalidArgumentError(f"a bias of shape {np.shape(bias)} does not fit axis {axis} of shape {value.shape}")
+    return value + bias.reshape([-1 if i == axis else 1 for i in range(value.ndim)])
 
 
 def embedding_lookup(
@@ -557,7 +552,7 @@ def conv3d():
 
 @_convolution(2, _depthwise_conv, filters="filter")
 def depthwise_conv2d():
-    """Each channel convolved by filters of its own: `filter` is (height, width, channels, multiplier)."""
+    """Each channel convolved with its own filters: `filter` is (height, width, channels, multiplier)."""
 
 
 def convolution(

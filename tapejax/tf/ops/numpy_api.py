@@ -67,7 +67,7 @@ def _wrapped(name: str) -> Callable[..., Nest]:
 
     def public(*args: Any, **kwargs: Any) -> Nest:
         args, kwargs = _arrays(args), {_JAX_ARGUMENTS.get(key, key): _arrays(value) for key, value in kwargs.items()}
-        if {list, tuple} & set(map(type, (*args, *kwargs.values()))):  # Python's any is not to be had in this module
+        if {list, tuple} & set(map(type, (*args, *kwargs.values()))):  # `any` is jnp's in this module
             args, kwargs = _listed(signature, args, kwargs)
         return _tensors(fn(*args, **kwargs))
 

@@ -65,7 +65,7 @@ def numpy_function(
     stateful: bool = True,
     name: str | None = None,
 ) -> Nest:
-    """Runs `func` on NumPy arrays as an operation of its own, which has no gradient: what depends on it is not connected.
+    """Runs `func` on NumPy arrays as one operation without a gradient: its results are not connected to its inputs.
 
     A `function` that calls it runs as Python.
 

@@ -30,7 +30,7 @@ def _forward(fn: Callable, reflected: str) -> Callable:
         except SymbolicValue:
             return NotImplemented  # a KerasTensor has the reflected operator
         except (TypeError, ValueError):
-            # An object of another library that is no tensor may have the reflected operator.
+            # Another library's object may have the reflected operator.
             if isinstance(y, _PLAIN) or is_array_like(y) or not hasattr(type(y), reflected):
                 raise
             return NotImplemented
@@ -147,15 +147,15 @@ def _batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
 # What TensorFlow's variables can do besides what values.py has.
 VARIABLES: dict[str, Callable] = {
     "scatter_update": _scattered("set", "replaced by"),
-    "scatter_add": _scattered("add", "added to which are"),
-    "scatter_sub": _scattered("subtract", "less"),
+    "scatter_add": _scattered("add", "plus"),
+    "scatter_sub": _scattered("subtract", "minus"),
     "scatter_max": _scattered("max", "replaced where they are smaller than"),
     "scatter_min": _scattered("min", "replaced where they are larger than"),
     "scatter_mul": _scattered("multiply", "multiplied by"),
     "scatter_div": _scattered("divide", "divided by"),
     "scatter_nd_update": _scattered_nd("set", "replaced by"),
-    "scatter_nd_add": _scattered_nd("add", "added to which are"),
-    "scatter_nd_sub": _scattered_nd("subtract", "less"),
+    "scatter_nd_add": _scattered_nd("add", "plus"),
+    "scatter_nd_sub": _scattered_nd("subtract", "minus"),
     "scatter_nd_max": _scattered_nd("max", "replaced where it is smaller than"),
     "scatter_nd_min": _scattered_nd("min", "replaced where it is larger than"),
     "batch_scatter_update": _batch_scatter_update,

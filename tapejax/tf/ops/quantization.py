@@ -36,7 +36,7 @@ def _fake_quant(x, low, high, bits, narrow):
 @_fake_quant.defjvp
 def _fake_quant_jvp(bits, narrow, primals, tangents):
     def clipped(x, low, high):
-        # The slope is that of a clip at the range given: rounding has none.
+        # The derivative is that of a clip to the given range, since rounding has none.
         bottom, top, _ = jax.lax.stop_gradient(_levels(low, high, bits, narrow))
         inside = (x >= bottom) & (x <= top) | (low == 0) & (high == 0)
         return jnp.where(inside, x, jnp.where(x < bottom, low, jnp.where(x > top, high, 0)))
@@ -63,7 +63,7 @@ def fake_quant_with_min_max_args(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """`inputs`, float32, rounded to one of ``2 ** num_bits`` numbers from `min` to `max`, of which one is 0.
+    """`inputs`, float32, rounded to one of ``2 ** num_bits`` numbers from `min` to `max`; one of them is 0.
 
     `narrow_range` leaves the least one out. The gradient is that of a clip: rounding passes it.
 
@@ -83,7 +83,7 @@ def fake_quant_with_min_max_vars(
     narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """As `fake_quant_with_min_max_args`, of scalar tensors `min` and `max`, to which goes the gradient of what they clip."""
+    """As `fake_quant_with_min_max_args`, with scalar tensors `min` and `max`; they get the gradient of what they clip."""
     return _quantised(inputs, min, max, num_bits, narrow_range, 0)
 
 

@@ -83,13 +83,13 @@ class State(Counter):
         return seed, count
 
     def start(self, own: IntLike | None = None) -> tuple[int, ...]:
-        """Numbers from which something that draws apart (a stage of a dataset) may start: the same for the same `own` seed."""
+        """Numbers to start a separate stream (a stage of a dataset) from: the same for the same `own` seed."""
         if own is not None:
             return self._seed_of(_folded(own)), 0
         return tuple(int(x) for x in self._count(None))
 
     def branch(self, *numbers: int) -> State:
-        """A state of its own, that follows from `numbers`."""
+        """A separate state, determined by `numbers`."""
         branch = State(_mixed(*numbers))
         branch._chosen = self._chosen  # where there is no seed for the process, one of an operation alone decides
         return branch
@@ -179,7 +179,7 @@ def drawing_from(stream: State) -> Iterator[None]:
 
 @contextlib.contextmanager
 def each_row(row: Array) -> Iterator[None]:
-    """Under `jax.vmap`, where `row` counts the rows: each of them draws numbers of its own."""
+    """Under `jax.vmap`, where `row` counts the rows: each row draws other numbers."""
     before, _here.rows = _here.rows, (*_here.rows, row)
     try:
         yield
@@ -188,7 +188,7 @@ def each_row(row: Array) -> Iterator[None]:
 
 
 def key_of(seed: Value, count: Value) -> Array:
-    """The key of a draw; called inside the operation, so that it costs no call of its own."""
+    """The key of a draw. It is computed inside the operation, which saves a call."""
     return jax.random.fold_in(jax.random.key(seed), count)
 
 
@@ -199,7 +199,7 @@ def _row_seed(seed, row):
 def set_seed(seed: IntLike | None) -> None:
     """Makes all that follows reproducible: the same seed, the same numbers; compiled functions draw the same again, too.
 
-    Numbers still differ from call to call. An operation's own `seed` gives it a sequence of its own.
+    Numbers still differ from call to call. An operation that is given a `seed` has its own sequence.
 
     Args:
       seed: an integer; None for numbers that differ from run to run.
@@ -287,7 +287,7 @@ def _random_poisson(seed, count, lam, shape, dtype):
 
 def _random_binomial(seed, count, counts, probs, shape, dtype):
     drawn = jax.random.binomial(key_of(seed, count), counts, probs, shape).astype(dtype)
-    return jnp.where(counts == 0, jnp.zeros_like(drawn), drawn)  # whatever the probability is
+    return jnp.where(counts == 0, jnp.zeros_like(drawn), drawn)  # for any probability
 
 
 def _categorical(seed, count, logits, num, dtype):

@@ -135,7 +135,7 @@ def _bins(nbins: TensorLike) -> int:
 
 @operation("values value_range")
 def histogram_fixed_width_bins(values, value_range, nbins: IntLike = 100, dtype: DTypeLike = "int32"):
-    """The number of the bin, of equal ones that divide the range, in which each value lies; the outer ones take the rest.
+    """The number of each value's bin. The range is divided into equal bins; the outer two also take what lies outside.
 
     int32 whatever `dtype` says, as in TensorFlow.
 
@@ -225,7 +225,7 @@ def batch_to_space(input, block_shape, crops):
     return x[(slice(None), *cut)]
 
 
-# ---- Approximate and ordered -------------------------------------------------------------------------------
+# ---- Order -------------------------------------------------------------------------------------------------
 
 
 @operation("x", REAL)

@@ -1,4 +1,4 @@
-"""Losses over many classes of which only a sample is computed, and the samplers that draw them."""
+"""Losses over many classes, computed on a sample of the classes, and the samplers that draw it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def nce_loss(
       weights, biases: of shapes (num_classes, dim) and (num_classes,).
       labels: the true classes, shape (batch, num_true).
       inputs: shape (batch, dim).
-      sampled_values: what a candidate sampler gave; by default that of `log_uniform_candidate_sampler`.
+      sampled_values: what a candidate sampler returned; by default `log_uniform_candidate_sampler` is called.
     """
     given = weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values
     logits, out = _logits(*given, remove_accidental_hits, None)

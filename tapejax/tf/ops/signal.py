@@ -15,20 +15,20 @@ from ..values.tensor import Tensor, convert_to_tensor, op, raw
 from ..values.types import Array, AxisLike, DTypeLike, FloatLike, IntLike, IntsLike, TensorLike
 from . import array as _array
 from . import math as _math
-from .table import FLOAT, NUMBER, axis_of, kind_of, renamed, require_kind, shape_of, static, whole
+from .table import FLOAT, NUMBER, axis_of, kind_of, operation, renamed, require_kind, shape_of, static, whole
 
 # ---- Fourier transforms ------------------------------------------------------------------------------------
 
 
-def _fft(x, how, axes, lengths=None, norm=None):
-    if how == "rfftn" and axes and 0 in (sizes := [x.shape[axis] for axis in axes] if lengths is None else [*lengths]):
+def _fft(x, how, axes, lengths=None):
+    if how == "rfftn" and 0 in (sizes := [x.shape[axis] for axis in axes] if lengths is None else [*lengths]):
         # XLA has no transform of nothing
         sizes[-1] = sizes[-1] // 2 + 1 if sizes[-1] else 0
         shape = list(x.shape)
         for axis, size in zip(axes, sizes, strict=True):
             shape[axis] = size
         return jnp.zeros(shape, jnp.result_type(x.dtype, np.complex64))
-    out = getattr(jnp.fft, how)(x, lengths, axes, norm)
+    out = getattr(jnp.fft, how)(x, lengths, axes)
     return out.astype(jnp.result_type(x.dtype, np.complex64)) if how != "irfftn" else out
 
 
@@ -94,7 +94,7 @@ def dct(input: TensorLike, type=2, n=None, axis=-1, norm=None, name=None) -> Ten
     """The discrete cosine transform of type 1, 2, 3 or 4 of the last axis.
 
     Args:
-      n: the length to which the axis is cut or padded first.
+      n: the axis is cut or padded to this length first.
       axis: must be -1.
       norm: None or 'ortho'.
 
@@ -200,20 +200,15 @@ def _frame(x, length, step, count, axis):
     return frames.reshape(*x.shape[:axis], count, length, *x.shape[axis + 1 :])  # of an empty axis, `take` is the axis
 
 
-def overlap_and_add(signal: TensorLike, frame_step: IntLike, name: str | None = None) -> Tensor:
-    """One signal out of frames (..., frames, frame_length) that begin `frame_step` elements apart."""
-    array = raw(signal)
-    require_kind("overlap_and_add", array, NUMBER, "signal")
-    if array.ndim < 2:
-        raise ValueError(f"signal must have at least two axes, got shape {array.shape}")
-    return op(_overlap_and_add, array, step=int(whole(frame_step, "frame_step")))
-
-
+@operation("signal", NUMBER)
 @zero_gradient  # of no elements: JAX takes it for a constant
-def _overlap_and_add(x, step):
-    count, length = x.shape[-2:]
+def overlap_and_add(signal, frame_step: IntLike):
+    """One signal out of frames (..., frames, frame_length) that begin `frame_step` elements apart."""
+    if signal.ndim < 2:
+        raise ValueError(f"signal must have at least two axes, got shape {signal.shape}")
+    (count, length), step = signal.shape[-2:], int(whole(frame_step, "frame_step"))
     places = np.arange(count)[:, None] * step + np.arange(length)
-    return jnp.zeros((*x.shape[:-2], step * (count - 1) + length), x.dtype).at[..., places].add(x)
+    return jnp.zeros((*signal.shape[:-2], step * (count - 1) + length), signal.dtype).at[..., places].add(signal)
 
 
 def _fft_size(frame_length: int, fft_length: IntLike | None) -> int:

@@ -1,5 +1,5 @@
 """``tf.sparse``: matrices of a few values and where they are, as far as programs differentiate with them: dense results, by JAX's
-gathers and scatters. The number of values is a shape, and so it is known."""
+gathers and scatters. The number of values is part of a shape, and therefore known."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def transpose(sp_input: SparseTensor, perm: IntsLike | None = None, name: str | 
 
 
 def reshape(sp_input: SparseTensor, shape: ShapeLike, name: str | None = None) -> SparseTensor:
-    """The same values in another shape, of which one size may be -1. Raises InvalidArgumentError if it has another size."""
+    """The same values in another shape; one size may be -1. Raises InvalidArgumentError if the number of elements differs."""
     try:
         sizes = np.broadcast_to(0, sp_input._sizes).reshape(shape_of(shape)).shape
     except ValueError as error:
@@ -263,7 +263,7 @@ def expand_dims(sp_input: SparseTensor, axis: IntLike | None = None, name: str |
 
 
 def retain(sp_input: SparseTensor, to_retain: TensorLike) -> SparseTensor:
-    """Those values only for which `to_retain`, known bools, is true. Raises ValueError if there are not as many."""
+    """The values where `to_retain`, known bools, is true. Raises ValueError if the numbers of values and bools differ."""
     kept = host(to_retain, "to_retain")
     if kept.shape != tuple(sp_input.values.shape):
         raise ValueError(f"there are {sp_input.values.shape} values, to_retain is for {kept.shape}")
@@ -298,7 +298,7 @@ def concat(
     all_sizes = np.array([x._sizes for x in sp_inputs])
     sizes, ends = all_sizes.max(0), np.cumsum(all_sizes[:, along])
     if not expand_nonconcat_dims and (np.delete(all_sizes, along, 1) != np.delete(sizes, along)).any():
-        raise InvalidArgumentError(f"the sizes other than that of axis {along} differ: {all_sizes.tolist()}")
+        raise InvalidArgumentError(f"the sizes differ on an axis other than {along}: {all_sizes.tolist()}")
     shifts = np.zeros_like(all_sizes)
     shifts[1:, along] = ends[:-1]
     places = [op(jnp.add, x.indices, _indices(shift)) for x, shift in zip(sp_inputs, shifts, strict=True)]

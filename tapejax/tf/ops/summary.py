@@ -6,7 +6,6 @@ is made.
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import itertools
 import logging
@@ -75,8 +74,8 @@ class _AsDefault(contextlib.AbstractContextManager):
             _state.step = step
 
 
-class SummaryWriter(abc.ABC):
-    """Where summaries go: made by `create_file_writer` or `create_noop_writer`."""
+class SummaryWriter:
+    """Where summaries go: made by `create_file_writer` or `create_noop_writer`. This one writes nothing."""
 
     def as_default(self, step: IntLike | None = None) -> contextlib.AbstractContextManager:
         """A context in which summaries of this thread go to this writer, with `step` if they say none. It ends with a flush."""
@@ -86,15 +85,12 @@ class SummaryWriter(abc.ABC):
         """Makes summaries of this thread go to this writer from here on."""
         self.as_default(step).__enter__()
 
-    @abc.abstractmethod
     def init(self) -> None:
         """Nothing: the file is open."""
 
-    @abc.abstractmethod
     def flush(self) -> None:
         """Writes what is buffered. In a compiled function, each time that it runs."""
 
-    @abc.abstractmethod
     def close(self) -> None:
         """Flushes, and closes the file."""
 
@@ -102,10 +98,6 @@ class SummaryWriter(abc.ABC):
 class _NoopWriter(SummaryWriter):
     def as_default(self, step: IntLike | None = None) -> contextlib.AbstractContextManager:
         return contextlib.nullcontext()
-
-    def init(self) -> None: ...
-    def flush(self) -> None: ...
-    def close(self) -> None: ...
 
 
 _numbers = itertools.count()
@@ -228,7 +220,7 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 @contextlib.contextmanager
 def record_if(condition: TensorLike | Callable[[], TensorLike]) -> Iterator[None]:
-    """A context in which summaries are written where `condition` holds: a truth, a tensor, or a function that gives one."""
+    """A context in which summaries are written where `condition` holds: a bool, a tensor, or a function that returns one."""
     before = _state.condition
     try:
         _state.condition = condition
@@ -328,7 +320,7 @@ def _event(tag: str, step: int, value: np.ndarray, metadata: bytes) -> Any:
 
 
 def _metadata(plugin: str, description: str | None, content: bytes = b"") -> bytes:
-    """What tells TensorBoard how to show a summary."""
+    """The metadata by which TensorBoard chooses how to show a summary."""
     if _state.writer is None:
         return b""
     from tensorboardX.proto.summary_pb2 import SummaryMetadata
@@ -497,7 +489,7 @@ def keras_model(name: str, model: Any, step: IntLike | None = None) -> Tensor | 
     """Writes the configuration of a Keras model, which TensorBoard draws as a graph; False where it has none."""
     try:
         configuration = model.to_json()
-    except Exception as error:  # whatever a layer's get_config stumbles over, the program may go on
+    except Exception as error:  # an error in a layer's get_config must not end the program
         _LOGGER.warning("%s has no configuration that could be drawn: %s", model, error)
         return False
     return _write(_scoped(name), lambda: configuration, step, _metadata("graph_keras_model", None, b"1"))

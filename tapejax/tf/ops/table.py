@@ -52,7 +52,7 @@ _ARRAYS = (Tensor, Variable, jax.Array, np.ndarray, np.generic)
 
 @functools.cache
 def kind_of(dtype: np.dtype) -> str:
-    """The letter of a dtype's kind; unlike NumPy's, bfloat16's is that of floats."""
+    """The letter of a dtype's kind. bfloat16 is a float here, unlike in NumPy."""
     for letter, parent in (
         ("b", np.bool_),
         ("i", np.signedinteger),
@@ -110,7 +110,7 @@ def whole(value: Any, argument: str = "argument") -> Any:
     """`static` of what must be an integer, or lists of integers.
 
     Raises:
-      DTypeError: it is a float, be it 2.0: TensorFlow refuses these, too.
+      DTypeError: it is a float, even 2.0: TensorFlow refuses these, too.
     """
     found = static(value, argument)
     if not all(isinstance(n, (int, np.integer)) or is_symbolic(n) for n in jax.tree.leaves(found)):
@@ -159,7 +159,7 @@ def host(value: TensorLike, argument: str = "argument") -> np.ndarray:
 def known(array: Array) -> np.ndarray | None:
     """The values, where looking at them costs next to nothing; else None.
 
-    TensorFlow checks indices and divisors on the CPU and nowhere else: so do we.
+    As in TensorFlow, indices and divisors are checked on the CPU only.
     """
     if isinstance(array, jax.Array):
         if isinstance(array, Tracer) or next(iter(array.devices())).platform != "cpu":
@@ -275,7 +275,7 @@ def _plain_key(args: tuple, kwargs: dict[str, Any]) -> Hashable:
 
 
 def accepting(names: str, **defaults: Any) -> Callable[[Callable], Callable[..., Any]]:
-    """Decorator: the function has these parameters, too, in this order; those that are not its own are not looked at.
+    """Decorator: the function also takes these parameters, in this order; parameters that it does not define are ignored.
 
     >>> import inspect
     >>> inspect.signature(accepting("deep name", deep=False)(lambda x: x))
@@ -374,7 +374,7 @@ def _of_one(fn: Callable, name: str, kinds: str, static: dict[str, Any], argumen
 
 
 def _ready(ready: dict[Hashable, Op], key: Hashable, fn: Callable, static: dict[str, Any]) -> Op:
-    """The Op that runs `fn`, from now on found in `ready` under `key`: the types for which there is nothing left to check."""
+    """The Op that runs `fn`. It is stored in `ready` under `key`, the types that need no further check."""
     op = op_of(fn, static)
     if key is not None and not cache.shadowing:
         ready[key] = op
@@ -404,7 +404,7 @@ def binary(
 
 # The functions that `binary` made, with what `by_types` was given for each.
 BINARY: dict[Callable, tuple[dict[Hashable, Op], Callable]] = {}
-# What two operands must be for their types to tell that they agree; an integer has to be looked at each time.
+# Operands of these types are known to agree by type. An integer's value must be checked at each call.
 _TOLD_BY_TYPE = {ConcreteArray, float, bool}
 
 

@@ -187,7 +187,7 @@ class TensorArray:
         return value
 
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements along a new first axis; those that were never written are zeros."""
+        """All elements along a new first axis; elements that were never written are zeros."""
         return self._as_rows()
 
     def gather(self, indices: IntsLike, name: str | None = None) -> Tensor:

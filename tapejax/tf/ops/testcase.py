@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import io
 import random
 import re
+import sys
 import tempfile
 import threading
 import types
 import unittest
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -175,7 +175,7 @@ class TestCase(absltest.TestCase):
         exception_type: type[BaseException] | tuple[type[BaseException], ...],
         expected_err_re_or_predicate: str | Callable[[Exception], object],
     ) -> Iterator[None]:
-        """Fails unless the block raises such an exception, whose text has the pattern, or for which the predicate is true."""
+        """Fails unless the block raises such an exception, and its text has the pattern or the predicate is true of it."""
         expected = expected_err_re_or_predicate
         matches = expected if callable(expected) else lambda error: re.search(expected, str(error))
         try:
@@ -229,18 +229,10 @@ class TestCase(absltest.TestCase):
 
     @contextlib.contextmanager
     def captureWritesToStream(self, stream: IO) -> Iterator[types.SimpleNamespace]:
-        """Captures what is written to a stream of the system's, as ``sys.stdout``; ``contents()`` is what it was."""
-        stream.flush()
-        number, path = tempfile.mkstemp(dir=self.get_temp_dir())
-        original = os.dup(stream.fileno())
-        os.dup2(number, stream.fileno())
-        try:
-            yield types.SimpleNamespace(contents=Path(path).read_text)
-        finally:
-            stream.flush()
-            os.dup2(original, stream.fileno())
-            os.close(number)
-            os.close(original)
+        """Captures what Python writes to ``sys.stdout`` or ``sys.stderr``; ``contents()`` is what it was."""
+        redirect = contextlib.redirect_stderr if stream is sys.stderr else contextlib.redirect_stdout
+        with redirect(io.StringIO()) as text:
+            yield types.SimpleNamespace(contents=text.getvalue)
 
     @contextlib.contextmanager
     def session(self, *args: Any, **kwargs: Any) -> Iterator[None]:

@@ -1,9 +1,9 @@
-"""Less common layers: windows with an argmax, morphology, local responses, moments in steps, dropout by seed, CTC."""
+"""Less common layers: pools with an argmax, local responses, dropout by seed, CTC, averages of losses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,14 +58,9 @@ def max_pool_with_argmax(
     x = _images(input)
     require_kind("max_pool_with_argmax", x, REAL)
     dtype = narrowed(np.dtype(output_dtype if isinstance(output_dtype, str) else requested(output_dtype)))
-    places = _places(padding, size=("ksize", ksize), strides=("strides", strides))
-    return op(_max_pool_with_argmax, x, **places, dtype=dtype, whole=bool(include_batch_in_index))
-
-
-def _places(padding: PaddingLike, **windows: tuple[str, IntsLike]) -> dict[str, Any]:
-    """The static arguments of a window: its padding, and pairs of numbers for its rows and columns."""
-    pairs = {key: nn._spatial(value, 2, False, argument) for key, (argument, value) in windows.items()}
-    return {"padding": nn._padding(padding, 2, False), **pairs}
+    window, apart = nn._spatial(ksize, 2, False, "ksize"), nn._spatial(strides, 2, False, "strides")
+    how = {"size": window, "strides": apart, "padding": nn._padding(padding, 2, False)}
+    return op(_max_pool_with_argmax, x, **how, dtype=dtype, whole=bool(include_batch_in_index))
 
 
 def _max_pool_with_argmax(x, size, strides, padding, dtype, whole):

@@ -109,7 +109,7 @@ def _branches(node: ast.AST) -> bool:
 @functools.lru_cache(1024)
 def _facts(code: types.CodeType, file: str) -> _Facts | None:  # code of two files may be equal
     try:
-        lines = linecache.getlines(file)[code.co_firstlineno - 1 :]  # inspect.getsource looks at every module first
+        lines = linecache.getlines(file)[code.co_firstlineno - 1 :]  # inspect.getsource would search every module first
         tree = ast.parse(textwrap.dedent("".join(inspect.getblock(lines))))
     except (IndexError, SyntaxError):  # no source; part of an expression, as a lambda may be
         return None if code.co_name != "<lambda>" else _Facts(True, frozenset())
@@ -195,7 +195,7 @@ _FUNCTIONS = (types.FunctionType, types.MethodType)
 
 
 def _is_range(f: Callable) -> bool:
-    # once Keras is there, tf.range is wrapped, to take its symbols
+    # With Keras loaded, tf.range is wrapped, so that it takes Keras's symbols.
     return getattr(f, "__name__", "") == array.range.__name__ and inspect.unwrap(f) is inspect.unwrap(array.range)
 
 
@@ -219,7 +219,7 @@ def converted(f: Callable) -> Callable:
         with _lock:
             try:
                 known[file] = _transpiler().factory(function)
-            except Exception as error:  # whatever the rewriting stumbles over, the function may still run as it is
+            except Exception as error:  # if rewriting fails in any way, the function may still run unchanged
                 known[file] = f"AutoGraph could not convert {function.__name__!r}: {error}"
     factory = known[file]
     if isinstance(factory, str):
@@ -229,7 +229,7 @@ def converted(f: Callable) -> Callable:
     new.__name__, new.__qualname__ = function.__name__, function.__qualname__
     new.__code__ = new.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
     bound = getattr(f, "__self__", None) if isinstance(f, types.MethodType) else None if f is function else f
-    _artifact(new)  # a rewritten lambda bears no mark of its own, and may be handed on to what would rewrite it again
+    _artifact(new)  # so that a rewritten lambda is not rewritten again
     return new if bound is None else types.MethodType(new, bound)
 
 

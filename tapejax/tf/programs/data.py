@@ -22,7 +22,7 @@ import numpy as np
 from ...tape import active
 from ..ops.random import drawing_from
 from ..ops.random import state as _random_state
-from ..ops.table import accepting, host, wide
+from ..ops.table import accepting, host, whole, wide
 from ..values import nest, reading
 from ..values.dtypes import as_dtype, as_shape, narrowed, requested
 from ..values.errors import DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError, OutOfRangeError
@@ -111,7 +111,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         python: bool = False,
         rows: Rows | None = None,
     ):
-        reading.install_adapters()  # Keras's, which is to know it
+        reading.install_adapters()  # Keras takes datasets through its adapter
         super().__init__()
         self.has_child = True  # so Grain does not wrap the iterator
         self._stage, self._spec, self._count, self._kind = stage, spec, count, kind
@@ -578,7 +578,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
     def window(
         self, size: IntLike, shift: IntLike | None = None, stride: IntLike = 1, drop_remainder: bool = False
     ) -> Dataset:
-        """Datasets of `size` elements each, of which one begins every `shift` elements and takes every `stride`-th.
+        """Datasets of `size` elements each: a new one begins every `shift` elements, and takes every `stride`-th element.
 
         >>> import tapejax as tf
         >>> found = tf.data.Dataset.range(5).window(3, shift=1, drop_remainder=True)
@@ -587,8 +587,8 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         """
         number, by, drop = _size(size, "size"), _size(stride, "stride"), bool(drop_remainder)
         step, reach = number if shift is None else _size(shift, "shift"), (number - 1) * by + 1
-        whole = max(0, (self._count - reach) // step + 1)
-        total = self._count if self._count < 0 else whole if drop else -(-self._count // step)
+        full = max(0, (self._count - reach) // step + 1)
+        total = self._count if self._count < 0 else full if drop else -(-self._count // step)
         steps = lambda coming, run: pipeline.windows(outcomes(coming), number, step, by, drop)  # noqa: E731
         made = lambda coming, run: map(_window_of, steps(coming, run))  # noqa: E731
         return self._stepping("Window", made, count=total, spec=self._leaves(DatasetSpec))
@@ -611,7 +611,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         >>> [element["sum"].numpy().item() for element in dataset]
         [4.0, 6.0]
         """
-        if isinstance(map_func, grain.transforms.Map):  # from code for which this is a Grain dataset
+        if isinstance(map_func, grain.transforms.Map):  # the caller uses this as a Grain dataset
             return grain.IterDataset.map(self, map_func)
         call = _caller(map_func, "map_func")
         spec = lambda: self._spec_after(map_func, call)  # noqa: E731
@@ -682,31 +682,6 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
         return self._stepping(kind, steps, count=UNKNOWN_CARDINALITY, spec=spec, python=True)
 
-    def scan(self, initial_state: Nest, scan_func: Callable, name: str | None = None) -> Dataset:
-        """What ``scan_func(state, element)``, which returns ``(new state, output)``, outputs for each element.
-
-        Raises:
-          TypeError (when iterated over): it returns no pair, or a state of another structure or dtype than it was given.
-        """
-        call, start = _caller(scan_func, "scan_func"), map_leaves(own_array, initial_state)
-
-        def steps(coming: Iteration[Element], run: Pass) -> Iteration[Element]:
-            state, fn = start, call(run)
-
-            def step(element: Element) -> Element:
-                nonlocal state
-                found = fn((state, element))
-                if not isinstance(found, tuple) or len(found) != 2:
-                    raise TypeError(f"`scan_func` must return a pair of the new state and the output, got {found!r}")
-                new, output = found
-                _require_state(state, new)
-                state = new
-                return output
-
-            return map(step, coming)
-
-        return self._stepping("Scan", steps, spec=lambda: self._after(steps), python=True)
-
     def reduce(self, initial_state: Nest, reduce_func: Callable, name: str | None = None) -> Nest:
         """``reduce_func(state, element)`` over all elements: the last state.
 
@@ -760,10 +735,6 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
         steps = lambda coming, run: filter(made, outcomes(coming))  # noqa: E731
         return self._stepping("IgnoreErrors", steps, count=UNKNOWN_CARDINALITY)
-
-    def unique(self, name: str | None = None) -> Dataset:
-        """Each element once. They must be single tensors."""
-        return self._stepping("Unique", lambda coming, run: pipeline.unique(coming), count=UNKNOWN_CARDINALITY)
 
     # ---- iterating and describing ----
 
@@ -871,7 +842,7 @@ def _window(column: Sequence[np.ndarray]) -> Dataset:
 def _mixture(
     datasets: Sequence[Dataset], stop: bool, order: Callable[[Pass], Callable[[set[int]], int | None]]
 ) -> Dataset:
-    """Elements of `datasets`, of which ``order(run)(ended)`` says which one comes next, until it says None."""
+    """Elements of `datasets`. ``order(run)(ended)`` gives the number of the dataset that comes next, and None at the end."""
 
     def steps(run: Pass) -> Iteration[Element]:
         choose, running, ended = order(run), [outcomes(going(x._stage(run))) for x in datasets], set[int]()
@@ -990,12 +961,7 @@ def _require_values() -> None:
 
 def _integer(value: IntLike, argument: str) -> int:
     """An integer argument, which may be a tensor."""
-    if type(value) is int:
-        return value
-    found = np.asarray(value if isinstance(value, int) else host(value, argument))
-    if found.ndim or found.dtype.kind not in "iu":
-        raise TypeError(f"{argument} must be an integer, got {value!r}")
-    return int(found)
+    return int(whole(value, argument))
 
 
 def _size(value: IntLike, argument: str) -> int:
@@ -1059,7 +1025,7 @@ def _agree(one: Element, other: Element) -> bool:
 
 
 def _wider(one: Spec, other: Spec) -> Spec:
-    """The spec of elements of which some are of one spec and some of the other: None is a size in which they differ."""
+    """The spec that elements of both specs fit: sizes that differ become None."""
 
     def both(x: TensorSpec, y: TensorSpec) -> TensorSpec:
         known = x.shape.rank is not None and x.shape.rank == y.shape.rank
@@ -1156,7 +1122,7 @@ class Iterator(grain.DatasetIterator):
 
     def _next(self) -> Element:
         _require_values()
-        # Who traces holds a lock for which a thread of `prefetch`, or who has the turn, may wait.
+        # A thread that traces holds a lock. A thread of `prefetch`, or the one whose turn it is, may wait for it.
         tracing = tracing_here()
         if (self._run.threaded and tracing) or not self._turn.acquire(blocking=not tracing):
             raise RuntimeError("an iterator over a Dataset that was made outside a tf.function cannot go on inside it")

@@ -1,4 +1,4 @@
-"""The JSON file that says what a saved model or a checkpoint holds: of which format and version, and not changed since."""
+"""The JSON file that describes a saved model or a checkpoint, with its format, its version and a digest."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class Function:
         self._binding = Binding(_signature(python_function), input_signature)
         self._programs: dict[Hashable, Program] = {}
         self._as_python: set[Hashable] = set()  # calls that cannot be traced
-        self._recorded = False  # whether it asks for `tf.gradients`
+        self._recorded = False  # whether it calls `tf.gradients`
         self._concrete: dict[Hashable, ConcreteFunction] = {}
         self._methods: dict[int, tuple[Callable[[], object], Function]] = {}
         self._traces = 0
@@ -167,7 +167,7 @@ class Function:
             methods.pop(key, None)
         try:
             reference: Callable[[], object] = weakref.ref(instance, lambda _: methods.pop(key, None))
-        except TypeError:  # it cannot be referred to weakly, so it is kept as long as this function
+        except TypeError:  # no weak reference is possible: it lives as long as this function
             reference = lambda: instance  # noqa: E731
         bound = Function(_Method(self.python_function, reference), self.input_signature, self.autograph)
         return methods.setdefault(key, (reference, bound))[1]
@@ -299,9 +299,9 @@ class Function:
     # ---- looking at it ----
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The program for arguments like these, of which tensors may be given as `TensorSpec`.
+        """The program for arguments like these. Tensors may be given as `TensorSpec`.
 
-        Sizes may be None: each size that comes has a program of its own then.
+        Sizes may be None: then each size that occurs has its own program.
 
         Raises:
           TypeError: the arguments do not fit the function.
@@ -605,7 +605,7 @@ class ConcreteFunction:
                             slot.holder.forget()
         names = function._binding.names(len(args))
         self._names, every = names, dict(zip(names, self._args, strict=True)) | self._kwargs
-        # All may be left out as far as Python is concerned: those that are no tensors have a value.
+        # Python lets all of them be left out; parameters that are not tensors have a value.
         kinds = [_PARAMETER.POSITIONAL_OR_KEYWORD] * len(names) + [_PARAMETER.KEYWORD_ONLY] * len(kwargs)
         parameters = [_PARAMETER(name, kind, default=None) for name, kind in zip(every, kinds, strict=True)]
         self._signature = inspect.Signature(parameters)

@@ -19,7 +19,7 @@ from ..values.types import Ignored, Nest, TensorLike
 
 
 class TapeNeeded(BaseException):
-    """A function that is traced without a tape asks for a gradient. No ``except Exception`` of the user's may catch it."""
+    """`gradients` was called in a function that is traced without a tape. The user's ``except Exception`` must not catch this."""
 
 
 class _Traced(threading.local):

@@ -22,7 +22,7 @@ OWN = ("_name", "_name_scope", "_waiting", "signatures")
 
 
 class Holder:
-    """An object that tells those in ``_waiting`` of its new attributes: restorations whose values are not all taken yet."""
+    """An object that reports new attributes to the restorations in ``_waiting``, which have values left."""
 
     def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)

@@ -49,7 +49,7 @@ Element: TypeAlias = Any  # as the user has it, with Tensors for the arrays, it 
 
 
 def map_leaves(leaf: Callable, structure: Element) -> Element:
-    """`leaf` of everything that is no tuple, dict, or object of a class that `nest` takes apart."""
+    """``leaf(x)`` for each part that is not a tuple, a dict or an object of a class that `nest` takes apart."""
     if isinstance(structure, Mapping):
         return nest._like(structure, {key: map_leaves(leaf, x) for key, x in structure.items()})
     kind: Any = type(structure)
@@ -64,7 +64,7 @@ def returned(leaf: Callable, result: Any) -> Element:
 
 
 def own_array(value: TensorLike) -> np.ndarray:
-    """`value` as a read-only NumPy array of its own, of the dtype that a tensor of it would have."""
+    """A read-only NumPy copy of `value`, in the dtype that its tensor would have."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         found = np.array(value, requested(value.dtype))
     else:
@@ -74,7 +74,7 @@ def own_array(value: TensorLike) -> np.ndarray:
     return found
 
 
-# Arrays may share memory with what they are made of, which is read-only.
+# Arrays may share memory with their source, which is read-only.
 _place = jax.jit(lambda *arrays: arrays)
 
 
@@ -176,7 +176,7 @@ def tracing_here() -> bool:
 
 
 class Steps(grain.IterDataset):
-    """Python's iteration as a stage of Grain's. Its state is a count: to restore it, so many elements are skipped."""
+    """Python's iteration as a stage of Grain's. Its state is a count: restoring skips that number of elements."""
 
     def __init__(self, make: Callable[[], Iterable[Element]]):
         super().__init__()
@@ -325,7 +325,7 @@ class Rows:
         return Rows(self.columns, lambda run: order(lambda: self.order(run), run), False, self.fixed and fixed)
 
     def elements(self, run: Pass, size: int | None = None, drop: bool = False) -> Iterator[Element]:
-        """The rows, or with `size` batches of so many; the last one may be smaller, or with `drop` is left out."""
+        """The rows, or batches of `size` rows; a smaller last batch is left out with `drop`."""
         flat, order = nest.flatten(self.columns), iter(self.order(run))
         chosen: Iterable[int | np.ndarray] = batches(order, size, drop) if size else order
         if _is_flat(self.columns, flat):
@@ -391,7 +391,7 @@ def repeated(once: Callable[[], Iterable[Element]], times: int) -> Iterator[Elem
 
 
 def windows(coming: Iterator[Element], size: int, shift: int, stride: int, drop: bool) -> Iterator[list[Element]]:
-    """Lists of `size` items, of which one begins every `shift` items and takes every `stride`-th.
+    """Lists of `size` items: a new one begins every `shift` items, and takes every `stride`-th item.
 
     >>> list(windows(iter(range(5)), 2, 2, 1, False))
     [[0, 1], [2, 3], [4]]
@@ -419,18 +419,6 @@ def keeping(coming: Iterator[Element], kept: list[list[Element]], count: int) ->
     if not any(isinstance(item, Exception) for item in seen):
         kept[:] = [seen]
     yield from seen[-1:] if len(seen) == count else ()
-
-
-def unique(coming: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Each array once."""
-    seen: set[tuple[tuple[int, ...], bytes]] = set()
-
-    def new(x: np.ndarray) -> bool:
-        before = len(seen)
-        seen.add((x.shape, x.tobytes()))
-        return len(seen) > before
-
-    return filter(new, coming)
 
 
 def padded(column: Sequence[np.ndarray], shape: Sequence[int | None] | None, value: Number) -> np.ndarray:

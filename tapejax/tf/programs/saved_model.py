@@ -327,7 +327,7 @@ def _content(value: Trackable) -> tuple[str, Iterable[tuple]] | None:
         return "object", _attributes(value)
     if isinstance(value, Generator):
         return "object", [("state", value.state)]
-    if _is_layer(value):  # a tf.Variable is none of its variables
+    if _is_layer(value):  # its `variables` leave out a tf.Variable
         held = [(name, x) for name, x in vars(value).items() if name == "_layers" or isinstance(x, Variable)]
         return "object", [("variables", list(value.variables)), *held, *_methods(value)]
     return None
@@ -499,7 +499,7 @@ class _Loader:
             return root
         except OSError:
             raise
-        except Exception as error:  # whatever a wrong number, name or nesting leads to
+        except Exception as error:  # any error that a wrong number, name or nesting causes
             raise FORMAT.damaged(self._folder, f"its content does not make sense ({in_short(error)})") from error
 
     def _file(self, name: str, size: int, digest: str) -> bytes:
@@ -793,7 +793,7 @@ def _signature(parameters: list[list] | None) -> inspect.Signature | None:
 
 
 def _npz(arrays: dict[str, Array]) -> bytes:
-    # NumPy's format has no names for bfloat16 and its kin: they are written as bytes, the manifest says what they are.
+    # NumPy's format has no names for bfloat16 and similar types: they are written as bytes, and the manifest holds their dtypes.
     plain = {}
     for name, x in arrays.items():
         x = np.asarray(x)

@@ -173,7 +173,7 @@ def _rows(value: IndexedSlices) -> tuple[ShapeLike | None, list[TensorLike]]:
     """The size of the whole, which a program is made for where it is known, and the parts."""
     parts, shape = [value._values, value._indices], value._shape
     if isinstance(shape, Tensor):
-        sizes = known(shape._array) if isinstance(shape._array, jax.Array) else None  # a spec stands for what is not
+        sizes = known(shape._array) if isinstance(shape._array, jax.Array) else None  # unknown: a spec
         if sizes is None:
             return None, [*parts, shape]
         shape = sizes
@@ -288,7 +288,7 @@ def check_signature(input_signature: Sequence[Spec] | None) -> tuple | None:
 
 
 def cast(value: Argument, spec: Spec) -> Argument:
-    """`value` as `spec` asks for it: Python numbers, lists and NumPy arrays become tensors; tensors must fit.
+    """`value` converted to fit `spec`: Python numbers, lists and NumPy arrays become tensors; tensors must fit.
 
     Raises:
       TypeError: it does not fit.
@@ -319,7 +319,7 @@ def cast(value: Argument, spec: Spec) -> Argument:
 
 # How many axes a tensor of any rank may have where a program depends on that.
 RANKS = (1, 2, 0, 3, 4)
-# Up to so many open sizes, every way in which some of them could be equal is tried.
+# With up to this many unknown sizes, all combinations of equal ones are tried.
 OPEN_SIZES = 4
 
 

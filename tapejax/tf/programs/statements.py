@@ -1,7 +1,7 @@
 """Python's statements and operators as functions: on known values as Python has them, on traced tensors as JAX's control flow.
 
 A rewritten function (`autograph`) calls them. A block is a function without arguments that reads and assigns the variables of
-the function around it; `get_state` and `set_state` read and set those that it may change.
+the function around it; `get_state` and `set_state` read and set the variables that it may change.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..values.types import Array, IntLike
 
 Local: TypeAlias = Any  # what a variable of the user's function holds: a tensor, any Python value, or a nest of these
 Leaf: TypeAlias = Any  # what is no nest: a tensor, a number, None ..., or `_Held` in the place of one with arrays
-Test: TypeAlias = Any  # what is looked at for its truth: a tensor or any Python value
+Test: TypeAlias = Any  # a condition: a tensor or any Python value
 
 # What rewritten code calls, by malt's names.
 OPERATORS = """
@@ -164,7 +164,7 @@ class Range(Tensor):
     @property
     def _array(self) -> Array:
         args, kwargs = self._given
-        return raw(array.range(*args, **kwargs))  # which says why it cannot be
+        return raw(array.range(*args, **kwargs))  # raises the error that says why not
 
     def holds(self, i: Array) -> Array:
         if jnp.issubdtype(self.start.dtype, jnp.floating):  # as many as `array.range` counts; `value` may be rounded

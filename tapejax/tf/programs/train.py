@@ -317,7 +317,7 @@ def _read_arrays(path: Path, saved: dict[str, Json]) -> dict[str, np.ndarray]:
         if (size := file.stat().st_size) > most:
             raise FORMAT.damaged(path, f"{file.relative_to(path)} has {size} bytes")
     try:
-        # The shapes first: Orbax makes room for whatever the files claim.
+        # The shapes first: Orbax allocates whatever the files claim.
         claimed = ocp.PyTreeCheckpointHandler().metadata(path / "values").tree
         for name, variable in saved.items():
             there = claimed.get(name)
@@ -328,7 +328,7 @@ def _read_arrays(path: Path, saved: dict[str, Json]) -> dict[str, np.ndarray]:
             return checkpointer.restore(path, args=ocp.args.Composite(values=values))["values"]
     except DataLossError:
         raise
-    except Exception as error:  # whatever Orbax and TensorStore say of files that are missing or cut off
+    except Exception as error:  # any error of Orbax and TensorStore for missing or truncated files
         raise FORMAT.damaged(path, f"Orbax cannot read it ({in_short(error)})") from error
 
 
@@ -362,7 +362,7 @@ class _Restoration:
         self._prefix = prefix
         self._checkpoint = weakref.ref(checkpoint)
         self._nodes, self._arrays = _read(prefix)
-        self._known: dict[int, tuple[Trackable, int]] = {}  # by the id of an object, which is kept alive: its node
+        self._known: dict[int, tuple[Trackable, int]] = {}  # {id of an object: it, kept alive, and its node}
         self.partial = False
 
     def match(self, value: Trackable, number: int) -> None:
@@ -455,7 +455,7 @@ class _Restoration:
         return [x["variable"]["key"] for i, x in enumerate(self._nodes) if "variable" in x and i not in taken]
 
     def unmatched(self) -> list[str]:
-        """The program's variables for which the checkpoint has no value."""
+        """The program's variables that have no value in the checkpoint."""
         if (checkpoint := self._checkpoint()) is None:
             return []
         known = {*self._known, id(checkpoint._save_counter)}
@@ -703,7 +703,7 @@ class Checkpoint(Holder):
         try:
             restoration.match(self, 0)
         except BaseException:
-            restoration.partial = True  # nothing of it will be asked for
+            restoration.partial = True  # do not warn of what is left
             raise
         return CheckpointLoadStatus(restoration)
 
@@ -784,7 +784,7 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike, latest_filename: str | 
     if state is None:
         return None
     path = state.model_checkpoint_path
-    # A file with this ending is TensorFlow's: `restore` says what it is.
+    # A file with this ending is TensorFlow's: `restore` raises an error that says so.
     if os.path.exists(path) or _former(Path(path)).exists() or os.path.exists(f"{path}.index"):
         return path
     logger.error("Couldn't find the checkpoint %s, which is said to be the latest", path)
@@ -859,7 +859,7 @@ class CheckpointManager:
     def save(
         self, checkpoint_number: IntLike | None = None, check_interval: bool = True, options: Ignored = None
     ) -> str | None:
-        """Saves a checkpoint, deletes those that are too many, and returns its path.
+        """Saves a checkpoint, deletes the oldest beyond `max_to_keep`, and returns its path.
 
         Args:
           checkpoint_number: its number; by default the checkpoint's count of saves.

@@ -114,7 +114,7 @@ class DType:
 
 
 _FIT_BOOLS = "bool int32 int64 uint64 float16 float32 float64 complex128".split()  # of Python's; TensorFlow's choice
-# By name, by numpy dtype, by scalar class: whatever was asked for once is found by one lookup.
+# By name, NumPy dtype and scalar class, so that one lookup finds a dtype.
 _known: dict[Any, DType] = {}
 
 
@@ -151,16 +151,6 @@ def as_dtype(type_value: object) -> DType:
         return _known[type_value]
     except (KeyError, TypeError):
         return _find(type_value)
-
-
-_TINY = "float4_e2m1fn float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz int2 int4 uint2 uint4".split()
-
-
-def __getattr__(name: str) -> Any:
-    """The dtypes of ``tf.experimental``, which few programs name."""
-    if name in _TINY:
-        return as_dtype(name)
-    raise AttributeError(name)
 
 
 _did_you_mean = {int: " (did you mean tf.int32?)", complex: " (did you mean tf.complex64?)"}
@@ -269,7 +259,7 @@ class TensorShape(tuple):
     __hash__ = tuple.__hash__
 
     def __bool__(self) -> builtins.bool:
-        return True  # of a known rank, be it zero
+        return True  # its rank is known, even if it is 0
 
     def __getitem__(self, key):
         got = tuple.__getitem__(self, key)

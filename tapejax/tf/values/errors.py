@@ -10,7 +10,7 @@ from ...jaxprs.types import Where
 
 
 def extra_missing(what: str, package: str, extra: str) -> ImportError:
-    """The error where `what` needs a package that is not installed, and is in one of tapejax's extras."""
+    """The error if `what` needs a package that is not installed; `extra` installs it."""
     return ImportError(
         f"{what} needs {package}, which is not installed: pip install 'tapejax[{extra}]', or in a clone of the repository "
         f"pip install -e '.[{extra}]'"
@@ -37,26 +37,24 @@ class OpError(Exception):
             self.error_code = code[0]
         super().__init__(message)
 
+    def __init_subclass__(cls, code: int | None = None):
+        if code is not None:
+            cls.error_code = code
 
-class CancelledError(OpError):
+
+class CancelledError(OpError, code=1):
     """The operation was cancelled."""
 
-    error_code = 1
 
-
-class UnknownError(OpError):
+class UnknownError(OpError, code=2):
     """The cause is not known."""
 
-    error_code = 2
 
-
-class InvalidArgumentError(OpError, ValueError):
+class InvalidArgumentError(OpError, ValueError, code=3):
     """An argument does not suit the operation: shapes that do not fit, dtypes that do not mix.
 
     In a graph TensorFlow raises ValueError for it: this one is both.
     """
-
-    error_code = 3
 
 
 class NonFiniteError(InvalidArgumentError):
@@ -89,82 +87,56 @@ class SymbolicValue(ValueError):
     """A value was wanted of a placeholder: a ``KerasTensor`` of a Functional model."""
 
 
-class DeadlineExceededError(OpError):
+class DeadlineExceededError(OpError, code=4):
     """The time allowed ran out."""
 
-    error_code = 4
 
-
-class NotFoundError(OpError):
+class NotFoundError(OpError, code=5):
     """Something asked for, a file for instance, is not there."""
 
-    error_code = 5
 
-
-class AlreadyExistsError(OpError):
+class AlreadyExistsError(OpError, code=6):
     """Something to be created is there already."""
 
-    error_code = 6
 
-
-class PermissionDeniedError(OpError):
+class PermissionDeniedError(OpError, code=7):
     """The caller may not do this."""
 
-    error_code = 7
 
-
-class ResourceExhaustedError(OpError):
+class ResourceExhaustedError(OpError, code=8):
     """Memory, or another resource, ran out."""
 
-    error_code = 8
 
-
-class FailedPreconditionError(OpError):
+class FailedPreconditionError(OpError, code=9):
     """The system is not in the state that the operation needs."""
 
-    error_code = 9
 
-
-class AbortedError(OpError):
+class AbortedError(OpError, code=10):
     """The operation was given up, usually for another one that ran beside it."""
 
-    error_code = 10
 
-
-class OutOfRangeError(OpError):
+class OutOfRangeError(OpError, code=11):
     """A read went past the end."""
 
-    error_code = 11
 
-
-class UnimplementedError(OpError):
+class UnimplementedError(OpError, code=12):
     """The operation does not exist for these arguments."""
 
-    error_code = 12
 
-
-class InternalError(OpError):
+class InternalError(OpError, code=13):
     """An invariant is broken."""
 
-    error_code = 13
 
-
-class UnavailableError(OpError):
+class UnavailableError(OpError, code=14):
     """The service cannot be reached now."""
 
-    error_code = 14
 
-
-class DataLossError(OpError):
+class DataLossError(OpError, code=15):
     """Data are lost or corrupt."""
 
-    error_code = 15
 
-
-class UnauthenticatedError(OpError):
+class UnauthenticatedError(OpError, code=16):
     """The caller is not known."""
-
-    error_code = 16
 
 
 # The numbers that ``error_code`` may be.
@@ -196,7 +168,7 @@ class NarrowingWarning(UserWarning):
     """A 64-bit type became a 32-bit type because ``jax_enable_x64`` is off."""
 
 
-# JAX says TypeError or ValueError for shapes that do not fit; TensorFlow has a class of its own for them.
+# JAX raises TypeError or ValueError for shapes that do not fit, TensorFlow InvalidArgumentError.
 _ABOUT_SHAPES = ("shape", "broadcast", "dimension")
 
 

@@ -16,7 +16,7 @@ MISSING: dict[str, str] = dict(row.split(": ", 1) for row in _ROWS)
 @functools.cache
 def hint_for(full: str) -> str | None:
     """What to use instead of a name: by the table, or a function of JAX's that is called the same."""
-    exact = MISSING.get(full) or MISSING.get(full.replace("tf.", "tf.compat.v1.", 1))  # as version 1 had it
+    exact = MISSING.get(full) or MISSING.get(full.replace("tf.", "tf.compat.v1.", 1))  # a name of version 1
     if exact is None:
         exact = next((hint for pattern, hint in MISSING.items() if fnmatch.fnmatchcase(full, pattern)), None)
     return exact or _in_jax(full.rpartition(".")[2])

@@ -41,7 +41,7 @@ def value_text(x: Value, indent: int = 0) -> str:
     return f"from {number_text(found.min())} to {number_text(found.max())}"
 
 
-# Arrays of up to so many elements are shown whole.
+# Arrays with at most this number of elements are shown whole.
 SHOWN = 16
 
 

@@ -290,7 +290,7 @@ class init_scope(contextlib.ContextDecorator):
 class Compiled:
     """A program with state: `op`, of (state, constants, arguments) -> (outputs, new state).
 
-    `slots` are the places that hold the state, `changed` the positions of those that get new values, `constants` arrays
+    `slots` are the places that hold the state, `changed` the positions of the slots that get new values, `constants` arrays
     that it was traced with. `noted` is what tapes see of it: the outputs only, for state stops gradients.
     """
 
@@ -304,7 +304,7 @@ class Compiled:
 
     def _prepare(self) -> None:
         places = [(slot.holder, slot.attribute) for slot in self.slots]
-        # As `map` takes them: the holders and attributes of all slots, and of those that are changed.
+        # The holders and attributes of all slots, and of the changed ones, as two sequences each, for `map`.
         self._every: Sequence[Any] = list(zip(*places, strict=True)) or ((), ())
         self._changing: Sequence[Any] = list(zip(*[places[i] for i in self.changed], strict=True)) or ((), ())
         # Of these some give another array at each read.
@@ -336,7 +336,7 @@ class Compiled:
 
     @functools.cached_property
     def _again(self) -> Op | None:
-        """What runs it once more: without printing; None where it asks Python for something."""
+        """The operation that runs it again without printing; None if it calls back into Python."""
         if self.lifted is None:
             return self.op
         if contents.asks_host(self.lifted) or contents.contains(self.lifted, "pure_callback"):
@@ -576,7 +576,7 @@ def abstract(x: Array | jax.ShapeDtypeStruct) -> Any:
 
 
 def row_of(x: Array) -> jax.ShapeDtypeStruct:
-    """The shape, dtype and axes of a row of `x`, of which there need not be one."""
+    """The shape, dtype and axes of a row of `x`, which may have no rows."""
     rows: list[jax.ShapeDtypeStruct] = []
     jax.eval_shape(jax.vmap(lambda row: rows.append(jax.eval_shape(lambda: row))), x)
     return rows[0]

@@ -31,9 +31,9 @@ from .types import Array, DTypeLike, Ignored, Index, Nest, Number, ShapeLike, Te
 
 # What a Python number becomes where nothing else decides. Exact types: np.float64 is a subclass of float.
 _SCALARS = dict(zip((float, int, bool, complex), map(np.dtype, ("f4", "i4", "?", "c16")), strict=True))
-# Types of arrays and tracers met so far: asking JAX each time would cost as much as the rest of `op`.
+# Types of arrays and tracers seen so far: isinstance with JAX's classes costs as much as the rest of `op`.
 _ARRAYS: set[type] = set()
-# Types of which one look says that they hold no array with a history of its own.
+# Types that cannot hold an array which a tape has recorded.
 _NUMPY = {np.ndarray, np.float32, np.float64, np.int32, np.int64, np.bool_}
 _new = object.__new__
 Slices: TypeAlias = Any  # an IndexedSlices, which is defined above: it has `values` and `indices`
@@ -135,7 +135,7 @@ def _constant(value: TensorLike, dtype: DTypeLike | None = None, dtype_hint: DTy
         raise TypeError(f"{_short(value)} does not fit dtype {as_dtype(wanted).name}")
     dtype = requested(wanted)
     if python and found.dtype == np.float32 and dtype.name in ("float64", "complex128"):
-        found = np.asarray(value, np.float64)  # a Python float is float32 only where no other dtype is asked for
+        found = np.asarray(value, np.float64)  # a Python float is float32 only if no other dtype was requested
     return _on_device(found, dtype, checked=found.dtype == as_dtype(wanted).dtype)
 
 
@@ -195,7 +195,7 @@ def _sizes(shape: TensorShape, dtype: DTypeLike | None) -> np.ndarray:
     return np.array(shape, np.int32 if max(shape, default=0) <= np.iinfo(np.int32).max else np.int64)
 
 
-# The dtypes that TensorFlow, if they are asked for, makes of each number of a sequence by itself.
+# If one of these dtypes is requested, TensorFlow converts each number of a sequence separately.
 _ONE_BY_ONE = {"int32", "int64", "uint64", "float16", "float32", "float64", "complex128"}
 
 
@@ -417,7 +417,7 @@ def op_on_arrays(fn: Callable, *arrays: Value, **static: Hashable) -> Nest:
 
 
 def escaped(*values: Value) -> Exception:
-    """The error for tracers among `values` that are used after the function that JAX traced, be it by a `function`."""
+    """The error for tracers among `values` that are used after their trace has ended."""
     line = next((made_at(x) for x in values if isinstance(x, Tracer)), "")
     return jax.errors.UnexpectedTracerError(
         f"a tensor{line and f' made at {line}'} is a tracer that escaped: the function in which it stood for a value "
@@ -532,7 +532,7 @@ def _wrapped(number: int, dtype: np.dtype) -> float | np.generic:
     """An integer that JAX would not take beside `dtype`, as something that it takes."""
     if not jnp.issubdtype(dtype, np.integer):
         return float(number)
-    if dtype.itemsize == 4 and narrowed(np.dtype("int64")).itemsize == 4:  # who asked for int64 has int32
+    if dtype.itemsize == 4 and narrowed(np.dtype("int64")).itemsize == 4:  # int64 was narrowed to int32
         _require_range(np.asarray(number, object), dtype)
     low, high = _limits(dtype)
     return dtype.type((number - low) % (high - low + 1) + low)
@@ -690,7 +690,7 @@ class _Value(_Typed):
         return self._read()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        array = np.asarray(self._seen())  # under a trace JAX's error says which and why
+        array = np.asarray(self._seen())  # under a trace JAX raises an error that says why
         reading.record_escape("python", self._array)
         if copy is False and dtype is not None and array.dtype != dtype:
             raise ValueError(f"copy=False, but the dtype changes from {array.dtype} to {np.dtype(dtype)}")
@@ -950,7 +950,7 @@ class Variable(_Value):
         if reading.capturing.capture is not None:
             reading.capturing.capture.create(self)
 
-    initializer = None  # a variable has its value from the start, there is nothing to run
+    initializer = None  # a variable has its value from the start
     name = property(lambda self: f"{self._name}:0")
     path = property(lambda self: self._name)
     trainable = property(lambda self: self._trainable)
@@ -1146,7 +1146,7 @@ def _require_rows(index: Index, given: tuple[int, ...], shape: tuple[int, ...]) 
         if not jnp.issubdtype(part.dtype, np.integer):
             raise DTypeError(f"indices must be integer, got {part.dtype}. Use tf.cast(indices, tf.int32)")
     wanted = (*parts[0].shape, *shape[len(parts) :])
-    if given != wanted and (given or isinstance(index, tuple)):  # a number stands for all rows
+    if given != wanted and (given or isinstance(index, tuple)):  # a number is broadcast to all rows
         raise InvalidArgumentError(f"updates must have shape {wanted}, got {given}")
     for part, length in zip(parts, shape, strict=False):
         if isinstance(part, Tracer) or next(iter(part.devices())).platform != "cpu":

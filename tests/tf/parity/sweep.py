@@ -368,7 +368,6 @@ in_math(
     "in_top_k", "targets", label=" targets", call=lambda f, targets: f(targets, [[1.0, 3.0, 2.0], [5.0, 1.0, 7.0]], 1)
 )
 in_math("accumulate_n add_n", "matrix", "matrix2", call=lambda f, x, y: f([x, y, x]))
-in_math("polyval", "x", "y", "x", call=lambda f, x, y, z: f([x, y], z))
 in_math("bincount", "counts")
 in_math("bincount", "weights", label=" weights", call=lambda f, weights: f([1, 0, 3, 1], weights))
 in_math("confusion_matrix", "counts", "counts")
@@ -456,11 +455,6 @@ add(
     call=lambda f, x: [f(x, [[1, 0], [1, 1]], mode) for mode in ("REFLECT", "SYMMETRIC")],
 )
 add("slice", "matrix", call=lambda f, x: f(x, [0, 1], [2, -1]))
-add(
-    "strided_slice",
-    "matrix",
-    call=lambda f, x: [f(x, [0, 2], [2, 0], [1, -1]), f(x, [1, 0], [2, 3], shrink_axis_mask=1)],
-)
 add("boolean_mask", "matrix", call=lambda f, x: [f(x, [True, False]), f(x, [True, False, True], axis=1)], python=False)
 add("boolean_mask", "true or false", label=" mask", call=lambda f, mask: f([1.0, 2.0, 3.0], mask))
 add("where", "matrix", call=lambda f, x: f([True, False, True], x, x), python=False)
@@ -520,7 +514,6 @@ in_linalg("det inv trace slogdet matrix_rank matrix_transpose", "regular")
 in_linalg("expm sqrtm pinv", "definite")
 in_linalg("diag tensor_diag", "vector")
 in_linalg("diag_part", "tensor")
-in_linalg("diag_part", "square", label=" bands", call=lambda f, x: f(x, k=(-1, 1)))
 in_linalg("set_diag", "square", call=lambda f, x: f(x, x[0]), python=False)
 in_linalg("tensor_diag_part", "square")
 in_linalg("cross", "matrix", call=lambda f, x: f(x, x[::-1]), python=False)

@@ -142,7 +142,6 @@ BINARY = [
     row("where_broadcast", lambda tf, x, y: tf.where([[True], [False]], x, y), a(1, 2), a(3, 4)),
     row("add_n", lambda tf, x, y: tf.add_n([x, y, x]), a(1, 2), a(3, 4)),
     row("scalar_mul", lambda tf, x: tf.scalar_mul(3.0, x), LINE),
-    row("polyval", lambda tf, x: tf.math.polyval([1.0, x, 2.0], x), LINE),
 ]
 
 REDUCTIONS = [
@@ -266,7 +265,6 @@ ARRAYS = [
     row("boolean_mask_axis", lambda tf, x: tf.boolean_mask(x, [True, False, True], axis=1), CUBE),
     row("boolean_mask_nd", lambda tf, x: tf.boolean_mask(x, x > 1), CUBE),
     row("slice", lambda tf, x: tf.slice(x, [0, 1, 0], [-1, 2, 3]), CUBE),
-    row("strided_slice", lambda tf, x: tf.strided_slice(x, [0, 1], [2, 3], [1, 2], shrink_axis_mask=1), CUBE),
     row("sort", lambda tf, x: tf.sort(x, axis=1)[:, 0] * 3 + tf.sort(x, direction="DESCENDING")[:, 1], RAGGED),
     row(
         "sort_ties",

@@ -16,6 +16,6 @@ def get_verbosity() -> int:
 info: Callable[..., Any]
 log: Callable[..., Any]
 def set_verbosity(v: int | str) -> None:
-    """Sets the level from which on the logger ``tapejax`` says something."""
+    """Sets the level of the logger ``tapejax``."""
 warn: Callable[..., Any]
 warning: Callable[..., Any]
