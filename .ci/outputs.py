@@ -1,6 +1,6 @@
 """Settings with which nbconvert runs notebooks and stores their outputs, without times, versions, and streams in pieces:
 
-    JAX_PLATFORMS=cpu .venv/bin/jupyter nbconvert --config .ci/outputs.py notebooks/1_first_tape.ipynb
+JAX_PLATFORMS=cpu .venv/bin/jupyter nbconvert --config .ci/outputs.py notebooks/1_first_tape.ipynb
 """
 
 c = get_config()  # noqa: F821
