@@ -31,7 +31,7 @@ def main() -> int:
         # each part has the line numbers of the whole, so that the tape can show them
         exec(compile("\n" * at + text, FILE, "exec"), space)
         at += text.count("\n")
-    heading("More: tape.draw(), tape.check_numerics(), tape.jaxpr(), and the notebooks")
+    heading("More: tape.draw, tape.check_numerics, tape.jaxpr, and the notebooks")
     return 0
 
 
