@@ -183,8 +183,13 @@ def on_page_markdown(markdown, page, config, files):
 
     if src == "guide.md":  # three columns of code need the whole width
         page.meta["hide"] = ["navigation", "toc"]
-    markdown = with_results(re.sub(LINK, moved, markdown))
+    markdown = with_results(re.sub(LINK, moved, with_lists(markdown)))
     return re.sub(r"(?s)<!-- the played tape.*?<!-- end of the played tape -->", EMBEDDED, markdown)
+
+
+def with_lists(markdown):
+    """A blank line before each list: Python's Markdown needs one, GitHub's does not."""
+    return re.sub(r"(?m)^([^\s*|#>`-].*|\*\*.*)\n(?=\* )", r"\1\n\n", markdown)
 
 
 def with_results(markdown):

@@ -534,7 +534,7 @@ def _take_datasets() -> None:
         if data is None or not isinstance(x, data.Dataset):
             return choose(x, y, sample_weight, **options)
         if not (y is None and sample_weight is None):
-            raise ValueError("y and sample_weight go into the Dataset, beside x, where x is a tf.data.Dataset")
+            raise ValueError("x is a tf.data.Dataset: put y and sample_weight into it, beside x")
         return DatasetAdapter(x, options.get("class_weight"))
 
     adapters.get_data_adapter = get_data_adapter

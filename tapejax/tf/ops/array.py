@@ -128,7 +128,7 @@ def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, dt
     if step == 0:
         raise InvalidArgumentError("range: delta must not be 0")
     if (begin > end) if step > 0 else (begin < end):
-        raise InvalidArgumentError(f"range: start={begin} and limit={end} do not suit delta={step}")
+        raise InvalidArgumentError(f"range: delta={step} does not lead from start={begin} to limit={end}")
     if kind_of(found) == "f":  # counted and computed in the dtype itself, as TensorFlow does
         numbers = begin + np.arange(np.ceil(abs((end - begin) / step))).astype(found) * step
     else:
@@ -690,8 +690,8 @@ def _plan_symbolic(bounds: Sequence[int | None], length: Value, axis: int) -> tu
     start, stop, step = bounds
     if step not in (None, 1) or stop is not None and stop >= 0:
         raise InvalidArgumentError(
-            f"a slice of dimension {axis}, whose length {length} is not known here, takes step 1 and no stop that is counted "
-            f"from the front: got {slice(*bounds)}"
+            f"dimension {axis} has the unknown length {length}: its slice must have step 1 and no stop counted from the front, "
+            f"got {slice(*bounds)}"
         )
     if not start and stop is None:
         return ("all",), []
@@ -711,7 +711,7 @@ def _position(item: Index, length: int, axis: int) -> Value:
     """A number index as a start: checked when its value is known, else wrapped and clamped."""
     refused = isinstance(item, (bool, np.bool_)) or (_is_array(item) and item.dtype == bool)
     if refused and not np.ndim(item):
-        raise InvalidArgumentError(f"an index of type bool cannot stand beside others or in a list: {item!r}")
+        raise InvalidArgumentError(f"a bool index cannot be combined with others, or be in a list: {item!r}")
     number = isinstance(item, (int, np.integer))
     if refused or not (number or (_is_array(item) and not np.ndim(item) and kind_of(static(item.dtype)) in "iu")):
         raise TypeError(
@@ -899,7 +899,7 @@ def _scattered(scatter, array, indices, updates):
 
 def _require_updates(name: str, updates: Array, indices: Array, shape: tuple[int, ...]) -> None:
     if indices.shape[-1] == 0 and math.prod(shape):  # an empty tensor has no updates
-        raise InvalidArgumentError(f"{name}: indices has rows of length 0, which are no indices")
+        raise InvalidArgumentError(f"{name}: indices has rows of length 0: each row must index an axis")
     wanted = (*indices.shape[:-1], *shape[indices.shape[-1] :])
     if updates.shape != wanted:
         raise InvalidArgumentError(f"{name}: updates must have shape {wanted}, got {updates.shape}")

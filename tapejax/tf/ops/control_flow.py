@@ -99,7 +99,7 @@ def _select(choose: Callable, branches: Sequence[Callable]) -> Nest:
 
     threaded = Threaded(*[(flat(branch), ()) for branch in branches])
     if len({len(each) for each in shapes}) == 1 and len(set(shapes)) > 1:
-        raise PythonNeeded(f"the branches return other shapes, {shapes}, and JAX's programs have fixed shapes")
+        raise PythonNeeded(f"the branches return different shapes, {shapes}: JAX's programs have fixed shapes")
     arrays, state = choose([partial(threaded, i, threaded.state) for i in range(len(branches))])
     nest.assert_same_structure(structures[0], structures[-1])
     if len({tuple(x is None for x in nest.flatten(structure)) for structure in structures}) > 1:

@@ -26,7 +26,7 @@ def _refuse(kwargs: dict[str, Any]) -> None:
     if unknown := kwargs.keys() - {"partition_shape", "partition_offset"}:
         raise TypeError(f"Unknown keyword arguments: {', '.join(sorted(unknown))}")
     if kwargs:
-        raise ValueError("initializers make whole values: there are no partitioned variables here, use jax.sharding")
+        raise ValueError("partitioned variables are not supported: use jax.sharding")
 
 
 def _checked(dtype: DTypeLike, expected: str, holds: Callable[[DType], bool]) -> DType:

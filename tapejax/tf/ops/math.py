@@ -769,7 +769,7 @@ def bincount(
     if axis not in (None, 0, -1):
         raise ValueError(f"axis must be None, 0 or -1, got {axis}")
     if binary_output and weights is not None:
-        raise InvalidArgumentError("bincount: binary_output does not go with weights")
+        raise InvalidArgumentError("bincount: give weights or binary_output=True, not both")
     values = host(arr, "arr")
     rows = values.reshape(len(values) if axis == -1 and values.ndim == 2 else 1, -1)
     if rows.size and rows.min() < 0:

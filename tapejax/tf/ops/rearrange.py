@@ -62,7 +62,7 @@ def reverse_sequence(input: TensorLike, seq_lengths: TensorLike, seq_axis=None, 
       InvalidArgumentError: there are not as many lengths as rows, or one is too large (seen on the CPU).
     """
     if seq_axis is None:
-        raise TypeError("seq_axis must be given: the axis that is turned round")
+        raise TypeError("seq_axis must be given: the axis to reverse")
     array, lengths = raw(input), integers("reverse_sequence", seq_lengths, "seq_lengths")
     along, batch = axis_of(seq_axis, array.ndim, "seq_axis"), axis_of(batch_axis or 0, array.ndim, "batch_axis")
     if along == batch:
@@ -190,7 +190,9 @@ def _blocks(argument: str, block_shape: IntsLike, pairs: IntsLike, array: Array)
     if min(sizes, default=1) < 1:
         raise InvalidArgumentError(f"block_shape must be at least 1, got {sizes}")
     if np.shape(widths) != ((len(sizes), 2) if sizes else (0,)) or array.ndim <= len(sizes):
-        raise InvalidArgumentError(f"{argument} must have shape ({len(sizes)}, 2), input more axes: {np.shape(widths)}")
+        raise InvalidArgumentError(
+            f"{argument} must have shape ({len(sizes)}, 2), got {np.shape(widths)}, and input more than {len(sizes)} axes"
+        )
     return sizes, widths
 
 

@@ -343,7 +343,7 @@ def map_values(op: Callable, *args: Any, **kwargs: Any) -> SparseTensor:
     for other in others:
         found = known(raw(other.indices))
         if places is not None and found is not None and not np.array_equal(places, found):
-            raise InvalidArgumentError(f"the sparse tensors have values in other places: {places} and {found}")
+            raise InvalidArgumentError(f"the sparse tensors have values at different indices: {places} and {found}")
 
     def values(x: Any) -> Any:
         return x.values if isinstance(x, SparseTensor) else x
@@ -360,7 +360,9 @@ def reduce_sum(
 ) -> Tensor:
     """Sums over axes, all by default, as a dense tensor."""
     if output_is_sparse:
-        raise NotImplementedError("tf.sparse.reduce_sum gives dense tensors: how many sums are not zero is a shape")
+        raise NotImplementedError(
+            "tf.sparse.reduce_sum gives dense tensors only: the number of sums that are not zero would be a shape"
+        )
     _require_inside(sp_input)
     whole = scatter_nd(sp_input.indices, sp_input.values, sp_input._sizes)
     return _math.reduce_sum(whole, axis, bool(keepdims))  # type: ignore[attr-defined]

@@ -639,7 +639,7 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
         with active.outside():
             for element in steps(going(self._stage(run)), run):
                 return nest.map_structure(_spec_of, element)
-        raise ValueError("the element_spec of an empty dataset is not known, where a function decides about it")
+        raise ValueError("the element_spec of an empty dataset is unknown if a function makes its elements")
 
     def filter(self, predicate: Callable, name: str | None = None) -> Any:
         """The elements for which `predicate` is true.

@@ -356,7 +356,7 @@ class _Method:
     def bound(self) -> Callable:
         instance = self._reference()
         if instance is None:
-            raise ReferenceError(f"the object whose method {self.__name__} is called exists no more")
+            raise ReferenceError(f"the object whose method {self.__name__} is called was deleted")
         return types.MethodType(self.__wrapped__, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Nest:
@@ -657,10 +657,10 @@ class ConcreteFunction:
                     numbered = (f"{name}_{i}" for i in itertools.count(1))
                     names.append(next(x for x in itertools.chain([name], numbered) if x not in names))
         if len(args) > len(names) or set(kwargs) != set(names[len(args) :]):
-            raise TypeError(f"one value for each of {names} was expected")
+            raise TypeError(f"expected one value for each of {names}")
         given = [*args, *(kwargs[name] for name in names[len(args) :])]
         if not all(map(is_array_like, given)):
-            raise TypeError("tensors alone were expected")
+            raise TypeError("expected tensors only")
         values = iter(given)
         return {
             argument: nest.map_structure(lambda x: next(values) if isinstance(x, TensorSpec) else x, structure)

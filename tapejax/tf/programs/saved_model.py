@@ -500,7 +500,7 @@ class _Loader:
         except OSError:
             raise
         except Exception as error:  # any error that a wrong number, name or nesting causes
-            raise FORMAT.damaged(self._folder, f"its content does not make sense ({in_short(error)})") from error
+            raise FORMAT.damaged(self._folder, f"its content is inconsistent ({in_short(error)})") from error
 
     def _file(self, name: str, size: int, digest: str) -> bytes:
         path = self._folder / name

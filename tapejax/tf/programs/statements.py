@@ -371,7 +371,7 @@ def _merged_leaf(says: str, main: Leaf, other: Leaf, picks: list[tuple[Leaf, Lea
     for x, which in ((main, "main"), (other, "else")):
         if x is None:
             raise _error(ValueError, f"{says} is None at the end of the {which} branch.")
-    text = f"{says} is no tensor, and differs between the branches of a traced condition"
+    text = f"{says} is not a tensor, and differs between the branches of a traced condition"
     raise _error(TypeError, f"{text}: {_shown(main)} and {_shown(other)}")
 
 
@@ -587,7 +587,9 @@ def _check_carried(says: str, old: Local, new: Local, may_change: bool) -> None:
                 raise _error(ValueError, f"{says} is not allowed to be None before the loop")
             if b is None:
                 raise _error(ValueError, f"{says} is None at the end of the iteration.")
-            text = f"{says} is no tensor, and changes in a loop that is compiled: {_shown(a)} before, {_shown(b)} after"
+            text = (
+                f"{says} is not a tensor, and changes in a loop that is compiled: {_shown(a)} before, {_shown(b)} after"
+            )
             raise _error(TypeError, text)
         _require_same_types(says, a, b, "before the loop", "after one iteration", may_change)
 

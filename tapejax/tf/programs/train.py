@@ -119,8 +119,8 @@ def _entries(mapping: Mapping) -> list[tuple[str, Any]]:
     for key, child in mapping.items():
         if not isinstance(key, str) and is_trackable(child):
             raise ValueError(
-                f"Unable to save the object {mapping!r}: its key {key!r} is no string, so it cannot be a part of the name of "
-                "what it holds. Use strings as keys."
+                f"Unable to save the object {mapping!r}: its key {key!r} is not a string, so it cannot be part of a name in "
+                "the checkpoint. Use strings as keys."
             )
     return [(key, child) for key, child in mapping.items() if isinstance(key, str)]
 
@@ -293,7 +293,7 @@ def _read(prefix: str, values: bool = True) -> tuple[list[Json], dict[str, np.nd
             "is correct. You may be missing the checkpoint suffix (e.g. the '-1' in 'path/to/ckpt-1')."
         )
     if not _is_checkpoint(path):
-        hint = "it is something else"
+        hint = "it lacks that format's files"
         if path.is_dir() and (path / _STATE_FILE).exists():
             hint = "it is a directory of checkpoints: use tf.train.latest_checkpoint(directory)"
         raise DataLossError(f"{prefix} is no checkpoint that tapejax.train wrote: {hint}")
@@ -304,7 +304,7 @@ def _read(prefix: str, values: bool = True) -> tuple[list[Json], dict[str, np.nd
     try:
         nodes = _checked(found["nodes"])
     except (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise FORMAT.damaged(path, f"its objects do not make sense ({in_short(error)})") from error
+        raise FORMAT.damaged(path, f"its objects are inconsistent ({in_short(error)})") from error
     saved = {node["variable"]["array"]: node["variable"] for node in nodes if "array" in node.get("variable", ())}
     return nodes, _read_arrays(path, saved) if values and saved else {}
 

@@ -170,7 +170,9 @@ def _find(type_value: Any) -> DType:
             return _known[numpy_dtype]
         if numpy_dtype is not None and jnp.issubdtype(numpy_dtype, np.number):  # float8_e4m3fn, int4 ...
             return _define(numpy_dtype.name, numpy_dtype)
-    raise TypeError(f"type_value={type_value!r} is no dtype: give one such as tf.float32, np.float32, 'float32'{hint}")
+    raise TypeError(
+        f"type_value={type_value!r} is not a dtype: give one such as tf.float32, np.float32, 'float32'{hint}"
+    )
 
 
 _narrow = {float64.dtype: float32.dtype, int64.dtype: int32.dtype, uint64.dtype: uint32.dtype}
@@ -366,7 +368,7 @@ class _UnknownShape(TensorShape):
         return False
 
     def __len__(self) -> int:
-        raise ValueError("the length of a shape of unknown rank was asked for")
+        raise ValueError("a shape of unknown rank has no len()")
 
     def __iter__(self):
         raise ValueError("a shape of unknown rank cannot be iterated over")
@@ -380,7 +382,7 @@ class _UnknownShape(TensorShape):
     rank = dims = property(lambda self: None)
 
     def as_list(self) -> list:
-        raise ValueError("as_list() of a shape of unknown rank was asked for")
+        raise ValueError("a shape of unknown rank has no as_list()")
 
     def is_fully_defined(self) -> builtins.bool:
         return False

@@ -104,8 +104,8 @@ def require_python(what: str) -> None:
     """Raises PythonNeeded where a `function` is being traced."""
     if capturing.capture is not None:
         raise PythonNeeded(
-            f"{what} runs at each call, on values: a tf.function that calls it runs as Python, and is no compiled program that "
-            "could be saved, exported, or called while JAX traces another."
+            f"{what} runs as Python at each call: a tf.function that calls it cannot be saved or exported, nor called "
+            "while JAX traces another function."
         )
 
 

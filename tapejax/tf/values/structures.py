@@ -70,7 +70,7 @@ def _array_in(variable: Any) -> Array | None:
         return held
     if isinstance(held, (float, complex)) or getattr(getattr(held, "dtype", None), "kind", None) in ("f", "c", "V"):
         raise TypeError(
-            f"{variable!r} holds a {type(held).__name__}, which a tape cannot follow: have it hold jnp.asarray() of that, before "
+            f"{variable!r} holds a {type(held).__name__}, which a tape cannot follow: give it a jax.Array (jnp.asarray) before "
             "the tape's block."
         )
     return None

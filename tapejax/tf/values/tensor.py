@@ -176,7 +176,9 @@ def _as_numpy(value: TensorLike, asked: DTypeLike | None = None) -> np.ndarray:
         except ValueError as error:
             if "inhomogeneous" not in str(error):
                 raise
-            raise ValueError(f"a nested list whose rows differ in length is no tensor: {_short(value)}") from None
+            raise ValueError(
+                f"a nested list whose rows differ in length cannot become a tensor: {_short(value)}"
+            ) from None
         if kind is int or isinstance(value, (Sequence, range)):
             found = _as_python_numbers(found, value, asked)
     if found.dtype.kind in "SU":
@@ -210,17 +212,17 @@ def _as_python_numbers(found: np.ndarray, value: TensorLike, asked: DTypeLike | 
     one_by_one = asked is not None and kind in "biufc" and as_dtype(asked).name in _ONE_BY_ONE
     mixes = not (one_by_one and as_dtype(asked).admits(as_dtype(found.dtype)))
     if mixes and found.size and kind != "b" and isinstance(first, (bool, np.bool_)):
-        raise ValueError(f"a list that mixes bool with other numbers is no tensor: {_short(value)}")
+        raise ValueError(f"a list that mixes bool with other numbers cannot become a tensor: {_short(value)}")
     if mixes and kind == "c" and not isinstance(first, (complex, np.complexfloating)):
-        raise ValueError(f"a list that mixes complex with other numbers is no tensor: {_short(value)}")
+        raise ValueError(f"a list that mixes complex with other numbers cannot become a tensor: {_short(value)}")
     if kind == "u" and found.size and found.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"an integer beyond int64 is no tensor: {_short(value)}")
+        raise ValueError(f"an integer beyond int64 cannot become a tensor: {_short(value)}")
     if kind in "iu":
         limits = np.iinfo(np.int32)
         short = not found.size or limits.min <= found.min() <= found.max() <= limits.max
         return found.astype(np.int32) if short else found
     if kind == "O" and isinstance(first, int):
-        raise ValueError(f"an integer of more than 64 bits is no tensor: {_short(value)}")
+        raise ValueError(f"an integer of more than 64 bits cannot become a tensor: {_short(value)}")
     if kind == "f" and not (isinstance(first, (np.generic, np.ndarray)) and first.dtype == found.dtype):
         return _single(found, asked)
     return found
@@ -1160,7 +1162,7 @@ def _nd_index(indices: TensorLike) -> tuple:
     with active.outside():
         found = tuple(_columns(raw(indices)))
     if not found:
-        raise InvalidArgumentError("indices has rows of length 0, which are no indices")
+        raise InvalidArgumentError("indices has rows of length 0: each row must index an axis")
     return found
 
 

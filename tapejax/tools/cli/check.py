@@ -236,7 +236,7 @@ def _lacking(path: str, call: ast.Call) -> Iterator[tuple[ast.AST, str, str]]:
 
 _MAKES_TENSORS = ("tf.constant", "tf.convert_to_tensor", "tf.Variable")
 _NO_GRAPHS = "print(jax.make_jaxpr(f)(x)): there are no graphs"
-_REFUSES = "nothing: JAX runs at once, and there are no graphs to build; tf.function compiles"
+_REFUSES = "tf.function to compile: JAX runs at once, and has no graphs to build"
 _OF_SHAPES = {"tf.shape", "tf.size", "tf.rank"}
 _AUTOGRAPH = "the extra: pip install 'tapejax[autograph]', or tf.cond and tf.while_loop"
 

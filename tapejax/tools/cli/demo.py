@@ -28,7 +28,7 @@ def main() -> int:
         # each part has the line numbers of the whole, so that the tape can show them
         exec(compile("\n" * at + text, FILE, "exec"), space)
         at += text.count("\n")
-    _heading("More: tape.draw(), tape.check_numerics(), tape.jaxpr(), and the notebooks")
+    _heading("More: tape.draw, tape.check_numerics, tape.jaxpr, and the notebooks")
     return 0
 
 

@@ -1,6 +1,6 @@
-"""The deliberate differences that the parity tests assert, as a table in docs/differences.md.
+"""The deliberate differences that the parity tests assert, as the table DIFFERENCES.md.
 
-    python -m tests.tf.parity.marks        writes the table anew
+    python -m tests.tf.parity.marks        writes it
 
 They are read from the text of the tests: ``@parity(differs=...)``, ``differs=`` of a row of a table, ``differs(...)`` of the
 sweep of names. So the table needs no TensorFlow, and `tests/test_docs.py` says when it is stale.
@@ -13,9 +13,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs" / "differences.md"
-BEGIN, END = "<!-- python -m tests.tf.parity.marks: begin -->\n", "<!-- python -m tests.tf.parity.marks: end -->\n"
+PAGE = Path(__file__).with_name("DIFFERENCES.md")
+HEAD = """# Differences that a test asserts
+
+A parity test is marked `differs="..."` with what differs from TensorFlow, and fails once the difference is gone.
+`python -m tests.tf.parity.marks` writes this table. The page for readers is
+[docs/differences.md](../../../docs/differences.md).
+
+"""
 NO_TESTS = {"harness.py", "test_harness.py", "keras_processes.py", "marks.py"}  # they say what `differs` is
 
 
@@ -53,17 +58,14 @@ def table() -> str:
     found: dict[str, list[str]] = {}
     for file in sorted(Path(__file__).parent.glob("*.py")):
         for reason, name in marks(file) if file.name not in NO_TESTS else ():
-            found.setdefault(reason, []).append(f"[`{name}`](../{file.relative_to(ROOT)})")
+            found.setdefault(reason, []).append(f"[`{name}`]({file.name})")
     rows = (f"| {plain(reason)} | {', '.join(tests)} |" for reason, tests in found.items())
     return "\n".join(["| difference | asserted by |", "| --- | --- |", *rows]) + "\n"
 
 
 def written() -> str:
-    """The page with the table as the tests have it now."""
-    before, begin, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    assert begin and end, f"{PAGE.name} has lost the comments between which the table stands"
-    return before + begin + "\n" + table() + "\n" + end + after
+    """The page as the tests have it now."""
+    return HEAD + table()
 
 
 if __name__ == "__main__":

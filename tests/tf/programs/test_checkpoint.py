@@ -241,7 +241,7 @@ def test_a_failed_save_changes_nothing(tmp_path):
     checkpoint = tf.train.Checkpoint(v=v)
     first = checkpoint.save(tmp_path / "ckpt")
     checkpoint.bad = {1: v}
-    with pytest.raises(ValueError, match="its key 1 is no string"):
+    with pytest.raises(ValueError, match="its key 1 is not a string"):
         checkpoint.save(tmp_path / "ckpt")
     assert int(checkpoint.save_counter) == 1 and tf.train.latest_checkpoint(tmp_path) == first
     del checkpoint.bad

@@ -198,7 +198,7 @@ def test_a_program_that_is_installed_itself_finds_it(tmp_path, capsys):
         ("import tensorflow_hub", "keras_hub"),
         ("from tensorflow_probability import distributions", "tensorflow_probability.substrates.jax"),
         ("import tensorflow.compat.v1 as tf; tf.placeholder(tf.float32)", "tf.function compiles"),
-        ("import tensorflow as tf; tf.Session()", "tapejax has no tf.Session: use nothing: JAX runs at once"),
+        ("import tensorflow as tf; tf.Session()", "tapejax has no tf.Session: use jax.jit to compile"),
         ("import tensorflow as tf; tf.compat.v1.placeholder(tf.float32)", "an argument of a function"),
         ("from tensorflow.python.ops import gen_math_ops", "No module named 'tensorflow.python.ops'"),
     ],
