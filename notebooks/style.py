@@ -103,7 +103,8 @@ def show(alt: str) -> None:
 def name(ax: Any, x: float, y: float, text: str, color: str = INK, **options: Any) -> Any:
     """Writes `text` at the point `(x, y)` of the data, six points to its right unless ``xytext`` says otherwise."""
     options = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "fontsize": 12, **options}
-    return ax.annotate(text, (x, y), color=READABLE.get(color, color), **options)
+    color = READABLE.get(color, color) if isinstance(color, str) else color  # it may be an array
+    return ax.annotate(text, (x, y), color=color, **options)
 
 
 def name_lines(ax: Any, lines: Iterable[Any] | None = None, gap: float = 14, **options: Any) -> None:
