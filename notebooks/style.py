@@ -24,6 +24,7 @@ from cycler import cycler
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, GREY, INK = "#B5478F", "#56B4E9", "#7A7A7A", "#222222"
 CYCLE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY)
+READABLE = {ORANGE: "#A06800", SKY: "#1F7DB5"}  # of text in these colours, on white and in dark themes
 
 DIVERGING = "RdBu_r"  # red above zero, white at zero, blue below
 SEQUENTIAL = "cividis"
@@ -102,6 +103,7 @@ def show(alt: str) -> None:
 def name(ax: Any, x: float, y: float, text: str, color: str = INK, **options: Any) -> Any:
     """Writes `text` at the point `(x, y)` of the data, six points to its right unless ``xytext`` says otherwise."""
     options = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "fontsize": 12, **options}
+    color = READABLE.get(color, color) if isinstance(color, str) else color  # it may be an array
     return ax.annotate(text, (x, y), color=color, **options)
 
 

@@ -375,4 +375,4 @@ def _broken(target: Array, graph: Graph, text: TextEvidence) -> list[Reason]:
     if id(target) not in graph.made and id(target) not in graph.watched:
         return [text.outside(target)]
     marked = None if followed and not graph.unexplained(target) else graph.by_marks(target)
-    return [text.predicted(target) or marked or graph.unrelated(target)]
+    return [text.from_keras(target) or marked or graph.unrelated(target)]

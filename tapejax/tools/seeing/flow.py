@@ -18,7 +18,8 @@ from ...jaxprs.types import Where
 from ...places import Line, line_of
 
 _MUTATORS = {"append", "extend", "insert", "add", "put", "update", "setdefault", "assign"}
-PREDICTS = re.compile(r"\.predict(_on_batch)?\(")
+# Methods of Keras that give NumPy arrays.
+KERAS_GIVES = {"predict": re.compile(r"\.predict(_on_batch)?\("), "get_weights": re.compile(r"\.get_weights\(")}
 # What the text of a statement tells.
 _SIGNS = {
     # it has something run by another thread

@@ -16,7 +16,7 @@ from ...tape.slicing import Relevant
 from ...tf.values.shown import number_text
 from ...tf.values.structures import is_variable
 from ...tf.values.types import Array
-from .flow import PREDICTS, Assignment, Text, root
+from .flow import KERAS_GIVES, Assignment, Text, root
 from .graph_evidence import Graph
 from .listing import Variables, dependents, watched_as
 from .reasons import At, Reason, at, reason
@@ -177,11 +177,12 @@ class TextEvidence:
                 return [reason("python: part", At(None, statement.line), **values)]
         return []
 
-    def predicted(self, target: Array) -> Reason | None:
-        """Where a target was computed from what ``model.predict`` gave."""
+    def from_keras(self, target: Array) -> Reason | None:
+        """Where a target was computed from what ``model.predict`` or ``get_weights`` gave."""
         for _, statement, binds in self._behind(target):
-            if PREDICTS.search(statement.line.text):
-                return reason("python: predict", At(None, statement.line), binds=binds)
+            for method, call in KERAS_GIVES.items():
+                if call.search(statement.line.text):
+                    return reason(f"python: {method}", At(None, statement.line), binds=binds)
         return None
 
     def _behind(self, target: Array) -> Iterator[tuple[Text, Assignment, str]]:

@@ -204,6 +204,7 @@ WRONG = {
                 ("step = 1e-5", "step = 1.0"),
                 ("1e-4 * max(abs(quotient), abs(slope))", "1e-4"),  # an absolute tolerance
                 ("1e-4 * max(abs(quotient), abs(slope))", "1e-14 * abs(slope)"),
+                ("1e-4 * max(abs(quotient), abs(slope))", "0.05 * max(abs(quotient), abs(slope))"),
                 ("v = rng.normal(size=x.shape)", "v = np.ones(x.shape)"),  # does not see an order
                 ("v = rng.normal(size=x.shape)", "v = np.eye(len(x))[0]"),
                 ("abs(quotient - slope)", "abs(abs(quotient) - abs(slope))"),

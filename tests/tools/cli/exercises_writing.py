@@ -49,6 +49,8 @@ CHANGED: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
         ],
         [
             "hvp = lambda f, x, v: jax.hessian(f)(x) @ v",
+            "hvp = lambda f, x, v: (jax.grad(f)(x + 0.01 * v) - jax.grad(f)(x - 0.01 * v)) / 0.02",
+            "hvp = lambda f, x, v: jnp.stack([jax.jvp(jax.grad(f), [x], [e])[1] @ v for e in np.eye(x.size, dtype='f4')])",
             "hvp = lambda f, x, v: jnp.diag(jax.hessian(f)(x)) * v",
             "hvp = lambda f, x, v: (jax.grad(f)(x + 0.1 * v) - jax.grad(f)(x)) / 0.1",
             "hvp = lambda f, x, v: jax.grad(f)(x) @ v",
@@ -66,6 +68,10 @@ CHANGED: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
             (", lambda upstream: upstream * jnp.tanh(x)", ""),
         ],
         [
+            """
+@tf.custom_gradient
+def log_cosh(x):
+    return x + jnp.log1p(jnp.exp(-2.0 * x)) - jnp.log(2.0), lambda upstream: upstream * jnp.tanh(x)""",  # overflows
             "log_cosh = lambda x: jnp.abs(x) + jnp.log1p(jnp.exp(-2.0 * jnp.abs(x))) - jnp.log(2.0)",
             "log_cosh = jnp.tanh(1.0)",
         ],
@@ -100,6 +106,7 @@ CHANGED: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
             ("slopes**2", "slopes"),
             ("tf.reduce_sum(slopes**2, axis=1)", "tf.norm(slopes, axis=1)"),
             ("y = f(x)", "y = tf.reduce_mean(f(x))"),
+            ("y = f(x)", "y = f(x) * (x.shape[0] / 5) ** 0.5"),
             ("tf.reduce_sum(slopes**2", "tf.reduce_sum(tf.stop_gradient(slopes)**2"),
             ("slopes**2", "slopes.numpy()**2"),
             ("    tape.watch(x)\n", ""),
@@ -115,6 +122,8 @@ CHANGED: dict[str, tuple[list[tuple[str, str]], list[str]]] = {
             ("jnp.sqrt(s / (1 - 0.999**step))", "s / (1 - 0.999**step)"),
             ("jnp.sqrt(s / (1 - 0.999**step)) + 1e-8", "jnp.sqrt(s / (1 - 0.999**step) + 1e-8)"),
             ("w - 0.001", "w + 0.001"),
+            ("w - 0.001", "-0.001"),  # the step without the weights
+            ("w - 0.001", "0.99 * w - 0.001"),
             ("0.9 * m + 0.1 * g", "0.1 * m + 0.9 * g"),
             (", (step, means, squares)\n", ", state\n"),
             (", (step, means, squares)\n", "\n"),

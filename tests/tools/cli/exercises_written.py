@@ -94,6 +94,7 @@ WRONG: dict[str, tuple[str, list[str]]] = {
                 ("(result, inputs, derivatives)", "[result, inputs, derivatives]"),
                 ("x if isinstance(x, Number) else Number(x)", "Number(x.value if isinstance(x, Number) else x)"),
                 ("x if isinstance(x, Number) else Number(x)", "x"),
+                ("x if isinstance(x, Number) else Number(x)", "Number(x) if isinstance(x, float) else x"),
                 ("(result, inputs, derivatives)", "(result, inputs, derivatives[::-1])"),
                 ("return result", "return value"),
                 ("return result", "return Number(value)"),
@@ -114,6 +115,8 @@ WRONG: dict[str, tuple[str, list[str]]] = {
                 ("{target: 1.0}", "{target: target.value}"),
                 ("{target: 1.0}", "{target: 0.0}"),
                 ("if result in bar", "if result is target"),
+                ("if result in bar", "if bar.get(result)"),  # an adjoint of 0.0 counts, too
+                ("{target: 1.0}", "{TAPE[-1][0]: 1.0}"),
                 ("[bar.get(x) for x in sources]", "[bar.get(x, 0.0) for x in sources]"),
                 ("[bar.get(x) for x in sources]", "bar"),
                 ("reversed(TAPE)", "iter(TAPE.pop, None)"),  # empties the tape, and fails at its end
@@ -341,6 +344,13 @@ def sum_over_paths(matrices, i, j):
                 ("return [bar, *gradient[::-1]]", "return gradient[::-1]"),
                 ("[bar, *gradient[::-1]]", "partial"),
             ),
+            # by division, which fails where two factors are zero
+            """
+def gradient_of_product(xs):
+    total = 1.0
+    for x in xs:
+        total = total * x if x else total
+    return [(0.0 if x else total) if 0.0 in xs else total / x for x in xs]""",
             # by the formulas: n products of n - 1 factors
             """
 def gradient_of_product(xs):

@@ -355,3 +355,37 @@ def test_predict(tmp_path):
     assert report.state == "None" and report.reasons[-1].kind == "python"
     assert "prediction was computed by predict()" in report.reasons[-1].message
     assert "model(x, training=True)" in report.reasons[-1].remedy
+
+
+# ---- layer.get_weights ----
+
+
+class Layer:
+    def __init__(self):
+        self.kernel = tf.Variable([[1.0], [2.0]])
+
+    def get_weights(self):
+        return [self.kernel.numpy()]
+
+
+def computed_inside(layer):
+    with tf.GradientTape() as tape:
+        penalty = tf.reduce_sum(tf.constant(layer.get_weights()[0]) ** 2)
+    return tape, penalty
+
+
+def with_a_name(layer):
+    with tf.GradientTape() as tape:
+        (w,) = layer.get_weights()
+        penalty = tf.reduce_sum(w**2)
+    return tape, penalty
+
+
+@pytest.mark.parametrize("run", [computed_inside, with_a_name])
+def test_get_weights(run):
+    layer = Layer()
+    tape, penalty = run(layer)
+    (report,) = tape.explain(penalty, [layer.kernel])
+    assert report.state == "None" and report.reasons[-1].kind == "python"
+    assert "get_weights() gave, which are copies" in report.reasons[-1].message
+    assert "trainable_variables" in report.reasons[-1].remedy
