@@ -341,6 +341,12 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> tf.Tenso
 
     Takes float32, float64 tensors.
     """
+def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> tf.Tensor:
+    """The polynomial with the given coefficients, the highest power first, at x.
+
+    Raises:
+      ValueError: `coeffs` is no list.
+    """
 def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> tf.Tensor:
     """x to the power of y, elementwise.
 

@@ -45,7 +45,7 @@ _TABLE = {
     + """
         accumulate_n add_n angle argmax argmin atan2 betainc bincount confusion_matrix conj count_nonzero cumprod cumsum
         cumulative_logsumexp floordiv floormod igamma igammac imag in_top_k invert_permutation l2_normalize lbeta
-        log_softmax logical_not mod nextafter polygamma pow real scalar_mul segment_max segment_mean segment_min
+        log_softmax logical_not mod nextafter polygamma polyval pow real scalar_mul segment_max segment_mean segment_min
         segment_prod segment_sum softmax softplus softsign top_k unsorted_segment_max unsorted_segment_mean
         unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum zero_fraction zeta
         """,

@@ -814,6 +814,25 @@ def _confusion_matrix(weights, ids, n, dtype):
     return jax.ops.segment_sum(weights.reshape(-1).astype(dtype), ids, n * n).reshape(n, n)
 
 
+def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> Tensor:
+    """The polynomial with the given coefficients, the highest power first, at x.
+
+    Raises:
+      ValueError: `coeffs` is no list.
+    """
+    if not isinstance(coeffs, list):
+        raise ValueError(f"coeffs must be a list of tensors, got {type(coeffs).__name__}")
+    if not coeffs:
+        return op(jnp.zeros_like, raw(x))
+    x, *arrays = operands(x, *coeffs)
+    require_kind("polyval", raw(x), NUMBER)
+    return op(_polyval, raw(x), *arrays)
+
+
+def _polyval(x, *coeffs):
+    return functools.reduce(lambda value, coefficient: value * x + coefficient, coeffs[1:], coeffs[0])
+
+
 # ---- Norms -------------------------------------------------------------------------------------------------
 
 

@@ -682,6 +682,31 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
         return self._stepping(kind, steps, count=UNKNOWN_CARDINALITY, spec=spec, python=True)
 
+    def scan(self, initial_state: Nest, scan_func: Callable, name: str | None = None) -> Dataset:
+        """What ``scan_func(state, element)``, which returns ``(new state, output)``, outputs for each element.
+
+        Raises:
+          TypeError (when iterated over): it returns no pair, or a state of another structure or dtype than it was given.
+        """
+        call, start = _caller(scan_func, "scan_func"), map_leaves(own_array, initial_state)
+
+        def steps(coming: Iteration[Element], run: Pass) -> Iteration[Element]:
+            state, fn = start, call(run)
+
+            def step(element: Element) -> Element:
+                nonlocal state
+                found = fn((state, element))
+                if not isinstance(found, tuple) or len(found) != 2:
+                    raise TypeError(f"`scan_func` must return a pair of the new state and the output, got {found!r}")
+                new, output = found
+                _require_state(state, new)
+                state = new
+                return output
+
+            return map(step, coming)
+
+        return self._stepping("Scan", steps, spec=lambda: self._after(steps), python=True)
+
     def reduce(self, initial_state: Nest, reduce_func: Callable, name: str | None = None) -> Nest:
         """``reduce_func(state, element)`` over all elements: the last state.
 
@@ -735,6 +760,10 @@ class Dataset(grain.IterDataset, metaclass=_Kind):
 
         steps = lambda coming, run: filter(made, outcomes(coming))  # noqa: E731
         return self._stepping("IgnoreErrors", steps, count=UNKNOWN_CARDINALITY)
+
+    def unique(self, name: str | None = None) -> Dataset:
+        """Each element once. They must be single tensors."""
+        return self._stepping("Unique", lambda coming, run: pipeline.unique(coming), count=UNKNOWN_CARDINALITY)
 
     # ---- iterating and describing ----
 

@@ -421,6 +421,18 @@ def keeping(coming: Iterator[Element], kept: list[list[Element]], count: int) ->
     yield from seen[-1:] if len(seen) == count else ()
 
 
+def unique(coming: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """Each array once."""
+    seen: set[tuple[tuple[int, ...], bytes]] = set()
+
+    def new(x: np.ndarray) -> bool:
+        before = len(seen)
+        seen.add((x.shape, x.tobytes()))
+        return len(seen) > before
+
+    return filter(new, coming)
+
+
 def padded(column: Sequence[np.ndarray], shape: Sequence[int | None] | None, value: Number) -> np.ndarray:
     """A batch of arrays filled up with `value` to `shape`; where that is None, or a size in it, to the largest."""
     rank = np.ndim(column[0])

@@ -188,6 +188,7 @@ def test_lengths(tf):
         ten.batch(5).unbatch(),
         ten.batch(5, drop_remainder=True).unbatch(),
         ten.padded_batch(4),
+        ten.scan(np.int64(0), lambda s, x: (s + x, s)),
         tf.data.Dataset.zip(ten, ten.take(4)),
         tf.data.Dataset.zip(ten, ten.repeat()),
         ten.repeat(3).take(12).batch(5),
@@ -404,11 +405,13 @@ def test_filter_scan_take_while_reduce(tf):
         list(five.filter(lambda x: x % 2 == 0)),
         list(pairs.filter(lambda a, b: b > 1.0)),
         list(five.take_while(lambda x: x < 3)),
+        list(five.scan(np.int64(0), lambda s, x: (s + x, s + x))),
         five.reduce(np.int64(0), lambda s, x: s + x),
         five.reduce((0.0, 0), lambda s, x: (s[0] + 1.0, s[1] + 1)),
         pairs.reduce(0.0, lambda s, x: s + x[1]),
         five.take(0).reduce(7.0, lambda s, x: s + 1.0),
         error_of(lambda: five.reduce(0.0, lambda s, x: 1)),
+        list(five.map(lambda x: x // 2).unique()),
     )
 
 
@@ -877,6 +880,7 @@ def test_an_iterator_goes_on_after_an_error(tf):
         checked.shard(2, 0),
         checked.repeat(2),
         checked.take(3),
+        checked.scan(0.0, lambda total, x: (total + x, total + x)),
         Dataset.zip(checked, Dataset.range(9)),
         Dataset.zip((Dataset.range(9), checked)),
         checked.concatenate(Dataset.from_tensors(7.0)),
@@ -929,7 +933,10 @@ def test_a_function_that_raises_stop_iteration(tf):
     def call(x):
         return tf.numpy_function(stop, [x], tf.float32)
 
-    return (read_through(Dataset.range(2).map(call)),)
+    return (
+        read_through(Dataset.range(2).map(call)),
+        read_through(Dataset.range(2).scan(0.0, lambda state, x: (state, call(x)))),
+    )
 
 
 @parity
@@ -996,16 +1003,18 @@ def test_repeat_of_passes_without_elements(tf):
 
 
 @parity
-def test_a_reduction_keeps_its_state_s_dtype(tf):
+def test_scan_keeps_its_state_s_dtype(tf):
     Dataset = tf.data.Dataset
     functions = [
-        (tf.constant(1), lambda state, x: tf.constant(2.0)),
-        (0, lambda state, x: tf.cast(x, tf.float32)),
-        (0.5, lambda state, x: 1),
+        (tf.constant(1), lambda state, x: (tf.constant(2.0), state)),
+        (0, lambda state, x: (tf.cast(x, tf.float32), state)),
+        (0.5, lambda state, x: (1, state)),
+        (0, lambda state, x: state),
+        (0, lambda state, x: (state, state, state)),
         ([0, 0], lambda state, x: state),
     ]
-    grown = Dataset.range(3).reduce(tf.zeros([1]), lambda state, x: tf.concat([state, state], 0))
-    return [error_of(lambda a=a, f=f: Dataset.range(3).reduce(a, f)) for a, f in functions], grown
+    grown = Dataset.range(3).scan(tf.zeros([1]), lambda state, x: (tf.concat([state, state], 0), state))
+    return [error_of(lambda a=a, f=f: list(Dataset.range(3).scan(a, f))) for a, f in functions], list(grown)
 
 
 @parity

@@ -142,6 +142,7 @@ BINARY = [
     row("where_broadcast", lambda tf, x, y: tf.where([[True], [False]], x, y), a(1, 2), a(3, 4)),
     row("add_n", lambda tf, x, y: tf.add_n([x, y, x]), a(1, 2), a(3, 4)),
     row("scalar_mul", lambda tf, x: tf.scalar_mul(3.0, x), LINE),
+    row("polyval", lambda tf, x: tf.math.polyval([1.0, x, 2.0], x), LINE),
 ]
 
 REDUCTIONS = [
