@@ -233,9 +233,7 @@ def _ctc_loss(logits, labels, label_length, logit_length, blank):
 
 def stateless_dropout(x: TensorLike, rate, seed: TensorLike, rng_alg=None, noise_shape=None, name=None) -> Tensor:
     """As `dropout`, but the same `seed`, two integers, always drops the same elements."""
-    numbers = _random._stateless(seed)
-    draw = lambda *given, shape: op(nn._dropout, *given, *numbers(shape), shape=shape)  # noqa: E731
-    return nn.dropped(x, rate, noise_shape, draw)
+    return nn.dropout(x, rate, noise_shape, _random.Fixed(seed))  # type: ignore[arg-type]
 
 
 general_dropout = nn.general_dropout
