@@ -145,7 +145,7 @@ def dropout(
       noise_shape: a shape that broadcasts to x's: elements that share a place are kept or dropped together.
 
     Raises:
-      ValueError: `rate` is not in [0, 1), or x is no floating point tensor.
+      ValueError: `rate` is not in [0, 1), or x is not a floating point tensor.
     """
     return _dropped(
         x, rate, noise_shape, lambda *given, shape: op(_dropout, *given, *_random._following(seed)(shape), shape=shape)

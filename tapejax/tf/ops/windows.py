@@ -126,7 +126,7 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
 
     Raises:
       ValueError: the losses are a scalar.
-      TypeError: `global_batch_size` is no integer.
+      TypeError: `global_batch_size` is not an integer.
       InvalidArgumentError: `global_batch_size` is negative.
     """
     losses = raw(per_example_loss)
@@ -168,7 +168,7 @@ def ctc_loss(
 
     Raises:
       ImportError: Optax is not installed.
-      InvalidArgumentError: a row of sparse labels is empty or longer than there is time for, or a label is no class or the
+      InvalidArgumentError: a row of sparse labels is empty or longer than there is time for, or a label is not a class or the
         blank (seen on the CPU).
     """
     if (sparse := isinstance(labels, SparseTensor)) and blank_index is None:
