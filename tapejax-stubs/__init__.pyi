@@ -229,7 +229,7 @@ def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 
     An index out of range raises on the CPU and gives zeros on the GPU and under jit, as in TensorFlow.
 
     Raises:
-      InvalidArgumentError: an index is negative or too large, or is no integer; the axes of `batch_dims` differ.
+      InvalidArgumentError: an index is negative or too large, or is not an integer; the axes of `batch_dims` differ.
     """
 def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: Any = 0, name: str | None = None, bad_indices_policy: Any = '') -> tf.Tensor:
     """The parts of `params` at `indices`, whose last axis is an index into the leading axes of `params`."""
@@ -574,7 +574,7 @@ def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: builtins.b
     """The axes in the order `perm`, by default reversed.
 
     Raises:
-      InvalidArgumentError: `perm` is no permutation of the axes.
+      InvalidArgumentError: `perm` is not a permutation of the axes.
     """
 from tapejax.math import truediv as truediv
 def truncatediv(x: TensorLike, y: TensorLike, name: str | None = None) -> tf.Tensor:

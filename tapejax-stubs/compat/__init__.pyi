@@ -5,7 +5,7 @@ from typing import Any
 def as_bytes(bytes_or_text: str | bytes, encoding: str = 'utf-8') -> bytes:
     """A text's bytes, or bytes unchanged. Raises TypeError for anything else."""
 def as_str(bytes_or_text: str | bytes, encoding: str = 'utf-8') -> str:
-    """A text, or the text that bytes are. Raises TypeError for anything else."""
+    """A text, or bytes decoded. Raises TypeError for anything else."""
 def as_str_any(value: object, encoding: str = 'utf-8') -> str:
     """`as_text` of bytes, ``str`` of anything else."""
 from tapejax.compat import as_str as as_text

@@ -44,7 +44,7 @@ def set_logical_device_configuration(device: Any, logical_devices: Any) -> None:
     """Divides the CPU into several devices, as many as there are configurations, to try distributed programs with.
 
     Raises:
-      ValueError: the device is no CPU (JAX does not divide others), or there is no such device.
+      ValueError: the device is not a CPU (JAX does not divide others), or there is no such device.
       RuntimeError: JAX has computed already. This must come first.
     """
 def set_soft_device_placement(enabled: Any) -> Any:

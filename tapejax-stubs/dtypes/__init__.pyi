@@ -25,7 +25,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> tf.Tensor:
     Floats are cut to integers, complex numbers to their real part.
 
     Raises:
-      TypeError: `dtype` is no dtype.
+      TypeError: `dtype` is not a dtype.
 
     >>> import tapejax as tf
     >>> print(tf.cast([1.8, -1.8], tf.int32))

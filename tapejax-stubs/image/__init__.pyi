@@ -19,7 +19,7 @@ def adjust_contrast(images: TensorLike, contrast_factor: FloatLike) -> tf.Tensor
       contrast_factor: a float scalar.
 
     Raises:
-      InvalidArgumentError: `contrast_factor` is no scalar.
+      InvalidArgumentError: `contrast_factor` is not a scalar.
 
     >>> import tapejax as tf
     >>> print(tf.image.adjust_contrast([[[0.0], [1.0]]], 0.5).numpy().ravel())

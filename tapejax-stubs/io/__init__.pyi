@@ -23,7 +23,7 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: Any = True, fixed
       fixed_length: how many bytes to use: what is longer is cut, what is shorter filled up with zeros.
 
     Raises:
-      InvalidArgumentError: the number of bytes is no multiple of the dtype's size.
+      InvalidArgumentError: the number of bytes is not a multiple of the dtype's size.
     """
 from tapejax.image import decode_webp as decode_webp
 def encode_base64(input: bytes, pad: bool = False, name: str | None = None) -> bytes:

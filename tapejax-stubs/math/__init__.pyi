@@ -222,7 +222,7 @@ def invert_permutation(x: TensorLike, name: str | None = None) -> tf.Tensor:
     """The permutation that undoes `x`.
 
     Raises:
-      InvalidArgumentError: `x` is no permutation of 0, 1 ... (seen on the CPU).
+      InvalidArgumentError: `x` is not a permutation of 0, 1 ... (seen on the CPU).
     """
 def is_finite(x: TensorLike, name: str | None = None) -> tf.Tensor:
     """Whether x is neither infinite nor NaN.
@@ -443,7 +443,7 @@ def rsqrt(x: TensorLike, name: str | None = None) -> tf.Tensor:
     Takes floating, complex tensors.
     """
 def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> tf.Tensor:
-    """scalar * x. Raises ValueError if `scalar` is no scalar."""
+    """scalar * x. Raises ValueError if `scalar` is not a scalar."""
 def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> tf.Tensor:
     """The max of the rows of `data` that share a segment id; the ids must be sorted."""
 def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> tf.Tensor:

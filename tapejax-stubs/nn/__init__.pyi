@@ -34,7 +34,7 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
 
     Raises:
       ValueError: the losses are a scalar.
-      TypeError: `global_batch_size` is no integer.
+      TypeError: `global_batch_size` is not an integer.
       InvalidArgumentError: `global_batch_size` is negative.
     """
 def conv1d(input: TensorLike, filters: TensorLike, stride: IntsLike, padding: PaddingLike, data_format: str | None = 'NWC', dilations: IntsLike | None = None, name: str | None = None) -> tf.Tensor:
@@ -77,7 +77,7 @@ def ctc_loss(labels: Any, logits: Any, label_length: Any, logit_length: Any, log
 
     Raises:
       ImportError: Optax is not installed.
-      InvalidArgumentError: a row of sparse labels is empty or longer than there is time for, or a label is no class or the
+      InvalidArgumentError: a row of sparse labels is empty or longer than there is time for, or a label is not a class or the
         blank (seen on the CPU).
     """
 def depth_to_space(input: TensorLike, block_size: Any, data_format: Any = 'NHWC', name: str | None = None) -> tf.Tensor:
@@ -91,7 +91,7 @@ def dropout(x: TensorLike, rate: TensorLike, noise_shape: ShapeLike | None = Non
       noise_shape: a shape that broadcasts to x's: elements that share a place are kept or dropped together.
 
     Raises:
-      ValueError: `rate` is not in [0, 1), or x is no floating point tensor.
+      ValueError: `rate` is not in [0, 1), or x is not a floating point tensor.
     """
 def elu(features: TensorLike, name: str | None = None) -> tf.Tensor:
     """x where positive, else exp(x) - 1.

@@ -52,8 +52,8 @@ def histogram(name: str, data: TensorLike, step: IntLike | None = None, buckets:
     Returns: whether it is written.
 
     Raises:
-      TypeError: `buckets` is no integer.
-      ValueError: `step` is no scalar; there is a writer but no step.
+      TypeError: `buckets` is not an integer.
+      ValueError: `step` is not a scalar; there is a writer but no step.
     """
 def image(name: str, data: TensorLike, step: IntLike | None = None, max_outputs: IntLike = 3, description: str | None = None) -> tf.Tensor:
     """Writes images, as PNG. Needs Pillow.
@@ -68,7 +68,7 @@ def image(name: str, data: TensorLike, step: IntLike | None = None, max_outputs:
     Returns: whether they are written.
 
     Raises:
-      ValueError: `data` has not four axes; `step` is no scalar; there is a writer but no step.
+      ValueError: `data` does not have four axes; `step` is not a scalar; there is a writer but no step.
       InvalidArgumentError: `max_outputs` is negative.
     """
 def record_if(condition: TensorLike | Callable[[], TensorLike]) -> contextlib.AbstractContextManager[None]:
@@ -85,7 +85,7 @@ def scalar(name: str, data: TensorLike, step: IntLike | None = None, description
     Returns: whether it is written.
 
     Raises:
-      ValueError: `data` or `step` is no scalar; there is a writer but no step.
+      ValueError: `data` or `step` is not a scalar; there is a writer but no step.
     """
 def should_record_summaries() -> tf.Tensor:
     """Whether a summary would be written here: there is a writer, and no `record_if` says otherwise."""
@@ -101,8 +101,8 @@ def text(name: str, data: str | bytes | Sequence[Any], step: IntLike | None = No
     Returns: whether it is written.
 
     Raises:
-      TypeError: `data` is no text.
-      ValueError: `step` is no scalar; there is a writer but no step.
+      TypeError: `data` is not text.
+      ValueError: `step` is not a scalar; there is a writer but no step.
     """
 def trace_export(name: str, step: IntLike | None = None, profiler_outdir: Any = None) -> None:
     """Ends what `trace_on` started. A profile lies in its directory then; there are no graphs to export.
@@ -126,5 +126,5 @@ def write(tag: str, tensor: TensorLike | Callable[[], TensorLike], step: IntLike
     Returns: whether it is written.
 
     Raises:
-      ValueError: there is a writer but no step, or it is no scalar.
+      ValueError: there is a writer but no step, or it is not a scalar.
     """

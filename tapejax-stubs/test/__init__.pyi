@@ -20,7 +20,7 @@ def compute_gradient(f: Callable[..., Any], x: Sequence[TensorLike], delta: floa
       tape, the second by differences.
 
     Raises:
-      ValueError: `x` is no list or tuple.
+      ValueError: `x` is not a list or tuple.
       AssertionError: one of `x` is neither floating-point nor complex.
 
     >>> import tapejax as tf

@@ -26,7 +26,7 @@ def compute_gradient(f: Callable, x: Sequence[TensorLike], delta: float | None =
       tape, the second by differences.
 
     Raises:
-      ValueError: `x` is no list or tuple.
+      ValueError: `x` is not a list or tuple.
       AssertionError: one of `x` is neither floating-point nor complex.
 
     >>> import tapejax as tf

@@ -137,7 +137,7 @@ def register_tensor_conversion_function(base_type: type[Any] | tuple[type[Any], 
       priority: functions with smaller numbers are asked first, of equal ones those that were registered earlier.
 
     Raises:
-      TypeError: `base_type` is no class or one of numbers or NumPy arrays, or `conversion_func` cannot be called.
+      TypeError: `base_type` is not a class or one of numbers or NumPy arrays, or `conversion_func` cannot be called.
 
     >>> import tapejax as tf
     >>> class Positive:

@@ -34,7 +34,7 @@ def set_memory_growth(device: Any, enable: bool) -> None:
     """Whether JAX allocates the GPU's memory as it is needed, instead of three quarters at the start. Before JAX computes.
 
     Raises:
-      ValueError: the device is no GPU.
+      ValueError: the device is not a GPU.
     """
 def set_synchronous_execution(enable: Any) -> Any:
     """Remembered only: JAX is asynchronous."""

@@ -186,7 +186,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> TensorLike
     Floats are cut to integers, complex numbers to their real part.
 
     Raises:
-      TypeError: `dtype` is no dtype.
+      TypeError: `dtype` is not a dtype.
 
     >>> import tapejax as tf
     >>> print(tf.cast([1.8, -1.8], tf.int32))
@@ -387,7 +387,7 @@ def transpose(a: TensorLike, perm: IntsLike | None = None, conjugate: bool = Fal
     """The axes in the order `perm`, by default reversed.
 
     Raises:
-      InvalidArgumentError: `perm` is no permutation of the axes.
+      InvalidArgumentError: `perm` is not a permutation of the axes.
     """
     order = None if perm is None else shape_of(perm, "perm")
     return op(_transpose, raw(a), perm=order, conjugate=bool(conjugate))
@@ -844,7 +844,7 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     An index out of range raises on the CPU and gives zeros on the GPU and under jit, as in TensorFlow.
 
     Raises:
-      InvalidArgumentError: an index is negative or too large, or is no integer; the axes of `batch_dims` differ.
+      InvalidArgumentError: an index is negative or too large, or is not an integer; the axes of `batch_dims` differ.
     """
     array, places = raw(params), integers("gather", indices)
     batch_dims = 0 if batch_dims is None else int(whole(batch_dims, "batch_dims"))
@@ -1061,7 +1061,7 @@ def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """The permutation that undoes `x`.
 
     Raises:
-      InvalidArgumentError: `x` is no permutation of 0, 1 ... (seen on the CPU).
+      InvalidArgumentError: `x` is not a permutation of 0, 1 ... (seen on the CPU).
     """
     array = integers("invert_permutation", x, "x")
     values = known(array)

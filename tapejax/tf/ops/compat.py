@@ -135,7 +135,7 @@ def __getattr__(name: str) -> Any:
 
 
 def get_verbosity() -> int:
-    """From which level on the logger ``tapejax`` says something."""
+    """The level of the logger ``tapejax``."""
     return get_logger().getEffectiveLevel()
 
 
@@ -155,7 +155,7 @@ def as_bytes(bytes_or_text: str | bytes, encoding: str = "utf-8") -> bytes:
 
 
 def as_text(bytes_or_text: str | bytes, encoding: str = "utf-8") -> str:
-    """A text, or the text that bytes are. Raises TypeError for anything else."""
+    """A text, or bytes decoded. Raises TypeError for anything else."""
     if isinstance(bytes_or_text, bytes):
         return bytes_or_text.decode(encoding)
     if not isinstance(bytes_or_text, str):

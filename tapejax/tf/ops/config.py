@@ -131,7 +131,7 @@ def set_logical_device_configuration(
     """Divides the CPU into several devices, as many as there are configurations, to try distributed programs with.
 
     Raises:
-      ValueError: the device is no CPU (JAX does not divide others), or there is no such device.
+      ValueError: the device is not a CPU (JAX does not divide others), or there is no such device.
       RuntimeError: JAX has computed already. This must come first.
     """
     _require_device(device)
@@ -156,7 +156,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     """Whether JAX allocates the GPU's memory as it is needed, instead of three quarters at the start. Before JAX computes.
 
     Raises:
-      ValueError: the device is no GPU.
+      ValueError: the device is not a GPU.
     """
     _require_device(device)
     if device.device_type == "CPU":

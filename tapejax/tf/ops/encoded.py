@@ -14,6 +14,7 @@ from ..values.errors import InvalidArgumentError, extra_missing
 from ..values.tensor import Tensor, convert_to_tensor
 from ..values.types import DTypeLike, IntLike, IntsLike, TensorLike
 from . import image as _image
+from . import random as _random
 from .table import accepting, host, renamed, static
 
 Picture: TypeAlias = Any  # an image of Pillow's, which need not be installed
@@ -215,7 +216,7 @@ def random_jpeg_quality(
     low, high = min_jpeg_quality, max_jpeg_quality
     if not 0 <= low < high <= 100:
         raise ValueError(f"0 <= min_jpeg_quality < max_jpeg_quality <= 100 must hold, got {low} and {high}")
-    return adjust_jpeg_quality(image, _image.uniform(low, high, seed, dtype="int32"))
+    return adjust_jpeg_quality(image, _random.uniform((), low, high, "int32", seed))
 
 
 stateless_random_jpeg_quality = _image.stateless(random_jpeg_quality)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -523,7 +523,7 @@ def adjust_contrast(images: TensorLike, contrast_factor: FloatLike) -> Tensor:
       contrast_factor: a float scalar.
 
     Raises:
-      InvalidArgumentError: `contrast_factor` is no scalar.
+      InvalidArgumentError: `contrast_factor` is not a scalar.
 
     >>> import tapejax as tf
     >>> print(tf.image.adjust_contrast([[[0.0], [1.0]]], 0.5).numpy().ravel())
@@ -583,21 +583,6 @@ def _per_image_standardization(x):
 # ---- Random -------------------------------------------------------------------------------------------------
 
 
-class _Fixed(NamedTuple):
-    """A seed of a stateless function: two integers, which decide alone what is drawn."""
-
-    numbers: TensorLike
-
-
-def uniform(
-    low: FloatLike, high: FloatLike, seed: IntLike | _Fixed | None, shape: ShapeLike = (), dtype: DTypeLike = "float32"
-) -> Tensor:
-    """Random numbers for a function that `stateless` may have a twin of."""
-    if isinstance(seed, _Fixed):
-        return _random.stateless_uniform(shape, seed.numbers, low, high, dtype)
-    return _random.uniform(shape, low, high, dtype, seed)
-
-
 def stateless(function: Callable, seed: TensorLike = inspect.Parameter.empty) -> Callable[..., Tensor]:
     """The stateless twin of a random function: the same `seed` always gives the same numbers."""
     signature = inspect.signature(function)
@@ -609,7 +594,7 @@ def stateless(function: Callable, seed: TensorLike = inspect.Parameter.empty) ->
 
     def twin(*args: Any, **kwargs: Any) -> Tensor:
         given = signature.bind(*args, **kwargs).arguments
-        return function(**given | {"seed": _Fixed(given.get("seed", seed))})
+        return function(**given | {"seed": _random.Fixed(given.get("seed", seed))})
 
     twin.__name__ = twin.__qualname__ = f"stateless_{function.__name__}"
     twin.__doc__ = f"As `{function.__name__}`; the same `seed`, two integers, always gives the same."
@@ -620,7 +605,7 @@ def stateless(function: Callable, seed: TensorLike = inspect.Parameter.empty) ->
 def _random_flip(name: str, axis: int, how: str) -> Callable[..., Tensor]:
     def public(image: TensorLike, seed: IntLike | None = None) -> Tensor:
         array = _image(image, 3, 4)
-        return op(_flip_where, array, uniform(0.0, 1.0, seed, array.shape[:-3]), axis=axis)
+        return op(_flip_where, array, _random.uniform(array.shape[:-3], seed=seed), axis=axis)
 
     public.__doc__ = f"Each image {how}, or not, at random."
     return renamed(name, public)
@@ -636,7 +621,7 @@ renamed("random_flip", _flip_where)
 def _random_delta(name: str, adjust: Callable, most: float, bound: str) -> Callable[..., Tensor]:
     def public(image: TensorLike, max_delta: FloatLike, seed: IntLike | None = None) -> Tensor:
         _require(0 <= max_delta <= most, f"max_delta must be {bound}, got {max_delta}")
-        return adjust(image, uniform(-max_delta, max_delta, seed))
+        return adjust(image, _random.uniform((), -max_delta, max_delta, seed=seed))
 
     public.__doc__ = f"`{adjust.__name__}` by a random number in [-max_delta, max_delta); max_delta must be {bound}."
     return renamed(name, public)
@@ -646,7 +631,7 @@ def _random_factor(name: str, adjust: Callable) -> Callable[..., Tensor]:
     def public(image: TensorLike, lower: FloatLike, upper: FloatLike, seed: IntLike | None = None) -> Tensor:
         _require(upper > lower, f"{name}: upper must be > lower, got {lower} and {upper}")
         _require(lower >= 0, f"{name}: lower must be non-negative, got {lower}")
-        return adjust(image, uniform(lower, upper, seed))
+        return adjust(image, _random.uniform((), lower, upper, seed=seed))
 
     public.__doc__ = f"`{adjust.__name__}` by a random factor in [lower, upper)."
     return renamed(name, public)
@@ -669,7 +654,7 @@ def random_crop(value: TensorLike, size: ShapeLike, seed: IntLike | None = None,
     array, sizes = raw(value), shape_of(size, "size")
     if len(sizes) != array.ndim or any(there < wanted for there, wanted in zip(array.shape, sizes, strict=True)):
         raise InvalidArgumentError(f"Need value.shape >= size, got {array.shape} and {sizes}")
-    return op(_random_crop, array, uniform(0.0, 1.0, seed, (array.ndim,)), size=sizes)
+    return op(_random_crop, array, _random.uniform((array.ndim,), seed=seed), size=sizes)
 
 
 def _random_crop(x, chance, size):

@@ -88,7 +88,7 @@ def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, nam
       fixed_length: how many bytes to use: what is longer is cut, what is shorter filled up with zeros.
 
     Raises:
-      InvalidArgumentError: the number of bytes is no multiple of the dtype's size.
+      InvalidArgumentError: the number of bytes is not a multiple of the dtype's size.
     """
     dtype = as_dtype(out_type).dtype
     order = dtype.newbyteorder("<" if little_endian else ">") if dtype.kind != "V" else dtype

@@ -432,7 +432,7 @@ def lbeta(x):
 
 
 def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> TensorLike:
-    """scalar * x. Raises ValueError if `scalar` is no scalar."""
+    """scalar * x. Raises ValueError if `scalar` is not a scalar."""
     if np.ndim(scalar):
         raise ValueError(f"scalar must be a scalar; got shape {np.shape(scalar)}")
     if isinstance(x, IndexedSlices):

@@ -145,10 +145,10 @@ def dropout(
       noise_shape: a shape that broadcasts to x's: elements that share a place are kept or dropped together.
 
     Raises:
-      ValueError: `rate` is not in [0, 1), or x is no floating point tensor.
+      ValueError: `rate` is not in [0, 1), or x is not a floating point tensor.
     """
-    return dropped(
-        x, rate, noise_shape, lambda *given, shape: op(_dropout, *given, *_random.state.next(seed), shape=shape)
+    return _dropped(
+        x, rate, noise_shape, lambda *given, shape: op(_dropout, *given, *_random._following(seed)(shape), shape=shape)
     )
 
 
@@ -158,10 +158,10 @@ def general_dropout(x: TensorLike, rate, uniform_sampler: Callable, noise_shape=
     def drop(array: Array, rate: Array | float, shape: ShapeLike) -> Tensor:
         return op(_keep, array, rate, raw(uniform_sampler(shape=shape, dtype=as_dtype(array.dtype))))
 
-    return dropped(x, rate, noise_shape, drop)
+    return _dropped(x, rate, noise_shape, drop)
 
 
-def dropped(x: TensorLike, rate: TensorLike, noise_shape: ShapeLike | None, drop: Callable[..., Tensor]) -> Tensor:
+def _dropped(x: TensorLike, rate: TensorLike, noise_shape: ShapeLike | None, drop: Callable[..., Tensor]) -> Tensor:
     """``drop(x, rate, shape=shape)`` of what `dropout` is given, or `x` where nothing is dropped."""
     array = raw(x)
     if kind_of(array.dtype) != "f":

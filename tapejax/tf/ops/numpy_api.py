@@ -186,7 +186,7 @@ _CONSTANTS = _constants()
 
 
 def __getattr__(name: str) -> Any:
-    """The names in the table of `ops`: what is no constant is a function of jnp's."""
+    """The names in the table of `ops`: what is not a constant is a function of jnp's."""
     if name in _CONSTANTS:
         return _CONSTANTS[name]
     if not hasattr(jnp, _JAX_NAMES.get(name, name)):

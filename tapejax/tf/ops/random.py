@@ -15,7 +15,7 @@ import secrets
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -220,9 +220,15 @@ def set_seed(seed: IntLike | None) -> None:
 Numbers = Callable[[tuple[int, ...]], tuple[Value, Value]]
 
 
-def _following(seed: IntLike | None) -> Numbers:
-    """Draws that follow each other."""
-    return lambda shape: state.next(seed)
+class Fixed(NamedTuple):
+    """A seed of a stateless function: two integers, which alone determine what is drawn."""
+
+    numbers: TensorLike
+
+
+def _following(seed: IntLike | Fixed | None) -> Numbers:
+    """Draws that follow each other, or with a fixed seed the same one."""
+    return _stateless(seed.numbers) if isinstance(seed, Fixed) else lambda shape: state.next(seed)
 
 
 def _stateless(seed: TensorLike) -> Numbers:

@@ -24,7 +24,7 @@ class RegisterGradient:
       op_type: the operation's name, as the `LookupError` and the printed tape say it.
 
     Raises:
-      TypeError: `op_type` is no string.
+      TypeError: `op_type` is not a string.
       KeyError: there is a gradient of that name already.
 
     >>> import tapejax as tf

@@ -355,7 +355,7 @@ def write(
     Returns: whether it is written.
 
     Raises:
-      ValueError: there is a writer but no step, or it is no scalar.
+      ValueError: there is a writer but no step, or it is not a scalar.
     """
     if hasattr(metadata, "SerializeToString"):
         metadata = metadata.SerializeToString()
@@ -379,7 +379,7 @@ def scalar(name: str, data: TensorLike, step: IntLike | None = None, description
     Returns: whether it is written.
 
     Raises:
-      ValueError: `data` or `step` is no scalar; there is a writer but no step.
+      ValueError: `data` or `step` is not a scalar; there is a writer but no step.
     """
     debugging.assert_scalar(data)
     return _write(
@@ -402,7 +402,7 @@ def image(
     Returns: whether they are written.
 
     Raises:
-      ValueError: `data` has not four axes; `step` is no scalar; there is a writer but no step.
+      ValueError: `data` does not have four axes; `step` is not a scalar; there is a writer but no step.
       InvalidArgumentError: `max_outputs` is negative.
     """
 
@@ -433,8 +433,8 @@ def histogram(
     Returns: whether it is written.
 
     Raises:
-      TypeError: `buckets` is no integer.
-      ValueError: `step` is no scalar; there is a writer but no step.
+      TypeError: `buckets` is not an integer.
+      ValueError: `step` is not a scalar; there is a writer but no step.
     """
     if not isinstance(count := 30 if buckets is None else buckets, (int, np.integer)):
         raise TypeError(f"buckets must be an integer, got {buckets!r}")
@@ -477,8 +477,8 @@ def text(
     Returns: whether it is written.
 
     Raises:
-      TypeError: `data` is no text.
-      ValueError: `step` is no scalar; there is a writer but no step.
+      TypeError: `data` is not text.
+      ValueError: `step` is not a scalar; there is a writer but no step.
     """
     if _strings(data) is None:
         raise TypeError(f"tensor must be of type tf.string; got {data!r}")

@@ -126,7 +126,7 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
 
     Raises:
       ValueError: the losses are a scalar.
-      TypeError: `global_batch_size` is no integer.
+      TypeError: `global_batch_size` is not an integer.
       InvalidArgumentError: `global_batch_size` is negative.
     """
     losses = raw(per_example_loss)
@@ -168,7 +168,7 @@ def ctc_loss(
 
     Raises:
       ImportError: Optax is not installed.
-      InvalidArgumentError: a row of sparse labels is empty or longer than there is time for, or a label is no class or the
+      InvalidArgumentError: a row of sparse labels is empty or longer than there is time for, or a label is not a class or the
         blank (seen on the CPU).
     """
     if (sparse := isinstance(labels, SparseTensor)) and blank_index is None:
@@ -233,9 +233,7 @@ def _ctc_loss(logits, labels, label_length, logit_length, blank):
 
 def stateless_dropout(x: TensorLike, rate, seed: TensorLike, rng_alg=None, noise_shape=None, name=None) -> Tensor:
     """As `dropout`, but the same `seed`, two integers, always drops the same elements."""
-    numbers = _random._stateless(seed)
-    draw = lambda *given, shape: op(nn._dropout, *given, *numbers(shape), shape=shape)  # noqa: E731
-    return nn.dropped(x, rate, noise_shape, draw)
+    return nn.dropout(x, rate, noise_shape, _random.Fixed(seed))  # type: ignore[arg-type]
 
 
 general_dropout = nn.general_dropout

@@ -209,7 +209,7 @@ def _in_context(f: Callable, args: tuple, scope: statements.FunctionScope | None
 
 
 def converted(f: Callable) -> Callable:
-    """`f` rewritten; `f` itself where it is no function of the user's, or cannot be rewritten (then `why_not` says why)."""
+    """`f` rewritten; `f` itself where it is not a function of the user's, or cannot be rewritten (then `why_not` says why)."""
     function = _user_function(f)
     if function is None or hasattr(function, _ARTIFACT):
         return f

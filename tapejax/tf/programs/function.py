@@ -112,7 +112,7 @@ def function(
 
     Raises (when called):
       TypeError: the arguments do not fit the function or its `input_signature`, one cannot be hashed, or the function returns
-        what is no tensor.
+        what is not a tensor.
       OperatorNotAllowedInGraphError: Python asks for the truth of a tensor that is being traced.
       ValueError: variables are created on a later call.
 

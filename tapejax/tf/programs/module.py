@@ -52,7 +52,7 @@ class Module(Holder):
       name: an identifier; by default made of the name of the class.
 
     Raises:
-      ValueError: `name` is no identifier.
+      ValueError: `name` is not an identifier.
 
     >>> import tapejax as tf
     >>> class Dense(tf.Module):

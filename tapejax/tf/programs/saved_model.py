@@ -104,7 +104,7 @@ def save(
 
     Raises:
       ValueError: `obj` is none of these, or a function cannot be exported (it prints, or calls back into Python).
-      AssertionError: a function reads a variable that is no attribute of `obj` or of what it holds.
+      AssertionError: a function reads a variable that is not an attribute of `obj` or of what it holds.
 
     >>> import tempfile
     >>> import tapejax as tf

@@ -24,7 +24,7 @@ class name_scope:
     A name that ends in a slash is taken as a whole: the scopes around it do not count. An empty name leaves all scopes.
 
     Raises:
-      ValueError: `name` is no string.
+      ValueError: `name` is not a string.
 
     >>> import tapejax as tf
     >>> with tf.name_scope("layer") as scope:

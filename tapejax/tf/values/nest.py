@@ -167,7 +167,7 @@ def pack_sequence_as(structure: Nest, flat_sequence: Sequence, expand_composites
     """The items of `flat_sequence` in the structure of `structure`: the inverse of `flatten`.
 
     Raises:
-      TypeError: `flat_sequence` is no sequence.
+      TypeError: `flat_sequence` is not a sequence.
       ValueError: it has more or fewer items than `structure` has leaves.
 
     >>> pack_sequence_as({"b": 0, "a": [0, 0]}, [1, 2, 3])

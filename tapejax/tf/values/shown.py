@@ -105,7 +105,7 @@ def _is_small_matrix(array: Array) -> bool:
 
 
 def heat_map(found: np.ndarray) -> str:
-    """A vector or matrix as a table: blue below zero, red above, the stronger the further; grey hatching is no number."""
+    """A vector or matrix as a table: blue below zero, red above, stronger with distance; NaN and infinities are hatched."""
     grid = np.atleast_2d(found)
     floats = grid.astype(np.float64)
     finite = np.abs(floats[np.isfinite(floats)])

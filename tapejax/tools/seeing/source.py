@@ -634,9 +634,10 @@ def _custom_vjp(code: Code, eqn: Equation) -> Rule:
         pulls.append(tree)
         return [*found, *kept]
 
-    # a derivative with respect to what the function closed over before it was lifted is an error: the first arguments
-    for first in range(len(call.in_avals) + 1):
-        moving = [i for i in _moving(eqn) if i >= first]
+    # a derivative with respect to what the function closed over before it was lifted, the first arguments, is an error
+    inputs = _moving(eqn)
+    for first in range(len(inputs) or 1):
+        moving = inputs[first:]
         with contextlib.suppress(Exception):
             closed = jax.make_jaxpr(forward)(*call.in_avals)
             break

@@ -187,3 +187,28 @@ def test_boxes_of_nearest_pixels(tf):
 
 
 test_swept = table.test()
+
+
+@parity
+def test_options_of_top_k_that_come_again(tf):
+    """What runs an operation is kept by its options."""
+    x, found = tf.constant([[3.0, 1.0, 2.0]]), []
+    for _ in range(2):
+        for k, index_type in ((1, tf.int32), (2, tf.int64), (True, tf.int32)):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.math.top_k(x, k, index_type=index_type)
+            # TensorFlow's gradient needs indices of int32
+            found.append((*y, tape.gradient(y.values, x) if index_type == tf.int32 else None))
+    return found
+
+
+@parity
+def test_what_dropout_leaves(tf):
+    """Zeros and scaled elements, whose gradient is the scale; the same places for a shape of noise with ones."""
+    x = tf.ones([40, 30])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.nn.dropout(x, 0.75)
+    slope, rows = tape.gradient(y, x), tf.nn.dropout(x, 0.5, noise_shape=[40, 1])
+    return np.unique(y), tf.reduce_all(slope == y), tf.reduce_all(rows == rows[:, :1]), tf.nn.dropout(x, 0) is x

@@ -298,6 +298,27 @@ def test_a_rule_that_has_a_rule_without_end(x, text):
     np.testing.assert_array_equal(pasted(function)(x), y)
 
 
+def test_a_rule_that_raises_is_a_constant():
+    """What gives no derivative gives none where it is pasted, either."""
+
+    @jax.custom_vjp
+    def refused(v):
+        return v * 2.0
+
+    def forward(v):
+        raise LookupError("by design")
+
+    refused.defvjp(forward, lambda _, g: (g,))
+    x = jnp.array([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = jax.jit(refused)(x)
+    function = tape.as_function(y, x)
+    np.testing.assert_array_equal(pasted(function)(x), y)
+    with pytest.raises(LookupError, match="by design"):
+        jax.grad(lambda v: pasted(function)(v).sum())(x)
+
+
 def test_references():
     """What uses a `jax.Ref` is no expression: the call is a constant of the code."""
 

@@ -12,7 +12,7 @@ debug: Callable[..., Any]
 error: Callable[..., Any]
 fatal: Callable[..., Any]
 def get_verbosity() -> int:
-    """From which level on the logger ``tapejax`` says something."""
+    """The level of the logger ``tapejax``."""
 info: Callable[..., Any]
 log: Callable[..., Any]
 def set_verbosity(v: int | str) -> None:
